@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn an_announcement_that_nobody_could_hear_is_refused() {
         on_every_store("unheard", |world| {
-            let announce = |cx: &mut provost_kernel::Cx<'_>| {
-                cx.announce(&SessionsEnded {
+            let announce = |ctx: &mut provost_kernel::OperationContext<'_>| {
+                ctx.announce(&SessionsEnded {
                     at: Timestamp::EPOCH,
                     reason: "test".into(),
                 })

@@ -11,7 +11,7 @@ use provost_kernel::area::Again;
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Side, StoreName, is_kept};
 use provost_kernel::keys::Keys;
-use provost_kernel::{Code, Cx, Kernel, Result, Timestamp};
+use provost_kernel::{Code, Kernel, OperationContext, Result, Timestamp};
 use std::sync::Arc;
 
 /// Returns the store that lines are about; nothing for a rehearsal, and for one that has no id yet.
@@ -25,8 +25,8 @@ pub fn store_of(tx: &mut Tx<'_>, keys: &Keys) -> Result<Option<StoreName>> {
 /// Takes something away again, in a unit of its organization.
 ///
 /// Errors: those of the store. What the rules of an area refuse is left to a person.
-pub fn take_again(cx: &mut Cx<'_>, what: &str, how: &str, ids: &[String]) -> Result<Again> {
-    let Some(retaking) = cx
+pub fn take_again(ctx: &mut OperationContext<'_>, what: &str, how: &str, ids: &[String]) -> Result<Again> {
+    let Some(retaking) = ctx
         .services()
         .areas()
         .retakings()
@@ -35,7 +35,7 @@ pub fn take_again(cx: &mut Cx<'_>, what: &str, how: &str, ids: &[String]) -> Res
         let message = "this version does not know what it is; take it away by hand, or run the newer version";
         return Ok(Again::ByHand(message.to_owned()));
     };
-    match (retaking.again)(cx, how, ids) {
+    match (retaking.again)(ctx, how, ids) {
         Err(error) if error.code() == Code::NotFound => Ok(Again::Gone),
         Err(error) if error.is_refusal() => Ok(Again::ByHand(error.message().to_owned())),
         outcome => outcome,

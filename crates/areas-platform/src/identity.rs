@@ -13,7 +13,7 @@ use provost_kernel::audit::hex;
 use provost_kernel::db::{Call, Conn, Param, Tx};
 use provost_kernel::entropy::Entropy;
 use provost_kernel::keys::{Keys, MacPurpose};
-use provost_kernel::{Code, Cx, Error, Kernel, Result};
+use provost_kernel::{Code, Error, Kernel, OperationContext, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 provost_kernel::statements! {
@@ -87,16 +87,16 @@ impl Identity {
     }
 
     /// Writes it into the store, in a unit of work.
-    pub fn set(&self, cx: &mut Cx<'_>) -> Result<()> {
-        let value = self.value(&cx.services().keys);
-        store::set_fact(cx, IDENTITY, &value)?;
-        store::set_fact(cx, EPOCH, &self.epoch.to_string())
+    pub fn set(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
+        let value = self.value(&ctx.services().keys);
+        store::set_fact(ctx, IDENTITY, &value)?;
+        store::set_fact(ctx, EPOCH, &self.epoch.to_string())
     }
 
     /// Writes it into a store that has none, in a unit of work. Another server may be first.
-    pub fn add(&self, cx: &mut Cx<'_>) -> Result<()> {
-        let value = self.value(&cx.services().keys);
-        cx.queue(&ADD_FACT, provost_kernel::params![IDENTITY, value])
+    pub fn add(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
+        let value = self.value(&ctx.services().keys);
+        ctx.queue(&ADD_FACT, provost_kernel::params![IDENTITY, value])
     }
 
     /// Writes it into a store that no server uses.

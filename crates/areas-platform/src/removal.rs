@@ -12,7 +12,7 @@
 use crate::store::{SET_FACT, drop_fact, fact, set_fact};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Statement, Tx};
-use provost_kernel::{Cx, Kernel, Result, SureTime, params};
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, params};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -115,12 +115,12 @@ pub async fn may_go(kernel: &Arc<Kernel>, name: String, removal: Removal, now: S
     }
     let goes = Arc::new(AtomicBool::new(false));
     let (sink, of) = (goes.clone(), name.clone());
-    let decide = move |cx: &mut Cx<'_>| {
-        let known = fact(&mut cx.tx(), &of)?;
+    let decide = move |ctx: &mut OperationContext<'_>| {
+        let known = fact(&mut ctx.tx(), &of)?;
         let now_ms = now.instant().as_ms();
         if !removal.is_large() {
             sink.store(true, Ordering::SeqCst);
-            return drop_fact(cx, &of);
+            return drop_fact(ctx, &of);
         }
         if known.as_deref() == Some(RELEASED) {
             sink.store(true, Ordering::SeqCst);
@@ -136,7 +136,7 @@ pub async fn may_go(kernel: &Arc<Kernel>, name: String, removal: Removal, now: S
             .unwrap_or(begun)
             .after(now_ms);
         sink.store(wait.waited_ms >= PATIENCE_MS, Ordering::SeqCst);
-        set_fact(cx, &of, &format!("{} {}", wait.waited_ms, wait.seen_at))
+        set_fact(ctx, &of, &format!("{} {}", wait.waited_ms, wait.seen_at))
     };
     kernel
         .system(OrganizationId::installation(), None, decide)
@@ -154,13 +154,13 @@ pub async fn may_go(kernel: &Arc<Kernel>, name: String, removal: Removal, now: S
 }
 
 /// Releases every round that waits, and returns their names.
-pub fn release(cx: &mut Cx<'_>) -> Result<Vec<String>> {
+pub fn release(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
     let waiting: Vec<(String, String)> =
-        cx.query(&WAITING, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        ctx.query(&WAITING, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut released = Vec::new();
     for (name, said) in waiting {
         if said != RELEASED {
-            cx.queue(&SET_FACT, params![name.as_str(), RELEASED])?;
+            ctx.queue(&SET_FACT, params![name.as_str(), RELEASED])?;
             released.push(name);
         }
     }

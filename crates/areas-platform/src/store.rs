@@ -3,7 +3,7 @@
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::error::{Error, Result};
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 
 statements! {
     /// Every key that the store knows.
@@ -47,8 +47,13 @@ pub fn known(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<Known>> {
 }
 
 /// Remembers a key, unless one of its name is known.
-pub fn add_key(cx: &mut Cx<'_>, label: &str, check_value: &[u8; 32], now: Timestamp) -> Result<()> {
-    cx.queue(&ADD_KEY_CHECK, params![label, check_value.as_slice(), now])
+pub fn add_key(
+    ctx: &mut OperationContext<'_>,
+    label: &str,
+    check_value: &[u8; 32],
+    now: Timestamp,
+) -> Result<()> {
+    ctx.queue(&ADD_KEY_CHECK, params![label, check_value.as_slice(), now])
 }
 
 /// Says whether a store that may exist holds key checks, so that keys must not be made anew for it.
@@ -70,9 +75,9 @@ pub fn known_key_labels(location: &Location) -> Result<Vec<String>> {
 /// Makes the organization that the unit acts in.
 ///
 /// Errors: `AlreadyExists` when its key is taken.
-pub fn add_organization(cx: &mut Cx<'_>, name: &str) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    if cx.execute(&ADD_ORGANIZATION, params![org, name, now])? == 1 {
+pub fn add_organization(ctx: &mut OperationContext<'_>, name: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    if ctx.execute(&ADD_ORGANIZATION, params![org, name, now])? == 1 {
         return Ok(());
     }
     Err(Error::new(
@@ -84,10 +89,10 @@ pub fn add_organization(cx: &mut Cx<'_>, name: &str) -> Result<()> {
 /// Takes the right to make the first organization, within the unit that makes it.
 ///
 /// Errors: `Unavailable`, which leaves no audit entry, when another server had it or there is an organization.
-pub fn take_bootstrap(cx: &mut Cx<'_>) -> Result<()> {
-    let org = cx.org();
-    let is_first = cx.execute(&TAKE_BOOTSTRAP, params![org])? == 1
-        && cx.query_opt(&COUNT_ORGANIZATIONS, params![], |row| row.get::<i64>(0))? == Some(0);
+pub fn take_bootstrap(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let org = ctx.org();
+    let is_first = ctx.execute(&TAKE_BOOTSTRAP, params![org])? == 1
+        && ctx.query_opt(&COUNT_ORGANIZATIONS, params![], |row| row.get::<i64>(0))? == Some(0);
     if is_first {
         return Ok(());
     }
@@ -109,11 +114,11 @@ pub fn fact(tx: &mut provost_kernel::db::Tx<'_>, name: &str) -> Result<Option<St
 }
 
 /// Forgets a fact.
-pub fn drop_fact(cx: &mut Cx<'_>, name: &str) -> Result<()> {
-    cx.queue(&DROP_FACT, params![name])
+pub fn drop_fact(ctx: &mut OperationContext<'_>, name: &str) -> Result<()> {
+    ctx.queue(&DROP_FACT, params![name])
 }
 
 /// Sets a fact about the installation, in a unit of its own chain.
-pub fn set_fact(cx: &mut Cx<'_>, name: &str, value: &str) -> Result<()> {
-    cx.queue(&SET_FACT, params![name, value])
+pub fn set_fact(ctx: &mut OperationContext<'_>, name: &str, value: &str) -> Result<()> {
+    ctx.queue(&SET_FACT, params![name, value])
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http_body::Body;
-use relay::{Line, Link};
+use relay::{ClientLine, Link};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
@@ -54,7 +54,7 @@ where
     let (lines, mut written) = mpsc::unbounded_channel();
     let link = Link::new(send, lines);
     let write = async {
-        while let Some(Line(mut line)) = written.recv().await {
+        while let Some(ClientLine(mut line)) = written.recv().await {
             line.push(b'\n');
             output.write_all(&line).await?;
             output.flush().await?;

@@ -1,6 +1,6 @@
 //! The commands that talk to a server: those of the API, and those that are written by hand.
 
-use crate::cli::{self, Own, Terminal, catalogue};
+use crate::cli::{self, HandCommand, Terminal, catalogue};
 use clap::{ArgMatches, Command};
 use std::process::ExitCode;
 
@@ -13,8 +13,8 @@ pub fn command() -> Command {
 }
 
 /// Returns the client commands that are written by hand.
-fn own() -> Vec<Own> {
-    let mut own: Vec<Own> = crate::managed_config::own().into();
+fn own() -> Vec<HandCommand> {
+    let mut own: Vec<HandCommand> = crate::managed_config::own().into();
     own.extend(crate::backtests::own());
     own.extend(crate::directory::own());
     own.extend(crate::events::own());

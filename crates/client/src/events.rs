@@ -2,15 +2,15 @@
 //!
 //! No server is asked: the table was made of `webhooks` of the API document when that was written, and a test compares both.
 
-use crate::cli::{Failure, Form, Own, Printer, Terminal, output_arg, plain_table};
+use crate::cli::{Failure, Form, HandCommand, Printer, Terminal, output_arg, plain_table};
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 
 const TABLE: &str = include_str!("../../../openapi/events-v1.jsonl");
 
 /// Returns the commands.
-pub(crate) fn own() -> [Own; 1] {
-    [Own {
+pub(crate) fn own() -> [HandCommand; 1] {
+    [HandCommand {
         group: "events",
         verb: "kinds",
         command: || {

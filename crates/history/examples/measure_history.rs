@@ -11,8 +11,8 @@
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use provost_history::group::{self, Limits};
-use provost_history::grow::{Census, Recording, Shape, schema};
 use provost_history::scan::{self, Projection, Watch};
+use provost_history::synthetic::{Census, Recording, Shape, schema};
 use provost_history::{
     Error, Event, Folder, Plan, Question, Recorder, Schema, Sealer, Segment, Source, Storage, chunk,
 };

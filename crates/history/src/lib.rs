@@ -18,7 +18,6 @@ pub mod chunk;
 mod error;
 mod event;
 pub mod group;
-pub mod grow;
 #[cfg(feature = "object-store")]
 pub mod object_store;
 mod plan;
@@ -28,16 +27,17 @@ mod segment;
 mod source;
 mod storage;
 mod symbols;
+pub mod synthetic;
 mod texts;
 mod wire;
 
 pub use batch::{Batch, Column, Dictionary, Entry, Sets, Value};
 pub use error::{Error, Result};
 pub use event::{CHUNK_EVENTS, Event, Recorder};
-pub use plan::{MAX_EVENTS, Place, Plan, Question, Unit};
+pub use plan::{EventPosition, MAX_EVENTS, Plan, Question, Unit};
 pub use schema::{ACTION, ColumnSpec, Kind, MODE, POLICY_IDS, POLICY_SET_VERSION, Schema};
-pub use segment::{SEGMENT_EVENTS, Sealed, Sealer, Segment};
+pub use segment::{SEGMENT_EVENTS, Sealer, Segment, SegmentSummary};
 pub use source::{Chunk, Source};
-pub use storage::{Folder, Listable, Storage, Stored};
+pub use storage::{Folder, Listable, Storage, StoredObject};
 pub use symbols::Symbols;
 pub use texts::Texts;

@@ -17,7 +17,7 @@ mod credentials;
 mod http;
 
 use crate::error::{Error, Result, invalid};
-use crate::storage::{Listable, Storage, Stored, is_plain};
+use crate::storage::{Listable, Storage, StoredObject, is_plain};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut};
@@ -178,14 +178,14 @@ impl Storage for ObjectStore {
 }
 
 impl Listable for ObjectStore {
-    fn list(&self) -> io::Result<Vec<Stored>> {
+    fn list(&self) -> io::Result<Vec<StoredObject>> {
         let listing = self
             .store
             .list(Some(&self.prefix))
             .try_filter_map(|object| async move {
                 let name = object.location.filename().filter(|name| is_plain(name));
                 let is_child = name.is_some_and(|name| self.prefix.clone().join(name) == object.location);
-                Ok(name.filter(|_| is_child).map(|name| Stored {
+                Ok(name.filter(|_| is_child).map(|name| StoredObject {
                     name: name.to_owned(),
                     modified: object.last_modified.into(),
                 }))

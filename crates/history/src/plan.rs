@@ -47,7 +47,7 @@ pub struct Unit {
 
 /// Which event of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct EventPosition {
     /// The place of the source in the plan.
     pub source: u32,
     /// The place of the row group in its segment; 0 for a chunk.
@@ -216,9 +216,9 @@ impl Plan {
     /// Errors: those of reading, for each row group alone.
     pub fn rows<'a>(
         &'a self,
-        places: &'a mut [Place],
+        places: &'a mut [EventPosition],
         columns: &'a [usize],
-    ) -> impl Iterator<Item = (&'a [Place], Result<Batch>)> + 'a {
+    ) -> impl Iterator<Item = (&'a [EventPosition], Result<Batch>)> + 'a {
         places.sort_unstable();
         let groups = places.chunk_by(|a, b| (a.source, a.group) == (b.source, b.group));
         groups.filter_map(move |group| {
@@ -237,7 +237,7 @@ impl Plan {
     ///
     /// Errors: those of reading.
     /// Cost: in each row group the pages in which its events are are unpacked, once.
-    pub fn ids(&self, places: &[Place]) -> Result<Vec<String>> {
+    pub fn ids(&self, places: &[EventPosition]) -> Result<Vec<String>> {
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_unstable_by_key(|index| places[*index]);
         let mut ids = vec![String::new(); places.len()];
@@ -363,10 +363,10 @@ impl Unit {
     }
 
     /// Returns the place of the row of that number, counted from the first of the unit.
-    pub fn place(&self, row: usize) -> Place {
+    pub fn place(&self, row: usize) -> EventPosition {
         // Sources, row groups and rows are counted in 32 bits.
         let index = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
-        Place {
+        EventPosition {
             source: index(self.source),
             group: index(self.group),
             row: index(self.rows.start + row),

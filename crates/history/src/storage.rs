@@ -45,7 +45,7 @@ pub trait Storage: Send + Sync {
 /// A place that holds objects of its own, and can say which.
 pub trait Listable: Storage {
     /// Returns every whole object, in no order: what no history knows any more is found so, and removed.
-    fn list(&self) -> io::Result<Vec<Stored>>;
+    fn list(&self) -> io::Result<Vec<StoredObject>>;
 
     /// Makes a small object durable unless there is one of this name, whatever it holds; says whether it did. A crash may leave a
     /// part of it.
@@ -57,7 +57,7 @@ pub trait Listable: Storage {
 
 /// An object as a listing shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredObject {
     /// Its name.
     pub name: String,
     /// When it was put.
@@ -160,7 +160,7 @@ impl Storage for Folder {
 }
 
 impl Listable for Folder {
-    fn list(&self) -> io::Result<Vec<Stored>> {
+    fn list(&self) -> io::Result<Vec<StoredObject>> {
         let mut stored = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
@@ -173,7 +173,7 @@ impl Listable for Folder {
                 other => other?,
             };
             if metadata.is_file() && is_plain(&name) {
-                stored.push(Stored {
+                stored.push(StoredObject {
                     name,
                     modified: metadata.modified()?,
                 });

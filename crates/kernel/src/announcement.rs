@@ -13,7 +13,7 @@
 //!
 //! Absent on purpose: announcements that are heard later. Those are events and jobs.
 
-use crate::cx::Cx;
+use crate::context::OperationContext;
 use crate::error::{Error, Result};
 use std::any::Any;
 
@@ -31,30 +31,40 @@ pub trait Listener: Sync {
     /// Acts on an announcement, if it is of the listener's type, and adds its answers to the vector `answers`, if it is asked.
     ///
     /// Errors: those of the act; a refusal refuses the unit.
-    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any, answers: &mut dyn Any) -> Result<()>;
+    fn hear(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        announcement: &dyn Any,
+        answers: &mut dyn Any,
+    ) -> Result<()>;
 }
 
 /// Acts on announcements of a type.
-pub struct Hears<A>(pub fn(&mut Cx<'_>, &A) -> Result<()>);
+pub struct Subscriber<A>(pub fn(&mut OperationContext<'_>, &A) -> Result<()>);
 
-impl<A: Announcement> Listener for Hears<A> {
-    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any, _: &mut dyn Any) -> Result<()> {
+impl<A: Announcement> Listener for Subscriber<A> {
+    fn hear(&self, ctx: &mut OperationContext<'_>, announcement: &dyn Any, _: &mut dyn Any) -> Result<()> {
         match announcement.downcast_ref() {
-            Some(announcement) => (self.0)(cx, announcement),
+            Some(announcement) => (self.0)(ctx, announcement),
             None => Ok(()),
         }
     }
 }
 
 /// Answers questions of a type.
-pub struct Answers<Q: Question>(pub fn(&mut Cx<'_>, &Q) -> Result<Vec<Q::Answer>>);
+pub struct Answers<Q: Question>(pub fn(&mut OperationContext<'_>, &Q) -> Result<Vec<Q::Answer>>);
 
 impl<Q: Question> Listener for Answers<Q> {
-    fn hear(&self, cx: &mut Cx<'_>, announcement: &dyn Any, answers: &mut dyn Any) -> Result<()> {
+    fn hear(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        announcement: &dyn Any,
+        answers: &mut dyn Any,
+    ) -> Result<()> {
         let Some(question) = announcement.downcast_ref() else {
             return Ok(());
         };
-        let given = (self.0)(cx, question)?;
+        let given = (self.0)(ctx, question)?;
         match answers.downcast_mut::<Vec<Q::Answer>>() {
             Some(answers) => answers.extend(given),
             None => return Err(Error::internal("a question was announced and not asked")),

@@ -30,8 +30,8 @@
 
 use crate::announcement::{Announcement, Listener, Question};
 use crate::auth::{Scope, Scopes, Toolset};
+use crate::context::OperationContext;
 use crate::credential::{Schemes, Sessions, TokenScheme};
-use crate::cx::Cx;
 use crate::db::{Conn, Migration, RightsTable, Statement, Tx};
 use crate::doubt::SureTime;
 use crate::ends::{Endings, Find, StoreOf};
@@ -63,7 +63,7 @@ pub type Finish = fn(Arc<Kernel>) -> BoxFuture<'static, ()>;
 pub type FindFaults = fn(&mut Tx<'_>, Timestamp) -> Result<Vec<String>>;
 
 /// Ends credentials of the unit's organization for a reason.
-pub type EndCredentials = fn(&mut Cx<'_>, &'static str) -> Result<()>;
+pub type EndCredentials = fn(&mut OperationContext<'_>, &'static str) -> Result<()>;
 
 /// Returns texts from the store.
 pub type ListTexts = fn(&mut Tx<'_>) -> Result<Vec<String>>;
@@ -112,7 +112,7 @@ pub struct Area {
     /// What the entries of the audit log say of its rows.
     pub testimonies: &'static [&'static Testimony],
     /// How what it took away is taken away again in a store that went back.
-    pub retakings: &'static [Retaking],
+    pub retakings: &'static [RepeatedRevocation],
     /// Writes what migrations cannot say, before a store is served.
     pub prepare: Option<fn(&mut Conn, Timestamp) -> Result<()>>,
     /// Finds what is wrong with its rows.
@@ -122,7 +122,7 @@ pub struct Area {
     /// Ends every credential of the organization for a reason, in the unit that restores a backup.
     pub restore: Option<EndCredentials>,
     /// Removes what has been kept long enough, in the unit of the round.
-    pub prune: Option<fn(&mut Cx<'_>, SureTime) -> Result<()>>,
+    pub prune: Option<fn(&mut OperationContext<'_>, SureTime) -> Result<()>>,
     /// Returns the ids of the sealing keys that its rows need.
     pub sealing_keys: Option<ListTexts>,
     /// What agents and people read about it.
@@ -197,11 +197,11 @@ pub enum Again {
 
 /// How something is taken away again.
 #[derive(Clone, Copy)]
-pub struct Retaking {
+pub struct RepeatedRevocation {
     /// What, as the line says it.
     pub what: &'static str,
     /// Takes it away, by what became of it and its ids, in a unit of its organization.
-    pub again: fn(&mut Cx<'_>, &str, &[String]) -> Result<Again>,
+    pub again: fn(&mut OperationContext<'_>, &str, &[String]) -> Result<Again>,
 }
 
 /// A table that decides what somebody may do, and what its changes take away: neither can be declared without the other, nor
@@ -334,7 +334,7 @@ impl Services {
     }
 }
 
-impl Cx<'_> {
+impl OperationContext<'_> {
     /// Tells every area that acts on an announcement, in the order of the areas.
     ///
     /// Errors: those of the first that fails or refuses; `Internal` in a program that was started without its areas, where
@@ -345,7 +345,7 @@ impl Cx<'_> {
 
     /// Returns what the areas answer that know an answer, in the order of the areas.
     ///
-    /// Errors: those of [`Cx::announce`].
+    /// Errors: those of [`OperationContext::announce`].
     pub fn ask<Q: Question>(&mut self, question: &Q) -> Result<Vec<Q::Answer>> {
         let mut answers = Vec::new();
         self.tell(question, &mut answers)?;
@@ -458,7 +458,7 @@ impl Areas {
     }
 
     /// Returns every way of taking away again.
-    pub fn retakings(&self) -> impl Iterator<Item = &'static Retaking> {
+    pub fn retakings(&self) -> impl Iterator<Item = &'static RepeatedRevocation> {
         self.iter().flat_map(|area| area.retakings)
     }
 

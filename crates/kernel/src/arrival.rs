@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 /// What a request came through.
-pub trait Door: Send + Sync {
+pub trait NetworkGate: Send + Sync {
     /// Says whether the token of the request was valid a moment ago: a reason to give it a place, and none to let it do anything.
     fn knows(&self) -> bool;
 
@@ -19,11 +19,11 @@ pub trait Door: Send + Sync {
 
 /// The door of a request; that of the program's own work is none.
 #[derive(Clone, Default)]
-pub struct Arrival(Option<Arc<dyn Door>>);
+pub struct Arrival(Option<Arc<dyn NetworkGate>>);
 
 impl Arrival {
     /// Returns the arrival through a door.
-    pub fn through(door: Arc<dyn Door>) -> Self {
+    pub fn through(door: Arc<dyn NetworkGate>) -> Self {
         Self(Some(door))
     }
 

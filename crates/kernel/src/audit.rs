@@ -14,6 +14,7 @@
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::db::{Call, Param, Row};
+use crate::effects::{Change, Event};
 use crate::error::{Error, Result};
 use crate::fence::TargetKind;
 pub use crate::hex::hex;
@@ -21,8 +22,7 @@ use crate::keys::{Keys, MacPurpose};
 use crate::merkle::Hash;
 use crate::proofs::{self, Account, Sum};
 use crate::time::Timestamp;
-use crate::traces::{Change, Event};
-use crate::witness::Place;
+use crate::witness::ChainPosition;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -81,7 +81,7 @@ impl Decision {
 
 /// What an entry says, before it has a place in a chain.
 #[derive(Clone, Debug)]
-pub struct Note {
+pub struct AuditRecord {
     /// The chain.
     pub organization: OrganizationId,
     /// When.
@@ -114,7 +114,7 @@ pub struct Note {
     pub(crate) events: Vec<Event>,
 }
 
-impl Note {
+impl AuditRecord {
     /// Returns a note of an act that was done, without details.
     pub fn new(organization: OrganizationId, time: Timestamp, action: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -207,7 +207,7 @@ struct CanonicalTarget<'a> {
     kind: &'a str,
 }
 
-impl Note {
+impl AuditRecord {
     fn canonical(&self, id: &str, seq: i64, salt: Option<String>) -> Result<String> {
         let actor = self.actor.as_ref().map(|actor| {
             let permission = actor.permission;
@@ -326,8 +326,8 @@ impl Head {
     }
 
     /// Returns the place that the head names.
-    pub(crate) fn place(&self) -> Place {
-        Place {
+    pub(crate) fn place(&self) -> ChainPosition {
+        ChainPosition {
             seq: self.seq,
             hash: self.hash,
         }
@@ -394,7 +394,7 @@ impl Head {
     /// rest by trying (AD-5).
     pub fn append(
         &mut self,
-        note: &Note,
+        note: &AuditRecord,
         mac: impl FnOnce(&[&[u8]]) -> [u8; 32],
         calls: &mut Vec<Call<'static>>,
     ) -> Result<String> {
@@ -468,9 +468,9 @@ mod tests {
 
     static ACCOUNT: TargetKind = TargetKind::new("service_account", crate::fence::Readers::Overseers);
 
-    fn full_note() -> Note {
+    fn full_note() -> AuditRecord {
         let organization = OrganizationId::parse("acme").unwrap();
-        let mut note = Note::new(
+        let mut note = AuditRecord::new(
             organization.clone(),
             Timestamp::from_ms(1_795_144_500_000),
             "doIt",
@@ -536,7 +536,7 @@ mod tests {
         let organization = OrganizationId::parse("acme").unwrap();
         let mut head = Head::empty(organization.clone());
         let (mut calls, mut again) = (Vec::new(), Vec::new());
-        let own = Note::new(organization, Timestamp::from_ms(1), "access.summary");
+        let own = AuditRecord::new(organization, Timestamp::from_ms(1), "access.summary");
         // A transaction that runs again writes the same.
         head.clone().append(&own, salted, &mut again).unwrap();
         head.append(&own, salted, &mut calls).unwrap();

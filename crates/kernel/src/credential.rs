@@ -94,7 +94,7 @@ pub struct McpClient {
 
 /// A delegated access token of which everything was checked that can be checked without a store.
 #[derive(Clone)]
-pub struct Verified {
+pub struct VerifiedToken {
     /// The organization in which it acts.
     pub organization: OrganizationId,
     /// Finds the session.
@@ -114,7 +114,7 @@ pub struct Verified {
     pub opening: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl std::fmt::Debug for Verified {
+impl std::fmt::Debug for VerifiedToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Verified")
             .field("organization", &self.organization)
@@ -124,9 +124,9 @@ impl std::fmt::Debug for Verified {
 
 /// What a token is checked against.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct TokenCheck<'a> {
     /// The surface that was called.
-    pub surface: &'a Surface,
+    pub entry_point: &'a EntryPoint,
     /// The method of the HTTP request.
     pub method: &'a Method,
     /// The raw path of the HTTP request, without its query.
@@ -139,7 +139,7 @@ pub struct Ask<'a> {
 
 /// By which door a request came.
 #[derive(Clone, Debug, Default)]
-pub enum Surface {
+pub enum EntryPoint {
     /// As an HTTP operation.
     #[default]
     Http,
@@ -147,12 +147,12 @@ pub enum Surface {
     Mcp(McpClient),
 }
 
-impl Surface {
+impl EntryPoint {
     /// Returns the path of the resource that a token must name as its audience (D2.6).
     pub const fn audience(&self) -> &'static str {
         match self {
-            Surface::Http => "/api/headless/v1",
-            Surface::Mcp(_) => "/mcp",
+            EntryPoint::Http => "/api/headless/v1",
+            EntryPoint::Mcp(_) => "/mcp",
         }
     }
 }
@@ -165,8 +165,8 @@ pub trait Verifier: Send + Sync + 'static {
     fn verify<'a>(
         &'a self,
         token: &'a str,
-        ask: Ask<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>>;
+        ask: TokenCheck<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<VerifiedToken>> + Send + 'a>>;
 }
 
 /// Finds the row of a caller again, and bounds it.
@@ -174,7 +174,7 @@ pub trait Verifier: Send + Sync + 'static {
 pub(crate) struct Caller {
     pub scheme: Scheme,
     pub lookup: String,
-    verified: Option<Arc<Verified>>,
+    verified: Option<Arc<VerifiedToken>>,
 }
 
 impl Caller {
@@ -231,19 +231,19 @@ impl Use {
 }
 
 /// A token as it was presented: well formed and its checksum right, or verified; its row is not looked up yet.
-pub struct Presented {
+pub struct BearerToken {
     pub(crate) caller: Caller,
     /// The token itself, where its row holds a MAC of it.
     token: Option<crate::Secret<String>>,
 }
 
-impl std::fmt::Debug for Presented {
+impl std::fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Presented({:?})", self.caller.scheme)
     }
 }
 
-impl Presented {
+impl BearerToken {
     /// Recognizes the token of a request (D2.1): ours by its text, a delegated one by `verifier`.
     ///
     /// Errors: `Unauthenticated` for no header, two, another scheme, a malformed value or a wrong checksum; those of
@@ -251,7 +251,7 @@ impl Presented {
     pub(crate) async fn recognize(
         schemes: &Schemes,
         verifier: Option<&dyn Verifier>,
-        ask: Ask<'_>,
+        ask: TokenCheck<'_>,
     ) -> Result<Self> {
         let (scheme, token) = bearer(ask.headers)?;
         if let Some(parsed) = token::parse(token).filter(|_| scheme == AuthScheme::Bearer) {
@@ -265,8 +265,8 @@ impl Presented {
                 token: Some(crate::Secret::new(token.to_owned())),
             });
         }
-        let judge = verifier.filter(|_| !token.starts_with(token::LEAD));
-        let checked = judge.ok_or_else(invalid_token)?.verify(token, ask).await?;
+        let authenticate = verifier.filter(|_| !token.starts_with(token::LEAD));
+        let checked = authenticate.ok_or_else(invalid_token)?.verify(token, ask).await?;
         Ok(Self {
             caller: Caller {
                 scheme: schemes.sessions()?.1,
@@ -291,7 +291,7 @@ impl Presented {
     }
 
     /// Returns what was verified of a delegated token.
-    pub(crate) fn verified(&self) -> Option<&Arc<Verified>> {
+    pub(crate) fn verified(&self) -> Option<&Arc<VerifiedToken>> {
         self.caller.verified.as_ref()
     }
 
@@ -351,7 +351,7 @@ impl Credential {
     /// Judges the credential at an instant. Its MAC was checked before.
     ///
     /// Errors: `TokenRevoked`, `TokenExpired`, `Unauthenticated` for a disabled account.
-    pub fn judge(&self, now: Timestamp) -> Result<Actor> {
+    pub fn authenticate(&self, now: Timestamp) -> Result<Actor> {
         let refuse = |code, message: &'static str| Err(Error::new(code, message).with("presented", true));
         let mut replay_only = false;
         // Revoked is revoked, also when the clock was set back since.
@@ -396,12 +396,12 @@ pub fn cut_at_mcp() -> Error {
 }
 
 /// What a credential is good for at an instant, without the names that anybody may change.
-pub(crate) type Standing = std::result::Result<(String, Permission, bool, bool, Option<String>), Code>;
+pub(crate) type AuthState = std::result::Result<(String, Permission, bool, bool, Option<String>), Code>;
 
 impl Credential {
     /// Returns what the credential is good for, to compare two readings of it.
-    pub(crate) fn standing(&self, now: Timestamp) -> Standing {
-        let actor = self.judge(now).map_err(|error| error.code())?;
+    pub(crate) fn auth_state(&self, now: Timestamp) -> AuthState {
+        let actor = self.authenticate(now).map_err(|error| error.code())?;
         Ok((
             actor.id,
             actor.permission,

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::hex::hex;
 use crate::keys::Keys;
 use crate::time::Timestamp;
-use crate::witness::Place;
+use crate::witness::ChainPosition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -296,7 +296,7 @@ pub(crate) fn find(
 
 /// An end of a chain in a commit: what it is behind it, and which acts left entries.
 pub(crate) struct ChainEnd {
-    pub place: Place,
+    pub place: ChainPosition,
     pub has_moved: bool,
     pub acts: BTreeSet<&'static str>,
 }
@@ -346,7 +346,7 @@ mod tests {
 
     fn chains(seq: i64, has_moved: bool) -> BTreeMap<OrganizationId, ChainEnd> {
         let end = ChainEnd {
-            place: Place { seq, hash: [7; 32] },
+            place: ChainPosition { seq, hash: [7; 32] },
             has_moved,
             acts: BTreeSet::from(["disable"]),
         };

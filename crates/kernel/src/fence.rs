@@ -3,7 +3,7 @@
 //! Whoever may read the log or the events sees that something happened: place, sequence, time, action and outcome. The
 //! details (what changed, the data of an event, whom it was about, who did it) are for the readers that the kind of the
 //! record, the kind of the event and the area of the act declare. An area declares them with [`crate::fences!`]; the
-//! areas that read ask [`Declared`] and [`Reader`].
+//! areas that read ask [`DeclaredKinds`] and [`Reader`].
 //!
 //! INVARIANT FE-1: a kind of record or of event without readers does not compile, an operation belongs to an area
 //! that says who reads what it does, and what nobody declared is for admins and auditors. An entry names a
@@ -153,12 +153,12 @@ fences! {
 
 /// What all areas declare.
 #[derive(Clone, Debug)]
-pub struct Declared {
+pub struct DeclaredKinds {
     acts: BTreeMap<&'static str, Readers>,
     fences: Vec<&'static Fences>,
 }
 
-impl Default for Declared {
+impl Default for DeclaredKinds {
     fn default() -> Self {
         let mut declared = Self {
             acts: BTreeMap::new(),
@@ -169,7 +169,7 @@ impl Default for Declared {
     }
 }
 
-impl Declared {
+impl DeclaredKinds {
     /// Adds an area with the ids of its operations.
     pub(crate) fn add(&mut self, operations: impl Iterator<Item = &'static str>, fences: &'static Fences) {
         let acts = operations.chain(fences.own_acts.iter().copied());
@@ -321,7 +321,7 @@ mod tests {
     /// Proves FE-1.
     #[test]
     fn what_nobody_declared_is_for_overseers() {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredKinds::default();
         for readers in [
             declared.act("makeThing"),
             declared.act("thing.expired"),

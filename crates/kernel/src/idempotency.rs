@@ -13,11 +13,11 @@
 use crate::answer::Answer;
 use crate::auth::Actor;
 use crate::db::{Call, Param, Row};
+use crate::effects::{Effects, Reveal};
 use crate::error::{Code, Error, Result};
 use crate::keys::{Keys, MacPurpose};
 use crate::secret::Secret;
 use crate::time::Timestamp;
-use crate::traces::{Reveal, Traces};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
@@ -91,7 +91,7 @@ impl KeyUse {
 
 /// A stored answer.
 #[derive(Clone)]
-pub(crate) struct Stored {
+pub(crate) struct StoredAnswer {
     fingerprint: Vec<u8>,
     status: i64,
     headers: String,
@@ -114,7 +114,7 @@ struct Cell {
     expires_at: Timestamp,
 }
 
-impl Stored {
+impl StoredAnswer {
     /// Makes the record of an answer that was just computed.
     #[expect(
         clippy::too_many_arguments,
@@ -126,12 +126,12 @@ impl Stored {
         operation: &str,
         key: &KeyUse,
         answer: &Answer,
-        traces: &Traces,
+        effects: &Effects,
         audit_id: String,
         now: Timestamp,
         salt: [u8; 16],
     ) -> Result<Self> {
-        let target_id = traces.target.as_ref().map(|(_, id)| id.clone());
+        let target_id = effects.target.as_ref().map(|(_, id)| id.clone());
         let mut stored = Self {
             fingerprint: key.fingerprint.to_vec(),
             status: i64::from(answer.status),
@@ -144,7 +144,7 @@ impl Stored {
             secret_at: None,
             cell: None,
         };
-        if let (Some(reveal), Some(place)) = (&traces.reveal, traces.secret_at) {
+        if let (Some(reveal), Some(place)) = (&effects.reveal, effects.secret_at) {
             stored.token_id = Some(reveal.token_id.clone());
             stored.secret_at = i64::try_from(place).ok();
             if reveal.replay_secs > 0 {

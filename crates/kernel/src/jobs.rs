@@ -11,7 +11,7 @@
 //! INVARIANT JB-1: a job whose lease passed to another worker has no effect (fencing by `lease_epoch`).
 
 use crate::auth::OrganizationId;
-use crate::cx::Cx;
+use crate::context::OperationContext;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use serde_json::Value;
@@ -50,10 +50,10 @@ pub struct Handler {
 }
 
 /// Does a job's part in its own unit of work; sees the job's payload.
-pub type Inside = fn(&mut Cx<'_>, &Value) -> Result<()>;
+pub type Inside = fn(&mut OperationContext<'_>, &Value) -> Result<()>;
 
 /// Asks the outside world about a job's payload, outside of any transaction. What it returns holds no secret.
-pub type Ask =
+pub type OutsideQuestion =
     Box<dyn Fn(Arc<Kernel>, OrganizationId, Value) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
 
 /// What a job does.
@@ -63,13 +63,13 @@ pub enum Work {
     /// Reaches outside, at least once, and then settles what came of it, exactly once.
     Outside {
         /// Reaches outside.
-        ask: Ask,
+        ask: OutsideQuestion,
         /// Sees the payload and what `ask` returned.
-        settle: fn(&mut Cx<'_>, &Value, &Value) -> Result<()>,
+        settle: fn(&mut OperationContext<'_>, &Value, &Value) -> Result<()>,
     },
 }
 
-struct Claimed {
+struct ClaimedJob {
     organization: OrganizationId,
     id: String,
     kind: String,
@@ -88,7 +88,7 @@ pub async fn run_due(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>) -> Resu
     Ok(begun)
 }
 
-async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: Claimed) -> Result<()> {
+async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: ClaimedJob) -> Result<()> {
     let result = match handlers.iter().position(|h| h.kind == job.kind) {
         None => Err(Error::internal(format!(
             "no handler for jobs of kind {}",
@@ -106,9 +106,9 @@ async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: Claime
     let pause_secs = 10_i64 << job.attempts.clamp(0, 12);
     let message = error.message().to_owned();
     kernel
-        .system(job.organization.clone(), None, move |cx| {
-            let (org, run_at) = (cx.org(), cx.now().plus_secs(pause_secs));
-            cx.queue(
+        .system(job.organization.clone(), None, move |ctx| {
+            let (org, run_at) = (ctx.org(), ctx.now().plus_secs(pause_secs));
+            ctx.queue(
                 &FAIL,
                 crate::params![org, &job.id, job.epoch, run_at, state, &message],
             )
@@ -116,7 +116,12 @@ async fn run_one(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, job: Claime
         .await
 }
 
-async fn work(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, place: usize, job: &Claimed) -> Result<()> {
+async fn work(
+    kernel: &Arc<Kernel>,
+    handlers: &Arc<Vec<Handler>>,
+    place: usize,
+    job: &ClaimedJob,
+) -> Result<()> {
     let handler = &handlers[place];
     let found = match &handler.work {
         Work::Inside(_) => Value::Null,
@@ -130,17 +135,17 @@ async fn work(kernel: &Arc<Kernel>, handlers: &Arc<Vec<Handler>>, place: usize, 
     let (id, epoch, payload) = (job.id.clone(), job.epoch, job.payload.clone());
     let shared = handlers.clone();
     kernel
-        .system(job.organization.clone(), Some(handler.action), move |cx| {
-            let org = cx.org();
-            if cx.execute(&FINISH, crate::params![org, &id, epoch])? == 0 {
+        .system(job.organization.clone(), Some(handler.action), move |ctx| {
+            let org = ctx.org();
+            if ctx.execute(&FINISH, crate::params![org, &id, epoch])? == 0 {
                 return Err(Error::new(
                     crate::Code::Conflict,
                     "the job's lease passed to another worker",
                 ));
             }
             match &shared[place].work {
-                Work::Inside(run) => run(cx, &payload),
-                Work::Outside { settle, .. } => settle(cx, &payload, &found),
+                Work::Inside(run) => run(ctx, &payload),
+                Work::Outside { settle, .. } => settle(ctx, &payload, &found),
             }
         })
         .await

@@ -1,8 +1,8 @@
 //! The installation's mechanisms in one place: what every request and every worker needs.
 
 use crate::auth::{Actor, OrganizationId};
+use crate::context::OperationContext;
 use crate::credential::Schemes;
-use crate::cx::Cx;
 use crate::db::RightsTable;
 use crate::db::{Location, Readers, Watch};
 use crate::doubt::{Clockwatch, Guard};
@@ -10,14 +10,14 @@ use crate::ends::Endings;
 use crate::entropy::Entropy;
 use crate::error::{Class, Error, Result};
 use crate::keys::Keys;
-use crate::ledger::Ledger;
 use crate::operation::Registry;
 use crate::rate::Limiter;
-use crate::services::{Own, Services};
+use crate::services::{AreaStates, Services};
 use crate::threads::Threads;
 use crate::time::Clock;
 use crate::witness::{self, Witness};
 use crate::work::{Flights, InFlight, Reply, Run, SystemRun, Unit, Writers};
+use crate::write_behind::WriteBehind;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ pub struct Kernel {
     services: Services,
     pub(crate) jobs_due: tokio::sync::Notify,
     workers: Mutex<HashMap<&'static str, Arc<tokio::sync::Notify>>>,
-    pub(crate) ledger: Ledger,
+    pub(crate) write_behind: WriteBehind,
     flights: Flights,
     writers: OnceLock<Writers>,
     pub(crate) witness: Arc<Witness>,
@@ -73,7 +73,7 @@ pub struct Kernel {
 }
 
 /// The kernel of some services, which operations see alone.
-struct Behind(Weak<Kernel>);
+struct KernelOfServices(Weak<Kernel>);
 
 impl Deref for Kernel {
     type Target = Services;
@@ -113,7 +113,7 @@ impl Kernel {
         let services = Services {
             fences: registry.fences().clone(),
             limiter: Limiter::new(clock.clone()),
-            own: Own::default(),
+            own: AreaStates::default(),
             keys,
             clock,
             entropy,
@@ -123,10 +123,10 @@ impl Kernel {
             extras,
         };
         let kernel = Arc::new_cyclic(|this| {
-            services.own(|| Behind(this.clone()));
+            services.own(|| KernelOfServices(this.clone()));
             Self {
                 services,
-                ledger: Ledger::default(),
+                write_behind: WriteBehind::default(),
                 flights: Flights::default(),
                 writers: OnceLock::new(),
                 witness,
@@ -158,11 +158,11 @@ impl Kernel {
     }
 
     /// Returns another owner of the kernel behind these services, for what goes on after an operation has returned
-    /// ([`Cx::later`]).
+    /// ([`OperationContext::later`]).
     ///
     /// Errors: `Unavailable` when its last owner is gone.
     pub fn behind(services: &Services) -> Result<Arc<Self>> {
-        let Behind(kernel) = services.own(|| Behind(Weak::new()));
+        let KernelOfServices(kernel) = services.own(|| KernelOfServices(Weak::new()));
         let kernel = kernel.upgrade();
         kernel.ok_or_else(|| Error::unavailable("the server is shutting down"))
     }
@@ -173,16 +173,16 @@ impl Kernel {
     }
 
     /// Waits until a unit of work of this server has woken the worker of this name, or has since it last waited.
-    pub async fn woken(&self, worker: &'static str) {
-        self.bell(worker).notified().await;
+    pub async fn work_notified(&self, worker: &'static str) {
+        self.notifier(worker).notified().await;
     }
 
     /// Wakes the worker of this name, now or when it next waits.
-    pub fn wake(&self, worker: &'static str) {
-        self.bell(worker).notify_one();
+    pub fn notify_worker(&self, worker: &'static str) {
+        self.notifier(worker).notify_one();
     }
 
-    fn bell(&self, worker: &'static str) -> Arc<tokio::sync::Notify> {
+    fn notifier(&self, worker: &'static str) -> Arc<tokio::sync::Notify> {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         workers.entry(worker).or_default().clone()
     }
@@ -231,9 +231,9 @@ impl Kernel {
     }
 
     /// Wakes the writer of a chain so that waiting notes are written soon.
-    pub(crate) fn nudge(&self, organization: &OrganizationId) {
+    pub(crate) fn notify(&self, organization: &OrganizationId) {
         if let Some(writers) = self.writers.get() {
-            writers.nudge(organization);
+            writers.notify(organization);
         }
     }
 
@@ -245,7 +245,7 @@ impl Kernel {
         &self,
         organization: OrganizationId,
         action: Option<&'static str>,
-        run: impl Fn(&mut Cx<'_>) -> Result<()> + Send + 'static,
+        run: impl Fn(&mut OperationContext<'_>) -> Result<()> + Send + 'static,
     ) -> Result<()> {
         let (reply, answer) = oneshot::channel();
         self.submit(self.unit(organization, action, Box::new(run), Some(reply)))?;

@@ -21,7 +21,7 @@
 //! Absent on purpose: statistics, counters that have to be kept, and hints to an engine.
 
 use crate::db::{Param, Statement};
-use crate::{Cx, Error, Result, params};
+use crate::{Error, OperationContext, Result, params};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -149,17 +149,17 @@ impl Listing {
     /// Cost: without a text some reads of indexes for each item up to the end of the page or up to those that are counted,
     /// whichever is more. A text that no more items have than are counted costs as much as these; one that more have, and a
     /// page that ends behind 10 000 items, costs reading the list down to the page.
-    pub fn find(&self, cx: &mut Cx<'_>, query: &Query<'_>) -> Result<Selection> {
+    pub fn find(&self, ctx: &mut OperationContext<'_>, query: &Query<'_>) -> Result<Selection> {
         if query.filters.len() != self.filters.len() {
             return Err(Error::internal(
                 "a list was asked for other filters than it declares",
             ));
         }
         if let Some(text) = &query.text {
-            return match self.named(cx, query, text)? {
+            return match self.named(ctx, query, text)? {
                 Some(newest) => Ok(Selection::of(newest, query)),
                 None => Ok(Selection::of_many(
-                    self.scan(cx, query, query.limit, query.offset)?,
+                    self.scan(ctx, query, query.limit, query.offset)?,
                     query,
                 )),
             };
@@ -169,21 +169,21 @@ impl Listing {
             wanted = wanted.max(query.end());
         }
         let newest = if query.is_unsettled {
-            self.scan(cx, query, wanted, 0)?
+            self.scan(ctx, query, wanted, 0)?
         } else {
-            self.merged(cx, query, wanted)?
+            self.merged(ctx, query, wanted)?
         };
         if length(&newest) < wanted || query.end() <= wanted {
             return Ok(Selection::of(newest, query));
         }
         Ok(Selection::of_many(
-            self.scan(cx, query, query.limit, query.offset)?,
+            self.scan(ctx, query, query.limit, query.offset)?,
             query,
         ))
     }
 
     /// Returns the newest of all ranges, as many as are wanted.
-    fn merged(&self, cx: &mut Cx<'_>, query: &Query<'_>, wanted: i64) -> Result<Vec<i64>> {
+    fn merged(&self, ctx: &mut OperationContext<'_>, query: &Query<'_>, wanted: i64) -> Result<Vec<i64>> {
         let ranges = self.ranges.iter().find(|ranges| self.leads(ranges, query));
         let ranges = ranges.ok_or_else(|| Error::internal("no ranges of a list need no lead"))?;
         let most = usize::try_from(wanted).map_err(Error::internal)?;
@@ -192,8 +192,8 @@ impl Listing {
         loop {
             // What is older than the last of a full page cannot be on it.
             let behind = last_of(&newest, most);
-            let values = values(cx, query, params![share, behind]);
-            let lists = cx.query(ranges.statement, &values, numbers)?;
+            let values = values(ctx, query, params![share, behind]);
+            let lists = ctx.query(ranges.statement, &values, numbers)?;
             let full = lists.iter().filter(|list| length(list) >= share);
             let ends: Vec<i64> = full.filter_map(|list| list.last().copied()).collect();
             newest.extend(lists.into_iter().flatten());
@@ -217,10 +217,15 @@ impl Listing {
     }
 
     /// Returns everything that has a text, newest first; `None` when that is more than is counted.
-    fn named(&self, cx: &mut Cx<'_>, query: &Query<'_>, text: &str) -> Result<Option<Vec<i64>>> {
+    fn named(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        query: &Query<'_>,
+        text: &str,
+    ) -> Result<Option<Vec<i64>>> {
         let most = query.counted.saturating_add(1);
-        let values = values(cx, query, params![most, containing(text), part_of(text)]);
-        let lists = cx.query(self.named, &values, numbers)?;
+        let values = values(ctx, query, params![most, containing(text), part_of(text)]);
+        let lists = ctx.query(self.named, &values, numbers)?;
         let is_cut = lists.iter().any(|list| length(list) >= most);
         let mut newest = lists.concat();
         // What is found in two ways is there once.
@@ -229,17 +234,23 @@ impl Listing {
     }
 
     /// Returns the numbers of one page, read from the beginning of the list.
-    fn scan(&self, cx: &mut Cx<'_>, query: &Query<'_>, limit: i64, offset: i64) -> Result<Vec<i64>> {
+    fn scan(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        query: &Query<'_>,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<i64>> {
         let pattern = query.text.as_deref().map(containing);
         let part = query.text.as_deref().map(part_of);
-        let values = values(cx, query, params![limit, pattern, part, offset]);
-        cx.query(self.scan, &values, |row| row.get(0))
+        let values = values(ctx, query, params![limit, pattern, part, offset]);
+        ctx.query(self.scan, &values, |row| row.get(0))
     }
 }
 
 /// Returns what every statement is given, and behind it what one of them needs.
-fn values<'a>(cx: &Cx<'_>, query: &Query<'a>, others: &[Param<'a>]) -> Vec<Param<'a>> {
-    let mut values = params![cx.org().to_owned(), cx.now()].to_vec();
+fn values<'a>(ctx: &OperationContext<'_>, query: &Query<'a>, others: &[Param<'a>]) -> Vec<Param<'a>> {
+    let mut values = params![ctx.org().to_owned(), ctx.now()].to_vec();
     values.extend(query.filters.iter().cloned());
     values.extend(others.iter().cloned());
     values

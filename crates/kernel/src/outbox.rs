@@ -6,8 +6,8 @@
 use crate::auth::OrganizationId;
 
 use crate::db::{Call, Param};
+use crate::effects::Event;
 use crate::time::Timestamp;
-use crate::traces::Event;
 
 crate::statements! {
     /// Appends an event.

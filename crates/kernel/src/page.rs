@@ -1,9 +1,9 @@
 //! Paging: `limit` and `offset` of the lists that the specification shows, cursors for the others.
 
-use crate::Cx;
+use crate::OperationContext;
 use crate::error::{Error, Result};
 use crate::keys::{Keys, MacPurpose};
-use crate::text::Bounded;
+use crate::text::IntegerBetween;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -20,12 +20,12 @@ macro_rules! paging {
     ($name:ident, $doc:literal, $min:literal, $max:expr, $default:literal) => {
         #[doc = $doc]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Bounded<$min, { $max }>);
+        pub struct $name(IntegerBetween<$min, { $max }>);
 
         impl $name {
             /// Returns the value, if it is one that a caller may ask for.
             pub fn new(value: i64) -> Option<Self> {
-                Bounded::new(value).map(Self)
+                IntegerBetween::new(value).map(Self)
             }
 
             /// Returns the number.
@@ -36,7 +36,7 @@ macro_rules! paging {
 
         impl Default for $name {
             fn default() -> Self {
-                const { Self(Bounded::new($default).expect("a default between the bounds")) }
+                const { Self(IntegerBetween::new($default).expect("a default between the bounds")) }
             }
         }
 
@@ -48,7 +48,7 @@ macro_rules! paging {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Bounded::deserialize_either(deserializer).map(Self)
+                IntegerBetween::deserialize_either(deserializer).map(Self)
             }
         }
 
@@ -138,22 +138,22 @@ impl Cursor {
 /// A list that a filter narrows has another name with each value of it, because a cursor is a place in one list.
 ///
 /// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
-pub fn start(cx: &Cx<'_>, list: &str, cursor: Option<&Cursor>, beginning: i64) -> Result<i64> {
+pub fn start(ctx: &OperationContext<'_>, list: &str, cursor: Option<&Cursor>, beginning: i64) -> Result<i64> {
     cursor.map_or(Ok(beginning), |cursor| {
-        cursor.open(&cx.services().keys, cx.org(), list)
+        cursor.open(&ctx.services().keys, ctx.org(), list)
     })
 }
 
 /// Cuts off the row that was read beyond a page, and returns the cursor with which the list goes on, if there was one.
 pub fn end<T>(
-    cx: &Cx<'_>,
+    ctx: &OperationContext<'_>,
     list: &str,
     limit: Limit,
     rows: &mut Vec<T>,
     place: impl FnOnce(&T) -> i64,
 ) -> Option<Cursor> {
     let shown = cut(rows, limit)?;
-    Some(Cursor::issue(&cx.services().keys, cx.org(), list, place(shown)))
+    Some(Cursor::issue(&ctx.services().keys, ctx.org(), list, place(shown)))
 }
 
 /// Cuts rows to a page, and returns the last one of it if there were more.

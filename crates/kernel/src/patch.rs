@@ -49,28 +49,28 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
 /// What a PATCH says about a member that always has a value: absent stays, a value sets, `null` is refused.
 /// Give the field `#[serde(default)]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given<T>(Option<T>);
+pub struct RequiredChange<T>(Option<T>);
 
-impl<T> Default for Given<T> {
+impl<T> Default for RequiredChange<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> Given<T> {
+impl<T> RequiredChange<T> {
     /// Returns the value, if one was given.
     pub const fn get(&self) -> Option<&T> {
         self.0.as_ref()
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for RequiredChange<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(|value| Self(Some(value)))
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Given<T> {
+impl<T: JsonSchema> JsonSchema for RequiredChange<T> {
     fn inline_schema() -> bool {
         true
     }
@@ -93,7 +93,7 @@ mod tests {
         #[serde(default)]
         note: Patch<String>,
         #[serde(default)]
-        name: Given<String>,
+        name: RequiredChange<String>,
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Bucket {
 
 /// What became of one request for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct RateDecision {
     /// Whether there was a token.
     pub allowed: bool,
     /// How many are left.
@@ -66,12 +66,12 @@ impl Pace {
     }
 
     /// Returns the outcome for a bucket that is full at `full_at`, and when it is full after that.
-    pub fn ask(&self, full_at: u128) -> (Taken, u128) {
+    pub fn ask(&self, full_at: u128) -> (RateDecision, u128) {
         let after = full_at + self.interval;
         let early = after.saturating_sub(self.now + self.whole);
         let full_at = if early == 0 { after } else { full_at };
         let missing = full_at - self.now;
-        let taken = Taken {
+        let taken = RateDecision {
             allowed: early == 0,
             remaining: narrow(self.whole.saturating_sub(missing) / self.interval),
             reset_secs: narrow(missing.div_ceil(self.second)),
@@ -86,7 +86,7 @@ fn narrow(number: u128) -> u32 {
 }
 
 /// Returns `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11).
-pub fn headers(bucket: &Bucket, taken: &Taken) -> [(HeaderName, HeaderValue); 2] {
+pub fn headers(bucket: &Bucket, taken: &RateDecision) -> [(HeaderName, HeaderValue); 2] {
     let per_second = u64::from(bucket.per_second_num.max(1));
     let window = (u64::from(bucket.burst) * u64::from(bucket.per_second_den)).div_ceil(per_second);
     let policy = format!("\"{}\";q={};w={window}", bucket.name, bucket.burst);
@@ -206,7 +206,7 @@ mod tests {
                 (true, left, 0)
             );
         }
-        let refused = Taken {
+        let refused = RateDecision {
             allowed: false,
             remaining: 0,
             reset_secs: 3600,

@@ -6,10 +6,10 @@ use crate::db::{Conn, Readers, Tx};
 use crate::doubt::{Clockwatch, Doubt, SureTime};
 use crate::entropy::{Entropy, UnitRng};
 use crate::error::{Code, Error, Result};
-use crate::fence::Declared;
+use crate::fence::DeclaredKinds;
 use crate::keys::Keys;
-use crate::rate::{Bucket, Limiter, Taken};
-use crate::threads::{Threads, Turn};
+use crate::rate::{Bucket, Limiter, RateDecision};
+use crate::threads::{SchedulePoint, Threads};
 use crate::time::{Clock, Timestamp};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl Extras {
 
 /// Values of different types, each made when it is first asked for, in a chain that only grows.
 #[derive(Default)]
-pub(crate) struct Own(OnceLock<Box<(Box<dyn Any + Send + Sync>, Own)>>);
+pub(crate) struct AreaStates(OnceLock<Box<(Box<dyn Any + Send + Sync>, AreaStates)>>);
 
 /// See the module's text.
 pub struct Services {
@@ -92,12 +92,12 @@ pub struct Services {
     /// Behaviour.
     pub settings: Settings,
     /// Who reads the details of entries and events.
-    pub fences: Declared,
+    pub fences: DeclaredKinds,
     pub(crate) limiter: Limiter,
     pub(crate) clockwatch: Arc<Clockwatch>,
     pub(crate) readers: Readers,
     pub(crate) extras: Extras,
-    pub(crate) own: Own,
+    pub(crate) own: AreaStates,
 }
 
 impl Services {
@@ -113,7 +113,7 @@ impl Services {
         loop {
             let link = place
                 .0
-                .get_or_init(|| Box::new((Box::new(make()), Own::default())));
+                .get_or_init(|| Box::new((Box::new(make()), AreaStates::default())));
             match link.0.downcast_ref() {
                 Some(value) => return value,
                 None => place = &link.1,
@@ -124,7 +124,7 @@ impl Services {
     /// Takes from a bucket unless rate limits are switched off.
     ///
     /// Errors: `RateLimited` with `Retry-After`.
-    pub fn limit(&self, bucket: &Bucket, key: &[&str]) -> Result<Option<Taken>> {
+    pub fn limit(&self, bucket: &Bucket, key: &[&str]) -> Result<Option<RateDecision>> {
         if !self.settings.rate_limits {
             return Ok(None);
         }
@@ -163,7 +163,7 @@ impl Services {
         f: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        self.settings.threads.pause(Turn::Read).await;
+        self.settings.threads.pause(SchedulePoint::Read).await;
         self.submit_read(move |conn| {
             let _ = reply.send(conn.read(|tx| f(tx)));
         })?;

@@ -146,7 +146,7 @@ impl Drop for Entry {
 pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
     let mut future = pin!(future);
     std::future::poll_fn(
-        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        |ctx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(ctx))) {
             Ok(poll) => poll.map(Ok),
             Err(panic) => Poll::Ready(Err(panic_text(&*panic))),
         },

@@ -1,6 +1,6 @@
 //! What threads share and meet at: locks, counters, channels, threads.
 //!
-//! The files that coordinate threads by hand (`work/queue.rs`, `ledger/notes.rs`, `rate/limiter.rs`, `db/crew.rs`) take
+//! The files that coordinate threads by hand (`work/queue.rs`, `write_behind/notes.rs`, `rate/limiter.rs`, `db/crew.rs`) take
 //! it from their parent as `super::sync`. The tests in `schedules` read the same files a second time beside a `sync` that
 //! holds shuttle's primitives, so that a test decides who goes next.
 //!

@@ -2,7 +2,7 @@
 //!
 //! A server uses threads. A simulation runs the whole application on one thread, so that one seed decides the order of
 //! everything that happens (ADR 0023): readers answer inside the call that asks them, the writer is a task, and what
-//! would go to a blocking thread runs where it is. [`Fate`] then says how long each turn is held up and what befalls
+//! would go to a blocking thread runs where it is. [`FaultInjector`] then says how long each turn is held up and what befalls
 //! each transaction.
 //!
 //! Only SQLite runs inline: a connection to PostgreSQL drives a runtime of its own.
@@ -22,21 +22,21 @@ pub enum Threads {
     #[default]
     Os,
     /// On the caller's runtime, which has one thread and a clock of its own.
-    Inline(Arc<dyn Fate>),
+    Inline(Arc<dyn FaultInjector>),
 }
 
 /// How a simulation delays and fails what runs.
-pub trait Fate: Debug + Send + Sync {
+pub trait FaultInjector: Debug + Send + Sync {
     /// Returns for how long this turn is held up.
-    fn pause(&self, turn: Turn) -> Duration;
+    fn pause(&self, turn: SchedulePoint) -> Duration;
 
     /// Returns how the transaction fails at this moment, if it does.
-    fn strike(&self, moment: Moment) -> Option<Class>;
+    fn inject(&self, moment: TransactionPhase) -> Option<Class>;
 }
 
 /// A point at which a simulation may hold work up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum SchedulePoint {
     /// A read.
     Read,
     /// A transaction over what waits for the writer.
@@ -45,7 +45,7 @@ pub enum Turn {
 
 /// Where a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum TransactionPhase {
     /// Nothing was done yet.
     Begin,
     /// Everything was written and nothing is durable.
@@ -56,7 +56,7 @@ pub enum Moment {
 
 impl Threads {
     /// Holds a turn up for as long as the simulation wants.
-    pub(crate) async fn pause(&self, turn: Turn) {
+    pub(crate) async fn pause(&self, turn: SchedulePoint) {
         let Self::Inline(fate) = self else { return };
         let pause = fate.pause(turn);
         if !pause.is_zero() {
@@ -67,9 +67,9 @@ impl Threads {
     /// Lets the simulation fail a transaction.
     ///
     /// Errors: of the class that the simulation wants.
-    pub(crate) fn strike(&self, moment: Moment) -> Result<()> {
+    pub(crate) fn inject(&self, moment: TransactionPhase) -> Result<()> {
         let Self::Inline(fate) = self else { return Ok(()) };
-        match fate.strike(moment) {
+        match fate.inject(moment) {
             Some(class) => Err(Error::internal(format!("simulated at {moment:?}")).class(class)),
             None => Ok(()),
         }

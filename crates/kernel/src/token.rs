@@ -46,7 +46,7 @@ impl Form {
 
 /// A token that was just made.
 #[derive(Debug)]
-pub struct Minted {
+pub struct NewToken {
     /// The whole token, shown to its holder once.
     pub token: Secret<String>,
     /// The public part by which the store finds the token.
@@ -57,7 +57,7 @@ pub struct Minted {
 
 /// A well-formed token that somebody presents. The secret part is in none of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Presented<'a> {
+pub struct ParsedToken<'a> {
     /// What tokens of its kind start with.
     lead: &'a str,
     /// The public part by which the store finds the token.
@@ -66,7 +66,7 @@ pub struct Presented<'a> {
     pub prefix: &'a str,
 }
 
-impl Presented<'_> {
+impl ParsedToken<'_> {
     /// Says whether the token has this form.
     pub fn is_of(&self, form: Form) -> bool {
         self.lead == form.lead()
@@ -74,7 +74,7 @@ impl Presented<'_> {
 }
 
 /// Makes a token from the unit's generator.
-pub fn mint(form: Form, rng: &mut UnitRng) -> Minted {
+pub fn mint(form: Form, rng: &mut UnitRng) -> NewToken {
     let mut token = Zeroizing::new(String::with_capacity(80));
     token.push_str(form.lead());
     push_random(&mut token, LOOKUP_LEN, rng);
@@ -83,7 +83,7 @@ pub fn mint(form: Form, rng: &mut UnitRng) -> Minted {
     push_random(&mut token, SECRET_LEN, rng);
     let checksum = checksum(&token);
     token.push_str(as_text(&checksum));
-    Minted {
+    NewToken {
         lookup_id: prefix[LEAD_LEN..].to_owned(),
         prefix,
         token: Secret::new(std::mem::take(&mut *token)),
@@ -91,7 +91,7 @@ pub fn mint(form: Form, rng: &mut UnitRng) -> Minted {
 }
 
 /// Returns the public parts of a token whose format and checksum are right.
-pub fn parse(text: &str) -> Option<Presented<'_>> {
+pub fn parse(text: &str) -> Option<ParsedToken<'_>> {
     let lead = text.get(..LEAD_LEN)?;
     let letters = lead.strip_prefix(LEAD)?.strip_suffix('_')?;
     if !letters.bytes().all(|byte| byte.is_ascii_lowercase()) {
@@ -108,7 +108,7 @@ pub fn parse(text: &str) -> Option<Presented<'_>> {
         return None;
     }
     let (checked, given) = text.split_at(text.len() - CHECKSUM_LEN);
-    (checksum(checked) == given.as_bytes()).then_some(Presented {
+    (checksum(checked) == given.as_bytes()).then_some(ParsedToken {
         lead,
         lookup_id,
         prefix,
@@ -155,7 +155,7 @@ mod tests {
     const FORM: Form = Form::new("prov_sat_");
     const OTHER: Form = Form::new("prov_gwt_");
 
-    fn minted(seed: u8) -> Minted {
+    fn minted(seed: u8) -> NewToken {
         mint(FORM, &mut UnitRng::new([seed; 32]))
     }
 

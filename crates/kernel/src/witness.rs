@@ -37,7 +37,7 @@ crate::statements! {
 
 /// A place of a chain: the number of an entry, and its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChainPosition {
     pub seq: i64,
     pub hash: Hash,
 }
@@ -45,25 +45,25 @@ pub(crate) struct Place {
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct Witness {
-    known: Mutex<HashMap<OrganizationId, Place>>,
+    known: Mutex<HashMap<OrganizationId, ChainPosition>>,
     went_back: AtomicBool,
     /// How many snapshots the readers have read.
     reads: AtomicU64,
 }
 
 impl Witness {
-    fn lock(&self) -> MutexGuard<'_, HashMap<OrganizationId, Place>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OrganizationId, ChainPosition>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the furthest place of a chain that is known. Asked before a transaction begins: what others commit
     /// meanwhile is then never taken for a loss.
-    pub fn known(&self, organization: &OrganizationId) -> Option<Place> {
+    pub fn known(&self, organization: &OrganizationId) -> Option<ChainPosition> {
         self.lock().get(organization).copied()
     }
 
     /// Notes a place that a commit confirmed, or that a head said.
-    pub fn saw(&self, organization: &OrganizationId, place: Place) {
+    pub fn saw(&self, organization: &OrganizationId, place: ChainPosition) {
         let mut known = self.lock();
         match known.get_mut(organization) {
             Some(before) if before.seq >= place.seq => {}
@@ -75,7 +75,12 @@ impl Witness {
     /// Compares a head with what was known before its transaction began.
     ///
     /// Errors: `Unavailable` of the class `Broken`, when the chain has gone back.
-    pub fn compare(&self, organization: &OrganizationId, known: Option<Place>, head: Place) -> Result<()> {
+    pub fn compare(
+        &self,
+        organization: &OrganizationId,
+        known: Option<ChainPosition>,
+        head: ChainPosition,
+    ) -> Result<()> {
         let Some(known) = known else { return Ok(()) };
         if head.seq > known.seq || head == known {
             return Ok(());
@@ -93,7 +98,7 @@ impl Witness {
         self.went_back.load(Ordering::SeqCst)
     }
 
-    fn tell(&self, organization: &OrganizationId, known: Place, found: &str) -> Error {
+    fn tell(&self, organization: &OrganizationId, known: ChainPosition, found: &str) -> Error {
         let cause = format!(
             "the audit chain {organization} had reached entry {}, and {found}",
             known.seq
@@ -126,7 +131,7 @@ impl Watch for Witness {
     }
 
     fn look(&self, conn: &mut Conn) -> Result<()> {
-        let known: Vec<(OrganizationId, Place)> = self
+        let known: Vec<(OrganizationId, ChainPosition)> = self
             .lock()
             .iter()
             .map(|(organization, place)| (organization.clone(), *place))
@@ -134,7 +139,7 @@ impl Watch for Witness {
             .filter(|(_, place)| place.seq > 0)
             .collect();
         for chunk in known.chunks(CHUNK) {
-            let call = |(organization, place): &(OrganizationId, Place)| Call {
+            let call = |(organization, place): &(OrganizationId, ChainPosition)| Call {
                 statement: &HASH_AT,
                 params: vec![
                     Param::from(organization.as_str().to_owned()),
@@ -163,8 +168,8 @@ impl Watch for Witness {
 mod tests {
     use super::*;
 
-    fn place(seq: i64, byte: u8) -> Place {
-        Place {
+    fn place(seq: i64, byte: u8) -> ChainPosition {
+        ChainPosition {
             seq,
             hash: [byte; 32],
         }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use provost_kernel::auth::Actor;
-use provost_kernel::dispatch::{Presented, Request};
+use provost_kernel::dispatch::{BearerToken, Request};
 use provost_kernel::expose::mcp::{Content, content};
 use provost_kernel::json;
 use provost_kernel::operation::{Entry, Kind, Meta};
@@ -33,7 +33,7 @@ const TRIO: [(&str, HeaderName); 3] = [
 #[derive(Clone, Copy)]
 pub(crate) struct By<'a> {
     pub actor: &'a Actor,
-    pub presented: &'a Arc<Presented>,
+    pub presented: &'a Arc<BearerToken>,
     pub sender: &'a Sender,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct By<'a> {
 /// `PayloadTooLarge`.
 pub(crate) fn request(
     entry: &Entry,
-    place: usize,
+    operation_index: usize,
     tool: &Tool,
     mut arguments: Map<String, Value>,
     by: By<'_>,
@@ -61,7 +61,7 @@ pub(crate) fn request(
     let query = query(entry, &mut arguments)?;
     let mut headers = HeaderMap::new();
     if meta.kind == Kind::Write && meta.trio_in_headers() {
-        trio(&mut arguments, &mut headers)?;
+        metadata(&mut arguments, &mut headers)?;
     }
     let body = body(meta, arguments, &mut headers)?;
     if body.len() > meta.limit.bytes {
@@ -73,21 +73,21 @@ pub(crate) fn request(
         query,
         headers,
         body,
-        ..bare(place, by)
+        ..bare(operation_index, by)
     })
 }
 
 /// Makes a request that says nothing but who calls what.
-pub(crate) fn bare(place: usize, by: By<'_>) -> Request {
+pub(crate) fn bare(operation_index: usize, by: By<'_>) -> Request {
     Request {
-        place,
+        operation_index,
         organization: by.actor.organization.as_str().to_owned(),
         path: Vec::new(),
         query: None,
         headers: HeaderMap::new(),
         body: Bytes::new(),
         origin: by.sender.origin.clone(),
-        surface: by.sender.surface.clone(),
+        entry_point: by.sender.entry_point.clone(),
         line: by.sender.line.clone(),
         presented: Some(by.presented.clone()),
     }
@@ -151,7 +151,7 @@ fn encode(query: &mut String, text: &str) {
     }
 }
 
-fn trio(arguments: &mut Map<String, Value>, headers: &mut HeaderMap) -> Result<()> {
+fn metadata(arguments: &mut Map<String, Value>, headers: &mut HeaderMap) -> Result<()> {
     for (name, header) in TRIO {
         let text = match arguments.remove(name) {
             None | Some(Value::Null) => continue,
@@ -180,7 +180,7 @@ fn body(meta: &Meta, mut arguments: Map<String, Value>, headers: &mut HeaderMap)
         }
         headers.insert(CONTENT_TYPE, JSON);
         // The operation reads its numbers as the client wrote them.
-        return serde_json::to_vec(&json::Written(&Value::Object(arguments)))
+        return serde_json::to_vec(&json::ExactDocument(&Value::Object(arguments)))
             .map(Bytes::from)
             .map_err(Error::internal);
     };

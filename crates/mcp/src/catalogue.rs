@@ -24,11 +24,11 @@ const MAX_NAME: usize = 64;
 pub(crate) struct Catalogue {
     tools: Vec<Tool>,
     by_name: HashMap<&'static str, usize>,
-    kept: Mutex<HashMap<Listed, Arc<[Page]>>>,
+    kept: Mutex<HashMap<ListFilter, Arc<[Page]>>>,
 }
 
 /// Says of each operation whether it stands in a list.
-type Listed = Box<[bool]>;
+type ListFilter = Box<[bool]>;
 
 /// One operation as a tool.
 pub(crate) struct Tool {
@@ -107,7 +107,7 @@ impl Catalogue {
             Some(cursor) => place(cursor)?,
             None => 0,
         };
-        let listed: Listed = self
+        let listed: ListFilter = self
             .tools
             .iter()
             .map(|tool| tool.is_listed(actor, selection))

@@ -16,10 +16,10 @@ const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) struct TooLong;
 
 /// What a name stands for, if anything of it can be shown.
-type Named = Result<Option<McpClient>, TooLong>;
+type DisplayName = Result<Option<McpClient>, TooLong>;
 
 /// Returns the client that a message names: in `_meta` (2026-07-28), or in the parameters of `initialize`.
-pub(crate) fn of_message(message: &Value) -> Named {
+pub(crate) fn of_message(message: &Value) -> DisplayName {
     said(message).map_or(Ok(None), |(name, display)| named(&name, &display))
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn of_headers(headers: &HeaderMap) -> Result<McpClient, TooLong> {
 }
 
 /// Returns a client of these names, if anything of the first can be shown.
-pub(crate) fn named(name: &str, display: &str) -> Named {
+pub(crate) fn named(name: &str, display: &str) -> DisplayName {
     let id: String = name.trim().chars().filter_map(visible).collect();
     if id.len() > MAX_BYTES {
         return Err(TooLong);

@@ -3,7 +3,7 @@
 use crate::call::{self, By};
 use crate::catalogue::Catalogue;
 use crate::content::{Document, Prompt};
-use crate::express::{Ask, Express};
+use crate::fast_path::{FastMessage, FastQuestion};
 use crate::guard::Guard;
 use crate::handler::Handler;
 use crate::selection::{self, Selection};
@@ -21,8 +21,10 @@ use http::{HeaderMap, HeaderValue, Method, request};
 use http_body::Body as _;
 use http_body_util::Full;
 use provost_kernel::auth::{Actor, Origin};
-use provost_kernel::credential::Presented;
-use provost_kernel::dispatch::{self, Knock, McpClient, Outcome, Surface, identify_and_call, recognize};
+use provost_kernel::credential::BearerToken;
+use provost_kernel::dispatch::{
+    self, EntryPoint, McpClient, Outcome, UnauthenticatedRequest, identify_and_call, recognize,
+};
 use provost_kernel::expose::edge::{RequestId, check_declared, read_body, respond};
 use provost_kernel::expose::http::{AT_ONCE, answer, origin};
 use provost_kernel::kernel::buckets;
@@ -42,7 +44,7 @@ const READING: Duration = Duration::from_secs(10);
 const SESSION: &str = "mcp-session-id";
 
 /// What all requests share. Nothing in it is anybody's.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub kernel: Arc<Kernel>,
     pub catalogue: Catalogue,
     pub documents: Vec<Document>,
@@ -55,7 +57,7 @@ pub(crate) struct Shared {
 /// Where one request came from.
 #[derive(Clone)]
 pub(crate) struct Sender {
-    pub surface: Surface,
+    pub entry_point: EntryPoint,
     pub origin: Origin,
     pub line: (Method, String),
 }
@@ -63,7 +65,7 @@ pub(crate) struct Sender {
 /// Who sent one request, for the time of that request.
 pub(crate) struct Caller {
     pub actor: Actor,
-    pub presented: Arc<Presented>,
+    pub presented: Arc<BearerToken>,
     pub sender: Sender,
     pub selection: Selection,
     pub request_id: RequestId,
@@ -71,26 +73,26 @@ pub(crate) struct Caller {
 }
 
 /// What one request says, before it is known who says it.
-struct Asked {
-    shared: Arc<Shared>,
+struct RequestHead {
+    shared: Arc<SharedState>,
     headers: HeaderMap,
     sender: Sender,
-    session: Named,
+    session: SessionReference,
     /// Nothing for a body that was not read.
     message: Option<Result<Value, message::Refusal>>,
     selection: Result<Selection, Error>,
 }
 
-impl Asked {
+impl RequestHead {
     /// Returns the request of a call in the usual form of a tool that is listed for its caller; nothing for every
     /// other message, right or wrong.
-    fn wanted(&self, actor: &Actor, presented: &Arc<Presented>) -> Option<dispatch::Request> {
+    fn wanted(&self, actor: &Actor, presented: &Arc<BearerToken>) -> Option<dispatch::Request> {
         let shared = &*self.shared;
         if self.sender.line.0 != Method::POST || self.session.is_refused(&shared.kernel, actor) {
             return None;
         }
         let message = self.message.as_ref()?.as_ref().ok()?;
-        let Ask::Call(call) = Express::read(message, &self.headers)?.ask else {
+        let FastQuestion::Call(call) = FastMessage::read(message, &self.headers)?.ask else {
             return None;
         };
         let (place, tool) = shared
@@ -138,7 +140,7 @@ type Protocol = StreamableHttpService<Handler, NeverSessionManager>;
 /// A default toolset that does not exist is left out and logged.
 pub fn service(kernel: Arc<Kernel>, options: Options) -> Router {
     let default_toolsets = default_toolsets(&options.default_toolsets);
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedState {
         catalogue: Catalogue::of(&kernel.registry),
         guard: Guard::new(&options.allowed_hosts, &options.allowed_origins),
         info: info(&options),
@@ -196,7 +198,7 @@ fn info(options: &Options) -> ServerConfig {
         .with_instructions(options.instructions.clone())
 }
 
-async fn handle(shared: &Arc<Shared>, protocol: &Protocol, request: Request) -> Response {
+async fn handle(shared: &Arc<SharedState>, protocol: &Protocol, request: Request) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let id = id.unwrap_or_else(|| RequestId(String::new()));
     let accept = request.headers().get(ACCEPT).cloned();
@@ -213,7 +215,7 @@ async fn handle(shared: &Arc<Shared>, protocol: &Protocol, request: Request) -> 
 ///
 /// Errors: the response of a request that does not get that far.
 async fn serve(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     protocol: &Protocol,
     request: Request,
     id: &RequestId,
@@ -226,25 +228,25 @@ async fn serve(
     // INVARIANT ME-1, ED-1: before anything of the body is read, let alone parsed.
     let (presented, body) = receive(&shared.kernel, &head, body)
         .await
-        .map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &head.surface))?;
+        .map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &head.entry_point))?;
     let message = body.as_ref().ok().map(|bytes| message::read(bytes));
-    let session = Named::read(&shared.kernel, &parts.headers);
+    let session = SessionReference::read(&shared.kernel, &parts.headers);
     let known = message.as_ref().and_then(|read| read.as_ref().ok());
     let client = client_of(known, &session, &parts.headers).map_err(|client::TooLong| {
         let message = "the client's name must not have more than 2048 bytes";
         respond(&Error::new(Code::InvalidRequest, message), id, accept)
     })?;
-    let surface = Surface::Mcp(client.clone());
-    let knock = Knock {
-        surface: surface.clone(),
+    let entry_point = EntryPoint::Mcp(client.clone());
+    let knock = UnauthenticatedRequest {
+        entry_point: entry_point.clone(),
         ..head
     };
     let sender = Sender {
-        surface: surface.clone(),
+        entry_point: entry_point.clone(),
         origin: knock.origin.clone(),
         line: knock.line.clone(),
     };
-    let asked = Arc::new(Asked {
+    let asked = Arc::new(RequestHead {
         shared: shared.clone(),
         headers: parts.headers.clone(),
         sender,
@@ -260,7 +262,7 @@ async fn serve(
     })
     .await;
     let (identity, outcome) =
-        known.map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &surface))?;
+        known.map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &entry_point))?;
     let refused = |error: &Error| respond(error, id, accept);
     check_method(&parts.method).map_err(|error| {
         let mut response = refused(&error);
@@ -291,7 +293,7 @@ async fn serve(
         shared
             .kernel
             .limit(&buckets::READ, &key)
-            .map_err(|error| answer(&shared.kernel, limited(error), id, accept, &surface))?;
+            .map_err(|error| answer(&shared.kernel, limited(error), id, accept, &entry_point))?;
     }
     let opens = (method == "initialize").then_some(client);
     let caller = Arc::new(Caller {
@@ -322,21 +324,21 @@ async fn serve(
 /// Answers a list, or a call of a tool that is listed for its caller, in the usual form, the call with its outcome if it
 /// was done when its caller was found; nothing for every other message.
 async fn express(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     message: &Value,
     headers: &HeaderMap,
     caller: &Caller,
     begun: Option<(Outcome, Duration)>,
 ) -> Option<Response> {
-    let express = Express::read(message, headers)?;
+    let express = FastMessage::read(message, headers)?;
     let catalogue = &shared.catalogue;
     let call = match &express.ask {
-        Ask::List(cursor) => {
+        FastQuestion::List(cursor) => {
             let page = catalogue.page(&caller.actor, &caller.selection, *cursor)?;
             caller.effect(Effect::Tools(page.tools));
             return express.answer_list(page.next);
         }
-        Ask::Call(call) => call,
+        FastQuestion::Call(call) => call,
     };
     let (_, tool) = catalogue.find(call.name, &caller.actor, &caller.selection)?;
     let handler = Handler(shared.clone());
@@ -351,7 +353,7 @@ async fn express(
 ///
 /// Errors: the response in its place.
 async fn finish(
-    shared: &Shared,
+    shared: &SharedState,
     response: Response,
     caller: &Caller,
     accept: Option<&HeaderValue>,
@@ -370,7 +372,7 @@ async fn finish(
                 outcome,
                 id,
                 accept,
-                &caller.sender.surface,
+                &caller.sender.entry_point,
             ));
         }
         Some(Effect::Tools(tools)) => {
@@ -385,15 +387,15 @@ async fn finish(
 }
 
 /// Returns what is known of a request before it is known which client sends it: its door, with a client without a name.
-fn head(parts: &request::Parts, id: &RequestId) -> Knock {
+fn head(parts: &request::Parts, id: &RequestId) -> UnauthenticatedRequest {
     let nobody = McpClient {
         id: String::new(),
         display: None,
     };
-    Knock {
+    UnauthenticatedRequest {
         headers: parts.headers.clone(),
         origin: origin(parts, id),
-        surface: Surface::Mcp(nobody),
+        entry_point: EntryPoint::Mcp(nobody),
         line: (parts.method.clone(), parts.uri.path().to_owned()),
     }
 }
@@ -402,7 +404,11 @@ fn head(parts: &request::Parts, id: &RequestId) -> Knock {
 /// whose token was valid a moment ago, before: that caller is looked at when the message is known.
 ///
 /// Errors: the outcome that answers a request whose caller is not recognized.
-async fn receive(kernel: &Arc<Kernel>, head: &Knock, body: Body) -> Result<Received, Outcome> {
+async fn receive(
+    kernel: &Arc<Kernel>,
+    head: &UnauthenticatedRequest,
+    body: Body,
+) -> Result<ReceivedBody, Outcome> {
     if head.line.0 != Method::POST || body.is_end_stream() {
         return Ok((None, Ok(Bytes::new())));
     }
@@ -423,16 +429,16 @@ async fn receive(kernel: &Arc<Kernel>, head: &Knock, body: Body) -> Result<Recei
 }
 
 /// The token of a request, where its caller was recognized already, and its body.
-type Received = (Option<Arc<Presented>>, Result<Bytes, Error>);
+type ReceivedBody = (Option<Arc<BearerToken>>, Result<Bytes, Error>);
 
 /// What a request says of its session.
-enum Named {
+enum SessionReference {
     None,
     Unknown,
     Session(Session),
 }
 
-impl Named {
+impl SessionReference {
     fn read(kernel: &Kernel, headers: &HeaderMap) -> Self {
         let mut ids = headers.get_all(SESSION).iter();
         let Some(id) = ids.next() else { return Self::None };
@@ -456,13 +462,13 @@ impl Named {
 /// Errors: a name that is too long to be kept whole.
 fn client_of(
     message: Option<&Value>,
-    session: &Named,
+    session: &SessionReference,
     headers: &HeaderMap,
 ) -> Result<McpClient, client::TooLong> {
     let named = message.map_or(Ok(None), client::of_message)?;
     let named = named.or_else(|| match session {
-        Named::Session(session) => Some(session.client.clone()),
-        Named::None | Named::Unknown => None,
+        SessionReference::Session(session) => Some(session.client.clone()),
+        SessionReference::None | SessionReference::Unknown => None,
     });
     named.map_or_else(|| client::of_headers(headers), Ok)
 }

@@ -4,7 +4,7 @@ use crate::answer;
 use crate::call;
 use crate::catalogue::Tool;
 use crate::content::{Document, Prompt, cut};
-use crate::endpoint::{Caller, Effect, Shared};
+use crate::endpoint::{Caller, Effect, SharedState};
 use provost_kernel::dispatch::{self, Outcome};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
@@ -42,7 +42,7 @@ const METHODS: [&str; 11] = [
 ];
 
 /// Answers one request.
-pub(crate) struct Handler(pub Arc<Shared>);
+pub(crate) struct Handler(pub Arc<SharedState>);
 
 type Context = RequestContext<RoleServer>;
 

@@ -31,7 +31,7 @@ mod catalogue;
 mod client;
 mod content;
 mod endpoint;
-mod express;
+mod fast_path;
 mod guard;
 mod handler;
 mod message;

@@ -5,7 +5,7 @@
 use crate::claims::Claims;
 use crate::error::Refusal;
 use crate::jwks::{Algorithm, KeySet};
-use crate::jwt::{Kind, Unverified};
+use crate::jwt::{Kind, UnverifiedToken};
 use std::sync::Arc;
 
 /// LIMIT: seconds from `iat` to `exp` (D2.6).
@@ -24,7 +24,7 @@ pub struct Issuer {
 
 /// What an unverified token says about who verifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peeked {
+pub struct TokenPreview {
     /// `iss`.
     pub issuer: String,
     /// `kid`: a reason to fetch keys anew when the issuer's keys lack it.
@@ -36,10 +36,10 @@ pub struct Peeked {
 /// Returns which issuer an access token claims to be from.
 ///
 /// Errors: those of the form (`Shape`, `Encoding`, `Json`, `Algorithm`, `Type`, `Header`, …), `Missing`, `Malformed`.
-pub fn peek(token: &str) -> Result<Peeked, Refusal> {
-    let token = Unverified::read(token, Kind::AccessToken)?;
+pub fn peek(token: &str) -> Result<TokenPreview, Refusal> {
+    let token = UnverifiedToken::read(token, Kind::AccessToken)?;
     let issuer = token.unverified_payload()?.required("iss")?;
-    Ok(Peeked {
+    Ok(TokenPreview {
         issuer,
         kid: token.key_id,
         algorithm: token.algorithm,
@@ -50,7 +50,7 @@ pub fn peek(token: &str) -> Result<Peeked, Refusal> {
 ///
 /// The caller compares `organization`, and checks a `confirmation`. Cost: one signature check.
 pub fn verify(token: &str, issuer: &Issuer, audiences: &[&str], now: i64) -> Result<Claims, Refusal> {
-    let token = Unverified::read(token, Kind::AccessToken)?;
+    let token = UnverifiedToken::read(token, Kind::AccessToken)?;
     let payload = token.verify_with(&issuer.keys, &issuer.algorithms)?;
     if payload.required("iss")? != issuer.url {
         return Err(Refusal::Issuer);

@@ -3,7 +3,7 @@
 use crate::claims::LEEWAY_SECS;
 use crate::error::Refusal;
 use crate::jwks::{Algorithm, KeySet};
-use crate::jwt::{Kind, Unverified};
+use crate::jwt::{Kind, UnverifiedToken};
 
 /// The value of `client_assertion_type`.
 pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -41,7 +41,7 @@ pub fn verify(
     audiences: &[&str],
     now: i64,
 ) -> Result<ClientAssertion, Refusal> {
-    let assertion = Unverified::read(assertion, Kind::ClientAssertion)?;
+    let assertion = UnverifiedToken::read(assertion, Kind::ClientAssertion)?;
     let payload = assertion.verify_with(keys, &Algorithm::ALL)?;
     for name in ["iss", "sub"] {
         if payload.required(name)? != client_id {

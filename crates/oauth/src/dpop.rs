@@ -1,17 +1,17 @@
 //! Proof that the sender of a token holds its key (RFC 9449).
 //!
-//! [`verify`] checks one proof against one request; [`Replays`] sees to it that a proof serves once. A server's nonce
+//! [`verify`] checks one proof against one request; [`ReplayCache`] sees to it that a proof serves once. A server's nonce
 //! is not asked for: proofs live for a minute.
 
-mod replays;
+mod replay_cache;
 
-pub use replays::Replays;
+pub use replay_cache::ReplayCache;
 
 use crate::address::Address;
 use crate::base64url;
 use crate::claims::LEEWAY_SECS;
 use crate::error::Refusal;
-use crate::jwt::{Kind, Unverified};
+use crate::jwt::{Kind, UnverifiedToken};
 use aws_lc_rs::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;
 
@@ -40,7 +40,7 @@ pub fn verify(
     access_token: Option<&str>,
     now: i64,
 ) -> Result<Proof, Refusal> {
-    let proof = Unverified::read(proof, Kind::Dpop)?;
+    let proof = UnverifiedToken::read(proof, Kind::Dpop)?;
     // OA-1: here the key is what is proven, so that it comes with the proof.
     let key = proof.embedded.as_ref().ok_or(Refusal::Missing("jwk"))?;
     let payload = proof.verify(key)?;

@@ -14,6 +14,6 @@ mod freshness;
 mod network;
 mod resolve;
 
-pub use fetch::{FetchRefused, Fetched, Fetcher, Limits, Options};
+pub use fetch::{FetchRefusal, FetchedDocument, Fetcher, Limits, Options};
 pub use network::{Network, is_public};
 pub use resolve::{Resolve, System};

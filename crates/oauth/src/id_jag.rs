@@ -9,7 +9,7 @@
 use crate::access_token::Issuer;
 use crate::claims::Confirmation;
 use crate::error::Refusal;
-use crate::jwt::{Kind, Unverified};
+use crate::jwt::{Kind, UnverifiedToken};
 use serde_json::Value;
 
 /// The grant profile that metadata advertises.
@@ -61,7 +61,7 @@ pub fn verify(
     resources: &[&str],
     now: i64,
 ) -> Result<IdJag, Refusal> {
-    let assertion = Unverified::read(assertion, Kind::IdJag)?;
+    let assertion = UnverifiedToken::read(assertion, Kind::IdJag)?;
     let payload = assertion.verify_with(&issuer.keys, &issuer.algorithms)?;
     if payload.required("iss")? != issuer.url {
         return Err(Refusal::Issuer);
@@ -107,7 +107,7 @@ pub fn verify(
 
 /// Returns which issuer a grant claims to be from, to choose whose keys to verify with.
 pub fn peek_issuer(assertion: &str) -> Result<String, Refusal> {
-    Unverified::read(assertion, Kind::IdJag)?
+    UnverifiedToken::read(assertion, Kind::IdJag)?
         .unverified_payload()?
         .required("iss")
 }

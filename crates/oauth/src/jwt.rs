@@ -68,7 +68,7 @@ impl Kind {
 }
 
 /// A token whose header was checked and whose signature was not.
-pub(crate) struct Unverified<'a> {
+pub(crate) struct UnverifiedToken<'a> {
     pub(crate) algorithm: Algorithm,
     pub(crate) key_id: Option<String>,
     /// The key inside of a proof of possession.
@@ -79,7 +79,7 @@ pub(crate) struct Unverified<'a> {
     signature: Vec<u8>,
 }
 
-impl<'a> Unverified<'a> {
+impl<'a> UnverifiedToken<'a> {
     /// Reads a token of one kind.
     ///
     /// Errors: `TooLong`, `Shape`, `Encoding`, `Json`, `Algorithm`, `Type`, `Header`, `KeyName`.

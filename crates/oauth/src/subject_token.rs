@@ -3,7 +3,7 @@
 use crate::access_token::{Issuer, MAX_LIFETIME_SECS};
 use crate::claims::Confirmation;
 use crate::error::Refusal;
-use crate::jwt::{Kind, Unverified};
+use crate::jwt::{Kind, UnverifiedToken};
 
 /// The grant type of an exchange.
 pub const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -74,7 +74,7 @@ pub struct Subject {
 
 /// Returns which issuer a subject token claims to be from.
 pub fn peek_issuer(token: &str, kind: SubjectTokenType) -> Result<String, Refusal> {
-    Unverified::read(token, kind.kind())?
+    UnverifiedToken::read(token, kind.kind())?
         .unverified_payload()?
         .required("iss")
 }
@@ -91,7 +91,7 @@ pub fn verify(
     audiences: &[&str],
     now: i64,
 ) -> Result<Subject, Refusal> {
-    let token = Unverified::read(token, kind.kind())?;
+    let token = UnverifiedToken::read(token, kind.kind())?;
     let payload = token.verify_with(&issuer.keys, &issuer.algorithms)?;
     if payload.required("iss")? != issuer.url {
         return Err(Refusal::Issuer);

@@ -12,7 +12,7 @@ pub struct Attributes<'a>(pub &'a [KeyValue]);
 
 /// What is told under a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Told<T> {
+pub enum AttributeValue<T> {
     /// Nothing: the name is not there, or its text is empty.
     Nothing,
     /// Something that cannot be read: of another type, several things at once, or bytes.
@@ -21,7 +21,7 @@ pub enum Told<T> {
     Value(T),
 }
 
-impl<T> Told<T> {
+impl<T> AttributeValue<T> {
     /// Returns this if something is told, else the other.
     pub fn or(self, other: Self) -> Self {
         match self {
@@ -40,76 +40,78 @@ impl<T> Told<T> {
 }
 
 impl<'a> Attributes<'a> {
-    fn find(self, name: &str) -> Told<&'a Value> {
+    fn find(self, name: &str) -> AttributeValue<&'a Value> {
         let mut named = self.0.iter().filter(|pair| pair.key == name);
         let Some(first) = named.next() else {
-            return Told::Nothing;
+            return AttributeValue::Nothing;
         };
         // Bytes are no value here: see `message`.
         let value = first.value.as_ref().and_then(|any| any.value.as_ref());
         match value {
-            Some(value) if named.all(|other| other.value == first.value) => Told::Value(value),
-            _ => Told::Unreadable,
+            Some(value) if named.all(|other| other.value == first.value) => AttributeValue::Value(value),
+            _ => AttributeValue::Unreadable,
         }
     }
 
     /// Returns what is told as a text.
-    pub fn told(self, name: &str) -> Told<&'a str> {
+    pub fn told(self, name: &str) -> AttributeValue<&'a str> {
         match self.find(name) {
-            Told::Value(Value::Text(text)) if text.is_empty() => Told::Nothing,
-            Told::Value(Value::Text(text)) => Told::Value(text),
-            Told::Value(_) | Told::Unreadable => Told::Unreadable,
-            Told::Nothing => Told::Nothing,
+            AttributeValue::Value(Value::Text(text)) if text.is_empty() => AttributeValue::Nothing,
+            AttributeValue::Value(Value::Text(text)) => AttributeValue::Value(text),
+            AttributeValue::Value(_) | AttributeValue::Unreadable => AttributeValue::Unreadable,
+            AttributeValue::Nothing => AttributeValue::Nothing,
         }
     }
 
     /// Returns whether a text is this one.
     pub fn is(self, name: &str, text: &str) -> bool {
-        self.told(name) == Told::Value(text)
+        self.told(name) == AttributeValue::Value(text)
     }
 
     /// Returns the first of these that is told; one that cannot be read is not passed over for the next.
-    pub fn first(self, names: &[&str]) -> Told<&'a str> {
+    pub fn first(self, names: &[&str]) -> AttributeValue<&'a str> {
         let each = names.iter().map(|name| self.told(name));
-        each.fold(Told::Nothing, Told::or)
+        each.fold(AttributeValue::Nothing, AttributeValue::or)
     }
 
     /// Returns a number of at least 0; also one that is written as a text, as Codex does.
-    pub fn number(self, name: &str) -> Told<f64> {
+    pub fn number(self, name: &str) -> AttributeValue<f64> {
         let number = match self.find(name) {
             #[expect(
                 clippy::cast_precision_loss,
                 reason = "counts and durations; 2^53 is far beyond them"
             )]
-            Told::Value(Value::Whole(whole)) => Some(*whole as f64),
-            Told::Value(Value::Number(number)) => Some(*number),
+            AttributeValue::Value(Value::Whole(whole)) => Some(*whole as f64),
+            AttributeValue::Value(Value::Number(number)) => Some(*number),
             // What is no number cannot be read.
-            Told::Value(Value::Text(text)) => text.parse().ok(),
-            Told::Value(_) | Told::Unreadable => None,
-            Told::Nothing => return Told::Nothing,
+            AttributeValue::Value(Value::Text(text)) => text.parse().ok(),
+            AttributeValue::Value(_) | AttributeValue::Unreadable => None,
+            AttributeValue::Nothing => return AttributeValue::Nothing,
         };
         match number {
-            Some(number) if number.is_finite() && number >= 0.0 => Told::Value(number),
-            _ => Told::Unreadable,
+            Some(number) if number.is_finite() && number >= 0.0 => AttributeValue::Value(number),
+            _ => AttributeValue::Unreadable,
         }
     }
 
     /// Returns a value as JSON.
-    pub fn json(self, name: &str) -> Told<Json> {
+    pub fn json(self, name: &str) -> AttributeValue<Json> {
         match self.find(name) {
-            Told::Value(value) => to_json(value, 0).map_or(Told::Unreadable, Told::Value),
-            Told::Unreadable => Told::Unreadable,
-            Told::Nothing => Told::Nothing,
+            AttributeValue::Value(value) => {
+                to_json(value, 0).map_or(AttributeValue::Unreadable, AttributeValue::Value)
+            }
+            AttributeValue::Unreadable => AttributeValue::Unreadable,
+            AttributeValue::Nothing => AttributeValue::Nothing,
         }
     }
 
     /// Returns the first of these that is told and is no empty text; one that cannot be read is not passed over.
-    pub fn first_json(self, names: &[&str]) -> Told<Json> {
+    pub fn first_json(self, names: &[&str]) -> AttributeValue<Json> {
         let each = names.iter().map(|name| match self.json(name) {
-            Told::Value(Json::String(text)) if text.is_empty() => Told::Nothing,
+            AttributeValue::Value(Json::String(text)) if text.is_empty() => AttributeValue::Nothing,
             told => told,
         });
-        each.fold(Told::Nothing, Told::or)
+        each.fold(AttributeValue::Nothing, AttributeValue::or)
     }
 }
 

@@ -3,7 +3,7 @@
 //! INVARIANT OT-5: what an exporter hides, cuts or leaves out, and what it tells and cannot be read, is missing,
 //! never absent.
 
-use crate::attributes::Told;
+use crate::attributes::AttributeValue;
 use jiff::Timestamp;
 use provost_policy::{Occasion, exact_document, exact_text, free_text};
 use serde_json::{Map, Value as Json, json};
@@ -71,14 +71,14 @@ impl Event {
     }
 
     /// Gives an attribute that events need not have; missing where something is told that cannot be read (OT-5).
-    pub(crate) fn may(&mut self, field: &'static str, name: Told<&str>) {
-        if name != Told::Nothing {
+    pub(crate) fn may(&mut self, field: &'static str, name: AttributeValue<&str>) {
+        if name != AttributeValue::Nothing {
             self.must(field, name);
         }
     }
 
     /// Gives a name that such an event has; missing where it is not told or too long (OT-5).
-    pub(crate) fn must(&mut self, field: &'static str, name: Told<&str>) {
+    pub(crate) fn must(&mut self, field: &'static str, name: AttributeValue<&str>) {
         match name.value().filter(|name| name.len() <= MAX_NAME) {
             Some(name) => self.give(field, name.into()),
             None => self.lack(field),
@@ -86,7 +86,7 @@ impl Event {
     }
 
     /// Gives a count that such an event has.
-    pub(crate) fn count(&mut self, field: &'static str, count: Told<f64>) {
+    pub(crate) fn count(&mut self, field: &'static str, count: AttributeValue<f64>) {
         match count.value() {
             Some(count) => self.give(field, count.into()),
             None => self.lack(field),
@@ -94,10 +94,10 @@ impl Event {
     }
 
     /// Gives a content that such an event has; missing where it is not told, redacted or too long (OT-5).
-    pub(crate) fn content(&mut self, field: &'static str, content: &Told<Json>) {
+    pub(crate) fn content(&mut self, field: &'static str, content: &AttributeValue<Json>) {
         let content = match content {
-            Told::Value(content) => content_text(content),
-            Told::Nothing | Told::Unreadable => None,
+            AttributeValue::Value(content) => content_text(content),
+            AttributeValue::Nothing | AttributeValue::Unreadable => None,
         };
         match content {
             Some(text) => self.give(field, text.into()),
@@ -106,9 +106,11 @@ impl Event {
     }
 
     /// Gives the input of a tool: as [`Self::content`], free text of a tool that takes it as an object.
-    pub(crate) fn input(&mut self, tool: Option<&str>, content: &Told<Json>) {
+    pub(crate) fn input(&mut self, tool: Option<&str>, content: &AttributeValue<Json>) {
         let content = match content {
-            Told::Value(content) if !is_redacted(content) => Told::Value(free_text(tool, content.clone())),
+            AttributeValue::Value(content) if !is_redacted(content) => {
+                AttributeValue::Value(free_text(tool, content.clone()))
+            }
             content => content.clone(),
         };
         self.content("tool.input", &content);

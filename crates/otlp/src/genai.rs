@@ -5,7 +5,7 @@
 //!
 //! INVARIANT OT-6: of a record and its resource only the named attributes are read; nothing else is kept.
 
-use crate::attributes::{Attributes, Told};
+use crate::attributes::{AttributeValue, Attributes};
 use crate::event::{Event, document, short};
 use crate::mcp::Tool;
 use provost_policy::Occasion;
@@ -50,11 +50,11 @@ const SESSION: [&str; 3] = ["gen_ai.conversation.id", "session.id", "conversatio
 impl<'a> Record<'a> {
     /// Returns the first of these of the record itself, else of its resource, name by name. One that is told and cannot
     /// be read is not passed over for the next: that may be somebody else.
-    fn told(&self, names: &[&str]) -> Told<&'a str> {
+    fn told(&self, names: &[&str]) -> AttributeValue<&'a str> {
         let each = names
             .iter()
             .flat_map(|name| [self.own.told(name), self.resource.told(name)]);
-        each.fold(Told::Nothing, Told::or)
+        each.fold(AttributeValue::Nothing, AttributeValue::or)
     }
 
     /// Returns an event of this record, with whom it is about.
@@ -68,7 +68,12 @@ impl<'a> Record<'a> {
     }
 
     /// Returns the call of a tool and its end (OT-4); `fill` gives what both have.
-    pub fn tool(&self, call_id: Told<&str>, result: &Told<Json>, fill: impl Fn(&mut Event)) -> Vec<Event> {
+    pub fn tool(
+        &self,
+        call_id: AttributeValue<&str>,
+        result: &AttributeValue<Json>,
+        fill: impl Fn(&mut Event),
+    ) -> Vec<Event> {
         let times = [
             (Occasion::PreTool, self.begin_ms),
             (Occasion::PostTool, self.end_ms),
@@ -118,7 +123,10 @@ impl<'a> Record<'a> {
         if messages.is_none() || last.is_some_and(may_be_prompt) {
             let mut event = self.event(Occasion::Prompt, self.begin_ms);
             self.model(&mut event, "gen_ai.request.model");
-            event.content("request.prompt", &last.map_or(Told::Nothing, message_text));
+            event.content(
+                "request.prompt",
+                &last.map_or(AttributeValue::Nothing, message_text),
+            );
             events.push(event);
         }
         let mut event = self.event(Occasion::Response, self.end_ms);
@@ -128,7 +136,7 @@ impl<'a> Record<'a> {
         event.count("llm.output_tokens", own.number("gen_ai.usage.output_tokens"));
         let texts = match output.as_ref().and_then(Json::as_array) {
             Some(all) => all_of(all.iter().map(text_of)),
-            None => Told::Unreadable,
+            None => AttributeValue::Unreadable,
         };
         event.content("response.content", &texts);
         events.push(event);
@@ -157,7 +165,7 @@ fn parsed(json: Json) -> Json {
 }
 
 /// Returns the texts of a message.
-fn message_text(message: &Json) -> Told<Json> {
+fn message_text(message: &Json) -> AttributeValue<Json> {
     all_of(std::iter::once(text_of(message)))
 }
 
@@ -184,9 +192,9 @@ fn text_of(message: &Json) -> Option<String> {
 }
 
 /// Returns texts as one content, if all of them are known.
-fn all_of(texts: impl Iterator<Item = Option<String>>) -> Told<Json> {
+fn all_of(texts: impl Iterator<Item = Option<String>>) -> AttributeValue<Json> {
     match texts.collect::<Option<Vec<String>>>() {
-        Some(texts) => Told::Value(texts.join("\n").into()),
-        None => Told::Unreadable,
+        Some(texts) => AttributeValue::Value(texts.join("\n").into()),
+        None => AttributeValue::Unreadable,
     }
 }

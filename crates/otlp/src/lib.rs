@@ -42,4 +42,4 @@ pub use body::{Encoding, MAX_EXPANDED, expand};
 pub use error::Error;
 pub use event::Event;
 pub use outline::MAX_RECORDS;
-pub use read::{MAX_RECORD, Reading, Signal, Skipped, Times, read};
+pub use read::{MAX_RECORD, PayloadReading, Signal, SkipReason, Times, read};

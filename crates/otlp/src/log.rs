@@ -9,17 +9,17 @@
 //! INVARIANT OT-4: one tool call is one `pre_tool` and one `post_tool`, one model call at most one `prompt` and one
 //! `response`, whichever exporter tells of it; Claude Code's logs tell tokens and text of one call as two responses.
 
-use crate::attributes::{Attributes, Told, json_of};
+use crate::attributes::{AttributeValue, Attributes, json_of};
 use crate::event::{Event, document, short};
 use crate::genai::Record;
 use crate::mcp::Tool;
 use crate::message::LogRecord;
-use crate::read::{Skipped, millis};
+use crate::read::{SkipReason, millis};
 use provost_policy::Occasion;
 use serde_json::Value as Json;
 
 /// Returns the events of a log record, or why there are none.
-pub fn events(log: &LogRecord, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<Event>, Skipped> {
+pub fn events(log: &LogRecord, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<Event>, SkipReason> {
     let own = Attributes(&log.attributes);
     let at_ms = millis(log.time_unix_nano)
         .or_else(|| millis(log.observed_time_unix_nano))
@@ -41,32 +41,41 @@ pub fn events(log: &LogRecord, resource: Attributes<'_>, now_ms: i64) -> Result<
         "claude_code.tool_result" => Ok(claude_tool(&record)),
         // One that cannot be read may be a rejection, and then no end follows.
         "claude_code.tool_decision"
-            if matches!(own.told("decision"), Told::Value("reject") | Told::Unreadable) =>
+            if matches!(
+                own.told("decision"),
+                AttributeValue::Value("reject") | AttributeValue::Unreadable
+            ) =>
         {
             Ok(claude_tool(&record).into_iter().take(1).collect())
         }
         "codex.tool_result" => Ok(codex_tool(&record)),
-        "claude_code.tool_decision" | "codex.tool_decision" => Err(Skipped::Twice),
+        "claude_code.tool_decision" | "codex.tool_decision" => Err(SkipReason::Twice),
         "claude_code.user_prompt" => Ok(vec![prompt(&record, &["prompt", "prompt_text"])]),
         "codex.user_prompt" => Ok(vec![prompt(&record, &["prompt"])]),
         "claude_code.api_request" => {
             let output = own.number("output_tokens");
             Ok(vec![response(&record, claude_input_tokens(own), output)])
         }
-        "claude_code.assistant_response" => Ok(vec![response(&record, Told::Nothing, Told::Nothing)]),
+        "claude_code.assistant_response" => Ok(vec![response(
+            &record,
+            AttributeValue::Nothing,
+            AttributeValue::Nothing,
+        )]),
         "codex.sse_event"
             if own.is("event.kind", "response.completed")
-                && !matches!(own.told("error.message"), Told::Value(_)) =>
+                && !matches!(own.told("error.message"), AttributeValue::Value(_)) =>
         {
             let (input, output) = (own.number("input_token_count"), own.number("output_token_count"));
             Ok(vec![response(&record, input, output)])
         }
-        "codex.sse_event" if own.told("event.kind") == Told::Unreadable => Err(Skipped::Unreadable),
+        "codex.sse_event" if own.told("event.kind") == AttributeValue::Unreadable => {
+            Err(SkipReason::Unreadable)
+        }
         "gen_ai.client.inference.operation.details" => Ok(record.convention_model()),
         "gen_ai.user.message" => Ok(vec![message(&record, log, Occasion::Prompt)]),
         "gen_ai.choice" => Ok(vec![message(&record, log, Occasion::Response)]),
-        "" if own.told("event.name") == Told::Unreadable => Err(Skipped::Unreadable),
-        _ => Err(Skipped::Other),
+        "" if own.told("event.name") == AttributeValue::Unreadable => Err(SkipReason::Unreadable),
+        _ => Err(SkipReason::Other),
     }
 }
 
@@ -97,17 +106,19 @@ fn name(log: &LogRecord, own: Attributes<'_>, resource: Attributes<'_>) -> Strin
 fn claude_tool(record: &Record<'_>) -> Vec<Event> {
     let own = record.own;
     let parameters = match own.told("tool_parameters") {
-        Told::Nothing => Told::Value(Json::Null),
-        Told::Value(text) => document(text).map_or(Told::Unreadable, Told::Value),
-        Told::Unreadable => Told::Unreadable,
+        AttributeValue::Nothing => AttributeValue::Value(Json::Null),
+        AttributeValue::Value(text) => {
+            document(text).map_or(AttributeValue::Unreadable, AttributeValue::Value)
+        }
+        AttributeValue::Unreadable => AttributeValue::Unreadable,
     };
     let told = |name: &str| match &parameters {
-        Told::Value(parameters) => match &parameters[name] {
-            Json::Null => Told::Nothing,
-            Json::String(text) => Told::Value(text.as_str()),
-            _ => Told::Unreadable,
+        AttributeValue::Value(parameters) => match &parameters[name] {
+            Json::Null => AttributeValue::Nothing,
+            Json::String(text) => AttributeValue::Value(text.as_str()),
+            _ => AttributeValue::Unreadable,
         },
-        _ => Told::Unreadable,
+        _ => AttributeValue::Unreadable,
     };
     let tool = Tool {
         server: told("mcp_server_name"),
@@ -115,10 +126,10 @@ fn claude_tool(record: &Record<'_>) -> Vec<Event> {
         ..Tool::named(own.told("tool_name"))
     };
     let input = match own.json("tool_input") {
-        Told::Value(input) if !is_whole(own, &input) => Told::Unreadable,
+        AttributeValue::Value(input) if !is_whole(own, &input) => AttributeValue::Unreadable,
         input => input,
     };
-    record.tool(own.told("tool_use_id"), &Told::Nothing, |event| {
+    record.tool(own.told("tool_use_id"), &AttributeValue::Nothing, |event| {
         tool.tell(event);
         event.content("tool.input", &input);
         event.may("tool.input.command", told("full_command"));
@@ -129,9 +140,9 @@ fn claude_tool(record: &Record<'_>) -> Vec<Event> {
 /// whether it is that of the text.
 fn is_whole(own: Attributes<'_>, input: &Json) -> bool {
     match (own.number("tool_input_size_bytes"), input.as_str()) {
-        (Told::Nothing, _) | (_, None) => true,
-        (Told::Unreadable, _) => false,
-        (Told::Value(size), Some(text)) => {
+        (AttributeValue::Nothing, _) | (_, None) => true,
+        (AttributeValue::Unreadable, _) => false,
+        (AttributeValue::Value(size), Some(text)) => {
             #[expect(clippy::cast_precision_loss, reason = "a record is at most 1 MiB")]
             let have = text.len() as f64;
             have >= size
@@ -149,7 +160,7 @@ fn codex_tool(record: &Record<'_>) -> Vec<Event> {
     let (input, output) = (own.json("arguments"), own.json("output"));
     let origin = match own.told("mcp_server_origin") {
         // Anything else is no address: a server that was started as a program.
-        Told::Value(origin) if !origin.contains("://") => Told::Nothing,
+        AttributeValue::Value(origin) if !origin.contains("://") => AttributeValue::Nothing,
         told => told,
     };
     record.tool(own.told("call_id"), &output, |event| {
@@ -167,7 +178,7 @@ fn prompt(record: &Record<'_>, names: &[&str]) -> Event {
     event
 }
 
-fn response(record: &Record<'_>, input: Told<f64>, output: Told<f64>) -> Event {
+fn response(record: &Record<'_>, input: AttributeValue<f64>, output: AttributeValue<f64>) -> Event {
     let mut event = record.event(Occasion::Response, record.end_ms);
     record.model(&mut event, "model");
     event.call_id = record.own.told("request_id").value().and_then(short);
@@ -178,18 +189,18 @@ fn response(record: &Record<'_>, input: Told<f64>, output: Told<f64>) -> Event {
 }
 
 /// Returns all tokens that went in: Claude Code counts those of its cache apart.
-pub fn claude_input_tokens(own: Attributes<'_>) -> Told<f64> {
-    let Told::Value(mut all) = own.number("input_tokens") else {
-        return Told::Unreadable;
+pub fn claude_input_tokens(own: Attributes<'_>) -> AttributeValue<f64> {
+    let AttributeValue::Value(mut all) = own.number("input_tokens") else {
+        return AttributeValue::Unreadable;
     };
     for name in ["cache_read_tokens", "cache_creation_tokens"] {
         match own.number(name) {
-            Told::Nothing => {}
-            Told::Value(number) => all += number,
-            Told::Unreadable => return Told::Unreadable,
+            AttributeValue::Nothing => {}
+            AttributeValue::Value(number) => all += number,
+            AttributeValue::Unreadable => return AttributeValue::Unreadable,
         }
     }
-    Told::Value(all)
+    AttributeValue::Value(all)
 }
 
 /// Returns the event of a message in the form before 2025: its text is in the body.
@@ -201,14 +212,14 @@ fn message(record: &Record<'_>, log: &LogRecord, occasion: Occasion) -> Event {
     };
     // A body that cannot be read has no content, which is missing.
     let content = match log.body.as_ref().and_then(json_of) {
-        Some(body) => Told::Value(path.iter().fold(&body, |json, name| &json[*name]).clone()),
-        None => Told::Unreadable,
+        Some(body) => AttributeValue::Value(path.iter().fold(&body, |json, name| &json[*name]).clone()),
+        None => AttributeValue::Unreadable,
     };
     event.content(field, &content);
     record.model(&mut event, "model");
     if occasion == Occasion::Response {
-        event.count("llm.input_tokens", Told::Nothing);
-        event.count("llm.output_tokens", Told::Nothing);
+        event.count("llm.input_tokens", AttributeValue::Nothing);
+        event.count("llm.output_tokens", AttributeValue::Nothing);
     }
     event
 }

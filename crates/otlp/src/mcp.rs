@@ -5,7 +5,7 @@
 //!
 //! Keeps OT-5.
 
-use crate::attributes::Told;
+use crate::attributes::AttributeValue;
 use crate::event::Event;
 use provost_policy::Field;
 
@@ -16,30 +16,30 @@ const HIDDEN: &str = "mcp_tool";
 #[derive(Clone, Copy)]
 pub struct Tool<'a> {
     /// Its full name, for example `mcp__server__tool`.
-    pub name: Told<&'a str>,
+    pub name: AttributeValue<&'a str>,
     /// The server, where it is told apart.
-    pub server: Told<&'a str>,
+    pub server: AttributeValue<&'a str>,
     /// The tool's name at its server, where it is told apart.
-    pub at_server: Told<&'a str>,
+    pub at_server: AttributeValue<&'a str>,
     /// Something that only calls over MCP have.
-    pub sign: Told<&'a str>,
+    pub sign: AttributeValue<&'a str>,
 }
 
 impl<'a> Tool<'a> {
     /// Returns a tool of which nothing but the name is told.
-    pub fn named(name: Told<&'a str>) -> Self {
+    pub fn named(name: AttributeValue<&'a str>) -> Self {
         Self {
             name,
-            server: Told::Nothing,
-            at_server: Told::Nothing,
-            sign: Told::Nothing,
+            server: AttributeValue::Nothing,
+            at_server: AttributeValue::Nothing,
+            sign: AttributeValue::Nothing,
         }
     }
 
     /// Returns its name, unless it is hidden.
-    pub fn id(self) -> Told<&'a str> {
+    pub fn id(self) -> AttributeValue<&'a str> {
         match self.name {
-            Told::Value(HIDDEN) => Told::Nothing,
+            AttributeValue::Value(HIDDEN) => AttributeValue::Nothing,
             name => name,
         }
     }
@@ -50,22 +50,22 @@ impl<'a> Tool<'a> {
         event.must("tool.id", self.id());
         let split = self.name.value().and_then(split);
         let signs = [self.server, self.at_server, self.sign];
-        let is_told = signs.iter().any(|sign| matches!(sign, Told::Value(_)));
-        if split.is_some() || is_told || self.name == Told::Value(HIDDEN) {
+        let is_told = signs.iter().any(|sign| matches!(sign, AttributeValue::Value(_)));
+        if split.is_some() || is_told || self.name == AttributeValue::Value(HIDDEN) {
             let (server, tool) = match split {
-                Some((server, tool)) => (Told::Value(server), Told::Value(tool)),
-                None => (Told::Nothing, self.id()),
+                Some((server, tool)) => (AttributeValue::Value(server), AttributeValue::Value(tool)),
+                None => (AttributeValue::Nothing, self.id()),
             };
             event.must("mcp.server_id", self.server.or(server));
             event.must("mcp.tool_id", self.at_server.or(tool));
             return true;
         }
-        let is_unreadable = signs.contains(&Told::Unreadable);
-        if is_unreadable || !matches!(self.name, Told::Value(_)) {
+        let is_unreadable = signs.contains(&AttributeValue::Unreadable);
+        if is_unreadable || !matches!(self.name, AttributeValue::Value(_)) {
             let of_mcp = Field::all()
                 .map(Field::name)
                 .filter(|name| name.starts_with("mcp."));
-            of_mcp.for_each(|name| event.must(name, Told::Unreadable));
+            of_mcp.for_each(|name| event.must(name, AttributeValue::Unreadable));
         }
         false
     }

@@ -30,7 +30,7 @@ pub enum Signal {
 
 /// Why a record gives no event; no fault of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Skipped {
+pub enum SkipReason {
     /// It tells of no tool call, prompt or response.
     Other,
     /// Another record tells of the same call, with more in it.
@@ -52,13 +52,13 @@ pub struct Times {
 
 /// What a payload says. Each record is counted once (OT-3): `read + skipped + rejected` is their number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct PayloadReading {
     /// The events, in the order of the payload.
     pub events: Vec<Event>,
     /// How many records the events are of.
     pub read: u64,
     /// How many records gave no event, and why.
-    pub skipped: BTreeMap<Skipped, u64>,
+    pub skipped: BTreeMap<SkipReason, u64>,
     /// How many records could not be read.
     pub rejected: u64,
     /// Why the first of them could not.
@@ -71,7 +71,7 @@ impl Times {
     }
 }
 
-impl Reading {
+impl PayloadReading {
     /// Counts records that could not be read; a resource that has none is no loss.
     fn reject(&mut self, records: u64, why: &'static str) {
         if self.rejected == 0 && records > 0 {
@@ -84,10 +84,15 @@ impl Reading {
 /// Returns what a payload says.
 ///
 /// Errors: `Malformed`, when not even the outline can be read.
-pub fn read(signal: Signal, encoding: Encoding, payload: &[u8], times: Times) -> Result<Reading, Error> {
+pub fn read(
+    signal: Signal,
+    encoding: Encoding,
+    payload: &[u8],
+    times: Times,
+) -> Result<PayloadReading, Error> {
     let now_ms = times.now_ms;
     let outline = Outline::of(signal, encoding, payload)?;
-    let mut reading = Reading::default();
+    let mut reading = PayloadReading::default();
     for group in &outline.groups {
         let resource = match group.resource.map(|slice| decode::<Resource>(encoding, slice)) {
             None => Resource::default(),
@@ -118,7 +123,7 @@ pub fn read(signal: Signal, encoding: Encoding, payload: &[u8], times: Times) ->
                     reading.events.extend(events);
                 }
                 // Whoever sent it is told (OT-5): an event of which nobody knows what it is has no place in the history.
-                Ok(Err(Skipped::Unreadable)) => {
+                Ok(Err(SkipReason::Unreadable)) => {
                     reading.reject(1, "what a record tells of cannot be read");
                 }
                 Ok(Err(skipped)) => *reading.skipped.entry(skipped).or_default() += 1,

@@ -2,16 +2,16 @@
 //!
 //! Keeps OT-4.
 
-use crate::attributes::{Attributes, Told};
+use crate::attributes::{AttributeValue, Attributes};
 use crate::event::Event;
 use crate::genai::Record;
 use crate::mcp::Tool;
 use crate::message::{SERVER, Span};
-use crate::read::{Skipped, millis};
+use crate::read::{SkipReason, millis};
 use provost_policy::Occasion;
 
 /// Returns the events of a span, or why there are none.
-pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<Event>, Skipped> {
+pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<Event>, SkipReason> {
     let own = Attributes(&span.attributes);
     let end_ms = millis(span.end_time_unix_nano).unwrap_or(now_ms);
     let record = Record {
@@ -25,17 +25,21 @@ pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<
         ("claude_code.tool", _) => claude_tool(&record),
         ("claude_code.llm_request", _) => vec![claude_response(&record)],
         ("claude_code.interaction", _) => vec![claude_prompt(&record)],
-        (name, _) if name.starts_with("claude_code.") => return Err(Skipped::Other),
-        _ if method == Told::Value("tools/call") && span.kind == SERVER => {
-            return Err(Skipped::Twice);
+        (name, _) if name.starts_with("claude_code.") => return Err(SkipReason::Other),
+        _ if method == AttributeValue::Value("tools/call") && span.kind == SERVER => {
+            return Err(SkipReason::Twice);
         }
-        (_, Told::Value("execute_tool")) => record.convention_tool(),
-        _ if method == Told::Value("tools/call") => record.convention_tool(),
-        (_, Told::Value("chat" | "generate_content" | "text_completion")) => record.convention_model(),
+        (_, AttributeValue::Value("execute_tool")) => record.convention_tool(),
+        _ if method == AttributeValue::Value("tools/call") => record.convention_tool(),
+        (_, AttributeValue::Value("chat" | "generate_content" | "text_completion")) => {
+            record.convention_model()
+        }
         // It may tell of a call, and nobody can say of which.
-        (_, Told::Unreadable) => return Err(Skipped::Unreadable),
-        (_, Told::Nothing) if method == Told::Unreadable => return Err(Skipped::Unreadable),
-        _ => return Err(Skipped::Other),
+        (_, AttributeValue::Unreadable) => return Err(SkipReason::Unreadable),
+        (_, AttributeValue::Nothing) if method == AttributeValue::Unreadable => {
+            return Err(SkipReason::Unreadable);
+        }
+        _ => return Err(SkipReason::Other),
     };
     // An identifier of any other length is invalid.
     let id = <[u8; 8]>::try_from(&span.id[..]).ok();
@@ -55,7 +59,7 @@ fn claude_tool(record: &Record<'_>) -> Vec<Event> {
     };
     let call = own.first(&["gen_ai.tool.call.id", "tool_use_id"]);
     let input = own.json("tool_input");
-    record.tool(call, &Told::Nothing, |event| {
+    record.tool(call, &AttributeValue::Nothing, |event| {
         tool.tell(event);
         event.content("tool.input", &input);
         event.may("tool.input.command", own.told("full_command"));

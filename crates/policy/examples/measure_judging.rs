@@ -10,8 +10,8 @@
 )]
 
 use provost_policy::{
-    BATCH_ROWS, Batch, Chronicle, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Scan,
-    Symbols, Tally, Value, sha256_hex,
+    BATCH_ROWS, Batch, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Scan,
+    SubjectStates, Symbols, Tally, Value, sha256_hex,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -190,7 +190,7 @@ fn report(name: &str, events: usize, (seconds, blocked): (f64, u64)) {
 }
 
 fn rows(set: &PolicySet, events: &[Event], symbols: &Symbols) -> u64 {
-    let mut chronicle = Chronicle::new();
+    let mut chronicle = SubjectStates::new();
     let mut blocked = 0;
     for event in events {
         blocked += u64::from(set.judge(event, symbols, &chronicle).action.word() == "block");
@@ -212,7 +212,7 @@ fn columns(set: &PolicySet, batches: &[Batch], symbols: &Symbols) -> u64 {
 fn grouped(set: &PolicySet, events: &[Event], symbols: &Symbols) -> u64 {
     let projection = Projection::of(&[set]);
     let mut seen: HashMap<Vec<u64>, bool> = HashMap::new();
-    let none = Chronicle::new();
+    let none = SubjectStates::new();
     let judge = |event: &Event| set.judge(event, symbols, &none).action.word() == "block";
     events
         .iter()

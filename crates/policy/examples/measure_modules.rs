@@ -10,7 +10,8 @@
 )]
 
 use provost_policy::{
-    Chronicle, Definition, Event, Family, Field, Occasion, PolicySet, Record, Register, Symbols, sha256_hex,
+    Definition, Event, Family, Field, Occasion, PolicySet, Record, Register, SubjectStates, Symbols,
+    sha256_hex,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ fn measure(count: usize, module: &str, names: &[&str]) {
                 .unwrap()
             })
             .collect();
-        let none = Chronicle::new();
+        let none = SubjectStates::new();
         let mut passes: Vec<f64> = (0..5)
             .map(|_| {
                 let begin = Instant::now();

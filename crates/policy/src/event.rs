@@ -9,10 +9,10 @@
 
 use crate::catalogue::{Field, FieldType};
 use crate::digest::{exact_text, inexact_number};
-use crate::document::{Reading, exact_number};
+use crate::document::{DocumentReading, exact_number};
 use crate::family::Occasion;
-use crate::follow::{Found, follow, found};
-use crate::rego::{Forms, Spoken};
+use crate::follow::{PathTarget, follow, found};
+use crate::rego::{AttributeNames, Forms};
 use crate::symbols::{SetSymbol, Symbol, Symbols};
 use crate::violation::{Violations, member};
 use serde::{Deserialize, Serialize};
@@ -290,7 +290,7 @@ impl Event {
 
     /// Returns what `lost` says as paths alone: one that goes on below what is no object says that only that is unknown.
     pub fn missing_paths(&self, symbols: &Symbols) -> Vec<Vec<String>> {
-        let path = |lost: Lost| {
+        let path = |lost: LostPath| {
             let mut path = lost.path;
             if lost.is_below {
                 // Some member, whatever its name is.
@@ -311,13 +311,13 @@ impl Event {
             };
             let is_input = *field == Field::TOOL_INPUT;
             match symbols.reading(symbol) {
-                Reading::None => false,
-                Reading::Unreadable { .. } => true,
-                Reading::Text => is_input,
-                Reading::List(document) => is_input || !document.is_whole(),
-                Reading::Object(document) => {
+                DocumentReading::None => false,
+                DocumentReading::Unreadable { .. } => true,
+                DocumentReading::Text => is_input,
+                DocumentReading::List(document) => is_input || !document.is_whole(),
+                DocumentReading::Object(document) => {
                     let root = document.root(symbols.text(symbol));
-                    let is_lost = |field| matches!(found(root, field), Found::Missing(_));
+                    let is_lost = |field| matches!(found(root, field), PathTarget::Missing(_));
                     !document.is_whole() || is_input && Field::below_input().any(is_lost)
                 }
             }
@@ -339,10 +339,10 @@ impl Event {
             if *value == Value::Missing {
                 continue;
             }
-            let Some(known) = Known::of(*field, *value, symbols) else {
+            let Some(known) = AttributeState::of(*field, *value, symbols) else {
                 continue;
             };
-            if let (Known::Names { ids, words }, Some(path)) = (&known, words_path(*field)) {
+            if let (AttributeState::Names { ids, words }, Some(path)) = (&known, words_path(*field)) {
                 let json = match (value, ids.as_slice()) {
                     (Value::Text(_), [id]) => (*id).into(),
                     _ => ids.as_slice().into(),
@@ -354,7 +354,10 @@ impl Event {
             let json = match value {
                 Value::Absent | Value::Missing => continue,
                 Value::Text(symbol) => match (field.kind(), symbols.reading(*symbol)) {
-                    (FieldType::Content, Reading::Object(document) | Reading::List(document)) => {
+                    (
+                        FieldType::Content,
+                        DocumentReading::Object(document) | DocumentReading::List(document),
+                    ) => {
                         // What is lost of it, `lost` says; an object or a list itself never is.
                         let parts = document.root(symbols.text(*symbol)).known_parts(&mut |_| {});
                         parts.unwrap_or_default()
@@ -376,10 +379,10 @@ impl Event {
     }
 
     /// Returns what the names of some attributes could be called; nothing of one that is absent, missing, or means several.
-    pub(crate) fn spoken(&self, fields: &BTreeSet<Field>, symbols: &Symbols) -> Vec<Spoken> {
+    pub(crate) fn spoken(&self, fields: &BTreeSet<Field>, symbols: &Symbols) -> Vec<AttributeNames> {
         let named = self.values.iter().filter(|(field, _)| fields.contains(field));
         let spoken = named.filter_map(|(field, value)| {
-            Known::of(*field, *value, symbols)?;
+            AttributeState::of(*field, *value, symbols)?;
             let single;
             let (is_set, all) = match value {
                 Value::Text(symbol) => {
@@ -406,7 +409,7 @@ impl Event {
                     }
                 }
             };
-            Some(Spoken {
+            Some(AttributeNames {
                 field: *field,
                 is_set,
                 names: all.iter().map(forms).collect(),
@@ -416,7 +419,7 @@ impl Event {
     }
 
     /// Returns the paths of the nested form of which nobody can say what is there.
-    pub fn lost(&self, symbols: &Symbols) -> Vec<Lost> {
+    pub fn lost(&self, symbols: &Symbols) -> Vec<LostPath> {
         let mut all = Vec::new();
         let has_members = self.input_has_members(symbols);
         for (field, value) in &self.values {
@@ -430,9 +433,11 @@ impl Event {
             let is_member = field.member_of_input().is_some();
             // A name that nobody sees, that means several records, or that is claimed is lost like one that is missing; its
             // words with it.
-            if field.is_name() && (*value == Value::Missing || Known::of(*field, *value, symbols).is_none()) {
+            if field.is_name()
+                && (*value == Value::Missing || AttributeState::of(*field, *value, symbols).is_none())
+            {
                 let names = std::iter::once(field.name()).chain(words_path(*field));
-                all.extend(names.map(|name| Lost {
+                all.extend(names.map(|name| LostPath {
                     path: name.split('.').map(str::to_owned).collect(),
                     is_below: false,
                 }));
@@ -441,23 +446,23 @@ impl Event {
             match value {
                 // What the form of the input says of all its members is said once, of what is below it.
                 Value::Missing if is_member && !has_members => {}
-                Value::Missing => all.push(Lost {
+                Value::Missing => all.push(LostPath {
                     path: path(),
                     is_below: false,
                 }),
                 // Given beside an input that is a text: the nested form has place for one of them.
                 Value::Text(_) if is_member && !has_members => {
                     let input: Vec<String> = path().into_iter().take(2).collect();
-                    all.push(Lost {
+                    all.push(LostPath {
                         path: input,
                         is_below: false,
                     });
                 }
                 Value::Text(symbol) if field.kind() == FieldType::Content => match symbols.reading(*symbol) {
-                    Reading::None => {}
-                    Reading::Object(document) | Reading::List(document) => {
+                    DocumentReading::None => {}
+                    DocumentReading::Object(document) | DocumentReading::List(document) => {
                         let mut lose = |rest: &[String]| {
-                            all.push(Lost {
+                            all.push(LostPath {
                                 path: path().iter().chain(rest).cloned().collect(),
                                 is_below: false,
                             });
@@ -465,13 +470,13 @@ impl Event {
                         document.root(symbols.text(*symbol)).known_parts(&mut lose);
                         // A list is seen whole; the members that an input has are below an object.
                         if *field == Field::TOOL_INPUT && !has_members {
-                            all.push(Lost {
+                            all.push(LostPath {
                                 path: path(),
                                 is_below: true,
                             });
                         }
                     }
-                    Reading::Text | Reading::Unreadable { .. } => all.push(Lost {
+                    DocumentReading::Text | DocumentReading::Unreadable { .. } => all.push(LostPath {
                         path: path(),
                         is_below: true,
                     }),
@@ -485,21 +490,24 @@ impl Event {
     /// Returns whether the members of the tool's input are what follows from it, or was given without it.
     fn input_has_members(&self, symbols: &Symbols) -> bool {
         match self.get(Field::TOOL_INPUT) {
-            Value::Text(symbol) => matches!(symbols.reading(symbol), Reading::Object(_) | Reading::None),
+            Value::Text(symbol) => matches!(
+                symbols.reading(symbol),
+                DocumentReading::Object(_) | DocumentReading::None
+            ),
             _ => true,
         }
     }
 }
 
 /// What a module is told of an attribute that is there.
-enum Known<'a> {
+enum AttributeState<'a> {
     /// Its value as it stands.
     Plain,
     /// The records, and the keys of their words; a word without a record stands for itself. Sorted.
     Names { ids: Vec<&'a str>, words: Vec<&'a str> },
 }
 
-impl<'a> Known<'a> {
+impl<'a> AttributeState<'a> {
     /// Returns nothing where nobody can say: a name that nobody sees, that means several records, or that is claimed.
     fn of(field: Field, value: Value, symbols: &'a Symbols) -> Option<Self> {
         if !field.is_name() {
@@ -560,7 +568,7 @@ pub(crate) fn words_path(field: Field) -> Option<&'static str> {
 
 /// A path of the nested form of which nobody can say what is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostPath {
     /// Names of members.
     pub path: Vec<String>,
     /// Whether what stands at the path is known, and only what is below it is not.

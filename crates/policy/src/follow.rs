@@ -22,7 +22,7 @@
 
 use crate::catalogue::{Field, FieldType};
 use crate::digest::{canonical, exact_text};
-use crate::document::{self, Item, Reading};
+use crate::document::{self, DocumentReading, Item};
 use crate::event::Value;
 use crate::symbols::{Symbol, Symbols};
 use serde_json::Value as Json;
@@ -47,7 +47,7 @@ enum InsteadOf {
 
 /// What stands for an attribute in an input.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum PathTarget {
     /// Nothing.
     Absent,
     /// Something that cannot be read; with the text as which a former version read it.
@@ -94,25 +94,27 @@ pub fn follow(input: Value, fields: &[Field], symbols: &mut Symbols) -> Vec<Foll
     };
     let text = symbols.text(symbol);
     match document::read(text) {
-        Reading::None => all(Follow::ABSENT),
-        Reading::List(_) | Reading::Text | Reading::Unreadable { repeats: false } => all(Follow::MISSING),
-        Reading::Unreadable { repeats: true } => all(Follow {
+        DocumentReading::None => all(Follow::ABSENT),
+        DocumentReading::List(_) | DocumentReading::Text | DocumentReading::Unreadable { repeats: false } => {
+            all(Follow::MISSING)
+        }
+        DocumentReading::Unreadable { repeats: true } => all(Follow {
             value: Value::Missing,
             instead_of: InsteadOf::Anything,
         }),
-        Reading::Object(document) => {
+        DocumentReading::Object(document) => {
             let root = document.root(text);
-            let found: Vec<Found> = fields.iter().map(|field| found(root, *field)).collect();
+            let found: Vec<PathTarget> = fields.iter().map(|field| found(root, *field)).collect();
             found.into_iter().map(|found| kept(found, symbols)).collect()
         }
     }
 }
 
 /// Returns what stands for an attribute in an input that is an object.
-pub(crate) fn found(root: Item<'_>, field: Field) -> Found {
+pub(crate) fn found(root: Item<'_>, field: Field) -> PathTarget {
     let member = field.member_of_input().and_then(|name| root.member(name));
     let Some(item) = member.filter(|item| !item.is_null()) else {
-        return Found::Absent;
+        return PathTarget::Absent;
     };
     let texts = || {
         item.items()
@@ -120,14 +122,14 @@ pub(crate) fn found(root: Item<'_>, field: Field) -> Found {
             .collect::<Option<Vec<String>>>()
     };
     let found = match field.kind() {
-        _ if item.is_text() => item.text().map(|text| Found::Text(text.into_owned())),
-        FieldType::Content => item.json().map(|json| Found::Text(exact_text(&json))),
+        _ if item.is_text() => item.text().map(|text| PathTarget::Text(text.into_owned())),
+        FieldType::Content => item.json().map(|json| PathTarget::Text(exact_text(&json))),
         // Of any other attribute several texts are several values, of which a negative operator would see one.
-        _ if field == Field::TOOL_COMMAND && item.is_list() => texts().map(Found::Line),
+        _ if field == Field::TOOL_COMMAND && item.is_list() => texts().map(PathTarget::Line),
         _ if item.is_object() || item.is_list() => None,
-        _ => item.json().map(|json| Found::Text(exact_text(&json))),
+        _ => item.json().map(|json| PathTarget::Text(exact_text(&json))),
     };
-    found.unwrap_or_else(|| Found::Missing(former(item)))
+    found.unwrap_or_else(|| PathTarget::Missing(former(item)))
 }
 
 /// Returns how a former version read what is now missing; nothing where it did not either.
@@ -140,18 +142,18 @@ fn former(item: Item<'_>) -> Option<String> {
     Some(texts.map_or_else(|| canonical(&json), |texts| texts.join(" ")))
 }
 
-fn kept(found: Found, symbols: &mut Symbols) -> Follow {
+fn kept(found: PathTarget, symbols: &mut Symbols) -> Follow {
     match found {
-        Found::Absent => Follow::ABSENT,
-        Found::Missing(former) => Follow {
+        PathTarget::Absent => Follow::ABSENT,
+        PathTarget::Missing(former) => Follow {
             value: Value::Missing,
             instead_of: former.map_or(InsteadOf::Nothing, |text| InsteadOf::Text(symbols.intern(&text))),
         },
-        Found::Text(text) => Follow {
+        PathTarget::Text(text) => Follow {
             value: Value::Text(symbols.intern(&text)),
             instead_of: InsteadOf::Nothing,
         },
-        Found::Line(words) => {
+        PathTarget::Line(words) => {
             let whole = symbols.intern(&words.join(" "));
             let words = symbols.intern_set(words.iter().map(String::as_str));
             Follow {

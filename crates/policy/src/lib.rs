@@ -37,8 +37,10 @@ pub use condition::{
     CHILD_LIMIT, COUNT_LIMIT, DEPTH_LIMIT, NODE_LIMIT, PATTERN_LIMIT_BYTES, WITHIN_LIMIT_MS, pattern,
 };
 pub use definition::{Acl, Definition, Reference, Scope, Transform};
-pub use eval::{Ahead, BATCH_ROWS, Batch, BatchFault, Chronicle, Comparison, Pair, Past, Scan, Tally};
-pub use event::{Event, Lost, Value};
+pub use eval::{
+    Ahead, BATCH_ROWS, Batch, BatchFault, Comparison, EventWindow, Pair, Scan, SubjectStates, Tally,
+};
+pub use event::{Event, LostPath, Value};
 pub use family::{Family, Occasion};
 pub use follow::{Follow, follow};
 pub use matching::{MATCH_KEY_VERSION, match_key};
@@ -47,7 +49,7 @@ pub use provost_words::digest::{INEXACT, canonical, document_sha256, exact_text,
 pub use provost_words::document::exact_document;
 pub use provost_words::free_text::free_text;
 pub(crate) use provost_words::{digest, document};
-pub use register::{Named, Record, Register, claim, claimed, name_key};
+pub use register::{NamedRecord, Record, Register, claim, claimed, name_key};
 pub use set::{DuplicatePolicy, Finding, Outcome, PolicySet, Reason, set_digest};
 pub use symbols::{SetSymbol, Symbol, Symbols};
 pub use truth::Truth;

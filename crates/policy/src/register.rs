@@ -57,14 +57,14 @@ pub struct Register {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    records: HashMap<String, Arc<Named>>,
-    meanings: HashMap<Box<str>, Vec<Arc<Named>>>,
+    records: HashMap<String, Arc<NamedRecord>>,
+    meanings: HashMap<Box<str>, Vec<Arc<NamedRecord>>>,
     is_ambiguous: bool,
 }
 
 /// A record with its keys.
 #[derive(Debug)]
-pub struct Named {
+pub struct NamedRecord {
     record: Record,
     pub(crate) id: Face,
     pub(crate) words: Vec<Face>,
@@ -99,7 +99,7 @@ impl Field {
     }
 }
 
-impl Named {
+impl NamedRecord {
     /// Returns its id.
     pub fn id(&self) -> &str {
         &self.record.id
@@ -156,7 +156,7 @@ impl Register {
                     is_shared: is_shared(&word.key),
                     ..word
                 });
-                Arc::new(Named {
+                Arc::new(NamedRecord {
                     id: Face {
                         is_shared: is_shared(&name_key(field, &record.id)),
                         ..face(&record.id)
@@ -180,13 +180,13 @@ impl Register {
     }
 
     /// Returns the records that a text of an attribute means, by id: none, one or several.
-    pub fn meant(&self, field: Field, text: &str) -> &[Arc<Named>] {
+    pub fn meant(&self, field: Field, text: &str) -> &[Arc<NamedRecord>] {
         self.by_key(field, &name_key(field, text))
     }
 
     /// The same, of a text by its key.
     #[expect(clippy::similar_names, reason = "a shelf is what the register keeps")]
-    pub(crate) fn by_key(&self, field: Field, key: &str) -> &[Arc<Named>] {
+    pub(crate) fn by_key(&self, field: Field, key: &str) -> &[Arc<NamedRecord>] {
         let shelf = field.shelf().map(|at| &self.shelves[at]);
         let meant = shelf.filter(|shelf| !shelf.meanings.is_empty());
         meant

@@ -61,18 +61,18 @@
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
 //! allocator of its own for the whole program; steps, and the sizes of values, bound what a module can allocate).
 
+mod attribute_names;
 mod calls;
 mod input;
 mod literals;
 mod nesting;
 mod refusal;
 mod runner;
-mod spoken;
 pub mod wire;
 
+pub(crate) use attribute_names::{AttributeNames, Forms, OtherInputs};
 pub(crate) use input::value as input;
 pub use runner::{InProcess, Question, Runner};
-pub(crate) use spoken::{Forms, Others, Spoken};
 
 use crate::catalogue::Field;
 use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
@@ -233,12 +233,12 @@ pub struct Answer {
 
 /// What a module says, and whether it looked at what is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saying {
+pub struct ModuleAnswer {
     pub(crate) answer: Result<Answer, Failure>,
     pub(crate) has_read_missing: bool,
 }
 
-impl Saying {
+impl ModuleAnswer {
     /// Returns that a module said nothing.
     pub fn failed(failure: Failure) -> Self {
         Self {
@@ -343,7 +343,7 @@ impl Module {
             return Err(vec![Diagnostic::whole(fault)]);
         }
         let names: Vec<&str> = package.split('.').collect();
-        let literals::Found { literals, warnings } = literals::of(source, &names);
+        let literals::ModuleLiterals { literals, warnings } = literals::of(source, &names);
         let source_sha256 = sha256_hex(source.as_bytes());
         Ok(Self {
             family,
@@ -370,8 +370,8 @@ impl Module {
     }
 
     /// Returns the inputs that the module is asked about as well, when this is an event's own (RG-5).
-    pub(crate) fn others(&self, input: &Value, spoken: &[Spoken]) -> Others {
-        spoken::others(&self.literals, input, spoken)
+    pub(crate) fn others(&self, input: &Value, spoken: &[AttributeNames]) -> OtherInputs {
+        attribute_names::others(&self.literals, input, spoken)
     }
 
     /// Returns whose package it is.
@@ -428,7 +428,7 @@ impl Module {
         if self.spoken.is_empty() {
             return said;
         }
-        let others = self.others(&own, &spoken::of_input(input, &self.spoken));
+        let others = self.others(&own, &attribute_names::of_input(input, &self.spoken));
         for other in others.inputs {
             if said.as_ref().is_ok_and(|answer| answer.matched) {
                 return said;
@@ -447,11 +447,11 @@ impl Module {
     }
 
     /// Returns what the module says of an input of which these paths exist, and nobody knows their values.
-    pub(crate) fn ask(&self, input: &Value, missing: &[Vec<&str>]) -> Saying {
+    pub(crate) fn ask(&self, input: &Value, missing: &[Vec<&str>]) -> ModuleAnswer {
         self.ask_within(TIME_LIMIT, input, missing)
     }
 
-    fn ask_within(&self, limit: Duration, input: &Value, missing: &[Vec<&str>]) -> Saying {
+    fn ask_within(&self, limit: Duration, input: &Value, missing: &[Vec<&str>]) -> ModuleAnswer {
         use regorus::rvm::vm::{Cause, VmError as E};
         let run = || {
             let mut vm = RegoVM::new();
@@ -476,7 +476,7 @@ impl Module {
                     _ => Failure::Failed,
                 };
                 // What it would have read nobody knows.
-                return Saying {
+                return ModuleAnswer {
                     answer: Err(failure),
                     has_read_missing: !missing.is_empty(),
                 };
@@ -494,7 +494,7 @@ impl Module {
             }
             (answer, None) => answer,
         };
-        Saying {
+        ModuleAnswer {
             answer,
             has_read_missing,
         }

@@ -10,10 +10,10 @@
 //! Keeps NW-3.
 
 use crate::catalogue::Field;
-use crate::document::{self, Meaning, Reading};
+use crate::document::{self, DocumentReading, Meaning};
 use crate::event::Value;
 use crate::matching;
-use crate::register::{Named, Register, of_key};
+use crate::register::{NamedRecord, Register, of_key};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ impl SetSymbol {
 
 /// A table of texts and sets.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredSymbols", into = "StoredSymbols")]
 pub struct Symbols {
     texts: Vec<Text>,
     places: HashMap<Arc<str>, u32>,
@@ -61,14 +61,14 @@ struct Text {
     /// Its match key, once somebody asked; nothing where that is the text itself.
     key: OnceLock<Option<Arc<str>>>,
     /// What the text says as a document, once somebody asked.
-    reading: OnceLock<Reading>,
+    reading: OnceLock<DocumentReading>,
     /// What it means as a document, once somebody asked.
     meaning: OnceLock<Option<Meaning>>,
 }
 
 /// The table as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredSymbols {
     texts: Vec<Arc<str>>,
     sets: Vec<Vec<u32>>,
 }
@@ -137,7 +137,7 @@ impl Symbols {
     }
 
     /// Returns the records that a text means as the name that an attribute has, by id.
-    pub(crate) fn meant(&self, field: Field, symbol: Symbol) -> &[Arc<Named>] {
+    pub(crate) fn meant(&self, field: Field, symbol: Symbol) -> &[Arc<NamedRecord>] {
         self.register.by_key(field, self.name_key(field, symbol))
     }
 
@@ -195,10 +195,10 @@ impl Symbols {
     }
 
     /// Returns what a text says as a document; nothing for a symbol of another table.
-    pub(crate) fn reading(&self, symbol: Symbol) -> &Reading {
+    pub(crate) fn reading(&self, symbol: Symbol) -> &DocumentReading {
         match self.texts.get(symbol.0 as usize) {
             Some(kept) => kept.reading.get_or_init(|| document::read(&kept.text)),
-            None => &Reading::None,
+            None => &DocumentReading::None,
         }
     }
 
@@ -247,7 +247,7 @@ impl Clone for Symbols {
     }
 }
 
-impl From<Symbols> for Stored {
+impl From<Symbols> for StoredSymbols {
     fn from(symbols: Symbols) -> Self {
         let sets = symbols.sets.iter().map(|set| set.iter().map(|s| s.0).collect());
         Self {
@@ -257,10 +257,10 @@ impl From<Symbols> for Stored {
     }
 }
 
-impl TryFrom<Stored> for Symbols {
+impl TryFrom<StoredSymbols> for Symbols {
     type Error = &'static str;
 
-    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+    fn try_from(stored: StoredSymbols) -> Result<Self, Self::Error> {
         let mut symbols = Self::new();
         for (at, text) in stored.texts.iter().enumerate() {
             if symbols.intern(text).0 as usize != at {

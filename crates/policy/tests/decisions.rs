@@ -3,8 +3,8 @@
 #![cfg(test)]
 
 use provost_policy::{
-    Action, Batch, Chronicle, Definition, Event, Family, Field, Occasion, Outcome, PolicySet, Projection,
-    Reason, Scan, Symbols, Value as Held, set_digest, sha256_hex,
+    Action, Batch, Definition, Event, Family, Field, Occasion, Outcome, PolicySet, Projection, Reason, Scan,
+    SubjectStates, Symbols, Value as Held, set_digest, sha256_hex,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn judge_at(
     let empty = Map::new();
     let attributes = attributes.as_object().unwrap_or(&empty);
     let event = Event::read(&mut symbols, at_ms, occasion, attributes, missing).unwrap();
-    let outcome = set.judge(&event, &symbols, &Chronicle::new());
+    let outcome = set.judge(&event, &symbols, &SubjectStates::new());
     let mut scan = Scan::new(set);
     let fields = Projection::of(&[set]);
     scan.judge(&Batch::of(&[event], fields.fields()).unwrap(), &symbols);

@@ -3,7 +3,7 @@
 #![cfg(test)]
 
 use provost_policy::{
-    Action, Batch, Chronicle, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Scan,
+    Action, Batch, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Scan, SubjectStates,
     Symbols,
 };
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn of_family(family: Family, occasion: Occasion, condition: &Value, attributes: 
     let mut symbols = Symbols::new();
     let attributes = attributes.as_object().unwrap();
     let event = Event::read(&mut symbols, 0, occasion, attributes, &[]).unwrap_or_else(|e| panic!("{e}"));
-    let outcome = set.judge(&event, &symbols, &Chronicle::new());
+    let outcome = set.judge(&event, &symbols, &SubjectStates::new());
     let mut scan = Scan::new(&set);
     let batch = Batch::of(&[event], Projection::of(&[&set]).fields()).unwrap();
     scan.judge(&batch, &symbols);

@@ -3,7 +3,8 @@
 #![cfg(test)]
 
 use provost_policy::{
-    Action, Chronicle, Definition, Event, Family, Field, Occasion, Past, PolicySet, Record, Register, Symbols,
+    Action, Definition, Event, EventWindow, Family, Field, Occasion, PolicySet, Record, Register,
+    SubjectStates, Symbols,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -73,7 +74,7 @@ fn judged(set: &PolicySet, register: Register, user: &str) -> (Action, bool) {
         &mut symbols,
         &json!({"tool.id": "Bash", "identity.user_id": user}),
     );
-    let outcome = set.judge(&event, &symbols, &Chronicle::new());
+    let outcome = set.judge(&event, &symbols, &SubjectStates::new());
     (outcome.action, outcome.unknown)
 }
 
@@ -181,7 +182,7 @@ fn a_word_of_several_is_what_all_of_them_agree_on() {
             &missing,
         )
         .unwrap();
-        let outcome = groups(group).judge(&event, &symbols, &Chronicle::new());
+        let outcome = groups(group).judge(&event, &symbols, &SubjectStates::new());
         (outcome.action, outcome.unknown)
     };
     assert_eq!(judge("grp_eng"), UNKNOWN);
@@ -242,7 +243,7 @@ fn a_word_that_nobody_sees_is_missing() {
             &mut symbols,
             &json!({"tool.id": "x", "identity.user_id": "eve", "identity.group_ids": sent}),
         );
-        let outcome = groups.judge(&event, &symbols, &Chronicle::new());
+        let outcome = groups.judge(&event, &symbols, &SubjectStates::new());
         assert_eq!((outcome.action, outcome.unknown), expected, "{sent}");
     }
 }
@@ -253,7 +254,7 @@ fn tools_servers_and_devices_are_matched_in_any_spelling_and_never_missing() {
     for (tool, expected) in [("bash ", BLOCKED), ("BASH", BLOCKED), ("Bash2", ALLOWED)] {
         let mut symbols = Symbols::knowing(Arc::new(Register::new(true)));
         let event = call(&mut symbols, &json!({"tool.id": tool}));
-        let outcome = set.judge(&event, &symbols, &Chronicle::new());
+        let outcome = set.judge(&event, &symbols, &SubjectStates::new());
         assert_eq!((outcome.action, outcome.unknown), expected, "{tool}");
     }
 }
@@ -319,7 +320,7 @@ fn after_x() -> PolicySet {
 #[test]
 fn what_somebody_did_before_the_directory_knew_them_counts_once_it_does() {
     let set = Arc::new(after_x());
-    let mut past = Past::new(Arc::clone(&set));
+    let mut past = EventWindow::new(Arc::clone(&set));
     let mut observe = |register: Register, user: &str, at_ms: i64| {
         let mut symbols = Symbols::knowing(Arc::new(register));
         let attributes = json!({"tool.id": "x", "identity.user_id": user});
@@ -371,7 +372,7 @@ fn module(condition: &str) -> PolicySet {
 fn both(set: &PolicySet, register: Register, attributes: &Value) -> (Action, bool) {
     let mut symbols = Symbols::knowing(Arc::new(register));
     let event = call(&mut symbols, attributes);
-    let outcome = set.judge(&event, &symbols, &Chronicle::new());
+    let outcome = set.judge(&event, &symbols, &SubjectStates::new());
     let mut scan = provost_policy::Scan::new(set);
     let fields = provost_policy::Projection::of(&[set]);
     let batch = provost_policy::Batch::of(&[event], fields.fields()).unwrap();
@@ -433,7 +434,7 @@ fn a_module_that_compares_ids_of_groups_with_names_holds_for_their_members() {
         let mut symbols = Symbols::knowing(Arc::clone(&register));
         let attributes = json!({"tool.id": "Bash", "identity.group_ids": groups});
         let event = call(&mut symbols, &attributes);
-        set.judge(&event, &symbols, &Chronicle::new()).action
+        set.judge(&event, &symbols, &SubjectStates::new()).action
     };
     let each = "every g in input.identity.group_ids { g in {\"contractors\", \"Dev\"} }";
     let mixed = "every g in input.identity.group_ids { g in {\"grp_1\", \"Dev\"} }";

@@ -45,7 +45,7 @@ fn said(error: provost_kernel::Error) -> String {
 
 /// Bits that look like chance and follow from a number.
 fn mixed(number: usize) -> u64 {
-    provost_history::grow::mixed(number as u64)
+    provost_history::synthetic::mixed(number as u64)
 }
 
 /// A few common things and many rare ones.
@@ -148,7 +148,7 @@ fn fill(conn: &mut Conn, is_postgres: bool, organization: &str, count: usize) ->
         conn.batch(&format!("DROP INDEX {name}")).map_err(said)?;
     }
     // An index of a million texts takes PostgreSQL longer than any request may take.
-    conn.hurry(false).map_err(said)?;
+    conn.set_statement_timeouts(false).map_err(said)?;
     if !is_postgres {
         // Nobody needs what a crash leaves of this.
         conn.batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -262144")

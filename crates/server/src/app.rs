@@ -98,7 +98,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
 
 /// What a new organization's owner needs.
 #[derive(Debug)]
-pub struct Bootstrapped {
+pub struct NewOrganization {
     /// The organization's key.
     pub organization_id: OrganizationId,
     /// The admin account.
@@ -110,7 +110,7 @@ pub struct Bootstrapped {
 /// Makes an organization and its first admin account in one unit of work.
 ///
 /// Errors: `AlreadyExists` when the key is taken, `InvalidRequest` when no key can be made from the name.
-pub async fn bootstrap(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<Bootstrapped> {
+pub async fn bootstrap(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<NewOrganization> {
     make_organization(kernel, name, key, false).await
 }
 
@@ -118,7 +118,7 @@ pub async fn bootstrap(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> R
 /// store, one makes it.
 ///
 /// Errors: `Unavailable` when there is an organization; otherwise as [`bootstrap`].
-pub async fn bootstrap_first(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<Bootstrapped> {
+pub async fn bootstrap_first(kernel: &Arc<Kernel>, name: &str, key: Option<&str>) -> Result<NewOrganization> {
     make_organization(kernel, name, key, true).await
 }
 
@@ -127,7 +127,7 @@ async fn make_organization(
     name: &str,
     key: Option<&str>,
     only_if_first: bool,
-) -> Result<Bootstrapped> {
+) -> Result<NewOrganization> {
     let organization_id = match key {
         Some(key) => OrganizationId::parse(key)
             .ok_or_else(|| Error::invalid("", "an organization's key is 1 to 63 of a-z, 0-9, '.', '_', '-' and begins with a letter or digit"))?,
@@ -142,12 +142,12 @@ async fn make_organization(
     }
     let issued = Arc::new(Mutex::new(None));
     let (sink, name) = (issued.clone(), name.to_owned());
-    let run = move |cx: &mut provost_kernel::Cx<'_>| {
+    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
         if only_if_first {
-            store::take_bootstrap(cx)?;
+            store::take_bootstrap(ctx)?;
         }
-        store::add_organization(cx, &name)?;
-        let made = service_accounts::issue_admin(cx, "first-admin")?;
+        store::add_organization(ctx, &name)?;
+        let made = service_accounts::issue_admin(ctx, "first-admin")?;
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         Ok(())
     };
@@ -156,7 +156,7 @@ async fn make_organization(
         .await?;
     let made = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (id, token) = made.ok_or_else(|| Error::internal("the organization was made without an account"))?;
-    Ok(Bootstrapped {
+    Ok(NewOrganization {
         organization_id,
         service_account_id: id.as_str().to_owned(),
         token,
@@ -166,7 +166,7 @@ async fn make_organization(
 /// Makes a new admin account in an organization that is there, and leaves an audit entry of it (D3.3).
 ///
 /// Errors: `NotFound` for an unknown organization, which gets no chain by being asked for.
-pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<Bootstrapped> {
+pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<NewOrganization> {
     let wanted = organization.to_owned();
     let known = kernel.read_system(store::organizations).await?;
     let organization_id = known
@@ -180,9 +180,9 @@ pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<Bootstr
         })?;
     let issued = Arc::new(Mutex::new(None));
     let sink = issued.clone();
-    let run = move |cx: &mut provost_kernel::Cx<'_>| {
-        let name = format!("recovered-admin {}", cx.now());
-        let made = service_accounts::issue_admin(cx, &name)?;
+    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+        let name = format!("recovered-admin {}", ctx.now());
+        let made = service_accounts::issue_admin(ctx, &name)?;
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         Ok(())
     };
@@ -192,7 +192,7 @@ pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<Bootstr
     let made = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (id, token) =
         made.ok_or_else(|| Error::internal("the organization was recovered without an account"))?;
-    Ok(Bootstrapped {
+    Ok(NewOrganization {
         organization_id,
         service_account_id: id.as_str().to_owned(),
         token,
@@ -217,7 +217,7 @@ pub fn edge_settings() -> EdgeSettings {
 }
 
 /// Returns every route: the operations, and what needs no token.
-pub fn router(kernel: &Arc<Kernel>, reading: routes::Reading) -> Router {
+pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
     let document = openapi::document(&kernel.registry).to_string();
     let endpoint = crate::mcp::router(kernel, document.clone());
     let document = bytes::Bytes::from(document);

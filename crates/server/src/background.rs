@@ -73,16 +73,16 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
     let events_go = removal::may_go(kernel, "events".to_owned(), events, now).await?;
     let areas = kernel.areas();
     kernel
-        .system(OrganizationId::installation(), None, move |cx| {
-            cx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now.instant()])?;
+        .system(OrganizationId::installation(), None, move |ctx| {
+            ctx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now.instant()])?;
             if keys_go {
-                cx.queue(&idempotency::PRUNE, params![old_keys.instant()])?;
+                ctx.queue(&idempotency::PRUNE, params![old_keys.instant()])?;
             }
             for prune in areas.iter().filter_map(|area| area.prune) {
-                prune(cx, now)?;
+                prune(ctx, now)?;
             }
             if events_go {
-                cx.queue(&outbox::PRUNE, params![old_events.instant()])?;
+                ctx.queue(&outbox::PRUNE, params![old_events.instant()])?;
             }
             Ok(())
         })

@@ -138,8 +138,8 @@ impl Rotation {
         let since = last.map_or(now, |last| last.since.min(now));
         let said = Announcement { keys, since, at: now };
         let (server, text) = (self.server.clone(), serde_json::json!(said.keys).to_string());
-        let write = move |cx: &mut provost_kernel::Cx<'_>| {
-            cx.queue(&PUT_READER, params![server.as_str(), text.as_str(), since, now])
+        let write = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+            ctx.queue(&PUT_READER, params![server.as_str(), text.as_str(), since, now])
         };
         kernel.system(OrganizationId::installation(), None, write).await?;
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
@@ -154,7 +154,9 @@ impl Rotation {
     /// Errors: those of the store.
     pub async fn leave(&self, kernel: &Arc<Kernel>) -> Result<()> {
         let server = self.server.clone();
-        let forget = move |cx: &mut provost_kernel::Cx<'_>| cx.queue(&DROP_READER, params![server.as_str()]);
+        let forget = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+            ctx.queue(&DROP_READER, params![server.as_str()])
+        };
         kernel.system(OrganizationId::installation(), None, forget).await
     }
 }
@@ -162,14 +164,16 @@ impl Rotation {
 /// Forgets servers that were silent for a day; they count for nothing long before.
 async fn forget_silent(kernel: &Arc<Kernel>, now: SureTime) -> Result<()> {
     let silent = now.earlier_by(86_400).instant();
-    let forget = move |cx: &mut provost_kernel::Cx<'_>| cx.queue(&DROP_SILENT, params![silent]);
+    let forget =
+        move |ctx: &mut provost_kernel::OperationContext<'_>| ctx.queue(&DROP_SILENT, params![silent]);
     kernel.system(OrganizationId::installation(), None, forget).await
 }
 
 /// Uses a key for what is new, once the store knows it.
 async fn adopt(kernel: &Arc<Kernel>, label: String, value: [u8; 32]) -> Result<()> {
     let (name, now) = (label.clone(), kernel.clock.now());
-    let remember = move |cx: &mut provost_kernel::Cx<'_>| store::add_key(cx, &name, &value, now);
+    let remember =
+        move |ctx: &mut provost_kernel::OperationContext<'_>| store::add_key(ctx, &name, &value, now);
     kernel
         .system(OrganizationId::installation(), None, remember)
         .await?;

@@ -15,7 +15,7 @@ const MAX_TAR_OVERHEAD_BYTES: u64 = 4_096 * MAX_FILES as u64;
 pub(super) fn read_tar_gz(bytes: &[u8], draft: &mut Draft) -> Result<(), Fault> {
     let gzip = GzDecoder::new(bytes);
     // INVARIANT SP-2: whatever the tar's headers say, this many bytes are expanded and not one more.
-    let mut archive = tar::Archive::new(Bounded {
+    let mut archive = tar::Archive::new(BoundedReader {
         inner: gzip,
         left: MAX_EXPANDED_BYTES + MAX_TAR_OVERHEAD_BYTES,
     });
@@ -53,7 +53,7 @@ pub(super) fn read_tar_gz(bytes: &[u8], draft: &mut Draft) -> Result<(), Fault> 
 }
 
 /// Reads to the end, where gzip has its checksum, and refuses what stands behind the end.
-fn drain(mut rest: Bounded<GzDecoder<&[u8]>>) -> Result<(), Fault> {
+fn drain(mut rest: BoundedReader<GzDecoder<&[u8]>>) -> Result<(), Fault> {
     let mut buffer = [0; 4_096];
     loop {
         match rest.read(&mut buffer).map_err(|error| broken(&error))? {
@@ -90,7 +90,7 @@ fn broken(error: &io::Error) -> Fault {
 }
 
 /// Expands this much and then fails.
-struct Bounded<R> {
+struct BoundedReader<R> {
     inner: R,
     left: u64,
 }
@@ -106,7 +106,7 @@ impl std::fmt::Display for TooMuch {
 
 impl std::error::Error for TooMuch {}
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = (self.left)

@@ -91,7 +91,7 @@ fn tar_gz_with(name: &[u8], kind: u8, content: &[u8]) -> Vec<u8> {
     gzip(&tar)
 }
 
-struct Zipped<'a> {
+struct ZipEntry<'a> {
     name: &'a [u8],
     content: &'a [u8],
     mode: u32,
@@ -100,8 +100,8 @@ struct Zipped<'a> {
     claimed: Option<u32>,
 }
 
-fn zipped<'a>(name: &'a str, content: &'a [u8]) -> Zipped<'a> {
-    Zipped {
+fn zipped<'a>(name: &'a str, content: &'a [u8]) -> ZipEntry<'a> {
+    ZipEntry {
         name: name.as_bytes(),
         content,
         mode: 0o100_644,
@@ -110,7 +110,7 @@ fn zipped<'a>(name: &'a str, content: &'a [u8]) -> Zipped<'a> {
     }
 }
 
-fn zip_of(entries: &[Zipped<'_>]) -> Vec<u8> {
+fn zip_of(entries: &[ZipEntry<'_>]) -> Vec<u8> {
     let (mut zip, mut central) = (Vec::new(), Vec::new());
     for entry in entries {
         let mut deflated = DeflateEncoder::new(Vec::new(), Compression::fast());
@@ -222,7 +222,7 @@ fn one_content_is_one_package_whatever_it_came_from() {
     tar_entry(&mut tar, b"./scripts/run.sh", b'0', 0o4777, b"#!/bin/sh\n");
     tar_entry(&mut tar, b"./SKILL.md", b'0', 0o600, SKILL.as_bytes());
     let tar = from_tar(&gzip(&tar)).unwrap();
-    let run = Zipped {
+    let run = ZipEntry {
         mode: 0o100_755,
         ..zipped("reading/scripts/run.sh", b"#!/bin/sh\n")
     };
@@ -372,7 +372,7 @@ fn paths_that_mean_something_else_somewhere_are_refused() {
     ];
     for (name, words) in cases {
         refused(from_tar(&tar_gz_with(name, b'0', b"x")), words);
-        let entry = Zipped {
+        let entry = ZipEntry {
             name,
             ..zipped("", b"x")
         };
@@ -404,7 +404,7 @@ fn what_is_no_file_is_refused() {
         (0o010_644, "a device or pipe"),
         (0o060_644, "a device or pipe"),
     ] {
-        let entry = Zipped {
+        let entry = ZipEntry {
             mode,
             ..zipped("entry", b"SKILL.md")
         };
@@ -413,7 +413,7 @@ fn what_is_no_file_is_refused() {
             words,
         );
     }
-    let encrypted = Zipped {
+    let encrypted = ZipEntry {
         flags: 0x801,
         ..zipped("entry", b"secret of some length")
     };
@@ -438,7 +438,7 @@ fn paths_that_are_one_on_some_system_are_refused() {
     ] {
         let files = [("SKILL.md", SKILL), (one, "1"), (other, "2")];
         assert!(from_tar(&tar_gz(&files)).is_err(), "{one} {other}");
-        let entries: Vec<Zipped<'_>> = files
+        let entries: Vec<ZipEntry<'_>> = files
             .iter()
             .map(|(name, text)| zipped(name, text.as_bytes()))
             .collect();
@@ -509,7 +509,7 @@ fn too_many_files_stop_the_reader() {
     }
     refused(from_tar(&gzip(&tar)), "more than 1000 files");
     let names: Vec<String> = (0..10_000).map(|number| format!("d{number}/")).collect();
-    let entries: Vec<Zipped<'_>> = names.iter().map(|name| zipped(name, b"")).collect();
+    let entries: Vec<ZipEntry<'_>> = names.iter().map(|name| zipped(name, b"")).collect();
     refused(from_zip(&zip_of(&entries)), "more than 2000 files and folders");
 }
 
@@ -519,9 +519,9 @@ fn a_bomb_stops_at_the_limit() {
     let zeros = vec![0; 6 << 20];
     // 20 files of 6 MiB say that they are of one byte.
     let names: Vec<String> = (0..20).map(|number| format!("f{number}")).collect();
-    let bombs: Vec<Zipped<'_>> = names
+    let bombs: Vec<ZipEntry<'_>> = names
         .iter()
-        .map(|name| Zipped {
+        .map(|name| ZipEntry {
             claimed: Some(1),
             ..zipped(name, &zeros)
         })
@@ -530,7 +530,7 @@ fn a_bomb_stops_at_the_limit() {
     assert!(bomb.len() < 1 << 20);
     refused(from_zip(&bomb), "larger than its declared");
     // The same, and the headers say the truth.
-    let honest: Vec<Zipped<'_>> = names.iter().map(|name| zipped(name, &zeros)).collect();
+    let honest: Vec<ZipEntry<'_>> = names.iter().map(|name| zipped(name, &zeros)).collect();
     refused(from_zip(&zip_of(&honest)), "more than 52428800 bytes together");
 
     let mut tar = Vec::new();
@@ -717,7 +717,7 @@ proptest! {
         let mut zip = vec![zipped("SKILL.md", SKILL.as_bytes())];
         for (name, kind) in &entries {
             tar_entry(&mut tar, name, *kind, 0o755, if *kind == b'5' { b"" } else { b"x" });
-            zip.push(Zipped { name, ..zipped("", b"x") });
+            zip.push(ZipEntry { name, ..zipped("", b"x") });
         }
         stays_inside(from_tar(&gzip(&tar)));
         stays_inside(from_zip(&zip_of(&zip)));

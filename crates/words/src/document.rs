@@ -40,7 +40,7 @@ const LEVELS: usize = 127;
 
 /// What a text says.
 #[derive(Debug)]
-pub enum Reading {
+pub enum DocumentReading {
     /// Nothing.
     None,
     /// One object.
@@ -95,25 +95,25 @@ pub struct Item<'a> {
 }
 
 /// Returns what a text says.
-pub fn read(text: &str) -> Reading {
+pub fn read(text: &str) -> DocumentReading {
     if text.trim().is_empty() {
-        return Reading::None;
+        return DocumentReading::None;
     }
     // A byte order mark is no blank of JSON, and whoever writes one means a document.
     let begin = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if !begin.starts_with(['{', '[']) {
-        return Reading::Text;
+        return DocumentReading::Text;
     }
     if u32::try_from(text.len()).is_err() {
-        return Reading::Unreadable { repeats: false };
+        return DocumentReading::Unreadable { repeats: false };
     }
     match Reader::new(text).document() {
-        Err(fault) => Reading::Unreadable {
+        Err(fault) => DocumentReading::Unreadable {
             repeats: fault == Fault::Repeats,
         },
         Ok(document) => match document.nodes.first().map(|node| node.kind) {
-            Some(Kind::Object) => Reading::Object(document),
-            _ => Reading::List(document),
+            Some(Kind::Object) => DocumentReading::Object(document),
+            _ => DocumentReading::List(document),
         },
     }
 }
@@ -128,7 +128,7 @@ pub struct Meaning {
     pub escaped: Box<[Box<str>]>,
 }
 
-impl Reading {
+impl DocumentReading {
     /// Returns what a document says; nothing of what is none, or cannot be read for certain. The text is the one that was
     /// read.
     pub fn meaning(&self, text: &str) -> Option<Meaning> {
@@ -146,8 +146,8 @@ impl Reading {
 /// readers of JSON differ about it.
 pub fn exact_document(text: &str) -> Option<Json> {
     match read(text) {
-        Reading::Object(document) | Reading::List(document) => document.root(text).json(),
-        Reading::None | Reading::Text | Reading::Unreadable { .. } => None,
+        DocumentReading::Object(document) | DocumentReading::List(document) => document.root(text).json(),
+        DocumentReading::None | DocumentReading::Text | DocumentReading::Unreadable { .. } => None,
     }
 }
 
@@ -373,18 +373,18 @@ mod tests {
 
     fn kind(text: &str) -> &'static str {
         match read(text) {
-            Reading::None => "none",
-            Reading::Object(_) => "object",
-            Reading::List(_) => "list",
-            Reading::Text => "text",
-            Reading::Unreadable { repeats: false } => "unreadable",
-            Reading::Unreadable { repeats: true } => "repeats",
+            DocumentReading::None => "none",
+            DocumentReading::Object(_) => "object",
+            DocumentReading::List(_) => "list",
+            DocumentReading::Text => "text",
+            DocumentReading::Unreadable { repeats: false } => "unreadable",
+            DocumentReading::Unreadable { repeats: true } => "repeats",
         }
     }
 
     fn object(text: &str, see: impl FnOnce(Item<'_>)) {
         match read(text) {
-            Reading::Object(document) => see(document.root(text)),
+            DocumentReading::Object(document) => see(document.root(text)),
             other => panic!("{text} is {other:?}"),
         }
     }

@@ -69,30 +69,34 @@ pub struct PublicKey {
 
 /// Why an envelope proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unverified {
+pub enum VerificationError {
     /// It is not an envelope of this kind of document.
     Malformed,
     /// No trusted key signed it.
     Untrusted,
 }
 
-impl std::fmt::Display for Unverified {
+impl std::fmt::Display for VerificationError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Unverified::Malformed => "the signed document is malformed",
-            Unverified::Untrusted => "no trusted key signed the document",
+            VerificationError::Malformed => "the signed document is malformed",
+            VerificationError::Untrusted => "no trusted key signed the document",
         })
     }
 }
 
-impl std::error::Error for Unverified {}
+impl std::error::Error for VerificationError {}
 
 /// Returns the payload of an envelope that one of these keys signed as a document of this kind.
-pub fn verify(envelope: &Envelope, kind: SignedKind, trusted: &[PublicKey]) -> Result<Vec<u8>, Unverified> {
+pub fn verify(
+    envelope: &Envelope,
+    kind: SignedKind,
+    trusted: &[PublicKey],
+) -> Result<Vec<u8>, VerificationError> {
     if envelope.payload_type != kind.payload_type() || envelope.payload.len() > PAYLOAD_LIMIT {
-        return Err(Unverified::Malformed);
+        return Err(VerificationError::Malformed);
     }
-    let decode = |text: &str| STANDARD.decode(text).map_err(|_| Unverified::Malformed);
+    let decode = |text: &str| STANDARD.decode(text).map_err(|_| VerificationError::Malformed);
     let payload = decode(&envelope.payload)?;
     let message = signed_bytes(kind, &payload);
     for signature in envelope.signatures.iter().take(16) {
@@ -106,7 +110,7 @@ pub fn verify(envelope: &Envelope, kind: SignedKind, trusted: &[PublicKey]) -> R
             return Ok(payload);
         }
     }
-    Err(Unverified::Untrusted)
+    Err(VerificationError::Untrusted)
 }
 
 /// Returns the bytes that a signature is over: DSSE's pre-authentication encoding, type and payload each behind its length.

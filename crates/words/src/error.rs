@@ -99,15 +99,15 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// A private cause that is a sentence for the operator who opens the store: what is wrong there, and the next step.
 #[derive(Debug)]
-pub struct Told(pub String);
+pub struct OperatorNotice(pub String);
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for OperatorNotice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for OperatorNotice {}
 
 /// A refusal or a fault; see the module's text.
 #[derive(Debug)]
@@ -266,7 +266,9 @@ impl Error {
     /// Returns the sentence for the operator, where the cause is one; no caller sees it.
     pub fn told(&self) -> Option<&str> {
         let source = self.0.source.as_deref()?;
-        source.downcast_ref::<Told>().map(|told| told.0.as_str())
+        source
+            .downcast_ref::<OperatorNotice>()
+            .map(|told| told.0.as_str())
     }
 
     /// Returns the private cause for the log.

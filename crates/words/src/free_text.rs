@@ -23,7 +23,10 @@ pub fn free_text(tool: Option<&str>, input: Json) -> Json {
 
 /// Returns whether a text does not even begin like a document: one that was damaged stays unreadable.
 fn is_no_document(text: &str) -> bool {
-    matches!(crate::document::read(text), crate::document::Reading::Text)
+    matches!(
+        crate::document::read(text),
+        crate::document::DocumentReading::Text
+    )
 }
 
 #[cfg(test)]

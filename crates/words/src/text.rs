@@ -194,9 +194,9 @@ impl fmt::Debug for IdempotencyKey {
 
 /// A whole number from `MIN` to `MAX`: an integer in a body, digits alone in a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bounded<const MIN: i64, const MAX: i64>(i64);
+pub struct IntegerBetween<const MIN: i64, const MAX: i64>(i64);
 
-impl<const MIN: i64, const MAX: i64> Bounded<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> IntegerBetween<MIN, MAX> {
     /// Returns the number, if it lies between the bounds.
     pub const fn new(value: i64) -> Option<Self> {
         if value < MIN || value > MAX {
@@ -222,7 +222,7 @@ impl<const MIN: i64, const MAX: i64> Bounded<MIN, MAX> {
     }
 }
 
-impl<const MIN: i64, const MAX: i64> FromStr for Bounded<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> FromStr for IntegerBetween<MIN, MAX> {
     type Err = Invalid;
 
     /// Reads digits alone: no sign, no exponent, no space.
@@ -233,20 +233,20 @@ impl<const MIN: i64, const MAX: i64> FromStr for Bounded<MIN, MAX> {
     }
 }
 
-impl<const MIN: i64, const MAX: i64> Serialize for Bounded<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> Serialize for IntegerBetween<MIN, MAX> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_i64(self.0)
     }
 }
 
-impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Bounded<MIN, MAX> {
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for IntegerBetween<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // A body's deserializer hands over integers alone, that of a query (`json::decode`) its text.
         deserializer.deserialize_i64(Whole::<MIN, MAX>)
     }
 }
 
-impl<const MIN: i64, const MAX: i64> JsonSchema for Bounded<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> JsonSchema for IntegerBetween<MIN, MAX> {
     fn inline_schema() -> bool {
         true
     }
@@ -261,14 +261,14 @@ impl<const MIN: i64, const MAX: i64> JsonSchema for Bounded<MIN, MAX> {
 struct Whole<const MIN: i64, const MAX: i64>;
 
 impl<const MIN: i64, const MAX: i64> Visitor<'_> for Whole<MIN, MAX> {
-    type Value = Bounded<MIN, MAX>;
+    type Value = IntegerBetween<MIN, MAX>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a whole number from {MIN} to {MAX}")
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
-        Bounded::new(value).ok_or_else(|| E::custom(Self::Value::refusal()))
+        IntegerBetween::new(value).ok_or_else(|| E::custom(Self::Value::refusal()))
     }
 
     /// JSON Schema counts `3.0` among the integers, and RFC 8785 writes it as `3`.
@@ -276,12 +276,12 @@ impl<const MIN: i64, const MAX: i64> Visitor<'_> for Whole<MIN, MAX> {
         let whole = (value.fract() == 0.0).then(|| format!("{value:.0}"));
         let value = whole
             .and_then(|digits| digits.parse().ok())
-            .and_then(Bounded::new);
+            .and_then(IntegerBetween::new);
         value.ok_or_else(|| E::custom(Self::Value::refusal()))
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
-        let value = i64::try_from(value).ok().and_then(Bounded::new);
+        let value = i64::try_from(value).ok().and_then(IntegerBetween::new);
         value.ok_or_else(|| E::custom(Self::Value::refusal()))
     }
 

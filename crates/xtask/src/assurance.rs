@@ -21,7 +21,6 @@ pub struct Arguments {
     check: bool,
 }
 
-/// One goal.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Goal {
@@ -73,7 +72,7 @@ const MOST_LETTERS: usize = 200;
 
 fn page(goals: &[Goal], records: &Records) -> String {
     let count =
-        |keep: fn(Standing) -> bool| goals.iter().filter(|goal| keep(standing(goal, records))).count();
+        |keep: fn(GoalStatus) -> bool| goals.iter().filter(|goal| keep(standing(goal, records))).count();
     let mut page = format!(
         "# Assurance\n\n\
          What was tried to break Provost, with which figure, when, and how to try it again. The goals are those that the \
@@ -85,9 +84,9 @@ fn page(goals: &[Goal], records: &Records) -> String {
          [something is missing](#what-is-missing). Faults that these runs found are in [CHANGELOG.md](../CHANGELOG.md); what \
          the code promises line by line is in [INVARIANTS.md](../INVARIANTS.md).\n",
         goals.len(),
-        count(|standing| standing == Standing::Recorded),
-        count(|standing| standing == Standing::Suite),
-        count(|standing| standing == Standing::NotRun),
+        count(|standing| standing == GoalStatus::Recorded),
+        count(|standing| standing == GoalStatus::Suite),
+        count(|standing| standing == GoalStatus::NotRun),
     );
     for goal in goals {
         if let Some(section) = &goal.section {
@@ -175,19 +174,19 @@ fn beginning(figure: &str) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum GoalStatus {
     Recorded,
     Suite,
     NotRun,
 }
 
-fn standing(goal: &Goal, records: &Records) -> Standing {
+fn standing(goal: &Goal, records: &Records) -> GoalStatus {
     if records.values().any(|record| speaks_for(record, goal)) {
-        Standing::Recorded
+        GoalStatus::Recorded
     } else if goal.tests.is_empty() {
-        Standing::NotRun
+        GoalStatus::NotRun
     } else {
-        Standing::Suite
+        GoalStatus::Suite
     }
 }
 

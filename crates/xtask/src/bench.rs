@@ -2,13 +2,13 @@
 
 mod api;
 mod backtest;
+pub mod bench_store;
 mod decisions;
 mod figures;
 pub mod load;
 pub mod machine;
 mod mcp;
 mod modules;
-pub mod place;
 pub mod report;
 mod resolve;
 mod rounds;

@@ -26,7 +26,7 @@ use crate::http::Connection;
 use crate::product;
 use crate::random::{self, Random};
 use crate::record::Record;
-use answers::{Answers, Difference, Known};
+use answers::{Answers, Difference, KnownTokens};
 use base::Base;
 
 /// Spoil one page of a closed store at a time, and look for answers that are silently wrong
@@ -70,7 +70,7 @@ enum End {
     Allowed,
 }
 
-struct Tried {
+struct PageTrial {
     end: End,
     what: String,
 }
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let (now, past) = (base.folder.join("data/provost.db"), base.folder.join("past.db"));
         std::fs::copy(&now, &past).context("cannot keep the past of the store")?;
         let server = installation.serve()?;
-        let known = Known::make(&mut Connection::new(server.address), &base.bootstrap)?;
+        let known = KnownTokens::make(&mut Connection::new(server.address), &base.bootstrap)?;
         server.stop()?;
         known
     };
@@ -131,7 +131,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// Says what came of it, and fails where an answer was silently wrong.
-fn told(arguments: &Arguments, command: &str, seed: u64, ends: Vec<(u64, Outcome<Tried>)>) -> Outcome {
+fn told(arguments: &Arguments, command: &str, seed: u64, ends: Vec<(u64, Outcome<PageTrial>)>) -> Outcome {
     let mut counts: BTreeMap<End, u64> = BTreeMap::new();
     let mut silent = Vec::new();
     for (number, tried) in ends {
@@ -175,35 +175,37 @@ fn told(arguments: &Arguments, command: &str, seed: u64, ends: Vec<(u64, Outcome
 }
 
 /// What a server on a copy of the store said.
-enum Looked {
+enum ServerVerdict {
     Answered(Answers),
     Ended(String),
 }
 
 /// What a server on an unspoilt copy says.
-fn whole(base: &Base, known: &Known, place: &Path) -> Outcome<Answers> {
+fn whole(base: &Base, known: &KnownTokens, place: &Path) -> Outcome<Answers> {
     match look_at(base, known, place, |_| Ok(String::new()))? {
-        (Looked::Answered(answers), _) => Ok(answers),
-        (Looked::Ended(why), _) => Err(Failure::new(format!("an unspoilt store does not serve: {why}"))),
+        (ServerVerdict::Answered(answers), _) => Ok(answers),
+        (ServerVerdict::Ended(why), _) => {
+            Err(Failure::new(format!("an unspoilt store does not serve: {why}")))
+        }
     }
 }
 
 /// Asks a server on a copy to which something was done.
 fn look_at(
     base: &Base,
-    known: &Known,
+    known: &KnownTokens,
     place: &Path,
     spoil: impl FnOnce(&Path) -> Outcome<String>,
-) -> Outcome<(Looked, String)> {
+) -> Outcome<(ServerVerdict, String)> {
     let installation = base.copy(place)?;
     let what = spoil(&place.join("data/provost.db"))?;
     let mut server = installation.launch()?;
     let looked = match server.wait_until_ready(Duration::from_secs(30)) {
         Err(_) if server.has_ended() => {
-            Looked::Ended(std::fs::read_to_string(&installation.log).unwrap_or_default())
+            ServerVerdict::Ended(std::fs::read_to_string(&installation.log).unwrap_or_default())
         }
         Err(failure) => return Err(failure),
-        Ok(()) => Looked::Answered(Answers::ask(
+        Ok(()) => ServerVerdict::Answered(Answers::ask(
             &mut Connection::new(server.address),
             known,
             &base.bootstrap,
@@ -219,23 +221,23 @@ fn look_at(
 
 fn attempt(
     base: &Base,
-    known: &Known,
+    known: &KnownTokens,
     before: &Answers,
     place: &Path,
     seed: u64,
     number: u64,
-) -> Outcome<Tried> {
+) -> Outcome<PageTrial> {
     let mut random = Random::part(seed, number);
     let past = base.folder.join("past.db");
     let (looked, what) = look_at(base, known, place, |file| spoil::one(file, &past, &mut random))?;
     let answers = match looked {
-        Looked::Ended(_) => {
-            return Ok(Tried {
+        ServerVerdict::Ended(_) => {
+            return Ok(PageTrial {
                 end: End::RefusedToStart,
                 what,
             });
         }
-        Looked::Answered(answers) => answers,
+        ServerVerdict::Answered(answers) => answers,
     };
     let difference = answers.differ(before, known);
     let installation = base::installation(&base.binary, place);
@@ -259,5 +261,5 @@ fn attempt(
             format!("{what}: {how}")
         }
     };
-    Ok(Tried { end, what })
+    Ok(PageTrial { end, what })
 }

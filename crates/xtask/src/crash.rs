@@ -4,10 +4,10 @@
 //! connection has at most one request without an answer, which it sends again after the restart.
 
 mod atomicity;
-mod decider;
-mod keeper;
-mod ledger;
+mod crud_worker;
+mod decision_worker;
 mod model;
+mod request_log;
 mod verdict;
 mod worker;
 
@@ -24,10 +24,10 @@ use crate::product::{self, Installation, Server, Store, Workplace};
 use crate::random::{self, Random};
 use crate::record::Record;
 use crate::{Engine, clock, traffic};
-use decider::Decider;
-use keeper::Keeper;
-use ledger::Ledger;
+use crud_worker::CrudWorker;
+use decision_worker::DecisionWorker;
 use model::issued;
+use request_log::RequestLog;
 use worker::{Counts, Scene, Worker, lifetime_in};
 
 /// Kill the server at random times and compare what it was with what it had acknowledged
@@ -72,23 +72,23 @@ struct Totals {
 }
 
 /// Every connection.
-struct Crew {
+struct WorkerPool {
     workers: Vec<Worker>,
-    keepers: Vec<Keeper>,
-    deciders: Vec<Decider>,
+    keepers: Vec<CrudWorker>,
+    deciders: Vec<DecisionWorker>,
 }
 
-impl Crew {
+impl WorkerPool {
     fn gather(arguments: &Arguments, scene: &Scene, server: &Server, workplace: &Workplace) -> Outcome<Self> {
         let mut connection = Connection::new(server.address);
-        let mut keeper = |number| Keeper::begin(scene, number, &mut connection, &workplace.folder);
+        let mut keeper = |number| CrudWorker::begin(scene, number, &mut connection, &workplace.folder);
         Ok(Self {
             workers: (0..arguments.connections)
                 .map(|number| Worker::new(scene.seed, number))
                 .collect(),
             keepers: (0..arguments.keepers).map(&mut keeper).collect::<Outcome<_>>()?,
             deciders: (0..arguments.deciders)
-                .map(|number| Decider::new(scene.seed, number))
+                .map(|number| DecisionWorker::new(scene.seed, number))
                 .collect(),
         })
     }
@@ -155,10 +155,10 @@ fn drive(
     let scene = set_scene(
         bootstrap,
         seed,
-        Ledger::new(workplace.file("ledger.jsonl")?),
+        RequestLog::new(workplace.file("ledger.jsonl")?),
         &server,
     )?;
-    let mut crew = Crew::gather(arguments, &scene, &server, workplace)?;
+    let mut crew = WorkerPool::gather(arguments, &scene, &server, workplace)?;
     let mut random = Random::part(seed, 0);
     let mut totals = Totals::default();
 
@@ -210,8 +210,8 @@ fn drive(
     server.stop()?;
     drop(cluster);
     print_totals(engine, &totals, crew.counts());
-    let records: usize = crew.keepers.iter().map(Keeper::known).sum();
-    let decisions: usize = crew.deciders.iter().map(Decider::known).sum();
+    let records: usize = crew.keepers.iter().map(CrudWorker::known).sum();
+    let decisions: usize = crew.deciders.iter().map(DecisionWorker::known).sum();
     println!(
         "{}: {records} records beside accounts were compared after every kill, {decisions} decisions read after the \
          next one",
@@ -229,7 +229,12 @@ fn drive(
 }
 
 /// Creates the account that everybody rotates and reads the settings that one connection changes.
-fn set_scene(bootstrap: product::Bootstrap, seed: u64, ledger: Ledger, server: &Server) -> Outcome<Scene> {
+fn set_scene(
+    bootstrap: product::Bootstrap,
+    seed: u64,
+    ledger: RequestLog,
+    server: &Server,
+) -> Outcome<Scene> {
     let mut connection = Connection::new(server.address);
     let key = format!("crash-{seed:016x}-shared");
     let shared = traffic::account("Shared", "viewer");
@@ -262,7 +267,7 @@ fn set_scene(bootstrap: product::Bootstrap, seed: u64, ledger: Ledger, server: &
     })
 }
 
-fn kill_under_load(scene: &Scene, crew: &mut Crew, server: Server, delay: Duration) -> Outcome {
+fn kill_under_load(scene: &Scene, crew: &mut WorkerPool, server: Server, delay: Duration) -> Outcome {
     let address = server.address;
     scene.killing.store(false, Ordering::SeqCst);
     std::thread::scope(|scope| {
@@ -288,7 +293,7 @@ fn kill_under_load(scene: &Scene, crew: &mut Crew, server: Server, delay: Durati
     })
 }
 
-fn retry_and_judge(scene: &Scene, crew: &mut Crew, server: &Server) -> Outcome<verdict::Verdict> {
+fn retry_and_judge(scene: &Scene, crew: &mut WorkerPool, server: &Server) -> Outcome<verdict::Verdict> {
     let workers = &mut crew.workers;
     let address = server.address;
     let mut verdict = verdict::Verdict::default();

@@ -10,8 +10,7 @@
 //! the server's own suite.
 
 mod backups;
-mod ground;
-mod hand;
+mod fixture;
 mod known;
 mod leaks;
 mod neighbour;
@@ -24,6 +23,7 @@ mod stops;
 mod strangers;
 mod surroundings;
 mod wire;
+mod workload;
 
 use std::path::PathBuf;
 

@@ -33,8 +33,8 @@ use base::Base;
 use command::Bench;
 use fault::{Chosen, Point};
 use journal::{Entry, Journal};
-use sealing::Sealing;
-use station::{Station, Tried};
+use sealing::SealingSite;
+use station::{PointOutcome, Station};
 use tally::Tally;
 
 /// So many points of a subject may fail to be tried before the rest of it is left out.
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let workplace = base::workplace("faults")?;
     let base = Base::make(&binary, &workplace)?;
     let began = clock::now();
-    let notes = Notes::open(arguments, &binary)?;
+    let notes = Findings::open(arguments, &binary)?;
     let tally = try_subjects(arguments, seed, &base, &workplace, &notes)?;
     let seconds = began.elapsed().as_secs();
     println!("{}; {seconds} s", tally.sentence());
@@ -129,13 +129,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// What earlier runs found, and where this one writes it.
-struct Notes<'a> {
+struct Findings<'a> {
     arguments: &'a Arguments,
     binary: u64,
     journal: Mutex<Journal>,
 }
 
-impl<'a> Notes<'a> {
+impl<'a> Findings<'a> {
     fn open(arguments: &'a Arguments, binary: &Path) -> Outcome<Self> {
         let folder = crate::process::target().join("xtask/faults");
         std::fs::create_dir_all(&folder).context(folder.display())?;
@@ -180,7 +180,7 @@ fn try_subjects(
     seed: u64,
     base: &Base,
     workplace: &Workplace,
-    notes: &Notes<'_>,
+    notes: &Findings<'_>,
 ) -> Outcome<Tally> {
     let is_wanted =
         |id: &str| arguments.operation.is_empty() || arguments.operation.iter().any(|one| one == id);
@@ -209,7 +209,7 @@ fn try_subjects(
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = arguments.jobs.unwrap_or(cores).clamp(1, 64);
     let work = |job: usize| {
-        let mut places = Places {
+        let mut places = Sites {
             station: Station::new(base, seed, workplace.folder.join(format!("{job}"))),
             bench: Bench {
                 base,
@@ -217,7 +217,7 @@ fn try_subjects(
                 backup: workplace.folder.join(format!("backup-{job}.db")),
                 crashed: workplace.folder.join(format!("crashed-{job}")),
             },
-            sealing: Sealing {
+            sealing: SealingSite {
                 base,
                 folder: workplace.folder.join(format!("sealing-{job}")),
             },
@@ -266,10 +266,10 @@ fn try_subjects(
 }
 
 /// Where one job tries its subjects.
-struct Places<'a> {
+struct Sites<'a> {
     station: Station<'a>,
     bench: Bench<'a>,
-    sealing: Sealing<'a>,
+    sealing: SealingSite<'a>,
 }
 
 /// What is tried.
@@ -300,7 +300,7 @@ impl Subject {
             || (point.call.place.ends_with("provost.db") && point.call.number.is_multiple_of(500))
     }
 
-    fn attempt(&self, places: &mut Places<'_>, point: Option<&Point>) -> Outcome<Tried> {
+    fn attempt(&self, places: &mut Sites<'_>, point: Option<&Point>) -> Outcome<PointOutcome> {
         let station = &mut places.station;
         match self {
             Self::Sealing(part) => places.sealing.attempt(*part, point),
@@ -325,7 +325,7 @@ fn could_not(failure: &Failure) -> String {
 fn try_subject(
     arguments: &Arguments,
     mut random: Random,
-    places: &mut Places<'_>,
+    places: &mut Sites<'_>,
     subject: &Subject,
 ) -> Outcome<Tally> {
     let began = clock::now();

@@ -33,7 +33,7 @@ pub struct Arguments {
 }
 
 /// What one target did.
-struct Tried {
+struct TargetRun {
     target: String,
     runs: u64,
     secs: u64,
@@ -90,7 +90,7 @@ fn cargo_fuzz(tool: &Path, verb: &str, folder: &Path) -> Command {
     command
 }
 
-fn try_target(tool: &Path, folder: &Path, target: &str, arguments: &Arguments) -> Outcome<Tried> {
+fn try_target(tool: &Path, folder: &Path, target: &str, arguments: &Arguments) -> Outcome<TargetRun> {
     let [found, crashes] = ["found", "crashes"].map(|name| folder.join(name).join(target));
     for folder in [&found, &crashes] {
         std::fs::create_dir_all(folder).context(format_args!("cannot make {}", folder.display()))?;
@@ -125,14 +125,14 @@ fn try_target(tool: &Path, folder: &Path, target: &str, arguments: &Arguments) -
         .lines()
         .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     let runs = runs.and_then(|count| count.trim().parse().ok());
-    Ok(Tried {
+    Ok(TargetRun {
         target: target.to_owned(),
         runs: runs.context(format_args!("{} names no count of inputs", log.display()))?,
         secs: begun.elapsed().as_secs(),
     })
 }
 
-fn record(arguments: &Arguments, tried: &[Tried]) -> Outcome {
+fn record(arguments: &Arguments, tried: &[TargetRun]) -> Outcome {
     let each: Vec<String> = tried
         .iter()
         .map(|one| format!("{} {}", one.target, one.runs))

@@ -108,7 +108,7 @@ impl Answer {
 
 /// Why there is no complete answer.
 #[derive(Debug)]
-pub struct Lost {
+pub struct MissingAnswer {
     /// The status line, when that much arrived.
     pub status: Option<u16>,
     pub why: String,
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    pub fn send(&mut self, request: &Request) -> Result<Answer, Lost> {
+    pub fn send(&mut self, request: &Request) -> Result<Answer, MissingAnswer> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => connect(self.address).map_err(|error| lost(None, &error))?,
@@ -166,15 +166,15 @@ fn connect(address: SocketAddr) -> std::io::Result<BufReader<TcpStream>> {
     Ok(BufReader::new(stream))
 }
 
-fn lost(status: Option<u16>, why: &dyn std::fmt::Display) -> Lost {
-    Lost {
+fn lost(status: Option<u16>, why: &dyn std::fmt::Display) -> MissingAnswer {
+    MissingAnswer {
         status,
         why: why.to_string(),
     }
 }
 
 /// Reads one answer. The product sends a `Content-Length` with all of these; others send chunks.
-fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, Lost> {
+fn read_answer(stream: &mut impl BufRead, without_body: bool) -> Result<Answer, MissingAnswer> {
     let line = read_line(stream).map_err(|error| lost(None, &error))?;
     let status = parse_status(&line).ok_or_else(|| lost(None, &format!("not a status line: {line:?}")))?;
     let (mut length, mut is_chunked) = (0, false);

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 use crate::product::{self, Workplace};
-use browser::{Browser, Seen, View};
+use browser::{Browser, BrowserView, View};
 
 /// From a telephone to a desk.
 const WIDTHS: [u32; 4] = [390, 640, 900, 1280];
@@ -106,7 +106,7 @@ fn page_of(binary: &Path, folder: &Path, name: &str, run: &Value) -> Outcome<Pat
     Ok(page)
 }
 
-fn judge(run: &Value, view: View, seen: &Seen) -> Outcome {
+fn judge(run: &Value, view: View, seen: &BrowserView) -> Outcome {
     let has_days = run.pointer("/results/byDay").is_some();
     let allowed: Vec<&str> = ELEMENTS.split_whitespace().collect();
     let foreign: Vec<&String> = seen
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn seen() -> Seen {
+    fn seen() -> BrowserView {
         serde_json::from_value(json!({
             "width": 390, "height": 900, "title": "x: policy backtest", "words": 30,
             "elements": ["html", "p"], "acts": 0, "faint": [], "drawings": 2, "tables": 1, "captions": 1,
@@ -184,7 +184,7 @@ mod tests {
             is_dark: false,
         };
         judge(&run, view, &seen()).unwrap();
-        let faults: [fn(&mut Seen); 9] = [
+        let faults: [fn(&mut BrowserView); 9] = [
             |seen| seen.asked.push("http://evil.example".into()),
             |seen| seen.complaints.push("refused to load".into()),
             |seen| seen.elements.push("script".into()),

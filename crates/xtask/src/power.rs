@@ -29,7 +29,7 @@ use crate::record::Record;
 use crate::{clock, process};
 use base::Base;
 use disk::{Disk, Image, Survival};
-use load::{Ledger, Moment};
+use load::{AcknowledgedChanges, ExpectedState};
 use trace::{Call, Op};
 
 /// The folder of the segments of recorded history, in the data folder. It is not the default one: this one, and the one that
@@ -66,7 +66,7 @@ pub struct Arguments {
 struct Trial {
     name: String,
     image: Image,
-    moment: Moment,
+    moment: ExpectedState,
 }
 
 #[derive(Default)]
@@ -224,7 +224,7 @@ fn work(
     installation: &Installation,
     base: &Base,
     folder: &Path,
-) -> Outcome<Ledger> {
+) -> Outcome<AcknowledgedChanges> {
     let address = product::free_address()?;
     let listen = address.to_string();
     let serve = installation.command(&["serve", "--listen", &listen, "--metrics-listen", "off"]);

@@ -16,7 +16,7 @@ use crate::product::Bootstrap;
 use crate::random::Random;
 
 /// Reason, key and confirmation as headers, for a request whatever its body is.
-pub fn trio(key: &str, reason: &str) -> Vec<(&'static str, String)> {
+pub fn mutation_headers(key: &str, reason: &str) -> Vec<(&'static str, String)> {
     vec![
         ("Idempotency-Key", key.to_owned()),
         ("X-Reason", reason.to_owned()),
@@ -47,7 +47,7 @@ impl Bootstrap {
     /// A change with reason, key and confirmation in its headers, without a body.
     pub fn act(&self, method: &'static str, rest: &str, key: &str, reason: &str) -> Request {
         let mut request = Request::new(method, self.path(rest), &self.token);
-        request.headers = trio(key, reason);
+        request.headers = mutation_headers(key, reason);
         request
     }
 
@@ -121,7 +121,6 @@ pub fn id_in(answer: &Value) -> Option<&str> {
         .find_map(|one| one["id"].as_str())
 }
 
-/// A text of an answer.
 pub fn text_in(answer: &Value, place: &str) -> Outcome<String> {
     let found = answer.pointer(place).and_then(Value::as_str);
     found

@@ -3,10 +3,10 @@
 use super::end;
 use super::model::{SessionId, State, Subject};
 use provost_areas_platform::ends::unclear;
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 const SESSION: &str = "session";
 const SESSIONS_OF: &str = "sessions_of";
@@ -23,12 +23,12 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[
-    Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
         what: SESSION,
         again: session_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: SESSIONS_OF,
         again: cut_again,
     },
@@ -72,10 +72,10 @@ fn cut(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocatio
     }
 }
 
-fn session_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn session_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
     let ended = end::end(
-        cx,
+        ctx,
         &SessionId::from_store(id.clone()),
         super::model::ADMIN_REVOKED,
     )?;
@@ -86,11 +86,11 @@ fn session_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
     })
 }
 
-fn cut_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn cut_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [subject] = ids else { return Ok(unclear()) };
     let Some(subject) = Subject::parse(subject) else {
         return Ok(unclear());
     };
-    end::end_all(cx, &subject, super::model::ADMIN_REVOKED)?;
+    end::end_all(ctx, &subject, super::model::ADMIN_REVOKED)?;
     Ok(Again::Done("every session of it is ended"))
 }

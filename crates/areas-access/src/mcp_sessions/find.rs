@@ -8,14 +8,14 @@
 //! Keeps MS-3: the statements leave nothing out that the filter means, and say nothing twice.
 //! Keeps MS-9: what the store counts is what the list would show.
 
-use super::model::{Cut, Session, SessionId};
+use super::model::{RevocationWatermark, Session, SessionId};
 use super::store;
 use super::store::{columns, sessions};
 use super::view::StatusFilter;
 use provost_kernel::id::TypedId;
 use provost_kernel::listing::{self, Listing, Query, Ranges, as_text, fetched};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use std::collections::HashMap;
 
 /// LIMIT: what the total of a list says exactly (D7.8).
@@ -235,7 +235,7 @@ pub struct SessionPage {
 
 /// Returns one page, and how many sessions there are up to `counted`.
 pub fn page(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     filter: &Filter<'_>,
     (limit, offset): (i64, i64),
     counted: i64,
@@ -257,8 +257,8 @@ pub fn page(
         .text
         .map(name_key)
         .filter(|text| !lead.contains(text.as_str()));
-    let org = cx.org();
-    let cuts = store::cuts(&mut cx.tx(), org)?;
+    let org = ctx.org();
+    let cuts = store::cuts(&mut ctx.tx(), org)?;
     let query = Query {
         filters: params![
             filter.status.map(|status| status.state().code()),
@@ -277,20 +277,24 @@ pub fn page(
         offset,
         counted,
     };
-    let found = SESSIONS.find(cx, &query)?;
+    let found = SESSIONS.find(ctx, &query)?;
     Ok(SessionPage {
-        sessions: fetch(cx, &found.numbers, &cuts)?,
+        sessions: fetch(ctx, &found.numbers, &cuts)?,
         total: found.total,
         is_exact: found.is_exact,
     })
 }
 
 /// Returns the sessions of these numbers as they are now, in the same order.
-fn fetch(cx: &mut Cx<'_>, numbers: &[i64], cuts: &[Cut]) -> Result<Vec<Session>> {
-    let (org, now) = (cx.org(), cx.now());
+fn fetch(
+    ctx: &mut OperationContext<'_>,
+    numbers: &[i64],
+    cuts: &[RevocationWatermark],
+) -> Result<Vec<Session>> {
+    let (org, now) = (ctx.org(), ctx.now());
     let mut found: HashMap<i64, Session> = HashMap::with_capacity(numbers.len());
     for chunk in numbers.chunks(listing::FETCHED) {
-        let read = cx.query(&FETCH, &listing::places(chunk), store::read)?;
+        let read = ctx.query(&FETCH, &listing::places(chunk), store::read)?;
         let own = read.into_iter().filter(|session| session.organization_id == org);
         found.extend(own.map(|session| (session.seq, session.at(now, cuts))));
     }

@@ -5,9 +5,8 @@ use super::view::{OneSession, SessionPath};
 use crate::mcp_sessions::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetMcpSession;
 
 impl Operation for GetMcpSession {
@@ -21,11 +20,11 @@ impl Operation for GetMcpSession {
     type Body = Empty;
     type Output = OneSession;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneSession> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneSession> {
         let id = &input.path.session_id;
-        cx.target(&fences::SESSION, id.as_str());
+        ctx.target(&fences::SESSION, id.as_str());
         Ok(OneSession {
-            session: store::get(cx, id)?.into(),
+            session: store::get(ctx, id)?.into(),
         })
     }
 }

@@ -6,11 +6,10 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::listing::FilterText;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ListMcpSessions;
 
 /// What can be asked; a session must fit all of it.
@@ -69,7 +68,7 @@ impl Operation for ListMcpSessions {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
         let (limit, offset) = (query.limit.get(), query.offset.get());
         let filter = Filter {
@@ -82,7 +81,7 @@ impl Operation for ListMcpSessions {
             toolset: query.toolset.as_ref().map(FilterText::as_str),
             text: query.query.as_ref().map(FilterText::as_str),
         };
-        let found = find::page(cx, &filter, (limit, offset), find::COUNTED)?;
+        let found = find::page(ctx, &filter, (limit, offset), find::COUNTED)?;
         Ok(Page {
             sessions: found.sessions.into_iter().map(SessionView::from).collect(),
             total: found.total,

@@ -33,16 +33,17 @@ pub mod fences;
 mod find;
 mod get;
 mod list;
+mod maintenance;
 mod model;
 mod open;
 mod revoke;
 mod revoke_many;
 mod store;
-mod upkeep;
 mod view;
 
 pub use credential::{LOOKUP, credential};
 pub use end::{end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every};
+pub use maintenance::{retain, sweep};
 pub use model::{
     ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,
 };
@@ -50,9 +51,8 @@ pub use open::{
     admit_at_mcp, descend, extend, has_ended_under, open, open_at_mcp, standing, take_over, widen,
 };
 pub use store::touch;
-pub use upkeep::{retain, sweep};
 
-use provost_kernel::announcement::Hears;
+use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
@@ -95,11 +95,11 @@ pub static AREA: Area = Area {
     ],
     check: Check::Nothing("its lists are read from its rows and counted nowhere else"),
     on: &[
-        &Hears(end::principal_ended),
-        &Hears(end::principal_renamed),
-        &Hears(end::token_revoked),
-        &Hears(end::token_superseded),
-        &Hears(open::account_rotates_itself),
+        &Subscriber(end::principal_ended),
+        &Subscriber(end::principal_renamed),
+        &Subscriber(end::token_revoked),
+        &Subscriber(end::token_superseded),
+        &Subscriber(open::account_rotates_itself),
     ],
     restore: Some(end_every),
     guides: &[provost_kernel::guide!("mcp-sessions", "Sessions of MCP clients")],

@@ -167,7 +167,7 @@ pub struct NewSession {
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct SessionEnd {
     /// When.
     pub at: Timestamp,
     /// Why.
@@ -204,18 +204,18 @@ pub struct Session {
     /// Whether and how it ended, as stored.
     pub state: State,
     /// When and why.
-    pub ended: Option<Ended>,
+    pub ended: Option<SessionEnd>,
 }
 
 /// The end of all of a subject's sessions up to one, which is not written down everywhere yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct RevocationWatermark {
     /// Whose sessions.
     pub subject: Subject,
     /// The last one.
     pub seq: i64,
     /// When and why.
-    pub ended: Ended,
+    pub ended: SessionEnd,
 }
 
 /// Whose sessions end together.
@@ -282,7 +282,7 @@ impl Session {
     ///
     /// INVARIANT MS-2: a session is active, revoked or expired at every instant, and never active again.
     #[must_use]
-    pub fn at(mut self, now: Timestamp, cuts: &[Cut]) -> Self {
+    pub fn at(mut self, now: Timestamp, cuts: &[RevocationWatermark]) -> Self {
         if self.state != State::Active {
             return self;
         }
@@ -294,7 +294,7 @@ impl Session {
             self.ended = Some(cut.ended.clone());
         } else if self.expires_at <= now {
             self.state = State::Expired;
-            self.ended = Some(Ended {
+            self.ended = Some(SessionEnd {
                 at: self.expires_at,
                 reason: EXPIRED.to_owned(),
             });
@@ -422,10 +422,10 @@ mod tests {
             state: State::Active,
             ended: None,
         };
-        let cut = |subject: Subject, seq: i64, at: i64| Cut {
+        let cut = |subject: Subject, seq: i64, at: i64| RevocationWatermark {
             subject,
             seq,
-            ended: Ended {
+            ended: SessionEnd {
                 at: Timestamp::from_ms(at),
                 reason: format!("at {at}"),
             },

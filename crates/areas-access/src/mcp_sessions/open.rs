@@ -11,7 +11,7 @@ use provost_kernel::auth::{Permission, ScopeSet};
 use provost_kernel::credential::{Admission, Credential, McpClient, cut_at_mcp};
 use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error};
-use provost_kernel::{Cx, Result, Timestamp, params};
+use provost_kernel::{OperationContext, Result, Timestamp, params};
 use serde_json::json;
 
 /// LIMIT: ids tried until one has a number of its own; one in two million others of a millisecond takes it.
@@ -24,34 +24,34 @@ const TRIES: usize = 8;
 /// Errors: `Conflict` for a grant of another organization, `TokenRevoked` for one whose session ended and was forgotten,
 /// `RateLimited`.
 #[expect(clippy::needless_pass_by_value, reason = "a session is opened once")]
-pub fn open(cx: &mut Cx<'_>, new: NewSession) -> Result<SessionId> {
-    let org = cx.org();
-    if let Some((organization, id)) = store::by_grant(cx, &new.grant_key)? {
+pub fn open(ctx: &mut OperationContext<'_>, new: NewSession) -> Result<SessionId> {
+    let org = ctx.org();
+    if let Some((organization, id)) = store::by_grant(ctx, &new.grant_key)? {
         if organization != org {
             return Err(Error::new(Code::Conflict, "this grant belongs to somebody else"));
         }
         return Ok(id);
     }
-    if new.grant_key.starts_with(LASTING_GRANT) && store::is_buried(cx, &new.grant_key)? {
+    if new.grant_key.starts_with(LASTING_GRANT) && store::is_buried(ctx, &new.grant_key)? {
         return Err(has_ended());
     }
-    let yesterday = cx.now().plus_secs(-86_400);
-    if store::begun(cx, &new.actor, yesterday, MAX_A_DAY)? >= MAX_A_DAY {
+    let yesterday = ctx.now().plus_secs(-86_400);
+    if store::begun(ctx, &new.actor, yesterday, MAX_A_DAY)? >= MAX_A_DAY {
         let message =
             "2000 sessions of this user or account began within a day; see to what keeps opening new ones";
         return Err(Error::new(Code::RateLimited, message).retry_after(3600));
     }
     // Behind every end of many sessions that is not written down yet: it is not about this one (MS-4).
-    let cuts = store::cuts(&mut cx.tx(), org)?;
+    let cuts = store::cuts(&mut ctx.tx(), org)?;
     let behind = cuts.iter().map(|cut| instant_behind(cut.seq)).max();
-    let at = behind.map_or(cx.now(), |behind| behind.max(cx.now()));
-    let kind = store::kind(cx, new.actor.word(), new.scopes)?;
+    let at = behind.map_or(ctx.now(), |behind| behind.max(ctx.now()));
+    let kind = store::kind(ctx, new.actor.word(), new.scopes)?;
     for _ in 0..TRIES {
-        let id = provost_kernel::id::mint("mcps", at, cx.rng());
+        let id = provost_kernel::id::mint("mcps", at, ctx.rng());
         let id = SessionId::from_store(id);
-        if store::insert(cx, &id, kind, at, &new)? {
-            cx.target(&fences::SESSION, id.as_str());
-            cx.emit(
+        if store::insert(ctx, &id, kind, at, &new)? {
+            ctx.target(&fences::SESSION, id.as_str());
+            ctx.emit(
                 &fences::ISSUED,
                 &fences::NewSession {
                     session_id: id.clone(),
@@ -81,32 +81,32 @@ const FORMER_CLIENT_CHARS: usize = 128;
 /// under that of earlier programs.
 ///
 /// Errors: `TokenRevoked` when it ended, whoever's it was.
-pub fn take_over(cx: &mut Cx<'_>, former_key: &str, new: &NewSession) -> Result<()> {
-    if store::by_grant(cx, &new.grant_key)?.is_some() {
+pub fn take_over(ctx: &mut OperationContext<'_>, former_key: &str, new: &NewSession) -> Result<()> {
+    if store::by_grant(ctx, &new.grant_key)?.is_some() {
         return Ok(());
     }
-    if has_ended_under(cx, former_key)? {
+    if has_ended_under(ctx, former_key)? {
         return Err(has_ended());
     }
-    let org = cx.org();
-    let known = store::by_grant(cx, former_key)?.filter(|(organization, _)| organization == org);
+    let org = ctx.org();
+    let known = store::by_grant(ctx, former_key)?.filter(|(organization, _)| organization == org);
     let Some((_, id)) = known else { return Ok(()) };
-    let session = store::get(cx, &id)?;
+    let session = store::get(ctx, &id)?;
     let is_same = session.actor_type == new.actor.word()
         && session.console_user_id.as_deref() == new.actor.console_user()
         && session.service_account_id.as_deref() == new.actor.service_account();
     let client = new.client_id.as_deref().unwrap_or_default();
     if is_same && session.mcp_client_id.as_deref() == new.client_id.as_deref() {
-        let until = cx.now().plus_secs(IDLE_SECS);
+        let until = ctx.now().plus_secs(IDLE_SECS);
         let keys = params![org, former_key, new.grant_key.as_str(), until];
-        cx.queue(&store::REKEY, keys)?;
+        ctx.queue(&store::REKEY, keys)?;
         let user = new.actor.console_user();
         let children = params![org, former_key, new.grant_key.as_str(), user];
-        cx.queue(&store::REPOINT, children)?;
+        ctx.queue(&store::REPOINT, children)?;
     } else if is_same && is_beginning(session.mcp_client_id.as_deref(), client) {
         // Its client's name was cut, so that it may be another's as well: the new one is whole.
-        super::end(cx, &id, SUPERSEDED)?;
-        cx.queue(&store::FREE_GRANT, params![org, former_key])?;
+        super::end(ctx, &id, SUPERSEDED)?;
+        ctx.queue(&store::FREE_GRANT, params![org, former_key])?;
     }
     Ok(())
 }
@@ -117,23 +117,23 @@ fn is_beginning(known: Option<&str>, client: &str) -> bool {
 }
 
 /// Says whether the session of a grant has ended, also if it is forgotten.
-pub fn has_ended_under(cx: &mut Cx<'_>, grant_key: &str) -> Result<bool> {
-    if store::is_buried(cx, grant_key)? {
+pub fn has_ended_under(ctx: &mut OperationContext<'_>, grant_key: &str) -> Result<bool> {
+    if store::is_buried(ctx, grant_key)? {
         return Ok(true);
     }
-    match store::by_grant(cx, grant_key)? {
-        Some((organization, id)) if organization == cx.org() => {
-            Ok(store::get(cx, &id)?.state != State::Active)
+    match store::by_grant(ctx, grant_key)? {
+        Some((organization, id)) if organization == ctx.org() => {
+            Ok(store::get(ctx, &id)?.state != State::Active)
         }
         _ => Ok(false),
     }
 }
 
 /// Returns the session of a grant of this organization, and whether it still stands.
-pub fn standing(cx: &mut Cx<'_>, grant_key: &str) -> Result<Option<(Session, bool)>> {
-    match store::by_grant(cx, grant_key)? {
-        Some((organization, id)) if organization == cx.org() => {
-            let session = store::get(cx, &id)?;
+pub fn standing(ctx: &mut OperationContext<'_>, grant_key: &str) -> Result<Option<(Session, bool)>> {
+    match store::by_grant(ctx, grant_key)? {
+        Some((organization, id)) if organization == ctx.org() => {
+            let session = store::get(ctx, &id)?;
             let stands = session.state == State::Active;
             Ok(Some((session, stands)))
         }
@@ -142,37 +142,37 @@ pub fn standing(cx: &mut Cx<'_>, grant_key: &str) -> Result<Option<(Session, boo
 }
 
 /// Has a session list what one more of its tokens had; one that has ended stays as it is.
-pub fn widen(cx: &mut Cx<'_>, id: &SessionId, scopes: ScopeSet) -> Result<()> {
-    let session = store::get(cx, id)?;
+pub fn widen(ctx: &mut OperationContext<'_>, id: &SessionId, scopes: ScopeSet) -> Result<()> {
+    let session = store::get(ctx, id)?;
     if session.state != State::Active || session.scopes.closed().covers(scopes) {
         return Ok(());
     }
-    let kind = store::kind(cx, &session.actor_type, session.scopes.or(scopes))?;
-    let org = cx.org();
-    cx.target(&fences::SESSION, id.as_str());
-    cx.change(
+    let kind = store::kind(ctx, &session.actor_type, session.scopes.or(scopes))?;
+    let org = ctx.org();
+    ctx.target(&fences::SESSION, id.as_str());
+    ctx.change(
         "/scopes",
         json!(session.scopes.to_list()),
         json!(session.scopes.or(scopes).to_list()),
     );
-    cx.queue(&store::SET_KIND, params![org, id.as_str(), kind])
+    ctx.queue(&store::SET_KIND, params![org, id.as_str(), kind])
 }
 
 /// Notes of which session's token the token of a session was made: it ends with that one.
-pub fn descend(cx: &mut Cx<'_>, id: &SessionId, parent_key: &str) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&store::SET_PARENT, params![org, id.as_str(), parent_key])
+pub fn descend(ctx: &mut OperationContext<'_>, id: &SessionId, parent_key: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&store::SET_PARENT, params![org, id.as_str(), parent_key])
 }
 
 /// Extends the life of a session to `expires_at`. A session that already lives longer keeps its end.
 ///
 /// Errors: `NotFound`; `AlreadyTerminal` for one that has ended.
-pub fn extend(cx: &mut Cx<'_>, id: &SessionId, expires_at: Timestamp) -> Result<()> {
-    if store::get(cx, id)?.state != State::Active {
+pub fn extend(ctx: &mut OperationContext<'_>, id: &SessionId, expires_at: Timestamp) -> Result<()> {
+    if store::get(ctx, id)?.state != State::Active {
         return Err(Error::new(Code::AlreadyTerminal, "the session has ended"));
     }
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&store::EXTEND, params![org, id.as_str(), expires_at, now])
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&store::EXTEND, params![org, id.as_str(), expires_at, now])
 }
 
 /// Says whether a service-account token may come to the MCP endpoint as this client.
@@ -244,7 +244,7 @@ fn is_cut(tx: &mut Tx<'_>, organization: &str, token: &str) -> Result<bool> {
     Ok(all.into_iter().any(|session| is_blamed(session, &cuts)))
 }
 
-fn is_blamed(session: Session, cuts: &[super::model::Cut]) -> bool {
+fn is_blamed(session: Session, cuts: &[super::model::RevocationWatermark]) -> bool {
     let session = session.at(Timestamp::EPOCH, cuts);
     session.state == State::Revoked
         && session
@@ -255,9 +255,9 @@ fn is_blamed(session: Session, cuts: &[super::model::Cut]) -> bool {
 /// Refuses that an account gives itself a successor of a token of which a session was revoked (SA-12).
 ///
 /// Errors: `EscalationForbidden`.
-pub fn account_rotates_itself(cx: &mut Cx<'_>, rotation: &AccountRotatesItself) -> Result<()> {
-    let org = cx.org();
-    if !is_cut(&mut cx.tx(), org, &rotation.token_id)? {
+pub fn account_rotates_itself(ctx: &mut OperationContext<'_>, rotation: &AccountRotatesItself) -> Result<()> {
+    let org = ctx.org();
+    if !is_cut(&mut ctx.tx(), org, &rotation.token_id)? {
         return Ok(());
     }
     Err(Error::new(
@@ -269,20 +269,24 @@ pub fn account_rotates_itself(cx: &mut Cx<'_>, rotation: &AccountRotatesItself) 
 /// Opens the session of a service-account token with a client, unless it has one.
 ///
 /// Errors: `TokenRevoked` when the session was revoked meanwhile.
-pub fn open_at_mcp(cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()> {
-    let org = cx.org();
+pub fn open_at_mcp(
+    ctx: &mut OperationContext<'_>,
+    credential: &Credential,
+    client: &McpClient,
+) -> Result<()> {
+    let org = ctx.org();
     let grant_key = grant_key(&credential.token_id, client);
-    match admit_at_mcp(&mut cx.tx(), credential, client)? {
+    match admit_at_mcp(&mut ctx.tx(), credential, client)? {
         Admission::Known { .. } => return Ok(()),
         Admission::Refused => return Err(cut_at_mcp()),
         // An earlier one ended by its time or with its account: the new one takes its key.
-        Admission::New => cx.queue(&store::FREE_GRANT, params![org, grant_key.as_str()])?,
+        Admission::New => ctx.queue(&store::FREE_GRANT, params![org, grant_key.as_str()])?,
     }
     let permission = credential.role.map_or_else(Permission::none, |role| {
         Permission::effective(role, credential.account_scopes, credential.token_scopes)
     });
     open(
-        cx,
+        ctx,
         NewSession {
             grant_key,
             actor: SessionActor::ServiceAccount {

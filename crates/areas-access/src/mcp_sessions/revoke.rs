@@ -7,9 +7,8 @@ use crate::mcp_sessions::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Reason;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct RevokeMcpSession;
 
 impl Operation for RevokeMcpSession {
@@ -32,15 +31,15 @@ impl Operation for RevokeMcpSession {
     type Body = Empty;
     type Output = OneSession;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneSession> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneSession> {
         let id = &input.path.session_id;
-        cx.target(&fences::SESSION, id.as_str());
+        ctx.target(&fences::SESSION, id.as_str());
         let reason = cause(input.reason.as_ref().map(Reason::as_str))?;
-        if end::end(cx, id, reason)? {
-            cx.change("/status", "active", "revoked");
+        if end::end(ctx, id, reason)? {
+            ctx.change("/status", "active", "revoked");
         }
         Ok(OneSession {
-            session: store::get(cx, id)?.into(),
+            session: store::get(ctx, id)?.into(),
         })
     }
 }

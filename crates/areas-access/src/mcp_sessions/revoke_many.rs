@@ -9,7 +9,7 @@ use provost_kernel::error::Error;
 use provost_kernel::listing::FilterText;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Reason;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,6 @@ const MAX_NAMED: i64 = 20;
 /// LIMIT: what a preview and an answer say exactly.
 const COUNTED: i64 = 10_000;
 
-/// See [`Operation::META`].
 pub struct RevokeMcpSessions;
 
 /// Whose sessions; exactly one member.
@@ -65,7 +64,7 @@ pub enum RevokeOutcome {
     /// Nothing was done.
     Preview(Preview),
     /// They have ended, all of them.
-    Completed(Completed),
+    Completed(RevocationResult),
 }
 
 /// Why an answer is perhaps not what was meant.
@@ -108,7 +107,7 @@ pub struct Preview {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Completed {
+pub struct RevocationResult {
     /// How many, at most 10 000.
     count: i64,
     /// `false` when there were more.
@@ -144,10 +143,10 @@ impl Operation for RevokeMcpSessions {
         input.body.subject().map(drop)
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RevokeOutcome> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RevokeOutcome> {
         let subject = input.body.subject()?;
-        cx.target(subject.kind(), subject.id());
-        let found = active(cx, &subject)?;
+        ctx.target(subject.kind(), subject.id());
+        let found = active(ctx, &subject)?;
         if !input.confirm {
             return Ok(RevokeOutcome::Preview(Preview {
                 count: found.total,
@@ -156,9 +155,9 @@ impl Operation for RevokeMcpSessions {
                 sessions: found.sessions.into_iter().map(SessionView::from).collect(),
             }));
         }
-        end_all(cx, &subject, cause(input.reason.as_ref().map(Reason::as_str))?)?;
-        cx.change("/activeSessions", found.total, 0);
-        Ok(RevokeOutcome::Completed(Completed {
+        end_all(ctx, &subject, cause(input.reason.as_ref().map(Reason::as_str))?)?;
+        ctx.change("/activeSessions", found.total, 0);
+        Ok(RevokeOutcome::Completed(RevocationResult {
             count: found.total,
             count_is_exact: found.is_exact,
             warnings: warnings(&found),
@@ -166,7 +165,7 @@ impl Operation for RevokeMcpSessions {
     }
 }
 
-fn active(cx: &mut Cx<'_>, subject: &Subject) -> Result<SessionPage> {
+fn active(ctx: &mut OperationContext<'_>, subject: &Subject) -> Result<SessionPage> {
     let mut filter = Filter {
         status: Some(StatusFilter::Active),
         ..Filter::default()
@@ -176,5 +175,5 @@ fn active(cx: &mut Cx<'_>, subject: &Subject) -> Result<SessionPage> {
         Subject::ServiceAccount(id) => filter.account = Some(id),
         Subject::ConsoleUser(id) => filter.user = Some(id),
     }
-    find::page(cx, &filter, (MAX_NAMED, 0), COUNTED)
+    find::page(ctx, &filter, (MAX_NAMED, 0), COUNTED)
 }

@@ -1,15 +1,15 @@
 //! The rows of sessions: reading, opening, ending. Lists are in `find.rs`.
 
 use super::model::{
-    ABSOLUTE_SECS, Cut, Ended, IDLE_PRECISION_SECS, IDLE_SECS, KEPT_SECS, LASTING_GRANT, NewSession, Session,
-    SessionActor, SessionId, State, Subject,
+    ABSOLUTE_SECS, IDLE_PRECISION_SECS, IDLE_SECS, KEPT_SECS, LASTING_GRANT, NewSession, RevocationWatermark,
+    Session, SessionActor, SessionEnd, SessionId, State, Subject,
 };
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::Use;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 use std::collections::BTreeSet;
 
 /// The columns of a session and its kind, in the order that [`read`] expects.
@@ -170,29 +170,29 @@ pub fn read(row: &Row<'_>) -> Result<Session> {
         last_used_at: row.get(10)?,
         expires_at: row.get(11)?,
         state: State::of_code(row.get(12)?)?,
-        ended: at.zip(reason).map(|(at, reason)| Ended { at, reason }),
+        ended: at.zip(reason).map(|(at, reason)| SessionEnd { at, reason }),
     })
 }
 
 /// Returns a session as it is now.
 ///
 /// Errors: `NotFound` for an unknown and another organization's session alike.
-pub fn get(cx: &mut Cx<'_>, id: &SessionId) -> Result<Session> {
-    let (org, now) = (cx.org(), cx.now());
-    let found = cx.query_opt(&GET, params![org, id.as_str()], read)?;
+pub fn get(ctx: &mut OperationContext<'_>, id: &SessionId) -> Result<Session> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let found = ctx.query_opt(&GET, params![org, id.as_str()], read)?;
     let found = found.ok_or_else(|| Error::not_found("MCP session"))?;
-    let cuts = cuts(&mut cx.tx(), org)?;
+    let cuts = cuts(&mut ctx.tx(), org)?;
     Ok(found.at(now, &cuts))
 }
 
 /// Returns the ends of an organization that are not written down everywhere.
-pub fn cuts(tx: &mut Tx<'_>, org: &str) -> Result<Vec<Cut>> {
+pub fn cuts(tx: &mut Tx<'_>, org: &str) -> Result<Vec<RevocationWatermark>> {
     tx.query(&CUTS, params![org], |row| {
         let subject = Subject::parse(row.str(0)?);
-        Ok(Cut {
+        Ok(RevocationWatermark {
             subject: subject.ok_or_else(|| Error::internal("mcp_session_cuts.subject is not a subject"))?,
             seq: row.get(1)?,
-            ended: Ended {
+            ended: SessionEnd {
                 at: row.get(2)?,
                 reason: row.get(3)?,
             },
@@ -201,34 +201,40 @@ pub fn cuts(tx: &mut Tx<'_>, org: &str) -> Result<Vec<Cut>> {
 }
 
 /// Returns the organization and id of a grant's session.
-pub fn by_grant(cx: &mut Cx<'_>, grant_key: &str) -> Result<Option<(String, SessionId)>> {
-    cx.query_opt(&BY_GRANT, params![grant_key], |row| {
+pub fn by_grant(ctx: &mut OperationContext<'_>, grant_key: &str) -> Result<Option<(String, SessionId)>> {
+    ctx.query_opt(&BY_GRANT, params![grant_key], |row| {
         Ok((row.get(0)?, SessionId::from_store(row.get(1)?)))
     })
 }
 
 /// Returns the kind of an actor type and scopes, made if it is new. The organization's chain head is locked.
-pub fn kind(cx: &mut Cx<'_>, actor_type: &str, scopes: ScopeSet) -> Result<i64> {
-    let (org, scopes) = (cx.org(), scopes.to_list().join(" "));
+pub fn kind(ctx: &mut OperationContext<'_>, actor_type: &str, scopes: ScopeSet) -> Result<i64> {
+    let (org, scopes) = (ctx.org(), scopes.to_list().join(" "));
     let values = params![org, actor_type, scopes.as_str()];
-    if let Some(kind) = cx.query_opt(&KIND, values, |row| row.get(0))? {
+    if let Some(kind) = ctx.query_opt(&KIND, values, |row| row.get(0))? {
         return Ok(kind);
     }
-    let made = cx.query_opt(&ADD_KIND, values, |row| row.get(0))?;
+    let made = ctx.query_opt(&ADD_KIND, values, |row| row.get(0))?;
     made.ok_or_else(|| Error::internal("a kind of sessions was not made"))
 }
 
 /// Stores a new session, and its actor and client where they are new; `false` when its number is taken. The
 /// organization's chain head is locked.
-pub fn insert(cx: &mut Cx<'_>, id: &SessionId, kind: i64, at: Timestamp, new: &NewSession) -> Result<bool> {
-    let (org, seq) = (cx.org(), super::model::seq(id)?);
-    let Some(actor) = actor(cx, &new.actor, seq)? else {
+pub fn insert(
+    ctx: &mut OperationContext<'_>,
+    id: &SessionId,
+    kind: i64,
+    at: Timestamp,
+    new: &NewSession,
+) -> Result<bool> {
+    let (org, seq) = (ctx.org(), super::model::seq(id)?);
+    let Some(actor) = actor(ctx, &new.actor, seq)? else {
         return Ok(false);
     };
     if let Some(client) = &new.client_id {
-        cx.queue(&ADD_CLIENT, params![org, client.as_str(), name_key(client)])?;
+        ctx.queue(&ADD_CLIENT, params![org, client.as_str(), name_key(client)])?;
     }
-    let stored = cx.execute(
+    let stored = ctx.execute(
         &INSERT,
         params![
             org,
@@ -251,25 +257,25 @@ pub fn insert(cx: &mut Cx<'_>, id: &SessionId, kind: i64, at: Timestamp, new: &N
 }
 
 /// Returns the number of an actor: `seq`, if it is new. `None` when that is another's.
-fn actor(cx: &mut Cx<'_>, actor: &SessionActor, seq: i64) -> Result<Option<i64>> {
-    let org = cx.org();
+fn actor(ctx: &mut OperationContext<'_>, actor: &SessionActor, seq: i64) -> Result<Option<i64>> {
+    let org = ctx.org();
     let account = actor.service_account().unwrap_or_default();
     let user = actor.console_user().unwrap_or_default();
     let values = params![org, actor.display(), account, user];
-    if let Some(number) = cx.query_opt(&ACTOR, values, |row| row.get(0))? {
+    if let Some(number) = ctx.query_opt(&ACTOR, values, |row| row.get(0))? {
         return Ok(Some(number));
     }
     let searched = super::model::searched(actor);
     let values = params![org, seq, actor.display(), account, user, searched];
-    Ok((cx.execute(&ADD_ACTOR, values)? == 1).then_some(seq))
+    Ok((ctx.execute(&ADD_ACTOR, values)? == 1).then_some(seq))
 }
 
 /// Ends active sessions of a subject up to a number, oldest first, at most `limit`; returns their ids.
 pub fn end_some(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     subject: &Subject,
     up_to: i64,
-    ended: &Ended,
+    ended: &SessionEnd,
     limit: i64,
 ) -> Result<Vec<SessionId>> {
     let statement = match subject {
@@ -277,8 +283,8 @@ pub fn end_some(
         Subject::ServiceAccount(_) => &END_OF_ACCOUNT,
         Subject::ConsoleUser(_) => &END_OF_USER,
     };
-    let (org, reason) = (cx.org(), ended.reason.as_str());
-    cx.query(
+    let (org, reason) = (ctx.org(), ended.reason.as_str());
+    ctx.query(
         statement,
         params![org, subject.id(), up_to, ended.at, reason, limit],
         |row| Ok(SessionId::from_store(row.get(0)?)),
@@ -286,21 +292,21 @@ pub fn end_some(
 }
 
 /// Notes a use, if it is news.
-pub fn touch(cx: &mut Cx<'_>, used: &Use) -> Result<()> {
-    let org = cx.org();
+pub fn touch(ctx: &mut OperationContext<'_>, used: &Use) -> Result<()> {
+    let org = ctx.org();
     let id = used.token_id.as_str();
-    cx.queue(&TOUCH, params![org, id, used.at, used.source_ip.to_string()])?;
+    ctx.queue(&TOUCH, params![org, id, used.at, used.source_ip.to_string()])?;
     let until = used.at.plus_secs(IDLE_SECS);
     let late = until.plus_secs(-IDLE_PRECISION_SECS);
     let lasting = format!("{LASTING_GRANT}%");
-    cx.queue(
+    ctx.queue(
         &STAY,
         params![org, id, until, used.at, late, ABSOLUTE_SECS * 1000, lasting],
     )
 }
 
 /// Gives an actor another name, wherever it is shown and looked for.
-pub fn rename(cx: &mut Cx<'_>, before: &SessionActor, display: &str) -> Result<()> {
+pub fn rename(ctx: &mut OperationContext<'_>, before: &SessionActor, display: &str) -> Result<()> {
     let after = match before.clone() {
         SessionActor::ConsoleUser { id, .. } => SessionActor::ConsoleUser {
             id,
@@ -312,58 +318,67 @@ pub fn rename(cx: &mut Cx<'_>, before: &SessionActor, display: &str) -> Result<(
         },
         agent @ SessionActor::Agent { .. } => agent,
     };
-    let org = cx.org();
+    let org = ctx.org();
     let account = before.service_account().unwrap_or_default();
     let user = before.console_user().unwrap_or_default();
     let searched = super::model::searched(&after);
-    cx.queue(
+    ctx.queue(
         &RENAME_ACTOR,
         params![org, account, user, before.display(), after.display(), searched],
     )
 }
 
 /// Writes down up to `limit` expiries; returns them.
-pub fn sweep(cx: &mut Cx<'_>, now: SureTime, limit: i64) -> Result<Vec<(SessionId, Timestamp)>> {
-    let (org, now) = (cx.org(), now.instant());
-    cx.query(&SWEEP, params![org, now, limit], |row| {
+pub fn sweep(
+    ctx: &mut OperationContext<'_>,
+    now: SureTime,
+    limit: i64,
+) -> Result<Vec<(SessionId, Timestamp)>> {
+    let (org, now) = (ctx.org(), now.instant());
+    ctx.query(&SWEEP, params![org, now, limit], |row| {
         Ok((SessionId::from_store(row.get(0)?), row.get(1)?))
     })
 }
 
 /// Says whether a grant's session ended and was forgotten since.
-pub fn is_buried(cx: &mut Cx<'_>, grant_key: &str) -> Result<bool> {
-    let found = cx.query_opt(&IS_BURIED, params![grant_key], |_| Ok(()))?;
+pub fn is_buried(ctx: &mut OperationContext<'_>, grant_key: &str) -> Result<bool> {
+    let found = ctx.query_opt(&IS_BURIED, params![grant_key], |_| Ok(()))?;
     Ok(found.is_some())
 }
 
 /// Returns how many sessions an actor has begun since, at most `limit`.
-pub fn begun(cx: &mut Cx<'_>, actor: &SessionActor, since: Timestamp, limit: i64) -> Result<i64> {
+pub fn begun(
+    ctx: &mut OperationContext<'_>,
+    actor: &SessionActor,
+    since: Timestamp,
+    limit: i64,
+) -> Result<i64> {
     let (statement, id) = match (actor.service_account(), actor.console_user()) {
         (Some(id), _) => (&BEGUN_OF_ACCOUNT, id),
         (None, Some(id)) => (&BEGUN_OF_USER, id),
         (None, None) => return Ok(0),
     };
-    let (org, behind) = (cx.org(), super::model::last_seq(since));
-    let found = cx.query_opt(statement, params![org, id, behind, limit], |row| row.get(0))?;
+    let (org, behind) = (ctx.org(), super::model::last_seq(since));
+    let found = ctx.query_opt(statement, params![org, id, behind, limit], |row| row.get(0))?;
     Ok(found.unwrap_or(0))
 }
 
 /// Forgets up to `limit` sessions that ended long ago, and whom no other session names; returns how many.
-pub fn prune(cx: &mut Cx<'_>, now: SureTime, limit: i64) -> Result<u64> {
-    let (org, before) = (cx.org(), now.earlier_by(KEPT_SECS).instant());
+pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime, limit: i64) -> Result<u64> {
+    let (org, before) = (ctx.org(), now.earlier_by(KEPT_SECS).instant());
     // INVARIANT MS-8: a session that ended is not opened again under its issuer's name, also when it is forgotten.
-    cx.execute(&BURY, params![org, before, limit, format!("{LASTING_GRANT}%")])?;
+    ctx.execute(&BURY, params![org, before, limit, format!("{LASTING_GRANT}%")])?;
     let (mut actors, mut clients) = (BTreeSet::new(), BTreeSet::new());
-    let gone = cx.query(&PRUNE, params![org, before, limit], |row| {
+    let gone = ctx.query(&PRUNE, params![org, before, limit], |row| {
         actors.insert(row.get::<i64>(0)?);
         clients.extend(row.get::<Option<String>>(1)?);
         Ok(())
     })?;
     for actor in actors {
-        cx.queue(&FORGET_ACTOR, params![org, actor])?;
+        ctx.queue(&FORGET_ACTOR, params![org, actor])?;
     }
     for client in clients {
-        cx.queue(&FORGET_CLIENT, params![org, client.as_str()])?;
+        ctx.queue(&FORGET_CLIENT, params![org, client.as_str()])?;
     }
     Ok(gone.len() as u64)
 }

@@ -1,14 +1,14 @@
 //! Delegated tokens as a scheme of the kernel: they act by sessions.
 
-use super::opening::Opening;
+use super::first_login::FirstLogin;
 use crate::mcp_sessions;
 use provost_kernel::credential::{
-    Admission, Credential, McpClient, Reach, Sessions, TokenScheme, Use, Verified, invalid_token,
+    Admission, Credential, McpClient, Reach, Sessions, TokenScheme, Use, VerifiedToken, invalid_token,
 };
 use provost_kernel::db::{Row, Statement, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::token::Form;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// The scheme of delegated tokens.
 pub struct DelegatedTokens;
@@ -34,14 +34,14 @@ impl TokenScheme for DelegatedTokens {
         mcp_sessions::credential(row)
     }
 
-    fn first_use(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
+    fn first_use(&self, _cx: &mut OperationContext<'_>, _token_id: &str) -> Result<()> {
         Err(Error::internal(
             "no answer that issued a delegated token is replayed",
         ))
     }
 
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()> {
-        mcp_sessions::touch(cx, used)
+    fn touch(&self, ctx: &mut OperationContext<'_>, used: &Use) -> Result<()> {
+        mcp_sessions::touch(ctx, used)
     }
 }
 
@@ -50,19 +50,24 @@ impl Sessions for DelegatedTokens {
         "mcp.session.issued"
     }
 
-    fn open(&self, cx: &mut Cx<'_>, verified: &Verified) -> Result<()> {
+    fn open(&self, ctx: &mut OperationContext<'_>, verified: &VerifiedToken) -> Result<()> {
         let opening = verified
             .opening
             .as_ref()
-            .and_then(|any| any.downcast_ref::<Opening>());
-        opening.ok_or_else(invalid_token)?.open(cx)
+            .and_then(|any| any.downcast_ref::<FirstLogin>());
+        opening.ok_or_else(invalid_token)?.open(ctx)
     }
 
     fn admit(&self, tx: &mut Tx<'_>, credential: &Credential, client: &McpClient) -> Result<Admission> {
         mcp_sessions::admit_at_mcp(tx, credential, client)
     }
 
-    fn join(&self, cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()> {
-        mcp_sessions::open_at_mcp(cx, credential, client)
+    fn join(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        credential: &Credential,
+        client: &McpClient,
+    ) -> Result<()> {
+        mcp_sessions::open_at_mcp(ctx, credential, client)
     }
 }

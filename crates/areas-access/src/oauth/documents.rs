@@ -1,17 +1,17 @@
 //! Clients that are known by the URL of their document (D2.7), and the keys that clients keep at URLs of their own.
 //!
-//! A stranger decides what is fetched here, so little is: from public addresses, a few at a time ([`Turns`]), and what failed is
+//! A stranger decides what is fetched here, so little is: from public addresses, a few at a time ([`Slots`]), and what failed is
 //! not tried again for a minute.
 
 use super::grants::Client;
-use super::recent::Recent;
 use super::state::Oauth;
-use super::turns::{Asker, Turns};
+use super::ttl_cache::Recent;
+use super::turns::{Asker, Slots};
 use aws_lc_rs::hmac;
 use provost_kernel::auth::ScopeSet;
 use provost_oauth::client_document::{self, ClientDocument};
 use provost_oauth::error::Code;
-use provost_oauth::guard::{Fetched, Limits};
+use provost_oauth::guard::{FetchedDocument, Limits};
 use provost_oauth::{KeySet, TokenError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct Documents {
     asked_again: Recent<()>,
     /// The URLs of clients that were given something.
     given: Recent<()>,
-    turns: Turns,
+    turns: Slots,
 }
 
 impl Documents {
@@ -49,7 +49,7 @@ impl Documents {
             keys: Recent::new(MAX_KNOWN, key),
             asked_again: Recent::new(MAX_KNOWN, key),
             given: Recent::new(MAX_KNOWN, key),
-            turns: Turns::default(),
+            turns: Slots::default(),
         }
     }
 }
@@ -165,7 +165,7 @@ impl Oauth {
         url: &str,
         limits: Limits,
         asker: &Asker,
-    ) -> Result<Result<Fetched, String>, TokenError> {
+    ) -> Result<Result<FetchedDocument, String>, TokenError> {
         let busy = || TokenError::new(Code::TemporarilyUnavailable, "no other server can be asked now");
         let host = client_document::origin(url).map(|(host, _)| host);
         let turn = self.documents.turns.take(host.as_deref(), asker).await;

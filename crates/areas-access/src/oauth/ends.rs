@@ -3,10 +3,10 @@
 use super::{clients, links};
 use crate::mcp_sessions;
 use provost_areas_platform::ends::unclear;
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
-use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
+use provost_kernel::{Error, OperationContext, Result, Timestamp, params, statements};
 
 const CLIENT: &str = "client";
 const LINK: &str = "identity_link";
@@ -53,25 +53,25 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[
-    Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
         what: CLIENT,
         again: client_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: LINK,
         again: link_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: FIRST_LINK,
         again: first_link_again,
     },
 ];
 
 /// Voids every code that was not used, in the unit that accepts a loss.
-pub fn void_codes(cx: &mut Cx<'_>) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&VOID, params![org])
+pub fn void_codes(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&VOID, params![org])
 }
 
 fn one(what: &'static str, how: &'static str, ids: Vec<String>) -> Vec<Revocation> {
@@ -120,15 +120,15 @@ fn client(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoca
     Ok(Vec::new())
 }
 
-fn client_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn client_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    clients::exists(cx, id)?;
-    let (org, now) = (cx.org(), cx.now());
-    if cx.execute(&BLOCK, params![org, id.as_str(), now])? == 0 {
+    clients::exists(ctx, id)?;
+    let (org, now) = (ctx.org(), ctx.now());
+    if ctx.execute(&BLOCK, params![org, id.as_str(), now])? == 0 {
         return Ok(Again::Already);
     }
-    mcp_sessions::end_all_of_client(cx, id, "client_blocked")?;
-    cx.change("/blockedAt", serde_json::Value::Null, now.to_rfc3339());
+    mcp_sessions::end_all_of_client(ctx, id, "client_blocked")?;
+    ctx.change("/blockedAt", serde_json::Value::Null, now.to_rfc3339());
     Ok(Again::Done(match how {
         "deleted" => "blocked; delete it by hand",
         "narrowed" => "blocked; narrow it by hand before it is let in",
@@ -159,26 +159,26 @@ fn link(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocati
     Ok(one(LINK, how, id))
 }
 
-fn link_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn link_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [user] = ids else { return Ok(unclear()) };
-    let (org, now) = (cx.org(), cx.now());
-    if cx.execute(&HOLD, params![org, user.as_str(), now])? == 0 {
+    let (org, now) = (ctx.org(), ctx.now());
+    if ctx.execute(&HOLD, params![org, user.as_str(), now])? == 0 {
         return Ok(Again::Already);
     }
-    mcp_sessions::end_all_of_user(cx, user, "identity_unlinked")?;
-    cx.change("/heldIdentityLinks", serde_json::Value::Null, user.as_str());
+    mcp_sessions::end_all_of_user(ctx, user, "identity_unlinked")?;
+    ctx.change("/heldIdentityLinks", serde_json::Value::Null, user.as_str());
     Ok(Again::Done(
         "every link of the user is held; remove it by hand, or let the others go with `provost restore release`",
     ))
 }
 
 /// Whose first link was lost may not be linked by whoever signs in first now.
-fn first_link_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn first_link_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [user] = ids else { return Ok(unclear()) };
-    if !links::close_first_link(cx, user)? {
+    if !links::close_first_link(ctx, user)? {
         return Ok(Again::Already);
     }
-    cx.change("/firstSignIn", user.as_str(), serde_json::Value::Null);
+    ctx.change("/firstSignIn", user.as_str(), serde_json::Value::Null);
     Ok(Again::Done(
         "no first sign-in links the user; link the login by hand",
     ))

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// What makes the session of another issuer's token the one.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct ForeignSession<'a> {
     pub organization: &'a str,
     pub issuer: &'a str,
     pub subject: &'a str,
@@ -33,7 +33,7 @@ pub struct Keys {
     pub former: String,
 }
 
-impl<'a> Named<'a> {
+impl<'a> ForeignSession<'a> {
     /// Returns the one of an access token.
     pub fn of(claims: &'a Claims) -> Self {
         Self {
@@ -79,7 +79,7 @@ pub fn hexadecimal(names: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    const ONE: Named<'_> = Named {
+    const ONE: ForeignSession<'_> = ForeignSession {
         organization: "acme",
         issuer: "https://issuer.example",
         subject: "alice",
@@ -93,27 +93,27 @@ mod tests {
     fn a_session_is_another_by_each_of_its_five_names() {
         let all = [
             ONE,
-            Named {
+            ForeignSession {
                 organization: "umbrella",
                 ..ONE
             },
-            Named {
+            ForeignSession {
                 issuer: "https://other.example",
                 ..ONE
             },
-            Named {
+            ForeignSession {
                 subject: "bob",
                 ..ONE
             },
-            Named {
+            ForeignSession {
                 client: "client-2",
                 ..ONE
             },
-            Named {
+            ForeignSession {
                 id: Id::Session("t"),
                 ..ONE
             },
-            Named {
+            ForeignSession {
                 id: Id::Token("s"),
                 ..ONE
             },
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(keys.len(), all.len());
         // Subject and client do not run into each other.
         let apart = [
-            Named {
+            ForeignSession {
                 subject: "alicec",
                 client: "lient",
                 ..ONE

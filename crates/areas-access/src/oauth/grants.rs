@@ -12,7 +12,7 @@ use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
 use provost_kernel::db::Row;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Kernel, Secret, params};
+use provost_kernel::{Kernel, OperationContext, Secret, params};
 use provost_oauth::TokenError;
 use provost_oauth::client_document::Authentication;
 use provost_oauth::error::Code as ErrorCode;
@@ -111,7 +111,7 @@ pub fn draw_code(kernel: &Kernel) -> Secret<String> {
 
 /// What became of a code that was to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Making {
+pub enum CodeOutcome {
     /// It was made.
     New,
     /// It was made before, for the same, and can still be used.
@@ -121,9 +121,9 @@ pub enum Making {
 }
 
 /// Makes a code of the unit's organization; it can be used for 60 seconds, once.
-pub fn make_code(cx: &mut Cx<'_>, text: &Secret<String>, code: &Code) -> Result<Making> {
-    let (org, now) = (cx.org(), cx.now());
-    let added = cx.execute(
+pub fn make_code(ctx: &mut OperationContext<'_>, text: &Secret<String>, code: &Code) -> Result<CodeOutcome> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let added = ctx.execute(
         &store::ADD_CODE,
         params![
             org,
@@ -142,12 +142,12 @@ pub fn make_code(cx: &mut Cx<'_>, text: &Secret<String>, code: &Code) -> Result<
         ],
     )?;
     if added == 1 {
-        return Ok(Making::New);
+        return Ok(CodeOutcome::New);
     }
     let digest = code_digest(text.expose());
-    let known = cx.query_opt(&store::CODE, params![digest.as_slice()], store::code)?;
+    let known = ctx.query_opt(&store::CODE, params![digest.as_slice()], store::code)?;
     let is_same = known.is_some_and(|known| {
-        known.organization == *cx.organization()
+        known.organization == *ctx.organization()
             && known.client_id == code.client.id
             && known.redirect_uri == code.redirect_uri
             && known.challenge == code.challenge
@@ -156,9 +156,13 @@ pub fn make_code(cx: &mut Cx<'_>, text: &Secret<String>, code: &Code) -> Result<
             && known.user_id == code.user_id
             && known.jkt == code.jkt
             && known.used_at.is_none()
-            && cx.latest() < known.expires_at
+            && ctx.latest() < known.expires_at
     });
-    Ok(if is_same { Making::Same } else { Making::Other })
+    Ok(if is_same {
+        CodeOutcome::Same
+    } else {
+        CodeOutcome::Other
+    })
 }
 
 /// Returns the stored form of a code: 256 random bits need no key.
@@ -193,7 +197,7 @@ pub struct VerifiedLogin {
 
 /// Whom a subject of an issuer is here.
 #[derive(Clone, Debug)]
-pub enum Recognized {
+pub enum RecognizedUser {
     /// A user; suspended ones included.
     User(User),
     /// Nobody whom this server knows.
@@ -202,7 +206,7 @@ pub enum Recognized {
     Withheld,
 }
 
-impl Recognized {
+impl RecognizedUser {
     /// Returns the user.
     pub fn user(self) -> Option<User> {
         match self {
@@ -218,19 +222,19 @@ impl Recognized {
 /// INVARIANT IL-1: a user who has, or had within 90 days, another subject of the issuer, or whose login name was changed
 /// within them, is not linked by that name alone.
 pub fn recognize(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     issuer: &str,
     subject: &str,
     login: Option<&VerifiedLogin>,
-) -> Result<Recognized> {
-    let org = cx.org();
-    if let Some(link) = links::get(cx, issuer, subject)? {
-        let known = user(cx, link.user_id.as_str())?;
+) -> Result<RecognizedUser> {
+    let org = ctx.org();
+    if let Some(link) = links::get(ctx, issuer, subject)? {
+        let known = user(ctx, link.user_id.as_str())?;
         // INVARIANT RH-1, IL-5: a link that is held is not followed, and nobody takes its place.
         let is_held = !link.is_followed(known.as_ref().and_then(|user| user.role));
         if is_held || known.is_some() {
-            return Ok(known.map_or(Recognized::Stranger, |user| {
-                Recognized::User(User {
+            return Ok(known.map_or(RecognizedUser::Stranger, |user| {
+                RecognizedUser::User(User {
                     is_active: user.is_active && !is_held,
                     ..user
                 })
@@ -238,24 +242,24 @@ pub fn recognize(
         }
     }
     let Some(login) = login else {
-        return Ok(Recognized::Stranger);
+        return Ok(RecognizedUser::Stranger);
     };
     let named = params![org, name_key(&login.login_name), login.directory_id.as_str()];
-    let found = cx.query_opt(&store::USER_NAMED, named, read_user)?;
+    let found = ctx.query_opt(&store::USER_NAMED, named, read_user)?;
     let Some(user) = found.filter(|user| user.is_active) else {
-        return Ok(Recognized::Stranger);
+        return Ok(RecognizedUser::Stranger);
     };
-    let Some(reach) = links::link_of_itself(cx, issuer, &user)? else {
-        return Ok(Recognized::Withheld);
+    let Some(reach) = links::link_of_itself(ctx, issuer, &user)? else {
+        return Ok(RecognizedUser::Withheld);
     };
-    links::link(cx, issuer, subject, &user.id, &reach)?;
-    Ok(Recognized::User(user))
+    links::link(ctx, issuer, subject, &user.id, &reach)?;
+    Ok(RecognizedUser::User(user))
 }
 
 /// Returns a user of the unit's organization, suspended ones included.
-pub fn user(cx: &mut Cx<'_>, id: &str) -> Result<Option<User>> {
-    let org = cx.org();
-    cx.query_opt(&store::USER, params![org, id], read_user)
+pub fn user(ctx: &mut OperationContext<'_>, id: &str) -> Result<Option<User>> {
+    let org = ctx.org();
+    ctx.query_opt(&store::USER, params![org, id], read_user)
 }
 
 fn read_user(row: &Row<'_>) -> Result<User> {

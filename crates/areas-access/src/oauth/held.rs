@@ -8,7 +8,7 @@ use super::links::{Reach, may_be_role};
 use provost_areas_identity::visible;
 use provost_areas_platform::held::Held;
 use provost_kernel::auth::Role;
-use provost_kernel::{Cx, Error, Result, params, statements};
+use provost_kernel::{Error, OperationContext, Result, params, statements};
 
 /// Why a client is blocked that a restore holds back.
 const RESTORED: &str = "restored";
@@ -41,39 +41,39 @@ statements! {
 }
 
 /// Holds back every client and every link, in the unit that restores the organization.
-pub fn hold_every(cx: &mut Cx<'_>) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&HOLD_CLIENTS, params![org, now, RESTORED])?;
-    let org = cx.org();
-    cx.queue(&HOLD_LINKS, params![org, now])?;
-    forget_allowed(cx)
+pub fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&HOLD_CLIENTS, params![org, now, RESTORED])?;
+    let org = ctx.org();
+    ctx.queue(&HOLD_LINKS, params![org, now])?;
+    forget_allowed(ctx)
 }
 
 /// Forgets what was allowed of links, in the unit that restores the organization: an allowance that was used since the backup
 /// would serve again.
-pub fn forget_allowed(cx: &mut Cx<'_>) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&FORGET_ALLOWED, params![org])
+pub fn forget_allowed(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET_ALLOWED, params![org])
 }
 
 /// Returns how many clients are held.
-pub fn count_held_clients(cx: &mut Cx<'_>) -> Result<i64> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT_CLIENTS, params![org, RESTORED], |row| row.get(0))?;
+pub fn count_held_clients(ctx: &mut OperationContext<'_>) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_CLIENTS, params![org, RESTORED], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns how many links are held.
-pub fn count_held_links(cx: &mut Cx<'_>) -> Result<i64> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT_LINKS, params![org], |row| row.get(0))?;
+pub fn count_held_links(ctx: &mut OperationContext<'_>) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_LINKS, params![org], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns a page of the clients that are held, by id.
-pub fn held_clients(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
-    let org = cx.org();
-    cx.query(&HELD_CLIENTS, params![org, RESTORED, limit, offset], |row| {
+pub fn held_clients(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD_CLIENTS, params![org, RESTORED, limit, offset], |row| {
         Ok(Held {
             id: row.get(0)?,
             name: row.get(1)?,
@@ -84,9 +84,9 @@ pub fn held_clients(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held
 }
 
 /// Returns a page of the links that are held, by user.
-pub fn held_links(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
-    let org = cx.org();
-    cx.query(&HELD_LINKS, params![org, limit, offset], |row| {
+pub fn held_links(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD_LINKS, params![org, limit, offset], |row| {
         Ok(Held {
             id: row.get(0)?,
             name: row.get(1)?,
@@ -99,26 +99,26 @@ pub fn held_links(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>>
 /// Lets every client in again that is held, and returns their ids.
 ///
 /// Errors: `EscalationForbidden` when one of them is an account that could do more than the caller (RH-2).
-pub fn release_every_client(cx: &mut Cx<'_>) -> Result<Vec<String>> {
-    release_clients(cx, None)
+pub fn release_every_client(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
+    release_clients(ctx, None)
 }
 
 /// Lets a client in again that is held; false where none of this id is.
 ///
 /// Errors: as [`release_every_client`].
-pub fn release_client(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
-    Ok(!release_clients(cx, Some(id))?.is_empty())
+pub fn release_client(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
+    Ok(!release_clients(ctx, Some(id))?.is_empty())
 }
 
-fn release_clients(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
-    let (org, now) = (cx.org(), cx.now());
-    let ids = cx.query(&CLIENTS, params![org, RESTORED, id], |row| row.get::<String>(0))?;
+fn release_clients(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let ids = ctx.query(&CLIENTS, params![org, RESTORED, id], |row| row.get::<String>(0))?;
     for id in &ids {
-        may_be_known(cx, id)?;
+        may_be_known(ctx, id)?;
     }
     if !ids.is_empty() {
-        let org = cx.org();
-        cx.queue(&RELEASE_CLIENTS, params![org, RESTORED, now, id])?;
+        let org = ctx.org();
+        ctx.queue(&RELEASE_CLIENTS, params![org, RESTORED, now, id])?;
     }
     Ok(ids)
 }
@@ -126,33 +126,33 @@ fn release_clients(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
 /// Follows every link again that is held, and returns whose they are.
 ///
 /// Errors: `EscalationForbidden` when one of the users could do more than the caller (RH-2).
-pub fn release_every_link(cx: &mut Cx<'_>) -> Result<Vec<String>> {
-    release_links(cx, None)
+pub fn release_every_link(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
+    release_links(ctx, None)
 }
 
 /// Follows the links of a user again; false where none is held.
 ///
 /// Errors: as [`release_every_link`].
-pub fn release_links_of(cx: &mut Cx<'_>, user: &str) -> Result<bool> {
-    Ok(!release_links(cx, Some(user))?.is_empty())
+pub fn release_links_of(ctx: &mut OperationContext<'_>, user: &str) -> Result<bool> {
+    Ok(!release_links(ctx, Some(user))?.is_empty())
 }
 
 // INVARIANT RH-2: a user may have been reactivated by her name, with her links held still: who signs in by one of them is
 // the user again, so that the links are judged by themselves.
-fn release_links(cx: &mut Cx<'_>, user: Option<&str>) -> Result<Vec<String>> {
-    let org = cx.org();
-    let users = cx.query(&LINKED, params![org, user], |row| row.get::<String>(0))?;
-    let roles = cx.query(&LINKED_ROLES, params![org, user], |row| {
+fn release_links(ctx: &mut OperationContext<'_>, user: Option<&str>) -> Result<Vec<String>> {
+    let org = ctx.org();
+    let users = ctx.query(&LINKED, params![org, user], |row| row.get::<String>(0))?;
+    let roles = ctx.query(&LINKED_ROLES, params![org, user], |row| {
         let role = Role::parse(row.str(0)?);
         role.ok_or_else(|| Error::internal("directory_users.permission_role is not a role"))
     })?;
     for role in roles {
-        may_be_role(cx, Some(role))?;
+        may_be_role(ctx, Some(role))?;
     }
     if !users.is_empty() {
-        let org = cx.org();
-        let words = Reach::of(cx.actor().permission).words();
-        cx.queue(&RELEASE_LINKS, params![org, user, words.as_deref()])?;
+        let org = ctx.org();
+        let words = Reach::of(ctx.actor().permission).words();
+        ctx.queue(&RELEASE_LINKS, params![org, user, words.as_deref()])?;
     }
     Ok(users)
 }

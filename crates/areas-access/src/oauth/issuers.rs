@@ -12,8 +12,8 @@ use super::settings::{KeySource, TrustedIssuer};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::time::Clock;
 use provost_oauth::KeySet;
-use provost_oauth::access_token::{Issuer, Peeked};
-use provost_oauth::guard::{FetchRefused, Fetcher, Limits};
+use provost_oauth::access_token::{Issuer, TokenPreview};
+use provost_oauth::guard::{FetchRefusal, Fetcher, Limits};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// A trusted issuer and what is known of its keys.
-pub struct Trusted {
+pub struct IssuerTrust {
     pub declared: TrustedIssuer,
     state: Mutex<State>,
     fetching: tokio::sync::Mutex<()>,
@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-impl Trusted {
+impl IssuerTrust {
     pub fn new(declared: TrustedIssuer) -> Self {
         Self {
             declared,
@@ -75,14 +75,14 @@ impl Trusted {
 
     /// Notes why there was no answer about a token. What it answered, a refusal too, says nothing of other tokens: nobody
     /// makes it silent for others with a token of theirs.
-    pub fn note_silence(&self, clock: &dyn Clock, cause: &FetchRefused) {
+    pub fn note_silence(&self, clock: &dyn Clock, cause: &FetchRefusal) {
         if matches!(
             cause,
-            FetchRefused::Unresolved
-                | FetchRefused::Unreachable
-                | FetchRefused::Tls
-                | FetchRefused::TooSlow
-                | FetchRefused::Broken
+            FetchRefusal::Unresolved
+                | FetchRefusal::Unreachable
+                | FetchRefusal::Tls
+                | FetchRefusal::TooSlow
+                | FetchRefusal::Broken
         ) {
             self.lock().silent = Some(clock.monotonic());
         }
@@ -95,7 +95,7 @@ impl Trusted {
         self: &Arc<Self>,
         fetcher: impl Fn() -> Result<Arc<Fetcher>>,
         clock: &Arc<dyn Clock>,
-        peeked: &Peeked,
+        peeked: &TokenPreview,
     ) -> Result<Issuer> {
         let keys = match &self.declared.keys {
             KeySource::Set(keys) => keys.clone(),
@@ -114,7 +114,7 @@ impl Trusted {
         url: &str,
         fetcher: impl Fn() -> Result<Arc<Fetcher>>,
         clock: &Arc<dyn Clock>,
-        peeked: &Peeked,
+        peeked: &TokenPreview,
     ) -> Result<Arc<KeySet>> {
         let holds = |keys: &KeySet| keys.find(peeked.kid.as_deref(), peeked.algorithm).is_ok();
         let known = self.lock().usable(clock.monotonic());

@@ -34,25 +34,25 @@ mod credentials;
 mod documents;
 mod ends;
 pub mod fences;
+mod first_login;
 mod foreign;
 mod form;
 pub mod grants;
 mod held;
 mod issuers;
 mod links;
+mod maintenance;
 mod metadata;
-mod opening;
-mod recent;
 mod revoke;
 pub mod settings;
 pub mod sign_in;
 mod state;
 mod store;
 mod token;
+mod ttl_cache;
 mod turns;
-mod upkeep;
+mod verified_email;
 mod verifier;
-mod vouched;
 
 pub use clients::wider_than_granted;
 pub use ends::void_codes;
@@ -61,14 +61,14 @@ pub use held::{
     count_held_clients, count_held_links, forget_allowed, held_clients, held_links, hold_every,
     release_client, release_every_client, release_every_link, release_links_of,
 };
+pub use maintenance::tidy;
 pub use settings::Settings;
 pub use state::Oauth;
 pub use token::audiences;
-pub use upkeep::tidy;
 
 use axum::Router;
 use axum::routing::post;
-use provost_kernel::announcement::{Answers, Hears};
+use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check};
 use provost_kernel::credential::Verifier;
 use provost_kernel::kernel::{Extras, Settings as KernelSettings};
@@ -111,9 +111,9 @@ pub static AREA: Area = Area {
     ),
     notes: Some(wider_than_granted),
     on: &[
-        &Hears(links::principal_ended),
-        &Hears(links::login_name_changed),
-        &Hears(links::import_applied),
+        &Subscriber(links::principal_ended),
+        &Subscriber(links::login_name_changed),
+        &Subscriber(links::import_applied),
         &Answers(links::role_given),
     ],
     prune: Some(tidy),

@@ -2,7 +2,8 @@
 
 use super::state::Oauth;
 use super::token::{
-    Known, REFRESH, authenticate, failed, find_refresh, head, network, of_store, read, refused, unit,
+    AuthenticatedClient, REFRESH, authenticate, failed, find_refresh, head, network, of_store, read, refused,
+    unit,
 };
 use super::verifier::own_grant;
 use crate::mcp_sessions::{self, SessionId};
@@ -10,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::token;
-use provost_kernel::{Cx, Kernel, Secret, params};
+use provost_kernel::{Kernel, OperationContext, Secret, params};
 use provost_oauth::{TokenError, access_token};
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub async fn serve(State(kernel): State<Arc<Kernel>>, request: Request) -> Respo
     }
 }
 
-async fn revoke(kernel: &Arc<Kernel>, asked: &super::token::Asked) -> Result<(), TokenError> {
+async fn revoke(kernel: &Arc<Kernel>, asked: &super::token::FormRequest) -> Result<(), TokenError> {
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
     let token = Secret::new(asked.form.need("token")?.to_owned());
     let known = authenticate(kernel, &oauth, asked).await?;
@@ -47,7 +48,7 @@ async fn revoke(kernel: &Arc<Kernel>, asked: &super::token::Asked) -> Result<(),
 async fn give_back(
     kernel: &Arc<Kernel>,
     oauth: &Oauth,
-    known: Known,
+    known: AuthenticatedClient,
     token: Secret<String>,
 ) -> Result<bool, TokenError> {
     let found = match token::parse(token.expose()) {
@@ -63,12 +64,12 @@ async fn give_back(
     let Some((organization, session, _)) = found else {
         return Ok(false);
     };
-    let run = move |cx: &mut Cx<'_>| {
-        if let Err(refusal) = known.spend(cx)? {
+    let run = move |ctx: &mut OperationContext<'_>| {
+        if let Err(refusal) = known.spend(ctx)? {
             return Ok(Err(refusal));
         }
-        cx.target(&mcp_sessions::fences::SESSION, session.as_str());
-        mcp_sessions::end(cx, &SessionId::from_store(session.clone()), "user_revoked")?;
+        ctx.target(&mcp_sessions::fences::SESSION, session.as_str());
+        mcp_sessions::end(ctx, &SessionId::from_store(session.clone()), "user_revoked")?;
         Ok(Ok(true))
     };
     unit(kernel, organization, "oauth.token.revoked", run).await

@@ -16,7 +16,7 @@ pub struct Settings {
     /// Whether a client may be known by the URL of its document.
     pub client_documents: bool,
     /// Which clients are refused whatever they show.
-    pub blocked: Vec<Blocked>,
+    pub blocked: Vec<BlockedClient>,
     /// Whether people can sign in here, so that codes are given out.
     pub interactive: bool,
     /// Whose tokens are accepted besides our own.
@@ -47,7 +47,7 @@ impl Settings {
 
 /// A client that is refused, or every client whose document is at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Blocked {
+pub enum BlockedClient {
     /// The URL of a document, exactly.
     Client(String),
     /// An origin.
@@ -59,7 +59,7 @@ pub enum Blocked {
     },
 }
 
-impl Blocked {
+impl BlockedClient {
     /// Reads the URL of a document, or of a host without a path.
     ///
     /// Errors: why it is neither.

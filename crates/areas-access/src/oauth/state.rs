@@ -3,18 +3,18 @@
 //! Keeps KY-1.
 
 use super::documents::Documents;
-use super::issuers::Trusted;
-use super::recent::Recent;
+use super::issuers::IssuerTrust;
 use super::settings::Settings;
-use super::turns::Turns;
+use super::ttl_cache::Recent;
+use super::turns::Slots;
 use aws_lc_rs::hmac;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::keys::{Keys, MacPurpose};
 use provost_kernel::time::Clock;
 use provost_kernel::{Kernel, Secret};
-use provost_oauth::access_token::{self, Issuer, Peeked};
-use provost_oauth::dpop::Replays;
+use provost_oauth::access_token::{self, Issuer, TokenPreview};
+use provost_oauth::dpop::ReplayCache;
 use provost_oauth::guard::Fetcher;
 use provost_oauth::sign::{NewAccessToken, Signer};
 use provost_oauth::{Algorithm, KeySet, Refusal};
@@ -37,26 +37,26 @@ pub struct Oauth {
     pub settings: Settings,
     /// Our own issuer, and what resources begin with.
     pub url: String,
-    pub(super) issuers: Vec<Arc<Trusted>>,
+    pub(super) issuers: Vec<Arc<IssuerTrust>>,
     pub(super) clock: Arc<dyn Clock>,
     /// The proofs of those who called a resource. Those of the token endpoint are in the store (OC-8).
-    pub(super) proofs: Replays,
+    pub(super) proofs: ReplayCache,
     /// Assertions of clients that are no rows: a request that fails has no organization in which one could be spent.
-    pub(super) assertions: Replays,
-    pub(super) tokens: Recent<super::verifier::Accepted>,
+    pub(super) assertions: ReplayCache,
+    pub(super) tokens: Recent<super::verifier::AcceptedToken>,
     /// Why tokens were refused a moment ago.
     pub(super) rejected: Recent<Refusal>,
     /// Turns at asking an issuer about a token.
-    pub(super) questions: Turns,
+    pub(super) questions: Slots,
     pub(super) documents: Documents,
     /// What is made of the installation's keys.
-    ours: RwLock<Arc<Ours>>,
+    ours: RwLock<Arc<OwnServer>>,
     keys: Keys,
     fetcher: OnceLock<Option<Arc<Fetcher>>>,
 }
 
 /// Ourselves, with the keys that were known at a time.
-pub(super) struct Ours {
+pub(super) struct OwnServer {
     version: u64,
     /// Those that wait to be activated included: what another server signed is read, and whoever keeps our public keys has the
     /// next one in time.
@@ -67,7 +67,7 @@ pub(super) struct Ours {
     pub issuer: Issuer,
 }
 
-impl Ours {
+impl OwnServer {
     /// Errors: `Internal` when a signing key makes no key for tokens.
     fn new(url: &str, keys: &Keys) -> Result<Self> {
         let seeds = keys.access_token_seeds();
@@ -89,7 +89,7 @@ impl Ours {
         })
     }
 
-    fn knows(&self, peeked: &Peeked) -> bool {
+    fn knows(&self, peeked: &TokenPreview) -> bool {
         let keys = &self.issuer.keys;
         keys.find(peeked.kid.as_deref(), peeked.algorithm).is_ok()
     }
@@ -100,21 +100,21 @@ impl Oauth {
     ///
     /// Errors: `Internal` when a signing key makes no key for tokens.
     pub fn new(settings: Settings, url: &str, keys: &Keys, clock: Arc<dyn Clock>) -> Result<Self> {
-        let ours = Ours::new(url, keys)?;
+        let ours = OwnServer::new(url, keys)?;
         let issuers = settings.issuers.iter().cloned();
         let key = hmac::Key::new(hmac::HMAC_SHA256, &keys.mac(MacPurpose::Cursor, &[LABEL]));
         Ok(Self {
-            issuers: issuers.map(|issuer| Arc::new(Trusted::new(issuer))).collect(),
+            issuers: issuers.map(|issuer| Arc::new(IssuerTrust::new(issuer))).collect(),
             url: url.to_owned(),
             settings,
             clock,
             ours: RwLock::new(Arc::new(ours)),
             keys: keys.clone(),
-            proofs: Replays::new(MAX_PROOFS),
-            assertions: Replays::new(MAX_ASSERTIONS),
+            proofs: ReplayCache::new(MAX_PROOFS),
+            assertions: ReplayCache::new(MAX_ASSERTIONS),
             tokens: Recent::new(MAX_TOKENS, &key),
             rejected: Recent::new(MAX_TOKENS, &key),
-            questions: Turns::default(),
+            questions: Slots::default(),
             documents: Documents::new(&key),
             fetcher: OnceLock::new(),
         })
@@ -139,7 +139,7 @@ impl Oauth {
     }
 
     /// Returns the trusted issuer of a name.
-    pub(super) fn issuer(&self, url: &str) -> Option<&Arc<Trusted>> {
+    pub(super) fn issuer(&self, url: &str) -> Option<&Arc<IssuerTrust>> {
         self.issuers.iter().find(|issuer| issuer.declared.url == url)
     }
 
@@ -163,12 +163,12 @@ impl Oauth {
     }
 
     /// Returns ourselves with the keys of this moment.
-    fn ours(&self) -> Arc<Ours> {
+    fn ours(&self) -> Arc<OwnServer> {
         let known = self.ours.read().unwrap_or_else(PoisonError::into_inner).clone();
         if known.version == self.keys.version() {
             return known;
         }
-        match Ours::new(&self.url, &self.keys) {
+        match OwnServer::new(&self.url, &self.keys) {
             Ok(ours) => {
                 let ours = Arc::new(ours);
                 *self.ours.write().unwrap_or_else(PoisonError::into_inner) = ours.clone();
@@ -183,7 +183,7 @@ impl Oauth {
 
     /// Returns ourselves as the issuer of a token. A token that names a key which is not known makes the server look for it; one
     /// that stays unknown is the caller's word, and refused as such.
-    pub(super) fn ours_for(&self, peeked: &Peeked) -> Arc<Ours> {
+    pub(super) fn ours_for(&self, peeked: &TokenPreview) -> Arc<OwnServer> {
         let ours = self.ours();
         if ours.knows(peeked) {
             return ours;
@@ -216,6 +216,6 @@ fn fault(refusal: provost_oauth::Refusal) -> Error {
 }
 
 /// Says whether an issuer may speak of an organization.
-pub(super) fn is_pinned(issuer: &Trusted, organization: &OrganizationId) -> bool {
+pub(super) fn is_pinned(issuer: &IssuerTrust, organization: &OrganizationId) -> bool {
     issuer.declared.organizations.contains(organization)
 }

@@ -4,7 +4,7 @@ use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::db::Row;
 use provost_kernel::error::Result;
 use provost_kernel::keys::Keys;
-use provost_kernel::{Cx, Secret, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Secret, Timestamp, params, statements};
 
 statements! {
     /// Keeps a code's digest, unless it is there.
@@ -139,22 +139,22 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Lets an assertion serve; `false` when it has served before (OC-5).
-pub fn spend(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> Result<bool> {
-    let org = cx.org();
-    Ok(cx.execute(&SPEND, params![org, digest, expires_at])? == 1)
+pub fn spend(ctx: &mut OperationContext<'_>, digest: &[u8], expires_at: Timestamp) -> Result<bool> {
+    let org = ctx.org();
+    Ok(ctx.execute(&SPEND, params![org, digest, expires_at])? == 1)
 }
 
 /// Returns how often a subject token was exchanged.
-pub fn exchanges(cx: &mut Cx<'_>, digest: &[u8]) -> Result<i64> {
-    let org = cx.org();
-    let times = cx.query_opt(&EXCHANGES, params![org, digest], |row| row.get(0))?;
+pub fn exchanges(ctx: &mut OperationContext<'_>, digest: &[u8]) -> Result<i64> {
+    let org = ctx.org();
+    let times = ctx.query_opt(&EXCHANGES, params![org, digest], |row| row.get(0))?;
     Ok(times.unwrap_or(0))
 }
 
 /// Counts an exchange.
-pub fn note_exchange(cx: &mut Cx<'_>, digest: &[u8], expires_at: Timestamp) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&COUNT_EXCHANGE, params![org, digest, expires_at])
+pub fn note_exchange(ctx: &mut OperationContext<'_>, digest: &[u8], expires_at: Timestamp) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&COUNT_EXCHANGE, params![org, digest, expires_at])
 }
 
 impl Refresh {

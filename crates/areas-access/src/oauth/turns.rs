@@ -34,7 +34,7 @@ pub struct Asker {
 
 /// The turns of one kind of question.
 #[derive(Default)]
-pub struct Turns {
+pub struct Slots {
     taken: Mutex<Holders>,
     freed: Notify,
 }
@@ -53,9 +53,9 @@ struct Host {
     is_known: bool,
 }
 
-impl Turns {
+impl Slots {
     /// Waits for a turn at asking `host`, where questions to it are counted; `None` when none gets free in time.
-    pub async fn take(&self, host: Option<&str>, asker: &Asker) -> Option<Turn<'_>> {
+    pub async fn take(&self, host: Option<&str>, asker: &Asker) -> Option<Slot<'_>> {
         let waiting = async {
             loop {
                 let mut freed = pin!(self.freed.notified());
@@ -70,7 +70,7 @@ impl Turns {
         tokio::time::timeout(PATIENCE, waiting).await.ok()
     }
 
-    fn try_take(&self, host: Option<&str>, asker: &Asker) -> Option<Turn<'_>> {
+    fn try_take(&self, host: Option<&str>, asker: &Asker) -> Option<Slot<'_>> {
         let host = host.map(|name| Host {
             name: name.to_owned(),
             is_known: asker.is_known,
@@ -95,7 +95,7 @@ impl Turns {
         if let Some(network) = &network {
             *taken.by_network.entry(network.clone()).or_default() += 1;
         }
-        Some(Turn {
+        Some(Slot {
             turns: self,
             host,
             network,
@@ -122,13 +122,13 @@ fn give_back<K: Hash + Eq>(of: &mut HashMap<K, usize>, key: Option<&K>) {
 }
 
 /// A turn, until it is dropped.
-pub struct Turn<'a> {
-    turns: &'a Turns,
+pub struct Slot<'a> {
+    turns: &'a Slots,
     host: Option<Host>,
     network: Option<String>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut taken = self.turns.lock();
         taken.all -= 1;
@@ -160,7 +160,7 @@ mod tests {
     /// Proves OC-18.
     #[test]
     fn a_network_and_a_host_have_two_turns() {
-        let turns = Turns::default();
+        let turns = Slots::default();
         let first = turns.try_take(Some("a.example"), &stranger("one")).unwrap();
         let _second = turns.try_take(Some("b.example"), &stranger("one")).unwrap();
         assert!(turns.try_take(Some("c.example"), &stranger("one")).is_none());
@@ -177,7 +177,7 @@ mod tests {
     /// Proves OC-18.
     #[test]
     fn strangers_leave_what_is_kept_for_known_clients() {
-        let turns = Turns::default();
+        let turns = Slots::default();
         let of_strangers: Vec<_> = (0..MOST)
             .filter_map(|nth| {
                 let name = nth.to_string();
@@ -196,7 +196,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_gets_the_turn_that_gets_free() {
-        let turns = Turns::default();
+        let turns = Slots::default();
         let held: Vec<_> = (0..OF_ONE)
             .map(|_| turns.try_take(None, &stranger("one")).unwrap())
             .collect();

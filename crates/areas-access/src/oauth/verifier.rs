@@ -2,15 +2,15 @@
 //!
 //! Whether it is still valid is not said here: its session says so, in the snapshot of the request (D2.9).
 
-use super::foreign::Named;
-use super::issuers::Trusted;
-use super::opening::Opening;
+use super::first_login::FirstLogin;
+use super::foreign::ForeignSession;
+use super::issuers::IssuerTrust;
 use super::state::{Oauth, is_pinned};
 use super::turns::Asker;
 use provost_kernel::auth::{OrganizationId, Origin, ScopeSet};
-use provost_kernel::credential::{Ask, Verified, Verifier, invalid_token};
+use provost_kernel::credential::{TokenCheck, VerifiedToken, Verifier, invalid_token};
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::{Timestamp, ledger};
+use provost_kernel::{Timestamp, write_behind};
 use provost_oauth::access_token;
 use provost_oauth::dpop::Proof;
 use provost_oauth::guard::Limits;
@@ -31,10 +31,10 @@ const REFUSAL_SECS: i64 = 10;
 
 /// What is known of a token without a store, whatever it is asked for.
 #[derive(Clone)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedToken {
     claims: Arc<Claims>,
     /// Whose it is; `None` is ours.
-    issuer: Option<Arc<Trusted>>,
+    issuer: Option<Arc<IssuerTrust>>,
     /// The address that the issuer vouches for.
     email: Option<String>,
 }
@@ -46,8 +46,8 @@ impl Verifier for TokenVerifier {
     fn verify<'a>(
         &'a self,
         token: &'a str,
-        ask: Ask<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>> {
+        ask: TokenCheck<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<VerifiedToken>> + Send + 'a>> {
         Box::pin(async move {
             let accepted = self.0.accept(token, ask.origin).await?;
             self.0.admit(token, &accepted, ask)
@@ -57,7 +57,7 @@ impl Verifier for TokenVerifier {
 
 impl Oauth {
     /// Finds out who issued a token and what it says.
-    async fn accept(&self, token: &str, origin: &Origin) -> Result<Accepted> {
+    async fn accept(&self, token: &str, origin: &Origin) -> Result<AcceptedToken> {
         let now = self.now_secs();
         if let Some(known) = self.tokens.get(token, now) {
             return Ok(known);
@@ -88,14 +88,14 @@ impl Oauth {
         Ok(accepted)
     }
 
-    async fn signed(&self, token: &str, now: i64) -> Result<Accepted> {
+    async fn signed(&self, token: &str, now: i64) -> Result<AcceptedToken> {
         let resources = self.resources();
         let audiences = [resources[0].as_str(), resources[1].as_str()];
         let peeked = access_token::peek(token).map_err(refused)?;
         if peeked.issuer == self.url {
             let ours = self.ours_for(&peeked);
             let claims = access_token::verify(token, &ours.issuer, &audiences, now).map_err(refused)?;
-            return Ok(Accepted {
+            return Ok(AcceptedToken {
                 claims: Arc::new(claims),
                 issuer: None,
                 email: None,
@@ -105,15 +105,15 @@ impl Oauth {
         let fetcher = || self.fetcher().cloned();
         let issuer = trusted.with_keys(fetcher, &self.clock, &peeked).await?;
         let claims = access_token::verify(token, &issuer, &audiences, now).map_err(refused)?;
-        Ok(Accepted {
+        Ok(AcceptedToken {
             claims: Arc::new(claims),
             issuer: Some(trusted.clone()),
-            email: super::vouched::of_token(token),
+            email: super::verified_email::of_token(token),
         })
     }
 
     /// Asks the one issuer of opaque tokens.
-    async fn opaque(&self, token: &str, now: i64, origin: &Origin) -> Result<Accepted> {
+    async fn opaque(&self, token: &str, now: i64, origin: &Origin) -> Result<AcceptedToken> {
         let mut asked = self
             .issuers
             .iter()
@@ -125,7 +125,7 @@ impl Oauth {
             return Err(silence());
         }
         let sender = Asker {
-            network: Some(ledger::network(origin.source_ip)),
+            network: Some(write_behind::network(origin.source_ip)),
             is_known: origin.arrival.is_known(),
         };
         // The host is the operator's own.
@@ -147,10 +147,10 @@ impl Oauth {
         let resources = self.resources();
         let audiences = [resources[0].as_str(), resources[1].as_str()];
         let claims = introspection::answer(&answer, token, &trusted.declared.url, &audiences, now);
-        Ok(Accepted {
+        Ok(AcceptedToken {
             claims: Arc::new(claims.map_err(refused)?),
             issuer: Some(trusted.clone()),
-            email: super::vouched::of_claims(&answer),
+            email: super::verified_email::of_claims(&answer),
         })
     }
 
@@ -158,7 +158,7 @@ impl Oauth {
     ///
     /// INVARIANT OC-1: a delegated token is accepted only from the issuer that its organization is pinned to, for the
     /// resource that was called, with the proof that it asks for.
-    fn admit(&self, token: &str, accepted: &Accepted, ask: Ask<'_>) -> Result<Verified> {
+    fn admit(&self, token: &str, accepted: &AcceptedToken, ask: TokenCheck<'_>) -> Result<VerifiedToken> {
         let (claims, now) = (&accepted.claims, self.now_secs());
         if now.saturating_sub(LEEWAY_SECS) >= claims.expires_at {
             return Err(refused(Refusal::Expired));
@@ -167,7 +167,7 @@ impl Oauth {
         if self.settings.blocks(&claims.client_id) {
             return Err(invalid_token());
         }
-        let called = format!("{}{}", self.url, ask.surface.audience());
+        let called = format!("{}{}", self.url, ask.entry_point.audience());
         if !claims.audiences.contains(&called) {
             return Err(invalid_token());
         }
@@ -185,7 +185,7 @@ impl Oauth {
         let client = Some(claims.client_id.clone());
         let Some(issuer) = &accepted.issuer else {
             let session = claims.session.as_deref().ok_or_else(invalid_token)?;
-            return Ok(Verified {
+            return Ok(VerifiedToken {
                 organization,
                 grant: own_grant(session),
                 client,
@@ -197,9 +197,9 @@ impl Oauth {
             });
         };
         // The subject stands in the key.
-        let keys = Named::of(claims).keys();
+        let keys = ForeignSession::of(claims).keys();
         let grant = keys.own.clone();
-        let opening = Opening::of(
+        let opening = FirstLogin::of(
             keys,
             claims,
             accepted.email.as_deref(),
@@ -207,7 +207,7 @@ impl Oauth {
             scopes,
             expires_at,
         );
-        Ok(Verified {
+        Ok(VerifiedToken {
             organization,
             grant,
             client,
@@ -220,7 +220,7 @@ impl Oauth {
     }
 
     /// Checks that the sender holds the key that a token is bound to (RFC 9449 §7).
-    fn prove(&self, token: &str, claims: &Claims, ask: Ask<'_>, now: i64) -> Result<()> {
+    fn prove(&self, token: &str, claims: &Claims, ask: TokenCheck<'_>, now: i64) -> Result<()> {
         let is_dpop = ask
             .headers
             .get(http::header::AUTHORIZATION)

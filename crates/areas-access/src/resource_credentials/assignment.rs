@@ -1,7 +1,7 @@
 //! Whom a credential is for, and which one a caller gets (D11.4).
 
 use super::model::CredentialId;
-use crate::resources::definition::{AtMost, Breaches, Line};
+use crate::resources::definition::{AtMost, Breaches, SingleLine};
 use provost_areas_identity::subjects::SubjectKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 #[schemars(inline)]
 pub struct AssignedBody {
     #[serde(default)]
-    users: Option<AtMost<Line<1, 256>, 256>>,
+    users: Option<AtMost<SingleLine<1, 256>, 256>>,
     #[serde(default)]
-    groups: Option<AtMost<Line<1, 256>, 256>>,
+    groups: Option<AtMost<SingleLine<1, 256>, 256>>,
     #[serde(default)]
-    service_accounts: Option<AtMost<Line<1, 256>, 256>>,
+    service_accounts: Option<AtMost<SingleLine<1, 256>, 256>>,
 }
 
 /// Every kind of subject, in the order of D11.4, with its word in the store and on the wire.
@@ -36,7 +36,7 @@ impl AssignedBody {
         };
         list.iter()
             .flat_map(|list| list.iter())
-            .map(Line::as_str)
+            .map(SingleLine::as_str)
             .collect()
     }
 
@@ -57,8 +57,8 @@ impl AssignedBody {
     }
 
     /// Returns what is kept: sorted and without repetitions (D11.1).
-    pub fn stored(&self) -> Assigned {
-        let mut assigned = Assigned::default();
+    pub fn stored(&self) -> Assignees {
+        let mut assigned = Assignees::default();
         for (kind, ..) in KINDS {
             let ids = assigned.of_mut(kind);
             ids.extend(self.ids(kind).into_iter().map(str::to_owned));
@@ -73,13 +73,13 @@ impl AssignedBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ResourceCredentialAssignees")]
-pub struct Assigned {
+pub struct Assignees {
     users: Vec<String>,
     groups: Vec<String>,
     service_accounts: Vec<String>,
 }
 
-impl Assigned {
+impl Assignees {
     /// Returns the ids of a kind.
     pub fn of(&self, kind: SubjectKind) -> &[String] {
         match kind {
@@ -106,7 +106,7 @@ impl Assigned {
 
 /// Who asks for a credential: a person, a service account, or a service account for a person.
 #[derive(Clone, Debug, Default)]
-pub struct Asking {
+pub struct CredentialSeeker {
     /// The person.
     pub user: Option<String>,
     /// The service account.
@@ -115,7 +115,7 @@ pub struct Asking {
     pub groups: Vec<String>,
 }
 
-impl Asking {
+impl CredentialSeeker {
     /// Returns the ids of everybody who asks, by kind.
     pub fn subjects(&self) -> [(SubjectKind, &[String]); 3] {
         [
@@ -126,7 +126,7 @@ impl Asking {
     }
 
     /// Says whether a credential is assigned to somebody who asks.
-    pub fn is_assigned(&self, assigned: &Assigned) -> bool {
+    pub fn is_assigned(&self, assigned: &Assignees) -> bool {
         let has = |kind, id: &String| assigned.of(kind).binary_search(id).is_ok();
         let mut subjects = self.subjects().into_iter();
         subjects.any(|(kind, ids)| ids.iter().any(|id| has(kind, id)))

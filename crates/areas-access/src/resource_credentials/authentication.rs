@@ -1,7 +1,7 @@
 //! Where and how a token is had: the member `authentication` (D11.2, client contract §4.2).
 
 use super::model::Kind;
-use crate::resources::definition::{AtMost, Breaches, Line};
+use crate::resources::definition::{AtMost, Breaches, SingleLine};
 use crate::resources::model::is_host_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 #[schemars(inline)]
 pub struct AuthenticationBody {
     /// For `aws_rds_iam`: the database's region.
-    region: Option<Line<1, 32>>,
+    region: Option<SingleLine<1, 32>>,
     /// For `aws_rds_iam`: the role to be assumed.
-    role_arn: Option<Line<1, 2048>>,
+    role_arn: Option<SingleLine<1, 2048>>,
     /// For the OAuth kinds: https and a host name, without user, query or fragment.
-    token_endpoint: Option<Line<1, 2048>>,
+    token_endpoint: Option<SingleLine<1, 2048>>,
     /// For the OAuth kinds; empty is none.
-    client_id: Option<Line<0, 1024>>,
+    client_id: Option<SingleLine<0, 1024>>,
     /// For the OAuth kinds.
-    audience: Option<Line<1, 2048>>,
+    audience: Option<SingleLine<1, 2048>>,
     /// For the OAuth kinds.
-    scopes: Option<AtMost<Line<1, 256>, 64>>,
+    scopes: Option<AtMost<SingleLine<1, 256>, 64>>,
 }
 
 /// The member as it is stored and answered.
@@ -46,7 +46,7 @@ pub struct Authentication {
 
 /// Whether a kind must, may or must not have a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Has {
+enum MemberRule {
     Must,
     May,
     Not,
@@ -55,7 +55,7 @@ enum Has {
 impl AuthenticationBody {
     /// Notes what of the member does not go with the kind.
     pub fn judge(given: Option<&Self>, kind: Kind, breaches: &mut Breaches) {
-        use Has::{May, Must, Not};
+        use MemberRule::{May, Must, Not};
         let [region, role_arn, token_endpoint, client_id, audience, scopes] = match kind {
             Kind::AwsRdsIam => [Must, May, Not, Not, Not, Not],
             Kind::Oauth2ClientCredentials => [Not, Not, Must, Must, May, May],

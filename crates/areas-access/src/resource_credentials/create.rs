@@ -1,6 +1,6 @@
 //! `POST …/resources/{resourceId}/credentials`
 
-use super::assignment::Assigned;
+use super::assignment::Assignees;
 use super::model::{Credential, CredentialBody, CredentialView, MAX_PER_RESOURCE, view};
 use super::{secrets, store, write};
 use crate::resource_credentials::fences;
@@ -10,9 +10,8 @@ use crate::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct CreateCredential;
 
 impl Operation for CreateCredential {
@@ -37,35 +36,35 @@ impl Operation for CreateCredential {
     type Body = CredentialBody;
     type Output = CredentialView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<CredentialView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<CredentialView> {
         let (resource, body) = (&input.path.resource_id, &input.body);
-        cx.target(&resources::fences::RESOURCE, resource.as_str());
-        let protocol = resources::protocol_of(cx, resource)?;
-        let owner = Owner::calling(cx, input.manager.as_ref());
-        let management = write::judge(cx, body, protocol, false, owner)?;
+        ctx.target(&resources::fences::RESOURCE, resource.as_str());
+        let protocol = resources::protocol_of(ctx, resource)?;
+        let owner = Owner::calling(ctx, input.manager.as_ref());
+        let management = write::judge(ctx, body, protocol, false, owner)?;
         let mut credential = Credential {
-            id: cx.new_id(),
+            id: ctx.new_id(),
             resource_id: resource.clone(),
             name: String::new(),
             kind: body.kind,
             is_default: false,
-            assigned: Assigned::default(),
+            assigned: Assignees::default(),
             username: None,
             header_name: None,
             authentication: None,
             management,
             secret_version: i64::from(body.secret.is_some()),
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
             last_used_at: None,
             rotated_at: None,
         };
-        cx.target(&fences::CREDENTIAL, credential.id.as_str());
+        ctx.target(&fences::CREDENTIAL, credential.id.as_str());
         credential.apply(body);
         if credential.is_default {
-            write::keep_one_default(cx, resource, &credential.id)?;
+            write::keep_one_default(ctx, resource, &credential.id)?;
         }
-        let count: i64 = store::kinds_of(cx, resource)?
+        let count: i64 = store::kinds_of(ctx, resource)?
             .iter()
             .map(|(_, count)| count)
             .sum();
@@ -74,17 +73,17 @@ impl Operation for CreateCredential {
             return Err(Error::new(Code::Conflict, message));
         }
         let is_assigned = write::assign(&mut credential, body);
-        store::insert(cx, &credential)?;
+        store::insert(ctx, &credential)?;
         if let Some(secret) = &body.secret {
-            secrets::put(cx, &credential, secret.secret())?;
+            secrets::put(ctx, &credential, secret.secret())?;
         }
-        write::note_changes(cx, None, &credential);
+        write::note_changes(ctx, None, &credential);
         if is_assigned {
-            write::emit_assigned(cx, &credential);
+            write::emit_assigned(ctx, &credential);
         }
-        let base = format!("/api/headless/v1/organizations/{}", cx.org());
+        let base = format!("/api/headless/v1/organizations/{}", ctx.org());
         let location = format!("{base}/resources/{resource}/credentials/{}", credential.id);
-        cx.header("location", location);
-        Ok(view(cx.org(), credential))
+        ctx.header("location", location);
+        Ok(view(ctx.org(), credential))
     }
 }

@@ -7,10 +7,9 @@ use crate::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct DeleteCredential;
 
 impl Operation for DeleteCredential {
@@ -33,12 +32,12 @@ impl Operation for DeleteCredential {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let path = &input.path;
-        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
-        let credential = store::get(cx, &path.resource_id, &path.credential_id)?;
-        let writer = Owner::calling(cx, input.manager.as_ref());
-        credential.management.owner().admit(cx, writer)?;
+        ctx.target(&fences::CREDENTIAL, path.credential_id.as_str());
+        let credential = store::get(ctx, &path.resource_id, &path.credential_id)?;
+        let writer = Owner::calling(ctx, input.manager.as_ref());
+        credential.management.owner().admit(ctx, writer)?;
         if !credential.assigned.is_empty() && !input.confirm {
             let message = "this credential is assigned: say with confirm: true (or the header X-Confirm: true) that \
                            its assignees lose it";
@@ -46,10 +45,10 @@ impl Operation for DeleteCredential {
                 Error::new(Code::ConfirmationRequired, message).with("assignees", json!(credential.assigned))
             );
         }
-        secrets::erase(cx, &credential.id)?;
-        store::delete(cx, &credential.id)?;
-        cx.change("/name", credential.name, Value::Null);
-        cx.change("/assignedTo", json!(credential.assigned), Value::Null);
+        secrets::erase(ctx, &credential.id)?;
+        store::delete(ctx, &credential.id)?;
+        ctx.change("/name", credential.name, Value::Null);
+        ctx.change("/assignedTo", json!(credential.assigned), Value::Null);
         Ok(NoContent {})
     }
 }

@@ -3,10 +3,10 @@
 use super::model::CredentialId;
 use super::store;
 use provost_areas_platform::ends::{by_hand, unclear};
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
-use provost_kernel::{Cx, Result, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Result, Timestamp, params, statements};
 
 const CREDENTIAL: &str = "credential";
 const ASSIGNMENT: &str = "credential_assignment";
@@ -31,12 +31,12 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[
-    Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
         what: CREDENTIAL,
         again: credential_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: ASSIGNMENT,
         again: assignment_again,
     },
@@ -92,39 +92,39 @@ fn secret(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoca
 }
 
 /// Nobody gets it any more. Its secret stays: what is erased cannot be brought back.
-fn credential_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn credential_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    store::find(cx, &CredentialId::from_store(id.clone()))?;
+    store::find(ctx, &CredentialId::from_store(id.clone()))?;
     if how != DELETED && how != NO_DEFAULT {
         return by_hand("its former secret, or place of it, is back; write the new one again");
     }
-    let (org, now) = (cx.org(), cx.now());
-    let mut changed = cx.execute(&NO_LONGER_DEFAULT, params![org, id.as_str(), false, now, true])?;
+    let (org, now) = (ctx.org(), ctx.now());
+    let mut changed = ctx.execute(&NO_LONGER_DEFAULT, params![org, id.as_str(), false, now, true])?;
     if how == NO_DEFAULT {
-        cx.change("/isDefault", changed > 0, false);
+        ctx.change("/isDefault", changed > 0, false);
         return Ok(if changed > 0 {
             Again::Done("no longer for everybody")
         } else {
             Again::Already
         });
     }
-    changed += cx.execute(&UNASSIGN_ALL, params![org, id.as_str()])?;
+    changed += ctx.execute(&UNASSIGN_ALL, params![org, id.as_str()])?;
     if changed == 0 {
         return by_hand("nobody gets it; delete it by hand");
     }
-    cx.change("/assignedTo", id.as_str(), serde_json::Value::Null);
+    ctx.change("/assignedTo", id.as_str(), serde_json::Value::Null);
     Ok(Again::Done("assigned to nobody; delete it by hand"))
 }
 
-fn assignment_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn assignment_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [credential, kind, subject] = ids else {
         return Ok(unclear());
     };
-    let org = cx.org();
+    let org = ctx.org();
     let of = params![org, credential.as_str(), kind.as_str(), subject.as_str()];
-    if cx.execute(&UNASSIGN, of)? == 0 {
+    if ctx.execute(&UNASSIGN, of)? == 0 {
         return Ok(Again::Already);
     }
-    cx.change("/assignedTo", subject.as_str(), serde_json::Value::Null);
+    ctx.change("/assignedTo", subject.as_str(), serde_json::Value::Null);
     Ok(Again::Done("removed"))
 }

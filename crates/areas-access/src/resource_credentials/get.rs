@@ -5,9 +5,8 @@ use super::store;
 use crate::resource_credentials::fences;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetCredential;
 
 impl Operation for GetCredential {
@@ -25,10 +24,10 @@ impl Operation for GetCredential {
     type Body = Empty;
     type Output = CredentialView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<CredentialView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<CredentialView> {
         let path = &input.path;
-        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
-        let credential = store::get(cx, &path.resource_id, &path.credential_id)?;
-        Ok(view(cx.org(), credential))
+        ctx.target(&fences::CREDENTIAL, path.credential_id.as_str());
+        let credential = store::get(ctx, &path.resource_id, &path.credential_id)?;
+        Ok(view(ctx.org(), credential))
     }
 }

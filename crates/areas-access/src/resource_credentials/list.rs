@@ -6,11 +6,10 @@ use crate::resources;
 use crate::resources::model::ResourcePath;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct ListCredentials;
 
 /// The credentials of a resource.
@@ -41,18 +40,18 @@ impl Operation for ListCredentials {
     type Body = Empty;
     type Output = Credentials;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Credentials> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Credentials> {
         let id = &input.path.resource_id;
-        cx.target(&resources::fences::RESOURCE, id.as_str());
-        resources::protocol_of(cx, id)?;
-        let mut found = store::list(cx, id)?;
-        let actor = cx.actor();
+        ctx.target(&resources::fences::RESOURCE, id.as_str());
+        resources::protocol_of(ctx, id)?;
+        let mut found = store::list(ctx, id)?;
+        let actor = ctx.actor();
         if actor.permission.role == Operator {
             // INVARIANT RC-5: an operator reads the credentials that are assigned to it and no others (D3.1).
-            let asking = port::asking(&mut cx.tx(), actor)?;
+            let asking = port::asking(&mut ctx.tx(), actor)?;
             found.retain(|credential| asking.is_assigned(&credential.assigned));
         }
-        let items = found.into_iter().map(|credential| view(cx.org(), credential));
+        let items = found.into_iter().map(|credential| view(ctx.org(), credential));
         Ok(Credentials {
             items: items.collect(),
         })

@@ -42,19 +42,19 @@ mod store;
 mod update;
 mod write;
 
-pub use assignment::Asking;
+pub use assignment::CredentialSeeker;
 pub use port::{asking, credential_for, open_secret};
 pub use store::PRUNE_CHECKS;
 
 use crate::resources::announcements::{ProtocolChanges, ResourceGoes};
 use provost_areas_identity::subjects::{LostReference, LostWith};
 use provost_areas_platform::announcements::{Departure, OpenedTo, Opening, PrincipalEnded};
-use provost_kernel::announcement::{Answers, Hears};
+use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result, SureTime, params};
+use provost_kernel::{OperationContext, Result, SureTime, params};
 
 /// The area.
 pub static AREA: Area = Area {
@@ -82,9 +82,9 @@ pub static AREA: Area = Area {
     })],
     check: Check::Nothing("a secret says by its own seal whose it is when it is opened"),
     on: &[
-        &Hears(principal_ended),
-        &Hears(resource_goes),
-        &Hears(protocol_changes),
+        &Subscriber(principal_ended),
+        &Subscriber(resource_goes),
+        &Subscriber(protocol_changes),
         &Answers(lost),
         &Answers(opened_to),
     ],
@@ -110,20 +110,20 @@ fn operations() -> Vec<Entry> {
 }
 
 /// Removes a deleted subject from every assignment (D13).
-fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
     match ended.how {
-        Departure::Deleted => store::forget(cx, ended.kind, &ended.id),
+        Departure::Deleted => store::forget(ctx, ended.kind, &ended.id),
         Departure::Stopped => Ok(()),
     }
 }
 
 /// Returns the assignments that go with records, those of each sorted by their credentials.
-fn lost(cx: &mut Cx<'_>, question: &LostWith) -> Result<Vec<LostReference>> {
-    let org = cx.org();
+fn lost(ctx: &mut OperationContext<'_>, question: &LostWith) -> Result<Vec<LostReference>> {
+    let org = ctx.org();
     let mut lost = Vec::new();
     for record in &question.records {
         if let Some(kind) = record.kind.subject() {
-            let ids = store::assigned_to(&mut cx.tx(), org, kind, &record.id)?;
+            let ids = store::assigned_to(&mut ctx.tx(), org, kind, &record.id)?;
             lost.extend(ids.into_iter().map(|id| LostReference::to_credential(id, record)));
         }
     }
@@ -131,17 +131,17 @@ fn lost(cx: &mut Cx<'_>, question: &LostWith) -> Result<Vec<LostReference>> {
 }
 
 /// Returns the credentials that are assigned to a subject, sorted.
-fn opened_to(cx: &mut Cx<'_>, subject: &OpenedTo) -> Result<Vec<Opening>> {
-    let org = cx.org();
-    let ids = store::assigned_to(&mut cx.tx(), org, subject.kind, &subject.id)?;
+fn opened_to(ctx: &mut OperationContext<'_>, subject: &OpenedTo) -> Result<Vec<Opening>> {
+    let org = ctx.org();
+    let ids = store::assigned_to(&mut ctx.tx(), org, subject.kind, &subject.id)?;
     Ok(ids.into_iter().map(|id| Opening::Credential { id }).collect())
 }
 
 /// Refuses the end of a resource that has credentials: none outlives it, and none goes away with it silently (RS-2).
 ///
 /// Errors: `Conflict`.
-fn resource_goes(cx: &mut Cx<'_>, resource: &ResourceGoes) -> Result<()> {
-    let kinds = store::kinds_of(cx, &resource.id)?;
+fn resource_goes(ctx: &mut OperationContext<'_>, resource: &ResourceGoes) -> Result<()> {
+    let kinds = store::kinds_of(ctx, &resource.id)?;
     let count: i64 = kinds.iter().map(|(_, count)| count).sum();
     if count == 0 {
         return Ok(());
@@ -153,8 +153,8 @@ fn resource_goes(cx: &mut Cx<'_>, resource: &ResourceGoes) -> Result<()> {
 /// Refuses a protocol that a credential of the resource does not fit.
 ///
 /// Errors: `Conflict`.
-fn protocol_changes(cx: &mut Cx<'_>, change: &ProtocolChanges) -> Result<()> {
-    for (kind, count) in store::kinds_of(cx, &change.id)? {
+fn protocol_changes(ctx: &mut OperationContext<'_>, change: &ProtocolChanges) -> Result<()> {
+    for (kind, count) in store::kinds_of(ctx, &change.id)? {
         if !kind.fits(change.protocol) {
             let (kind, protocol) = (kind.as_str(), change.protocol.as_str());
             let message =
@@ -166,7 +166,7 @@ fn protocol_changes(cx: &mut Cx<'_>, change: &ProtocolChanges) -> Result<()> {
 }
 
 /// Removes checks that have been kept long enough, within a unit of the installation.
-fn prune_checks(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
+fn prune_checks(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(checks::model::KEPT_SECS);
-    cx.queue(&PRUNE_CHECKS, params![before.instant()])
+    ctx.queue(&PRUNE_CHECKS, params![before.instant()])
 }

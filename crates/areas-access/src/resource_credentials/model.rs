@@ -3,9 +3,9 @@
 //! Keeps RC-1: no type of this file that is answered or read from a row can hold a secret; what a caller writes is a
 //! `Secret` in the body alone (D11.6).
 
-use super::assignment::{Assigned, AssignedBody};
+use super::assignment::{AssignedBody, Assignees};
 use super::authentication::{Authentication, AuthenticationBody, is_header_name};
-use crate::resources::definition::{Breaches, Line};
+use crate::resources::definition::{Breaches, SingleLine};
 use crate::resources::model::{Protocol, ResourceId};
 use crate::resources::ownership::Owner;
 use provost_kernel::text::Name;
@@ -168,9 +168,9 @@ pub struct CredentialBody {
     #[serde(default)]
     pub assigned_to: Option<AssignedBody>,
     /// For `username_password` and `aws_rds_iam`.
-    pub username: Option<Line<1, 256>>,
+    pub username: Option<SingleLine<1, 256>>,
     /// For `header`.
-    pub header_name: Option<Line<1, 256>>,
+    pub header_name: Option<SingleLine<1, 256>>,
     /// For `aws_rds_iam` and the two OAuth kinds.
     pub authentication: Option<AuthenticationBody>,
     /// Never answered. Left out, the stored one stays; given, it takes its place.
@@ -178,11 +178,11 @@ pub struct CredentialBody {
     /// `external`: the secret stays with a secret manager and is only named here.
     pub management_mode: Option<Mode>,
     /// The declared secret manager; with `external` alone.
-    pub manager_instance: Option<Line<1, 128>>,
+    pub manager_instance: Option<SingleLine<1, 128>>,
     /// The secret's path there; with `external` alone.
     pub external_path: Option<ExternalPath>,
     /// The member of the secret there, `value` when absent; with `external` and a vault alone.
-    pub external_field: Option<Line<1, 256>>,
+    pub external_field: Option<SingleLine<1, 256>>,
 }
 
 /// What a definition is judged against.
@@ -347,7 +347,7 @@ pub struct Credential {
     /// Whether it serves whoever has no other.
     pub is_default: bool,
     /// Whom it is for.
-    pub assigned: Assigned,
+    pub assigned: Assignees,
     /// The user.
     pub username: Option<String>,
     /// The header.
@@ -396,7 +396,7 @@ pub struct CredentialView {
     name: String,
     kind: Kind,
     default: bool,
-    assigned_to: Assigned,
+    assigned_to: Assignees,
     /// `service`, `terraform` or `external`.
     management_mode: &'static str,
     created_at: Timestamp,

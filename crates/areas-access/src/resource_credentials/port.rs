@@ -1,6 +1,6 @@
 //! What the rest of the program asks of credentials: which one serves a caller, and its secret.
 
-use super::assignment::{Asking, Candidates};
+use super::assignment::{Candidates, CredentialSeeker};
 use super::model::CredentialId;
 use super::{secrets, store};
 use crate::resources::model::ResourceId;
@@ -8,17 +8,17 @@ use provost_areas_identity::directory;
 use provost_areas_identity::subjects::SubjectKind;
 use provost_kernel::auth::Actor;
 use provost_kernel::db::Tx;
-use provost_kernel::{Cx, Result, Secret};
+use provost_kernel::{OperationContext, Result, Secret};
 
 /// Returns who an actor is to the assignments: a person with their groups, or a service account.
-pub fn asking(tx: &mut Tx<'_>, actor: &Actor) -> Result<Asking> {
+pub fn asking(tx: &mut Tx<'_>, actor: &Actor) -> Result<CredentialSeeker> {
     if actor.kind == "service_account" {
-        return Ok(Asking {
+        return Ok(CredentialSeeker {
             service_account: Some(actor.id.clone()),
-            ..Asking::default()
+            ..CredentialSeeker::default()
         });
     }
-    Ok(Asking {
+    Ok(CredentialSeeker {
         groups: directory::groups_of(tx, actor.organization.as_str(), &actor.id)?,
         user: Some(actor.id.clone()),
         service_account: None,
@@ -30,22 +30,22 @@ pub fn asking(tx: &mut Tx<'_>, actor: &Actor) -> Result<Asking> {
 ///
 /// Cost: one indexed read for each of person, account and group, and one for the default.
 pub fn credential_for(
-    cx: &mut Cx<'_>,
-    asking: &Asking,
+    ctx: &mut OperationContext<'_>,
+    asking: &CredentialSeeker,
     resource: &ResourceId,
 ) -> Result<Option<CredentialId>> {
     let mut candidates = Candidates::default();
     if let Some(user) = &asking.user {
-        candidates.user = store::lowest_of(cx, resource, SubjectKind::User, user)?;
+        candidates.user = store::lowest_of(ctx, resource, SubjectKind::User, user)?;
     }
     if let Some(account) = &asking.service_account {
-        candidates.service_account = store::lowest_of(cx, resource, SubjectKind::ServiceAccount, account)?;
+        candidates.service_account = store::lowest_of(ctx, resource, SubjectKind::ServiceAccount, account)?;
     }
     for group in &asking.groups {
-        let found = store::lowest_of(cx, resource, SubjectKind::Group, group)?;
+        let found = store::lowest_of(ctx, resource, SubjectKind::Group, group)?;
         candidates.group = candidates.group.into_iter().chain(found).min();
     }
-    candidates.default = store::default_of(cx, resource)?;
+    candidates.default = store::default_of(ctx, resource)?;
     Ok(candidates.choose())
 }
 
@@ -53,9 +53,9 @@ pub fn credential_for(
 /// kind has no secret or a secret manager keeps it.
 ///
 /// Errors: `NotFound`; `Unavailable` when the organization's key cannot be opened.
-pub fn open_secret(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8>>>> {
-    store::find(cx, id)?;
-    let secret = secrets::unseal(cx, id)?;
-    store::touch(cx, id)?;
+pub fn open_secret(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8>>>> {
+    store::find(ctx, id)?;
+    let secret = secrets::unseal(ctx, id)?;
+    store::touch(ctx, id)?;
     Ok(secret)
 }

@@ -1,6 +1,6 @@
 //! All SQL of credentials but that of their secrets: no statement here reads a ciphertext (RC-1).
 
-use super::assignment::{Assigned, KINDS};
+use super::assignment::{Assignees, KINDS};
 use super::authentication::Authentication;
 use super::checks::model::{Check, CheckId, OPEN_SECS};
 use super::model::{Credential, CredentialId, Kind, Management};
@@ -9,7 +9,7 @@ use crate::resources::ownership::Owner;
 use provost_areas_identity::subjects::SubjectKind;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Error, Result};
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 use std::collections::HashMap;
 
 statements! {
@@ -128,7 +128,7 @@ fn credential(row: &Row<'_>) -> Result<Credential> {
         name: row.get(2)?,
         kind: kind.ok_or_else(|| Error::internal("resource_credentials.kind is not a kind"))?,
         is_default: row.get(4)?,
-        assigned: Assigned::default(),
+        assigned: Assignees::default(),
         username: row.get(5)?,
         header_name: row.get(6)?,
         authentication: authentication.transpose().map_err(Error::internal)?,
@@ -152,18 +152,18 @@ fn not_found() -> Error {
 /// Returns a credential of a resource with its assignments.
 ///
 /// Errors: `NotFound` for an unknown, a deleted, another resource's and another organization's alike.
-pub fn get(cx: &mut Cx<'_>, resource: &ResourceId, id: &CredentialId) -> Result<Credential> {
-    let org = cx.org();
-    let found = cx.query_opt(&GET, params![org, id.as_str(), resource.as_str()], credential)?;
-    with_assignments(cx, found.ok_or_else(not_found)?)
+pub fn get(ctx: &mut OperationContext<'_>, resource: &ResourceId, id: &CredentialId) -> Result<Credential> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&GET, params![org, id.as_str(), resource.as_str()], credential)?;
+    with_assignments(ctx, found.ok_or_else(not_found)?)
 }
 
 /// Returns a credential without its assignments.
 ///
 /// Errors: `NotFound`.
-pub fn find(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Credential> {
-    let org = cx.org();
-    cx.query_opt(&FIND, params![org, id.as_str()], credential)?
+pub fn find(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<Credential> {
+    let org = ctx.org();
+    ctx.query_opt(&FIND, params![org, id.as_str()], credential)?
         .ok_or_else(not_found)
 }
 
@@ -172,24 +172,24 @@ pub fn find_outside(tx: &mut provost_kernel::db::Tx<'_>, org: &str, id: &str) ->
     tx.query_opt(&FIND, params![org, id], credential)
 }
 
-fn with_assignments(cx: &mut Cx<'_>, mut credential: Credential) -> Result<Credential> {
-    let org = cx.org();
-    for (_, kind, id) in cx.query(&ASSIGNED, params![org, credential.id.as_str()], assignment)? {
+fn with_assignments(ctx: &mut OperationContext<'_>, mut credential: Credential) -> Result<Credential> {
+    let org = ctx.org();
+    for (_, kind, id) in ctx.query(&ASSIGNED, params![org, credential.id.as_str()], assignment)? {
         credential.assigned.of_mut(kind).push(id);
     }
     Ok(credential)
 }
 
 /// Returns every credential of a resource, the default first, then the oldest.
-pub fn list(cx: &mut Cx<'_>, resource: &ResourceId) -> Result<Vec<Credential>> {
-    let org = cx.org();
-    let mut found = cx.query(&LIST, params![org, resource.as_str()], credential)?;
+pub fn list(ctx: &mut OperationContext<'_>, resource: &ResourceId) -> Result<Vec<Credential>> {
+    let org = ctx.org();
+    let mut found = ctx.query(&LIST, params![org, resource.as_str()], credential)?;
     let places: HashMap<String, usize> = found
         .iter()
         .enumerate()
         .map(|(place, credential)| (credential.id.as_str().to_owned(), place))
         .collect();
-    cx.query(&ASSIGNED_OF_RESOURCE, params![org, resource.as_str()], |row| {
+    ctx.query(&ASSIGNED_OF_RESOURCE, params![org, resource.as_str()], |row| {
         let (credential, kind, id) = assignment(row)?;
         if let Some(place) = places.get(&credential) {
             found[*place].assigned.of_mut(kind).push(id);
@@ -200,9 +200,9 @@ pub fn list(cx: &mut Cx<'_>, resource: &ResourceId) -> Result<Vec<Credential>> {
 }
 
 /// Returns how many credentials of each kind a resource has.
-pub fn kinds_of(cx: &mut Cx<'_>, resource: &ResourceId) -> Result<Vec<(Kind, i64)>> {
-    let org = cx.org();
-    cx.query(&KINDS_OF_RESOURCE, params![org, resource.as_str()], |row| {
+pub fn kinds_of(ctx: &mut OperationContext<'_>, resource: &ResourceId) -> Result<Vec<(Kind, i64)>> {
+    let org = ctx.org();
+    ctx.query(&KINDS_OF_RESOURCE, params![org, resource.as_str()], |row| {
         let kind = Kind::parse(row.str(0)?);
         let kind = kind.ok_or_else(|| Error::internal("resource_credentials.kind is not a kind"))?;
         Ok((kind, row.get(1)?))
@@ -210,9 +210,9 @@ pub fn kinds_of(cx: &mut Cx<'_>, resource: &ResourceId) -> Result<Vec<(Kind, i64
 }
 
 /// Returns the default credential of a resource.
-pub fn default_of(cx: &mut Cx<'_>, resource: &ResourceId) -> Result<Option<CredentialId>> {
-    let org = cx.org();
-    cx.query_opt(&DEFAULT, params![org, resource.as_str(), true], |row| {
+pub fn default_of(ctx: &mut OperationContext<'_>, resource: &ResourceId) -> Result<Option<CredentialId>> {
+    let org = ctx.org();
+    ctx.query_opt(&DEFAULT, params![org, resource.as_str(), true], |row| {
         Ok(CredentialId::from_store(row.get(0)?))
     })
 }
@@ -223,12 +223,12 @@ fn authentication_text(credential: &Credential) -> Result<Option<String>> {
 }
 
 /// Stores a new credential and its assignments.
-pub fn insert(cx: &mut Cx<'_>, credential: &Credential) -> Result<()> {
-    let org = cx.org();
+pub fn insert(ctx: &mut OperationContext<'_>, credential: &Credential) -> Result<()> {
+    let org = ctx.org();
     let owner = credential.management.owner().columns()[2];
     let ([manager, instance], [path, field]) =
         (credential.management.labels(), credential.management.place());
-    cx.queue(
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -253,16 +253,16 @@ pub fn insert(cx: &mut Cx<'_>, credential: &Credential) -> Result<()> {
             credential.rotated_at,
         ],
     )?;
-    reassign(cx, credential, &Assigned::default())
+    reassign(ctx, credential, &Assignees::default())
 }
 
 /// Stores what changed of a credential and of its assignments.
-pub fn save(cx: &mut Cx<'_>, credential: &Credential, before: &Assigned) -> Result<()> {
-    let org = cx.org();
+pub fn save(ctx: &mut OperationContext<'_>, credential: &Credential, before: &Assignees) -> Result<()> {
+    let org = ctx.org();
     let owner = credential.management.owner().columns()[2];
     let ([manager, instance], [path, field]) =
         (credential.management.labels(), credential.management.place());
-    cx.queue(
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -284,29 +284,29 @@ pub fn save(cx: &mut Cx<'_>, credential: &Credential, before: &Assigned) -> Resu
             credential.rotated_at,
         ],
     )?;
-    reassign(cx, credential, before)
+    reassign(ctx, credential, before)
 }
 
-fn reassign(cx: &mut Cx<'_>, credential: &Credential, before: &Assigned) -> Result<()> {
-    let (org, id, resource) = (cx.org(), credential.id.as_str(), credential.resource_id.as_str());
+fn reassign(ctx: &mut OperationContext<'_>, credential: &Credential, before: &Assignees) -> Result<()> {
+    let (org, id, resource) = (ctx.org(), credential.id.as_str(), credential.resource_id.as_str());
     for (kind, word, _) in KINDS {
         let (old, new) = (before.of(kind), credential.assigned.of(kind));
         for subject in old.iter().filter(|subject| new.binary_search(subject).is_err()) {
-            cx.queue(&UNASSIGN, params![org, id, word, subject])?;
+            ctx.queue(&UNASSIGN, params![org, id, word, subject])?;
         }
         for subject in new.iter().filter(|subject| old.binary_search(subject).is_err()) {
-            cx.queue(&ASSIGN, params![org, id, word, subject, resource])?;
+            ctx.queue(&ASSIGN, params![org, id, word, subject, resource])?;
         }
     }
     Ok(())
 }
 
 /// Removes a credential with its assignments and checks; its secret is erased before.
-pub fn delete(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&UNASSIGN_ALL, params![org, id.as_str()])?;
-    cx.queue(&DELETE_CHECKS, params![org, id.as_str()])?;
-    cx.queue(&DELETE, params![org, id.as_str()])
+pub fn delete(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&UNASSIGN_ALL, params![org, id.as_str()])?;
+    ctx.queue(&DELETE_CHECKS, params![org, id.as_str()])?;
+    ctx.queue(&DELETE, params![org, id.as_str()])
 }
 
 /// Returns the ids of the credentials that are assigned to a subject, sorted.
@@ -315,43 +315,43 @@ pub fn assigned_to(tx: &mut Tx<'_>, org: &str, kind: SubjectKind, subject: &str)
 }
 
 /// Takes every assignment of a subject away.
-pub fn forget(cx: &mut Cx<'_>, kind: SubjectKind, subject: &str) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&MARK_OF_SUBJECT, params![org, word(kind), subject, now])?;
-    cx.queue(&FORGET, params![org, word(kind), subject])
+pub fn forget(ctx: &mut OperationContext<'_>, kind: SubjectKind, subject: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&MARK_OF_SUBJECT, params![org, word(kind), subject, now])?;
+    ctx.queue(&FORGET, params![org, word(kind), subject])
 }
 
 /// Returns the lowest credential of a resource that is assigned to a subject.
 pub fn lowest_of(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     resource: &ResourceId,
     kind: SubjectKind,
     subject: &str,
 ) -> Result<Option<CredentialId>> {
-    let org = cx.org();
+    let org = ctx.org();
     let params = params![org, word(kind), subject, resource.as_str()];
-    let found = cx.query_opt(&LOWEST_OF_SUBJECT, params, |row| row.get::<Option<String>>(0))?;
+    let found = ctx.query_opt(&LOWEST_OF_SUBJECT, params, |row| row.get::<Option<String>>(0))?;
     Ok(found.flatten().map(CredentialId::from_store))
 }
 
 /// Notes a use with a precision of a minute (D11.7).
-pub fn touch(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&TOUCH, params![org, id.as_str(), now, now.plus_secs(-60)])
+pub fn touch(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&TOUCH, params![org, id.as_str(), now, now.plus_secs(-60)])
 }
 
 /// Stores a check that has not begun.
-pub fn insert_check(cx: &mut Cx<'_>, id: &CheckId, credential: &CredentialId) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&INSERT_CHECK, params![org, id.as_str(), credential.as_str(), now])
+pub fn insert_check(ctx: &mut OperationContext<'_>, id: &CheckId, credential: &CredentialId) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&INSERT_CHECK, params![org, id.as_str(), credential.as_str(), now])
 }
 
 /// Returns the check of a credential that has not ended and looks at what the credential is now, if there is one.
-pub fn open_check(cx: &mut Cx<'_>, credential: &Credential) -> Result<Option<CheckId>> {
-    let after = credential.updated_at.max(cx.now().plus_secs(-OPEN_SECS));
-    let org = cx.org();
+pub fn open_check(ctx: &mut OperationContext<'_>, credential: &Credential) -> Result<Option<CheckId>> {
+    let after = credential.updated_at.max(ctx.now().plus_secs(-OPEN_SECS));
+    let org = ctx.org();
     let params = params![org, credential.id.as_str(), after];
-    let found = cx.query_opt(&OPEN_CHECK, params, |row| row.get(0))?;
+    let found = ctx.query_opt(&OPEN_CHECK, params, |row| row.get(0))?;
     Ok(found.map(CheckId::from_store))
 }
 
@@ -359,20 +359,25 @@ pub fn open_check(cx: &mut Cx<'_>, credential: &Credential) -> Result<Option<Che
 ///
 /// Errors: `NotFound`.
 pub fn get_check(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     resource: &ResourceId,
     credential: &CredentialId,
     id: &CheckId,
     after: Timestamp,
 ) -> Result<Check> {
-    let org = cx.org();
+    let org = ctx.org();
     let params = params![org, id.as_str(), credential.as_str(), resource.as_str(), after];
-    cx.query_opt(&GET_CHECK, params, Check::read)?
+    ctx.query_opt(&GET_CHECK, params, Check::read)?
         .ok_or_else(|| Error::not_found("check of a resource credential"))
 }
 
 /// Ends a check that has not ended.
-pub fn settle_check(cx: &mut Cx<'_>, id: &str, state: &str, reason: Option<&str>) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&SETTLE_CHECK, params![org, id, state, reason, now])
+pub fn settle_check(
+    ctx: &mut OperationContext<'_>,
+    id: &str,
+    state: &str,
+    reason: Option<&str>,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&SETTLE_CHECK, params![org, id, state, reason, now])
 }

@@ -7,9 +7,8 @@ use crate::resources;
 use crate::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct UpdateCredential;
 
 impl Operation for UpdateCredential {
@@ -32,22 +31,22 @@ impl Operation for UpdateCredential {
     type Body = CredentialBody;
     type Output = CredentialView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<CredentialView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<CredentialView> {
         let (path, body) = (&input.path, &input.body);
-        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
-        let before = store::get(cx, &path.resource_id, &path.credential_id)?;
-        let writer = Owner::calling(cx, input.manager.as_ref());
-        let owner = before.management.owner().admit(cx, writer)?;
-        let protocol = resources::protocol_of(cx, &path.resource_id)?;
+        ctx.target(&fences::CREDENTIAL, path.credential_id.as_str());
+        let before = store::get(ctx, &path.resource_id, &path.credential_id)?;
+        let writer = Owner::calling(ctx, input.manager.as_ref());
+        let owner = before.management.owner().admit(ctx, writer)?;
+        let protocol = resources::protocol_of(ctx, &path.resource_id)?;
         let keeps = before.has_secret() && before.kind == body.kind;
         let mut after = before.clone();
-        after.management = write::judge(cx, body, protocol, keeps, owner)?;
+        after.management = write::judge(ctx, body, protocol, keeps, owner)?;
         after.apply(body);
         if after.is_default && !before.is_default {
-            write::keep_one_default(cx, &path.resource_id, &after.id)?;
+            write::keep_one_default(ctx, &path.resource_id, &after.id)?;
         }
         let is_reassigned = write::assign(&mut after, body);
-        let now = cx.now().max(before.updated_at.plus_ms(1));
+        let now = ctx.now().max(before.updated_at.plus_ms(1));
         after.secret_version += i64::from(body.secret.is_some());
         let is_rotated = body.secret.is_some() || names_another_secret(&before, &after);
         if is_rotated {
@@ -56,15 +55,15 @@ impl Operation for UpdateCredential {
             // INVARIANT RC-8: what has no secret has none whose age could be said (ADR 0044).
             after.rotated_at = None;
         }
-        write::note_changes(cx, Some(&before), &after);
-        if !cx.has_changes() {
-            return Ok(view(cx.org(), after));
+        write::note_changes(ctx, Some(&before), &after);
+        if !ctx.has_changes() {
+            return Ok(view(ctx.org(), after));
         }
         after.updated_at = now;
-        store::save(cx, &after, &before.assigned)?;
-        change_secret(cx, &before, &after, body)?;
+        store::save(ctx, &after, &before.assigned)?;
+        change_secret(ctx, &before, &after, body)?;
         if is_rotated {
-            cx.emit(
+            ctx.emit(
                 &fences::ROTATED,
                 &fences::OfCredential {
                     resource_id: after.resource_id.clone(),
@@ -73,9 +72,9 @@ impl Operation for UpdateCredential {
             );
         }
         if is_reassigned {
-            write::emit_assigned(cx, &after);
+            write::emit_assigned(ctx, &after);
         }
-        Ok(view(cx.org(), after))
+        Ok(view(ctx.org(), after))
     }
 }
 
@@ -95,15 +94,15 @@ fn names_another_secret(before: &Credential, after: &Credential) -> bool {
 }
 
 fn change_secret(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     before: &Credential,
     after: &Credential,
     body: &CredentialBody,
 ) -> Result<()> {
     if let Some(secret) = &body.secret {
-        secrets::put(cx, after, secret.secret())?;
+        secrets::put(ctx, after, secret.secret())?;
     } else if before.has_secret() && !after.has_secret() {
-        secrets::erase(cx, &after.id)?;
+        secrets::erase(ctx, &after.id)?;
     }
     Ok(())
 }

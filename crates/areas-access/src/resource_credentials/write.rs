@@ -10,7 +10,7 @@ use crate::resource_credentials::fences;
 use crate::resources::model::{Protocol, ResourceId};
 use crate::resources::ownership::Owner;
 use provost_areas_identity::subjects;
-use provost_kernel::Cx;
+use provost_kernel::OperationContext;
 use provost_kernel::error::{Code, Error, Result};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use serde_json::json;
 ///
 /// Errors: `Conflict` for a secret that would lie elsewhere (D11.3); `InvalidDefinition`.
 pub fn judge(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     body: &CredentialBody,
     protocol: Protocol,
     has_secret: bool,
@@ -29,9 +29,9 @@ pub fn judge(
         return Err(Error::new(Code::Conflict, message));
     }
     let instance = body.manager_instance.as_ref().map_or("", |name| name.as_str());
-    let managers = cx.services().extra::<ExternalManagers>();
+    let managers = ctx.services().extra::<ExternalManagers>();
     let manager = managers
-        .and_then(|managers| managers.place(cx.org(), instance))
+        .and_then(|managers| managers.place(ctx.org(), instance))
         .map(|place| place.kind());
     let mut breaches = body.breaches(&Surroundings {
         protocol,
@@ -45,7 +45,7 @@ pub fn judge(
             ids.sort_unstable();
             ids.dedup();
             if !ids.is_empty() {
-                let missing = subjects::missing(cx, kind, &ids)?;
+                let missing = subjects::missing(ctx, kind, &ids)?;
                 assigned.note_missing(kind, &missing, &mut breaches);
             }
         }
@@ -68,8 +68,12 @@ pub fn judge(
 /// Refuses a second default: which one is meant is the caller's to say, not ours to guess.
 ///
 /// Errors: `Conflict` with the default's id.
-pub fn keep_one_default(cx: &mut Cx<'_>, resource: &ResourceId, id: &CredentialId) -> Result<()> {
-    match store::default_of(cx, resource)? {
+pub fn keep_one_default(
+    ctx: &mut OperationContext<'_>,
+    resource: &ResourceId,
+    id: &CredentialId,
+) -> Result<()> {
+    match store::default_of(ctx, resource)? {
         Some(other) if other != *id => Err(Error::new(
             Code::Conflict,
             format!("the credential {other} is the default of this resource; take that from it first"),
@@ -91,8 +95,8 @@ pub fn assign(credential: &mut Credential, body: &CredentialBody) -> bool {
 }
 
 /// Tells whom a credential is for now (D12.3).
-pub fn emit_assigned(cx: &mut Cx<'_>, credential: &Credential) {
-    cx.emit(
+pub fn emit_assigned(ctx: &mut OperationContext<'_>, credential: &Credential) {
+    ctx.emit(
         &fences::ASSIGNED,
         &fences::OfCredential {
             resource_id: credential.resource_id.clone(),
@@ -102,31 +106,31 @@ pub fn emit_assigned(cx: &mut Cx<'_>, credential: &Credential) {
 }
 
 /// Notes what changed for the audit entry: never the secret, whose version alone is shown.
-pub fn note_changes(cx: &mut Cx<'_>, before: Option<&Credential>, after: &Credential) {
+pub fn note_changes(ctx: &mut OperationContext<'_>, before: Option<&Credential>, after: &Credential) {
     fn of<'a, T>(before: Option<&'a Credential>, get: impl Fn(&'a Credential) -> T) -> Option<T> {
         before.map(get)
     }
     let b = before;
-    cx.change("/name", of(b, |c| c.name.as_str()), after.name.as_str());
-    cx.change("/kind", of(b, |c| c.kind.as_str()), after.kind.as_str());
-    cx.change("/default", of(b, |c| c.is_default), after.is_default);
-    cx.change("/assignedTo", of(b, |c| json!(c.assigned)), json!(after.assigned));
-    cx.change(
+    ctx.change("/name", of(b, |c| c.name.as_str()), after.name.as_str());
+    ctx.change("/kind", of(b, |c| c.kind.as_str()), after.kind.as_str());
+    ctx.change("/default", of(b, |c| c.is_default), after.is_default);
+    ctx.change("/assignedTo", of(b, |c| json!(c.assigned)), json!(after.assigned));
+    ctx.change(
         "/username",
         b.and_then(|c| c.username.as_deref()),
         after.username.as_deref(),
     );
-    cx.change(
+    ctx.change(
         "/headerName",
         b.and_then(|c| c.header_name.as_deref()),
         after.header_name.as_deref(),
     );
-    cx.change(
+    ctx.change(
         "/authentication",
         of(b, |c| json!(c.authentication)),
         json!(after.authentication),
     );
-    cx.change(
+    ctx.change(
         "/managementMode",
         of(b, |c| c.management.mode()),
         after.management.mode(),
@@ -136,13 +140,13 @@ pub fn note_changes(cx: &mut Cx<'_>, before: Option<&Credential>, after: &Creden
         b.map_or([None, None], |c| c.management.labels()),
         b.map_or([None, None], |c| c.management.place()),
     );
-    cx.change("/managerId", old[0], manager);
-    cx.change("/managerInstance", old[1], instance);
-    cx.change("/externalPath", old_place[0], path);
-    cx.change("/externalField", old_place[1], field);
+    ctx.change("/managerId", old[0], manager);
+    ctx.change("/managerInstance", old[1], instance);
+    ctx.change("/externalPath", old_place[0], path);
+    ctx.change("/externalField", old_place[1], field);
     let owner = |c: &'_ Credential| c.management.owner().columns()[2].map(str::to_owned);
-    cx.change("/ownerId", b.and_then(owner), owner(after));
-    cx.change(
+    ctx.change("/ownerId", b.and_then(owner), owner(after));
+    ctx.change(
         "/secretVersion",
         of(b, |c| c.secret_version),
         after.secret_version,

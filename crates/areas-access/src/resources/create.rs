@@ -1,16 +1,15 @@
 //! `POST …/resources`
 
-use super::definition::Line;
+use super::definition::SingleLine;
 use super::model::{Resource, ResourceBody, ResourceId, ResourceView, access_name, view};
 use super::ownership::Owner;
 use super::{gateways, store};
 use crate::resources::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct CreateResource;
 
 impl Operation for CreateResource {
@@ -29,11 +28,11 @@ impl Operation for CreateResource {
     type Body = ResourceBody;
     type Output = ResourceView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ResourceView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ResourceView> {
         let body = &input.body;
-        let id: ResourceId = cx.new_id();
-        cx.target(&fences::RESOURCE, id.as_str());
-        let gateway_exists = gateways::exists(cx, body.gateway_id.as_ref().map(Line::as_str))?;
+        let id: ResourceId = ctx.new_id();
+        ctx.target(&fences::RESOURCE, id.as_str());
+        let gateway_exists = gateways::exists(ctx, body.gateway_id.as_ref().map(SingleLine::as_str))?;
         body.breaches(gateway_exists).refuse()?;
         let mut resource = Resource {
             access_name: access_name(body.name.as_str(), &id),
@@ -47,18 +46,18 @@ impl Operation for CreateResource {
             enabled: true,
             transparent_routing: false,
             gateway_id: None,
-            owner: Owner::calling(cx, input.manager.as_ref()),
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            owner: Owner::calling(ctx, input.manager.as_ref()),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         };
         resource.apply(body);
-        store::insert(cx, &mut resource)?;
-        let base = format!("/api/headless/v1/organizations/{}", cx.org());
-        cx.header("location", format!("{base}/resources/{}", resource.id));
-        cx.change("/name", Value::Null, resource.name.as_str());
-        cx.change("/protocol", Value::Null, resource.protocol.as_str());
-        cx.change("/upstreamHost", Value::Null, resource.upstream_host.as_str());
-        cx.change("/managementMode", Value::Null, resource.owner.mode());
-        Ok(view(cx.org(), resource))
+        store::insert(ctx, &mut resource)?;
+        let base = format!("/api/headless/v1/organizations/{}", ctx.org());
+        ctx.header("location", format!("{base}/resources/{}", resource.id));
+        ctx.change("/name", Value::Null, resource.name.as_str());
+        ctx.change("/protocol", Value::Null, resource.protocol.as_str());
+        ctx.change("/upstreamHost", Value::Null, resource.upstream_host.as_str());
+        ctx.change("/managementMode", Value::Null, resource.owner.mode());
+        Ok(view(ctx.org(), resource))
     }
 }

@@ -8,16 +8,16 @@ use std::borrow::Cow;
 /// A text of `MIN` to `MAX` characters without control characters or line separators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Line<const MIN: usize, const MAX: usize>(String);
+pub struct SingleLine<const MIN: usize, const MAX: usize>(String);
 
-impl<const MIN: usize, const MAX: usize> Line<MIN, MAX> {
+impl<const MIN: usize, const MAX: usize> SingleLine<MIN, MAX> {
     /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de, const MIN: usize, const MAX: usize> Deserialize<'de> for Line<MIN, MAX> {
+impl<'de, const MIN: usize, const MAX: usize> Deserialize<'de> for SingleLine<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
@@ -30,7 +30,7 @@ impl<'de, const MIN: usize, const MAX: usize> Deserialize<'de> for Line<MIN, MAX
     }
 }
 
-impl<const MIN: usize, const MAX: usize> JsonSchema for Line<MIN, MAX> {
+impl<const MIN: usize, const MAX: usize> JsonSchema for SingleLine<MIN, MAX> {
     fn inline_schema() -> bool {
         true
     }

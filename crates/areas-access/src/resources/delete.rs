@@ -5,14 +5,13 @@ use super::model::{Resource, ResourcePath};
 use super::ownership::Owner;
 use super::store;
 use crate::resources::fences;
-use provost_areas_identity::subjects::{Deleted, Record, losing, weighed};
+use provost_areas_identity::subjects::{DeletionAnswer, Record, losing, weighed};
 use provost_areas_identity::words::{self, Kind};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct DeleteResource;
 
 impl Operation for DeleteResource {
@@ -36,27 +35,27 @@ impl Operation for DeleteResource {
     type Path = ResourcePath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Deleted;
+    type Output = DeletionAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Deleted> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {
         let id = &input.path.resource_id;
-        cx.target(&fences::RESOURCE, id.as_str());
-        let resource = store::get(cx, id)?;
-        let writer = Owner::calling(cx, input.manager.as_ref());
-        resource.owner.admit(cx, writer)?;
+        ctx.target(&fences::RESOURCE, id.as_str());
+        let resource = store::get(ctx, id)?;
+        let writer = Owner::calling(ctx, input.manager.as_ref());
+        resource.owner.admit(ctx, writer)?;
         // INVARIANT RS-2: whoever needs the resource refuses here.
-        cx.announce(&ResourceGoes { id: id.clone() })?;
-        let deleted = losing(cx, record(&resource))?;
+        ctx.announce(&ResourceGoes { id: id.clone() })?;
+        let deleted = losing(ctx, record(&resource))?;
         let had = [resource.name.as_str(), resource.access_name.as_str()];
-        words::end(cx, Kind::Resource, id.as_str(), had)?;
-        store::delete(cx, id)?;
-        cx.change("/name", resource.name, Value::Null);
+        words::end(ctx, Kind::Resource, id.as_str(), had)?;
+        store::delete(ctx, id)?;
+        ctx.change("/name", resource.name, Value::Null);
         Ok(deleted)
     }
 
-    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
-        let resource = store::get(cx, &input.path.resource_id)?;
-        weighed(cx, record(&resource))
+    fn weigh(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let resource = store::get(ctx, &input.path.resource_id)?;
+        weighed(ctx, record(&resource))
     }
 }
 

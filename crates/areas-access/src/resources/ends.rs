@@ -4,10 +4,10 @@ use super::gateways::{self, model::GatewayId};
 use super::model::ResourceId;
 use super::store;
 use provost_areas_platform::ends::unclear;
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 const RESOURCE: &str = "resource";
 const GATEWAY: &str = "resource_gateway";
@@ -19,12 +19,12 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[
-    Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
         what: RESOURCE,
         again: resource_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: GATEWAY,
         again: gateway_again,
     },
@@ -76,28 +76,28 @@ fn done(how: &str) -> Again {
     })
 }
 
-fn resource_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn resource_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    let mut resource = store::get(cx, &ResourceId::from_store(id.clone()))?;
+    let mut resource = store::get(ctx, &ResourceId::from_store(id.clone()))?;
     if !resource.enabled {
         return Ok(Again::Already);
     }
     resource.enabled = false;
-    resource.updated_at = cx.now().max(resource.updated_at.plus_ms(1));
-    store::save(cx, &resource, false)?;
-    cx.change("/enabled", true, false);
+    resource.updated_at = ctx.now().max(resource.updated_at.plus_ms(1));
+    store::save(ctx, &resource, false)?;
+    ctx.change("/enabled", true, false);
     Ok(done(how))
 }
 
-fn gateway_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn gateway_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    let mut gateway = gateways::get(cx, &GatewayId::from_store(id.clone()))?;
+    let mut gateway = gateways::get(ctx, &GatewayId::from_store(id.clone()))?;
     if !gateway.enabled {
         return Ok(Again::Already);
     }
     gateway.enabled = false;
-    gateway.updated_at = cx.now().max(gateway.updated_at.plus_ms(1));
-    gateways::save(cx, &gateway, false)?;
-    cx.change("/enabled", true, false);
+    gateway.updated_at = ctx.now().max(gateway.updated_at.plus_ms(1));
+    gateways::save(ctx, &gateway, false)?;
+    ctx.change("/enabled", true, false);
     Ok(done(how))
 }

@@ -4,9 +4,8 @@ use super::READERS;
 use super::model::{ResourcePath, ResourceView, view};
 use super::store;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetResource;
 
 impl Operation for GetResource {
@@ -19,8 +18,8 @@ impl Operation for GetResource {
     type Body = Empty;
     type Output = ResourceView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ResourceView> {
-        let resource = store::get(cx, &input.path.resource_id)?;
-        Ok(view(cx.org(), resource))
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ResourceView> {
+        let resource = store::get(ctx, &input.path.resource_id)?;
+        Ok(view(ctx.org(), resource))
     }
 }

@@ -4,11 +4,10 @@ use super::model::{ResourceView, view};
 use super::{READERS, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListResources;
 
 /// The parameters of a list that goes on.
@@ -24,20 +23,20 @@ pub struct PageQuery {
 
 impl PageQuery {
     /// Returns the instant after which the page begins, and how many rows show whether another page follows.
-    pub fn start(&self, cx: &Cx<'_>, operation: &str) -> Result<(Timestamp, i64)> {
-        let after = page::start(cx, operation, self.cursor.as_ref(), -1)?;
+    pub fn start(&self, ctx: &OperationContext<'_>, operation: &str) -> Result<(Timestamp, i64)> {
+        let after = page::start(ctx, operation, self.cursor.as_ref(), -1)?;
         Ok((Timestamp::from_ms(after), self.limit.get() + 1))
     }
 
     /// Cuts off the row beyond the page and returns the cursor to go on with, if there was one.
     pub fn end<T>(
         &self,
-        cx: &Cx<'_>,
+        ctx: &OperationContext<'_>,
         operation: &str,
         rows: &mut Vec<T>,
         created_at: impl Fn(&T) -> Timestamp,
     ) -> Option<Cursor> {
-        page::end(cx, operation, self.limit, rows, |row| created_at(row).as_ms())
+        page::end(ctx, operation, self.limit, rows, |row| created_at(row).as_ms())
     }
 }
 
@@ -62,16 +61,16 @@ impl Operation for ListResources {
     type Body = Empty;
     type Output = ResourcePage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ResourcePage> {
-        let (after, count) = input.query.start(cx, Self::META.id)?;
-        let mut found = store::list(cx, after, count)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ResourcePage> {
+        let (after, count) = input.query.start(ctx, Self::META.id)?;
+        let mut found = store::list(ctx, after, count)?;
         let next_cursor = input
             .query
-            .end(cx, Self::META.id, &mut found, |resource| resource.created_at);
+            .end(ctx, Self::META.id, &mut found, |resource| resource.created_at);
         Ok(ResourcePage {
             resources: found
                 .into_iter()
-                .map(|resource| view(cx.org(), resource))
+                .map(|resource| view(ctx.org(), resource))
                 .collect(),
             next_cursor,
         })

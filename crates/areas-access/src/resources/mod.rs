@@ -31,7 +31,7 @@ use provost_kernel::auth::{Role, Toolset, scope};
 use provost_kernel::db::Statement;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// Who reads resources and gateways.
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
@@ -86,15 +86,15 @@ fn operations() -> Vec<Entry> {
 /// Returns what a resource speaks.
 ///
 /// Errors: `NotFound`.
-pub fn protocol_of(cx: &mut Cx<'_>, id: &model::ResourceId) -> Result<model::Protocol> {
-    store::get(cx, id).map(|resource| resource.protocol)
+pub fn protocol_of(ctx: &mut OperationContext<'_>, id: &model::ResourceId) -> Result<model::Protocol> {
+    store::get(ctx, id).map(|resource| resource.protocol)
 }
 
-fn note_owner(cx: &mut Cx<'_>, before: &Owner, after: &Owner) {
+fn note_owner(ctx: &mut OperationContext<'_>, before: &Owner, after: &Owner) {
     let ([manager, instance, owner], [new_manager, new_instance, new_owner]) =
         (before.columns(), after.columns());
-    cx.change("/managementMode", before.mode(), after.mode());
-    cx.change("/managerId", manager, new_manager);
-    cx.change("/managerInstance", instance, new_instance);
-    cx.change("/ownerId", owner, new_owner);
+    ctx.change("/managementMode", before.mode(), after.mode());
+    ctx.change("/managerId", manager, new_manager);
+    ctx.change("/managerInstance", instance, new_instance);
+    ctx.change("/ownerId", owner, new_owner);
 }

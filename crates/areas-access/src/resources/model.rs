@@ -1,8 +1,8 @@
 //! The words and rules of resources, without storage.
 
-use super::definition::{Breaches, Line};
+use super::definition::{Breaches, SingleLine};
 use super::ownership::Owner;
-use provost_kernel::text::{Bounded, Name};
+use provost_kernel::text::{IntegerBetween, Name};
 use provost_kernel::{Timestamp, id};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -76,9 +76,9 @@ pub struct ResourceBody {
     /// What it speaks.
     pub protocol: Protocol,
     /// A host name or an address.
-    pub upstream_host: Line<3, 253>,
+    pub upstream_host: SingleLine<3, 253>,
     /// The port.
-    pub upstream_port: Bounded<1, 65_535>,
+    pub upstream_port: IntegerBetween<1, 65_535>,
     /// Whether the connection is encrypted; only http may go without.
     #[serde(default = "yes")]
     pub upstream_tls: bool,
@@ -92,7 +92,7 @@ pub struct ResourceBody {
     #[serde(default)]
     pub transparent_routing: bool,
     /// The gateway in front of it.
-    pub gateway_id: Option<Line<1, 256>>,
+    pub gateway_id: Option<SingleLine<1, 256>>,
 }
 
 /// Returns `true`, the default of several members.

@@ -14,7 +14,7 @@
 //! exists because a record whose owner is gone could never be changed again.
 
 use provost_areas_identity::subjects::{self, SubjectKind};
-use provost_kernel::Cx;
+use provost_kernel::OperationContext;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::operation::Manager;
@@ -37,11 +37,11 @@ pub enum Owner {
 
 impl Owner {
     /// Returns the owner that the caller would be.
-    pub fn calling(cx: &Cx<'_>, manager: Option<&Manager>) -> Self {
+    pub fn calling(ctx: &OperationContext<'_>, manager: Option<&Manager>) -> Self {
         manager.map_or(Self::Service, |manager| Self::Terraform {
             manager: manager.id.clone(),
             instance: manager.instance.clone(),
-            principal: cx.actor().id.clone(),
+            principal: ctx.actor().id.clone(),
         })
     }
 
@@ -82,7 +82,7 @@ impl Owner {
     /// Returns who owns the record after a write by `writer`.
     ///
     /// Errors: `Conflict` when the record is somebody else's.
-    pub fn admit(&self, cx: &mut Cx<'_>, writer: Self) -> Result<Self> {
+    pub fn admit(&self, ctx: &mut OperationContext<'_>, writer: Self) -> Result<Self> {
         if *self == writer {
             return Ok(writer);
         }
@@ -92,7 +92,7 @@ impl Owner {
                 "this record is managed by the service; Terraform manages only what it made itself",
             ));
         };
-        if !is_alive(cx, principal)? {
+        if !is_alive(ctx, principal)? {
             return Ok(writer);
         }
         Err(Error::new(
@@ -103,11 +103,11 @@ impl Owner {
     }
 }
 
-fn is_alive(cx: &mut Cx<'_>, principal: &str) -> Result<bool> {
+fn is_alive(ctx: &mut OperationContext<'_>, principal: &str) -> Result<bool> {
     let kind = if principal.starts_with("usr_") {
         SubjectKind::User
     } else {
         SubjectKind::ServiceAccount
     };
-    Ok(subjects::missing(cx, kind, &[principal])?.is_empty())
+    Ok(subjects::missing(ctx, kind, &[principal])?.is_empty())
 }

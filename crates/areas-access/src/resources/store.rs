@@ -7,7 +7,7 @@ use super::ownership::Owner;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 use provost_policy::match_key;
 
 statements! {
@@ -67,25 +67,25 @@ fn resource(row: &Row<'_>) -> Result<Resource> {
 /// Returns a resource.
 ///
 /// Errors: `NotFound` for an unknown, a deleted and another organization's resource alike.
-pub fn get(cx: &mut Cx<'_>, id: &ResourceId) -> Result<Resource> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], resource)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &ResourceId) -> Result<Resource> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], resource)?
         .ok_or_else(|| Error::not_found("resource"))
 }
 
 /// Returns at most `limit` resources that were made after an instant, the oldest first.
-pub fn list(cx: &mut Cx<'_>, after: Timestamp, limit: i64) -> Result<Vec<Resource>> {
-    let org = cx.org();
-    cx.query(&LIST, params![org, after, limit], resource)
+pub fn list(ctx: &mut OperationContext<'_>, after: Timestamp, limit: i64) -> Result<Vec<Resource>> {
+    let org = ctx.org();
+    ctx.query(&LIST, params![org, after, limit], resource)
 }
 
 /// Stores a new resource and sets the instant at which it was made.
 ///
 /// Errors: `AlreadyExists` when the name is taken.
-pub fn insert(cx: &mut Cx<'_>, resource: &mut Resource) -> Result<()> {
-    let (org, key) = (cx.org(), name_key(&resource.name));
+pub fn insert(ctx: &mut OperationContext<'_>, resource: &mut Resource) -> Result<()> {
+    let (org, key) = (ctx.org(), name_key(&resource.name));
     let [manager, instance, owner] = resource.owner.columns();
-    let made = cx.query_opt(
+    let made = ctx.query_opt(
         &INSERT,
         params![
             org,
@@ -121,17 +121,17 @@ fn name_taken() -> Error {
 /// Stores what changed of a resource.
 ///
 /// Errors: `AlreadyExists` when a new name is taken.
-pub fn save(cx: &mut Cx<'_>, resource: &Resource, renamed: bool) -> Result<()> {
-    let (org, id, key) = (cx.org(), resource.id.as_str(), name_key(&resource.name));
+pub fn save(ctx: &mut OperationContext<'_>, resource: &Resource, renamed: bool) -> Result<()> {
+    let (org, id, key) = (ctx.org(), resource.id.as_str(), name_key(&resource.name));
     if renamed
-        && cx
+        && ctx
             .query_opt(&NAME_TAKEN, params![org, key.as_str(), id], |_| Ok(()))?
             .is_some()
     {
         return Err(name_taken());
     }
     let [manager, instance, owner] = resource.owner.columns();
-    cx.queue(
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -156,14 +156,14 @@ pub fn save(cx: &mut Cx<'_>, resource: &Resource, renamed: bool) -> Result<()> {
 }
 
 /// Removes a resource that has no credentials.
-pub fn delete(cx: &mut Cx<'_>, id: &ResourceId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE, params![org, id.as_str()])
+pub fn delete(ctx: &mut OperationContext<'_>, id: &ResourceId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE, params![org, id.as_str()])
 }
 
 /// Returns how many resources a gateway has.
-pub fn count_by_gateway(cx: &mut Cx<'_>, gateway: &str) -> Result<i64> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT_BY_GATEWAY, params![org, gateway], |row| row.get(0))?;
+pub fn count_by_gateway(ctx: &mut OperationContext<'_>, gateway: &str) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_BY_GATEWAY, params![org, gateway], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }

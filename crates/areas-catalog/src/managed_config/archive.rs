@@ -6,9 +6,8 @@ use super::views::{OneProfile, ProfileView};
 use crate::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct ArchiveProfile;
 
 impl Operation for ArchiveProfile {
@@ -30,12 +29,11 @@ impl Operation for ArchiveProfile {
     type Body = Empty;
     type Output = OneProfile;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
-        set(cx, &input.path, ProfileStatus::Archived)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneProfile> {
+        set(ctx, &input.path, ProfileStatus::Archived)
     }
 }
 
-/// See [`Operation::META`].
 pub struct RestoreProfile;
 
 impl Operation for RestoreProfile {
@@ -56,21 +54,21 @@ impl Operation for RestoreProfile {
     type Body = Empty;
     type Output = OneProfile;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
-        set(cx, &input.path, ProfileStatus::Active)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneProfile> {
+        set(ctx, &input.path, ProfileStatus::Active)
     }
 }
 
-fn set(cx: &mut Cx<'_>, path: &ProfilePath, status: ProfileStatus) -> Result<OneProfile> {
-    cx.target(&fences::PROFILE, path.profile_id.as_str());
-    let mut profile = store::get(cx, &path.profile_id)?.profile;
+fn set(ctx: &mut OperationContext<'_>, path: &ProfilePath, status: ProfileStatus) -> Result<OneProfile> {
+    ctx.target(&fences::PROFILE, path.profile_id.as_str());
+    let mut profile = store::get(ctx, &path.profile_id)?.profile;
     if profile.status != status {
-        cx.change("/status", profile.status.as_str(), status.as_str());
+        ctx.change("/status", profile.status.as_str(), status.as_str());
         profile.status = status;
-        profile.updated_at = profile.changed_at(cx.now());
-        store::save(cx, &profile, false)?;
+        profile.updated_at = profile.changed_at(ctx.now());
+        store::save(ctx, &profile, false)?;
     }
     Ok(OneProfile {
-        profile: ProfileView::of(cx.org(), &profile),
+        profile: ProfileView::of(ctx.org(), &profile),
     })
 }

@@ -6,11 +6,10 @@ use super::redact::shown_content;
 use super::views::ReleaseRef;
 use super::{READERS, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetContent;
 
 /// A release and what it says.
@@ -39,12 +38,12 @@ impl Operation for GetContent {
     type Body = Empty;
     type Output = ShownContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ShownContent> {
-        let profile = store::get(cx, &input.path.profile_id)?.profile;
-        let release = store::release_of(cx, &profile.id, &input.path.release_id)?;
-        let content = store::content(cx, &release.content_digest)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ShownContent> {
+        let profile = store::get(ctx, &input.path.profile_id)?.profile;
+        let release = store::release_of(ctx, &profile.id, &input.path.release_id)?;
+        let content = store::content(ctx, &release.content_digest)?;
         Ok(ShownContent {
-            release: ReleaseRef::of(cx, &release),
+            release: ReleaseRef::of(ctx, &release),
             content: shown_content(&content),
         })
     }

@@ -8,12 +8,11 @@ use crate::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Name;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct CreateProfile;
 
 /// What a profile is made of.
@@ -53,10 +52,10 @@ impl Operation for CreateProfile {
     type Body = CreateBody;
     type Output = OneProfile;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneProfile> {
         let body = &input.body;
         let profile = Profile {
-            id: cx.new_id(),
+            id: ctx.new_id(),
             seq: 0,
             name: body.name.as_str().to_owned(),
             target: body.target,
@@ -67,19 +66,19 @@ impl Operation for CreateProfile {
                 .map_or(DEFAULT_POLL_SECS, PollIntervalSecs::get),
             status: ProfileStatus::Active,
             current_release_id: None,
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         };
-        cx.target(&fences::PROFILE, profile.id.as_str());
-        store::insert(cx, &profile)?;
-        let org = cx.org();
+        ctx.target(&fences::PROFILE, profile.id.as_str());
+        store::insert(ctx, &profile)?;
+        let org = ctx.org();
         let place = format!(
             "/api/headless/v1/organizations/{org}/managed-config/profiles/{}",
             profile.id
         );
-        cx.header("location", place);
-        cx.change("/name", Value::Null, profile.name.as_str());
-        cx.change("/target", Value::Null, profile.target.as_str());
+        ctx.header("location", place);
+        ctx.change("/name", Value::Null, profile.name.as_str());
+        ctx.change("/target", Value::Null, profile.target.as_str());
         Ok(OneProfile {
             profile: ProfileView::of(org, &profile),
         })

@@ -8,17 +8,16 @@ use super::views::ReleaseRef;
 use super::{PULL, READERS, pulls, store};
 use provost_kernel::dsse::Envelope;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Error, Kernel, Result};
+use provost_kernel::{Error, Kernel, OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetCurrent;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-struct Delivered {
+struct DeliveredProfile {
     id: ProfileId,
     name: String,
     target: Target,
@@ -40,7 +39,7 @@ struct FileView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Current {
-    profile: Delivered,
+    profile: DeliveredProfile,
     release: ReleaseRef,
     /// The files are for reading only: values that may be secret are replaced by a mark, because the caller does not hold
     /// `managed_config:pull`.
@@ -76,31 +75,31 @@ impl Operation for GetCurrent {
     type Body = Empty;
     type Output = Current;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Current> {
-        let found = store::get(cx, &input.path.profile_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Current> {
+        let found = store::get(ctx, &input.path.profile_id)?;
         let release = found.must_have_release()?;
-        let content = store::content(cx, &release.content_digest)?;
+        let content = store::content(ctx, &release.content_digest)?;
         let profile = &found.profile;
         let etag = format!("{}-{}", release.id, profile.updated_at.as_ms());
         // INVARIANT MC-9.
-        let is_clear = cx.actor().permission.scopes.has(PULL);
+        let is_clear = ctx.actor().permission.scopes.has(PULL);
         let (content, envelope, etag) = if is_clear {
-            (content, Some(store::envelope(cx, &release.id)?), etag)
+            (content, Some(store::envelope(ctx, &release.id)?), etag)
         } else {
             (shown_content(&content), None, format!("{etag}-redacted"))
         };
-        cx.header("etag", format!("\"{etag}\""));
+        ctx.header("etag", format!("\"{etag}\""));
         let files = profile.target.files(&content).into_iter().map(|file| FileView {
             name: file.name,
             role: file.role,
             content: file.text,
         });
         let current = Current {
-            release: ReleaseRef::of(cx, release),
+            release: ReleaseRef::of(ctx, release),
             redacted: !is_clear,
             envelope,
             files: files.collect(),
-            profile: Delivered {
+            profile: DeliveredProfile {
                 id: profile.id.clone(),
                 name: profile.name.clone(),
                 target: profile.target,
@@ -109,20 +108,20 @@ impl Operation for GetCurrent {
                 poll_interval_seconds: profile.poll_interval_secs,
             },
         };
-        if is_clear && !pulls::is_told(cx, &profile.id)? {
-            send_once_told(cx, profile.id.clone(), &current)?;
+        if is_clear && !pulls::is_told(ctx, &profile.id)? {
+            send_once_told(ctx, profile.id.clone(), &current)?;
         }
         Ok(current)
     }
 }
 
 /// Sends the answer when the audit log knows of it.
-fn send_once_told(cx: &mut Cx<'_>, profile: ProfileId, current: &Current) -> Result<()> {
-    let (kernel, organization) = (Kernel::behind(cx.services())?, cx.organization().clone());
-    let caller = pulls::Caller::of(cx);
+fn send_once_told(ctx: &mut OperationContext<'_>, profile: ProfileId, current: &Current) -> Result<()> {
+    let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
+    let caller = pulls::Caller::of(ctx);
     let bytes = serde_json::to_vec(current).map_err(Error::internal)?;
-    cx.send_later("application/json", async move {
-        let tell = move |cx: &mut Cx<'_>| pulls::tell(cx, &profile, &caller);
+    ctx.send_later("application/json", async move {
+        let tell = move |ctx: &mut OperationContext<'_>| pulls::tell(ctx, &profile, &caller);
         kernel.system(organization, None, tell).await?;
         Ok(bytes.into())
     });

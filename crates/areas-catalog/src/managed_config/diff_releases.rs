@@ -3,15 +3,14 @@
 use super::READERS;
 use super::difference::Difference;
 use super::model::{ReleaseId, ReleasePath};
-use super::store::{self, Found};
-use super::targets::Weakened;
+use super::store::{self, ProfileWithRelease};
+use super::targets::Weakening;
 use super::views::ReleaseRef;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct DiffReleases;
 
 /// What it is compared with.
@@ -33,7 +32,7 @@ pub struct ReleaseDiff {
     #[serde(flatten)]
     difference: Difference,
     /// What guards less than before.
-    weakens_enforcement: Vec<Weakened>,
+    weakens_enforcement: Vec<Weakening>,
 }
 
 impl Operation for DiffReleases {
@@ -53,19 +52,19 @@ impl Operation for DiffReleases {
     type Body = Empty;
     type Output = ReleaseDiff;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ReleaseDiff> {
-        let found = store::get(cx, &input.path.profile_id)?;
-        let release = store::release_of(cx, &found.profile.id, &input.path.release_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ReleaseDiff> {
+        let found = store::get(ctx, &input.path.profile_id)?;
+        let release = store::release_of(ctx, &found.profile.id, &input.path.release_id)?;
         let against = match &input.query.against {
-            Some(id) => store::release_of(cx, &found.profile.id, id)?,
+            Some(id) => store::release_of(ctx, &found.profile.id, id)?,
             None => found.must_have_release()?.clone(),
         };
-        let Found { profile, .. } = found;
-        let before = store::content(cx, &against.content_digest)?;
-        let after = store::content(cx, &release.content_digest)?;
+        let ProfileWithRelease { profile, .. } = found;
+        let before = store::content(ctx, &against.content_digest)?;
+        let after = store::content(ctx, &release.content_digest)?;
         Ok(ReleaseDiff {
-            against: ReleaseRef::of(cx, &against),
-            release: ReleaseRef::of(cx, &release),
+            against: ReleaseRef::of(ctx, &against),
+            release: ReleaseRef::of(ctx, &release),
             difference: Difference::of(profile.target, &before, &after),
             weakens_enforcement: profile.target.weakened(&before, &after),
         })

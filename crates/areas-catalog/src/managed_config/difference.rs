@@ -8,7 +8,7 @@ use super::digest::ContentDigest;
 use super::lines::unified;
 use super::redact::{pair, shown_change, shown_content};
 use super::targets::Target;
-use provost_kernel::{Cx, json};
+use provost_kernel::{OperationContext, json};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -152,11 +152,15 @@ fn rendered(target: Target, before: &Content, after: &Content) -> RenderedDiff {
 
 /// Notes in the audit entry which members of the content changed: their paths and no value.
 /// The keyed digest says that two contents are one, and lets nobody try out what they hold (MC-12).
-pub fn note(cx: &mut Cx<'_>, before: Option<(&ContentDigest, &Content)>, after: (&ContentDigest, &Content)) {
+pub fn note(
+    ctx: &mut OperationContext<'_>,
+    before: Option<(&ContentDigest, &Content)>,
+    after: (&ContentDigest, &Content),
+) {
     let empty = Content::default();
     let changes = between(before.map_or(&empty, |(_, content)| content), after.1);
-    let (was, is) = (before.map(|(digest, _)| digest.keyed(cx)), after.0.keyed(cx));
-    cx.change("/keyedDigest", was, is);
+    let (was, is) = (before.map(|(digest, _)| digest.keyed(ctx)), after.0.keyed(ctx));
+    ctx.change("/keyedDigest", was, is);
     let mut paths: Vec<&str> = changes
         .iter()
         .take(MAX_AUDITED)
@@ -165,5 +169,5 @@ pub fn note(cx: &mut Cx<'_>, before: Option<(&ContentDigest, &Content)>, after: 
     if changes.len() > MAX_AUDITED {
         paths.push("…");
     }
-    cx.change("/content", Value::Null, paths);
+    ctx.change("/content", Value::Null, paths);
 }

@@ -10,7 +10,7 @@
 
 use super::PULL;
 use super::content::sha256;
-use provost_kernel::Cx;
+use provost_kernel::OperationContext;
 use provost_kernel::audit::hex;
 use provost_kernel::keys::MacPurpose;
 
@@ -40,18 +40,18 @@ impl ContentDigest {
     }
 
     /// Returns the keyed hash in its place: the same for the same digest of an organization, as long as the key is.
-    pub fn keyed(&self, cx: &Cx<'_>) -> String {
-        let parts: [&[u8]; 2] = [cx.org().as_bytes(), self.0.as_bytes()];
-        let mac = cx.services().keys.mac(CONTENT_DIGEST, &parts);
+    pub fn keyed(&self, ctx: &OperationContext<'_>) -> String {
+        let parts: [&[u8]; 2] = [ctx.org().as_bytes(), self.0.as_bytes()];
+        let mac = ctx.services().keys.mac(CONTENT_DIGEST, &parts);
         format!("hmac-sha256:{}", hex(&mac))
     }
 
     /// Returns what the caller may see.
-    pub fn shown(&self, cx: &Cx<'_>) -> String {
-        if cx.actor().permission.scopes.has(PULL) {
+    pub fn shown(&self, ctx: &OperationContext<'_>) -> String {
+        if ctx.actor().permission.scopes.has(PULL) {
             self.0.clone()
         } else {
-            self.keyed(cx)
+            self.keyed(ctx)
         }
     }
 }

@@ -19,25 +19,25 @@ pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
     let mut count = 0;
     for place in kernel.read_system(move |tx| machines::drifted(tx, now)).await? {
         let organization = place.organization.clone();
-        let tell = move |cx: &mut provost_kernel::Cx<'_>| {
-            let found = store::get(cx, &place.profile)?;
-            let machine = machines::get(cx, &place.profile, &place.target_id)?;
+        let tell = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+            let found = store::get(ctx, &place.profile)?;
+            let machine = machines::get(ctx, &place.profile, &place.target_id)?;
             let drifted = machine.filter(|machine| {
-                machine.state(&found.profile, found.current.as_ref(), cx.now()) == TargetState::Drifted
+                machine.state(&found.profile, found.current.as_ref(), ctx.now()) == TargetState::Drifted
             });
             // Named only here: another server may have told, or the machine may have healed since.
             let Some(machine) = drifted else { return Ok(()) };
-            if machines::tell(cx, &place.profile, &place.target_id)? {
-                cx.action("managed_config.target.drifted");
-                cx.target(&fences::PROFILE, place.profile.as_str());
+            if machines::tell(ctx, &place.profile, &place.target_id)? {
+                ctx.action("managed_config.target.drifted");
+                ctx.target(&fences::PROFILE, place.profile.as_str());
                 let data = fences::DriftedTarget {
                     profile_id: place.profile.clone(),
                     target_id: machine.target_id,
                     release_id: machine.release_id,
-                    content_digest: machine.content_digest.keyed(cx),
-                    expected_digest: found.current.map(|current| current.content_digest.keyed(cx)),
+                    content_digest: machine.content_digest.keyed(ctx),
+                    expected_digest: found.current.map(|current| current.content_digest.keyed(ctx)),
                 };
-                cx.emit(&fences::TARGET_DRIFTED, &data);
+                ctx.emit(&fences::TARGET_DRIFTED, &data);
             }
             Ok(())
         };
@@ -47,9 +47,9 @@ pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
     let Some(now) = kernel.undoubted().await? else {
         return Ok(count);
     };
-    let forget = move |cx: &mut provost_kernel::Cx<'_>| {
-        machines::forget(cx, now.earlier_by(FORGOTTEN_AFTER_SECS))?;
-        pulls::forget(cx, now)
+    let forget = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+        machines::forget(ctx, now.earlier_by(FORGOTTEN_AFTER_SECS))?;
+        pulls::forget(ctx, now)
     };
     kernel
         .system(OrganizationId::installation(), None, forget)

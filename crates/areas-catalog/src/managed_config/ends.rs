@@ -1,10 +1,10 @@
 //! What takes away by profiles of managed configuration, and how it is taken away again (EN-3).
 
 use provost_areas_platform::ends::by_hand;
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 const PROFILE: &str = "profile";
 
@@ -23,7 +23,7 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[RepeatedRevocation {
     what: PROFILE,
     again: profile_again,
 }];
@@ -46,7 +46,7 @@ fn profile(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoc
     }])
 }
 
-fn profile_again(_: &mut Cx<'_>, how: &str, _: &[String]) -> Result<Again> {
+fn profile_again(_: &mut OperationContext<'_>, how: &str, _: &[String]) -> Result<Again> {
     by_hand(match how {
         "release_changed" => "an earlier release is current; publish or roll back again",
         "status_changed" => "archive or restore it again",

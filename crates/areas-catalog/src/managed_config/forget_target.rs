@@ -6,10 +6,9 @@ use crate::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct ForgetTarget;
 
 impl Operation for ForgetTarget {
@@ -32,16 +31,16 @@ impl Operation for ForgetTarget {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let none = || Error::not_found("managed configuration target");
         let named = MachineId::try_from(input.path.target_id.clone());
-        cx.target(&fences::PROFILE, input.path.profile_id.as_str());
-        let profile = store::get(cx, &input.path.profile_id)?.profile;
+        ctx.target(&fences::PROFILE, input.path.profile_id.as_str());
+        let profile = store::get(ctx, &input.path.profile_id)?.profile;
         let target = named.map_err(|_| none())?;
-        let machine = machines::get(cx, &profile.id, target.as_str())?.ok_or_else(none)?;
-        machines::remove(cx, &profile.id, &machine.target_id)?;
-        cx.change("/targetId", machine.target_id, Value::Null);
-        cx.change("/reportedBy", json!(machine.reported_by), Value::Null);
+        let machine = machines::get(ctx, &profile.id, target.as_str())?.ok_or_else(none)?;
+        machines::remove(ctx, &profile.id, &machine.target_id)?;
+        ctx.change("/targetId", machine.target_id, Value::Null);
+        ctx.change("/reportedBy", json!(machine.reported_by), Value::Null);
         Ok(NoContent {})
     }
 }

@@ -4,9 +4,8 @@ use super::model::ProfilePath;
 use super::views::{OneProfile, ProfileView};
 use super::{READERS, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetProfile;
 
 impl Operation for GetProfile {
@@ -23,10 +22,10 @@ impl Operation for GetProfile {
     type Body = Empty;
     type Output = OneProfile;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
-        let found = store::get(cx, &input.path.profile_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneProfile> {
+        let found = store::get(ctx, &input.path.profile_id)?;
         Ok(OneProfile {
-            profile: ProfileView::of(cx.org(), &found.profile),
+            profile: ProfileView::of(ctx.org(), &found.profile),
         })
     }
 }

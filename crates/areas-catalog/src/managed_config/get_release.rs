@@ -1,15 +1,14 @@
 //! Reads a release, without its content.
 
 use super::model::ReleasePath;
-use super::store::{self, Found};
-use super::views::{ReleaseView, Tally};
+use super::store::{self, ProfileWithRelease};
+use super::views::{MachineCounts, ReleaseView};
 use super::{READERS, machines};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetRelease;
 
 /// The release.
@@ -36,19 +35,19 @@ impl Operation for GetRelease {
     type Body = Empty;
     type Output = OneRelease;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneRelease> {
-        let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
-        let release = store::release_of(cx, &profile.id, &input.path.release_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneRelease> {
+        let ProfileWithRelease { profile, current } = store::get(ctx, &input.path.profile_id)?;
+        let release = store::release_of(ctx, &profile.id, &input.path.release_id)?;
         let tally = match &current {
             Some(current) if current.id != release.id => {
-                let behind = machines::behind(cx, &profile.id, current)?;
+                let behind = machines::behind(ctx, &profile.id, current)?;
                 let own = behind.into_iter().find(|(id, _)| id == release.id.as_str());
-                own.map_or_else(Tally::default, |(_, tally)| tally)
+                own.map_or_else(MachineCounts::default, |(_, tally)| tally)
             }
-            _ => machines::tally(cx, &profile, current.as_ref())?,
+            _ => machines::tally(ctx, &profile, current.as_ref())?,
         };
         Ok(OneRelease {
-            release: ReleaseView::of(cx, &profile, &release, tally),
+            release: ReleaseView::of(ctx, &profile, &release, tally),
         })
     }
 }

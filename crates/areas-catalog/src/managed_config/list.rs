@@ -6,11 +6,10 @@ use super::views::ProfileView;
 use super::{READERS, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListProfiles;
 
 /// What can be asked.
@@ -51,11 +50,11 @@ impl Operation for ListProfiles {
     type Body = Empty;
     type Output = ProfilePage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ProfilePage> {
-        let (query, org) = (&input.query, cx.org());
-        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
-        let mut found = store::list(cx, query.status, query.target, after, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |last| last.seq);
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ProfilePage> {
+        let (query, org) = (&input.query, ctx.org());
+        let after = page::start(ctx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let mut found = store::list(ctx, query.status, query.target, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |last| last.seq);
         Ok(ProfilePage {
             profiles: found
                 .iter()

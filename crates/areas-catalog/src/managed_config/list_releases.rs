@@ -1,16 +1,15 @@
 //! Lists the releases of a profile.
 
 use super::model::{ProfilePath, Release};
-use super::store::{self, Found};
-use super::views::{ReleaseView, Tally};
+use super::store::{self, ProfileWithRelease};
+use super::views::{MachineCounts, ReleaseView};
 use super::{READERS, machines};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListReleases;
 
 /// What can be asked.
@@ -47,14 +46,14 @@ impl Operation for ListReleases {
     type Body = Empty;
     type Output = ReleasePage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ReleasePage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ReleasePage> {
         let query = &input.query;
-        let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
+        let ProfileWithRelease { profile, current } = store::get(ctx, &input.path.profile_id)?;
         // A cursor of another profile would be a place in another list.
         let list = format!("{} {}", Self::META.id, profile.id);
-        let before = page::start(cx, &list, query.cursor.as_ref(), i64::MAX)?;
-        let mut found = store::releases(cx, &profile.id, before, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, &list, query.limit, &mut found, |last| last.version);
+        let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::releases(ctx, &profile.id, before, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, &list, query.limit, &mut found, |last| last.version);
         let Some(current) = current else {
             return Ok(ReleasePage {
                 releases: Vec::new(),
@@ -62,20 +61,20 @@ impl Operation for ListReleases {
             });
         };
         let (now, behind) = (
-            machines::tally(cx, &profile, Some(&current))?,
-            machines::behind(cx, &profile.id, &current)?,
+            machines::tally(ctx, &profile, Some(&current))?,
+            machines::behind(ctx, &profile.id, &current)?,
         );
         let tally = |release: &Release| {
             let own = behind.iter().find(|(id, _)| id == release.id.as_str());
             if release.id == current.id {
                 now
             } else {
-                own.map_or_else(Tally::default, |(_, tally)| *tally)
+                own.map_or_else(MachineCounts::default, |(_, tally)| *tally)
             }
         };
         let releases = found
             .iter()
-            .map(|release| ReleaseView::of(cx, &profile, release, tally(release)));
+            .map(|release| ReleaseView::of(ctx, &profile, release, tally(release)));
         Ok(ReleasePage {
             releases: releases.collect(),
             next_cursor,

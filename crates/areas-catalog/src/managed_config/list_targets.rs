@@ -1,16 +1,15 @@
 //! Lists the machines of a profile.
 
 use super::model::{ProfilePath, TargetState};
-use super::store::{self, Found};
+use super::store::{self, ProfileWithRelease};
 use super::views::MachineView;
 use super::{READERS, machines};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListTargets;
 
 /// What can be asked.
@@ -49,24 +48,24 @@ impl Operation for ListTargets {
     type Body = Empty;
     type Output = TargetPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<TargetPage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<TargetPage> {
         let query = &input.query;
-        let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
+        let ProfileWithRelease { profile, current } = store::get(ctx, &input.path.profile_id)?;
         // A cursor of another profile would be a place in another list.
         let list = format!("{} {}", Self::META.id, profile.id);
-        let after = page::start(cx, &list, query.cursor.as_ref(), 0)?;
+        let after = page::start(ctx, &list, query.cursor.as_ref(), 0)?;
         let mut found = machines::list(
-            cx,
+            ctx,
             &profile,
             current.as_ref(),
             query.state,
             after,
             query.limit.get() + 1,
         )?;
-        let next_cursor = page::end(cx, &list, query.limit, &mut found, |(last, _)| last.seq);
+        let next_cursor = page::end(ctx, &list, query.limit, &mut found, |(last, _)| last.seq);
         let targets = found
             .into_iter()
-            .map(|(machine, state)| MachineView::of(cx, machine, state));
+            .map(|(machine, state)| MachineView::of(ctx, machine, state));
         Ok(TargetPage {
             targets: targets.collect(),
             next_cursor,

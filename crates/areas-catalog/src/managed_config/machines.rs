@@ -2,11 +2,11 @@
 
 use super::digest::ContentDigest;
 use super::model::{Machine, Principal, Profile, ProfileId, Release, ReleaseId, ReportedState, TargetState};
-use super::views::Tally;
+use super::views::MachineCounts;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::{Cx, SureTime, Timestamp, params, statements};
+use provost_kernel::{OperationContext, SureTime, Timestamp, params, statements};
 
 statements! {
     /// A machine.
@@ -91,13 +91,13 @@ fn machine(row: &Row<'_>) -> Result<Machine> {
 }
 
 /// What the machines of a profile are compared with.
-struct Expected<'a> {
+struct ExpectedRelease<'a> {
     release: &'a str,
     digest: &'a str,
     since: Timestamp,
 }
 
-impl<'a> Expected<'a> {
+impl<'a> ExpectedRelease<'a> {
     /// Without a release every machine is waiting for the first one.
     fn of(current: Option<&'a Release>, now: Timestamp) -> Self {
         current.map_or(
@@ -116,23 +116,23 @@ impl<'a> Expected<'a> {
 }
 
 /// Returns a machine's last report.
-pub fn get(cx: &mut Cx<'_>, profile: &ProfileId, target_id: &str) -> Result<Option<Machine>> {
-    let org = cx.org();
-    cx.query_opt(&GET_MACHINE, params![org, profile.as_str(), target_id], machine)
+pub fn get(ctx: &mut OperationContext<'_>, profile: &ProfileId, target_id: &str) -> Result<Option<Machine>> {
+    let org = ctx.org();
+    ctx.query_opt(&GET_MACHINE, params![org, profile.as_str(), target_id], machine)
 }
 
 /// Returns the machines behind a place and where each stands, in the order of their first reports.
 pub fn list(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     profile: &Profile,
     current: Option<&Release>,
     state: Option<TargetState>,
     after: i64,
     limit: i64,
 ) -> Result<Vec<(Machine, TargetState)>> {
-    let (org, now) = (cx.org(), cx.now());
-    let expected = Expected::of(current, now);
-    cx.query(
+    let (org, now) = (ctx.org(), ctx.now());
+    let expected = ExpectedRelease::of(current, now);
+    ctx.query(
         &LIST_MACHINES,
         params![
             org,
@@ -151,10 +151,14 @@ pub fn list(
 }
 
 /// Returns how many machines stand where, and how many are heard of.
-pub fn tally(cx: &mut Cx<'_>, profile: &Profile, current: Option<&Release>) -> Result<Tally> {
-    let (org, now) = (cx.org(), cx.now());
-    let expected = Expected::of(current, now);
-    let mut tally = Tally::default();
+pub fn tally(
+    ctx: &mut OperationContext<'_>,
+    profile: &Profile,
+    current: Option<&Release>,
+) -> Result<MachineCounts> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let expected = ExpectedRelease::of(current, now);
+    let mut tally = MachineCounts::default();
     let sought = params![
         org,
         profile.id.as_str(),
@@ -164,7 +168,7 @@ pub fn tally(cx: &mut Cx<'_>, profile: &Profile, current: Option<&Release>) -> R
         expected.since,
         profile.patience_ms()
     ];
-    cx.query(&TALLY, sought, |row| {
+    ctx.query(&TALLY, sought, |row| {
         tally.add(TargetState::from_store(row.str(0)?)?, row.get(1)?);
         tally.online += row.get::<i64>(2)?;
         Ok(())
@@ -173,11 +177,15 @@ pub fn tally(cx: &mut Cx<'_>, profile: &Profile, current: Option<&Release>) -> R
 }
 
 /// Returns, by release, how many machines still hold something else than the current content.
-pub fn behind(cx: &mut Cx<'_>, profile: &ProfileId, current: &Release) -> Result<Vec<(String, Tally)>> {
-    let org = cx.org();
-    let mut found: Vec<(String, Tally)> = Vec::new();
+pub fn behind(
+    ctx: &mut OperationContext<'_>,
+    profile: &ProfileId,
+    current: &Release,
+) -> Result<Vec<(String, MachineCounts)>> {
+    let org = ctx.org();
+    let mut found: Vec<(String, MachineCounts)> = Vec::new();
     let sought = params![org, profile.as_str(), current.content_digest.clear()];
-    cx.query(&BEHIND, sought, |row| {
+    ctx.query(&BEHIND, sought, |row| {
         let (release, count) = (row.get::<String>(0)?, row.get(2)?);
         let state = match ReportedState::from_store(row.str(1)?)? {
             ReportedState::Applied => TargetState::Applied,
@@ -187,7 +195,7 @@ pub fn behind(cx: &mut Cx<'_>, profile: &ProfileId, current: &Release) -> Result
         match found.last_mut() {
             Some((last, tally)) if *last == release => tally.add(state, count),
             _ => {
-                let mut tally = Tally::default();
+                let mut tally = MachineCounts::default();
                 tally.add(state, count);
                 found.push((release, tally));
             }
@@ -200,10 +208,16 @@ pub fn behind(cx: &mut Cx<'_>, profile: &ProfileId, current: &Release) -> Result
 /// Keeps a report. `heals` says that the machine holds what it should, so that its next drift is told again.
 ///
 /// Errors: `Conflict` when the profile has too many machines.
-pub fn put(cx: &mut Cx<'_>, profile: &ProfileId, machine: &Machine, is_new: bool, heals: bool) -> Result<()> {
-    let org = cx.org();
+pub fn put(
+    ctx: &mut OperationContext<'_>,
+    profile: &ProfileId,
+    machine: &Machine,
+    is_new: bool,
+    heals: bool,
+) -> Result<()> {
+    let org = ctx.org();
     if is_new {
-        let count = cx.query_opt(&COUNT_MACHINES, params![org, profile.as_str()], |row| {
+        let count = ctx.query_opt(&COUNT_MACHINES, params![org, profile.as_str()], |row| {
             row.get::<i64>(0)
         })?;
         if count.unwrap_or(0) >= MAX_MACHINES {
@@ -211,7 +225,7 @@ pub fn put(cx: &mut Cx<'_>, profile: &ProfileId, machine: &Machine, is_new: bool
             return Err(Error::new(Code::Conflict, message));
         }
     }
-    cx.queue(
+    ctx.queue(
         &PUT_MACHINE,
         params![
             org,
@@ -233,13 +247,13 @@ pub fn put(cx: &mut Cx<'_>, profile: &ProfileId, machine: &Machine, is_new: bool
 }
 
 /// Forgets a machine.
-pub fn remove(cx: &mut Cx<'_>, profile: &ProfileId, target_id: &str) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&REMOVE_MACHINE, params![org, profile.as_str(), target_id])
+pub fn remove(ctx: &mut OperationContext<'_>, profile: &ProfileId, target_id: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&REMOVE_MACHINE, params![org, profile.as_str(), target_id])
 }
 
 /// A machine of some organization.
-pub struct Place {
+pub struct MachineReference {
     /// The organization.
     pub organization: OrganizationId,
     /// The profile.
@@ -249,9 +263,9 @@ pub struct Place {
 }
 
 /// Returns machines that drifted and of which nobody was told yet.
-pub fn drifted(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Place>> {
+pub fn drifted(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<MachineReference>> {
     tx.query(&DRIFTED, params![now], |row| {
-        Ok(Place {
+        Ok(MachineReference {
             organization: OrganizationId::from_store(row.get(0)?),
             profile: ProfileId::from_store(row.get(1)?),
             target_id: row.get(2)?,
@@ -260,12 +274,12 @@ pub fn drifted(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<Place>> {
 }
 
 /// Remembers that somebody is told of a machine's drift; says whether nobody was before.
-pub fn tell(cx: &mut Cx<'_>, profile: &ProfileId, target_id: &str) -> Result<bool> {
-    let org = cx.org();
-    Ok(cx.execute(&TOLD, params![org, profile.as_str(), target_id, true])? == 1)
+pub fn tell(ctx: &mut OperationContext<'_>, profile: &ProfileId, target_id: &str) -> Result<bool> {
+    let org = ctx.org();
+    Ok(ctx.execute(&TOLD, params![org, profile.as_str(), target_id, true])? == 1)
 }
 
 /// Forgets machines of every organization that were last heard of before an instant.
-pub fn forget(cx: &mut Cx<'_>, before: SureTime) -> Result<()> {
-    cx.queue(&FORGET, params![before.instant()])
+pub fn forget(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
+    ctx.queue(&FORGET, params![before.instant()])
 }

@@ -8,14 +8,14 @@ use super::model::{Principal, Profile, Release, ReleaseId, ReleaseKind};
 use super::store;
 use super::targets::SCHEMA_VERSION;
 use provost_kernel::dsse::{Envelope, SignedKind};
-use provost_kernel::{Cx, Result, json};
+use provost_kernel::{OperationContext, Result, json};
 use serde_json::{Value, json};
 
 /// The permissions of the files on a machine: everybody reads them, only their owner writes.
 const MODE: &str = "0644";
 
 /// Returns the manifest of a release as the profile is now, signed.
-pub fn sign(cx: &Cx<'_>, profile: &Profile, release: &Release, content: &Content) -> Envelope {
+pub fn sign(ctx: &OperationContext<'_>, profile: &Profile, release: &Release, content: &Content) -> Envelope {
     let files: Vec<Value> = profile
         .target
         .files(content)
@@ -27,7 +27,7 @@ pub fn sign(cx: &Cx<'_>, profile: &Profile, release: &Release, content: &Content
         })
         .collect();
     let manifest = json!({
-        "organizationId": cx.org(),
+        "organizationId": ctx.org(),
         "profileId": profile.id,
         "releaseId": release.id,
         "version": release.version,
@@ -36,28 +36,28 @@ pub fn sign(cx: &Cx<'_>, profile: &Profile, release: &Release, content: &Content
         "contentDigest": release.content_digest.clear(),
         "files": files,
         "createdAt": release.created_at,
-        "signedAt": cx.now(),
+        "signedAt": ctx.now(),
         "onUnavailable": profile.on_unavailable,
     });
     let payload = json::canonical(&manifest);
-    cx.services().keys.sign(SignedKind::Release, payload.as_bytes())
+    ctx.services().keys.sign(SignedKind::Release, payload.as_bytes())
 }
 
 /// Makes the next release of a profile current, and returns it. The profile is stored with it.
 ///
 /// The organization's chain head is locked, so the next version is nobody else's (MC-2).
 pub fn release(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     profile: &mut Profile,
     current: Option<&Release>,
     content: &Content,
     source: Option<&ReleaseId>,
     reason: &str,
 ) -> Result<Release> {
-    let (store_epoch, canonical) = (store::epoch(cx)?, content.canonical());
-    let actor = cx.actor();
+    let (store_epoch, canonical) = (store::epoch(ctx)?, content.canonical());
+    let actor = ctx.actor();
     let release = Release {
-        id: cx.new_id(),
+        id: ctx.new_id(),
         version: current.map_or(0, |current| current.version) + 1,
         store_epoch,
         kind: if source.is_some() {
@@ -69,16 +69,16 @@ pub fn release(
         content_digest: ContentDigest::of(&canonical),
         schema_version: SCHEMA_VERSION,
         reason: reason.to_owned(),
-        created_at: current.map_or(cx.now(), |current| cx.now().max(current.created_at.plus_ms(1))),
+        created_at: current.map_or(ctx.now(), |current| ctx.now().max(current.created_at.plus_ms(1))),
         created_by: Principal {
             kind: actor.kind.to_owned(),
             id: actor.id.clone(),
         },
     };
     profile.current_release_id = Some(release.id.clone());
-    profile.updated_at = profile.changed_at(cx.now());
-    let envelope = sign(cx, profile, &release, content);
-    store::insert_release(cx, &profile.id, &release, &canonical, &envelope)?;
-    store::save(cx, profile, false)?;
+    profile.updated_at = profile.changed_at(ctx.now());
+    let envelope = sign(ctx, profile, &release, content);
+    store::insert_release(ctx, &profile.id, &release, &canonical, &envelope)?;
+    store::save(ctx, profile, false)?;
     Ok(release)
 }

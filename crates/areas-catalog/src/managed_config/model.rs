@@ -3,7 +3,7 @@
 use super::digest::ContentDigest;
 use super::targets::Target;
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::text::Bounded;
+use provost_kernel::text::IntegerBetween;
 use provost_kernel::{Timestamp, id};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ id!(ReleaseId, "mcr", "Names a release of a profile.");
 /// How often a machine asks when the profile does not say. Units: seconds (D8.2: hourly).
 pub const DEFAULT_POLL_SECS: i64 = 3600;
 /// How often a machine asks. Units: seconds.
-pub type PollIntervalSecs = Bounded<60, 86_400>;
+pub type PollIntervalSecs = IntegerBetween<60, 86_400>;
 
 macro_rules! words {
     ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $variant_doc:literal])* $variant:ident $word:literal,)* }) => {

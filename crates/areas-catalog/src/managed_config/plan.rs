@@ -10,14 +10,14 @@
 
 use super::content::{Content, refusal};
 use super::model::{PreviewToken, ProfileId, Release, ReleaseId};
-use super::store::{self, Found};
-use super::{machines, views::Tally};
+use super::store::{self, ProfileWithRelease};
+use super::{machines, views::MachineCounts};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_kernel::audit::hex;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::keys::MacPurpose;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 /// What a preview showed.
 const PREVIEW_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/preview-token/v1");
@@ -38,7 +38,7 @@ pub struct Plan {
     /// What that one says.
     pub source_content: Content,
     /// Where the machines stand.
-    pub tally: Tally,
+    pub tally: MachineCounts,
     /// There is nothing to do: the source says what is current already (D8.9).
     pub is_no_op: bool,
 }
@@ -48,26 +48,30 @@ impl Plan {
     ///
     /// Errors: `NotFound` for an unknown profile or release, `Conflict` when the profile is archived,
     /// `NoEarlierRelease`, `SchemaIncompatible`.
-    pub fn of(cx: &mut Cx<'_>, profile: &ProfileId, source: Option<&ReleaseId>) -> Result<Self> {
-        let Found { profile, current } = store::get(cx, profile)?;
+    pub fn of(
+        ctx: &mut OperationContext<'_>,
+        profile: &ProfileId,
+        source: Option<&ReleaseId>,
+    ) -> Result<Self> {
+        let ProfileWithRelease { profile, current } = store::get(ctx, profile)?;
         profile.must_be_active()?;
         let source = match (source, &current) {
-            (Some(id), _) => store::release_of(cx, &profile.id, id)?,
-            (None, Some(current)) => store::earlier_release(cx, &profile.id, current)?,
+            (Some(id), _) => store::release_of(ctx, &profile.id, id)?,
+            (None, Some(current)) => store::earlier_release(ctx, &profile.id, current)?,
             (None, None) => return Err(Error::new(Code::NoEarlierRelease, "nothing was released yet")),
         };
         let current = current.ok_or_else(|| Error::internal("a profile with a release has none"))?;
-        let source_content = store::content(cx, &source.content_digest)?;
+        let source_content = store::content(ctx, &source.content_digest)?;
         let faults = profile.target.faults(&source_content);
         if !faults.is_empty() {
             let message = "the content of the release is not what the target's program takes today";
             return Err(refusal(Code::SchemaIncompatible, message, "", &faults));
         }
         let is_no_op =
-            source.content_digest == current.content_digest && current.store_epoch == store::epoch(cx)?;
+            source.content_digest == current.content_digest && current.store_epoch == store::epoch(ctx)?;
         Ok(Self {
-            current_content: store::content(cx, &current.content_digest)?,
-            tally: machines::tally(cx, &profile, Some(&current))?,
+            current_content: store::content(ctx, &current.content_digest)?,
+            tally: machines::tally(ctx, &profile, Some(&current))?,
             profile,
             current,
             source,
@@ -77,20 +81,20 @@ impl Plan {
     }
 
     /// Returns the name of this plan: another one as soon as another release is current (D1.9).
-    pub fn etag(&self, cx: &Cx<'_>) -> String {
-        let mac = self.with_parts(cx, &[b"etag"], |parts| {
-            cx.services().keys.mac(PREVIEW_TOKEN, parts)
+    pub fn etag(&self, ctx: &OperationContext<'_>) -> String {
+        let mac = self.with_parts(ctx, &[b"etag"], |parts| {
+            ctx.services().keys.mac(PREVIEW_TOKEN, parts)
         });
         format!("\"{}\"", hex(&mac[..16]))
     }
 
     /// Returns a token for what was shown, and when it ends.
-    pub fn token(&self, cx: &Cx<'_>) -> (String, Timestamp) {
-        let expires_at = cx.now().plus_secs(TOKEN_SECS);
+    pub fn token(&self, ctx: &OperationContext<'_>) -> (String, Timestamp) {
+        let expires_at = ctx.now().plus_secs(TOKEN_SECS);
         let expiry = expires_at.as_ms().to_be_bytes();
-        let principal = cx.actor().id.as_bytes();
-        let mac = self.with_parts(cx, &[b"token", principal, &expiry], |parts| {
-            cx.services().keys.mac(PREVIEW_TOKEN, parts)
+        let principal = ctx.actor().id.as_bytes();
+        let mac = self.with_parts(ctx, &[b"token", principal, &expiry], |parts| {
+            ctx.services().keys.mac(PREVIEW_TOKEN, parts)
         });
         (
             URL_SAFE_NO_PAD.encode([expiry.as_slice(), &mac].concat()),
@@ -104,39 +108,39 @@ impl Plan {
     /// principal's or another source's.
     pub fn must_match(
         &self,
-        cx: &Cx<'_>,
+        ctx: &OperationContext<'_>,
         token: Option<&PreviewToken>,
         if_match: Option<&str>,
     ) -> Result<()> {
-        let etag = self.etag(cx);
+        let etag = self.etag(ctx);
         let by_header = if_match.is_none_or(|list| {
             list.split(',')
                 .any(|tag| matches!(tag.trim(), t if t == "*" || t == etag))
         });
-        if by_header && token.is_none_or(|token| self.accepts(cx, token)) {
+        if by_header && token.is_none_or(|token| self.accepts(ctx, token)) {
             return Ok(());
         }
         let message = "this is not what was previewed, or the preview is too old; preview again";
         Err(Error::new(Code::PreconditionFailed, message).with_header("etag", etag))
     }
 
-    fn accepts(&self, cx: &Cx<'_>, token: &PreviewToken) -> bool {
+    fn accepts(&self, ctx: &OperationContext<'_>, token: &PreviewToken) -> bool {
         let Ok(bytes) = URL_SAFE_NO_PAD.decode(token.as_str()) else {
             return false;
         };
         let Some((expiry, mac)) = bytes.split_first_chunk::<8>() else {
             return false;
         };
-        let principal = cx.actor().id.as_bytes();
-        let is_ours = self.with_parts(cx, &[b"token", principal, expiry], |parts| {
-            cx.services().keys.mac_matches(PREVIEW_TOKEN, parts, mac)
+        let principal = ctx.actor().id.as_bytes();
+        let is_ours = self.with_parts(ctx, &[b"token", principal, expiry], |parts| {
+            ctx.services().keys.mac_matches(PREVIEW_TOKEN, parts, mac)
         });
-        is_ours && cx.now() < Timestamp::from_ms(i64::from_be_bytes(*expiry))
+        is_ours && ctx.now() < Timestamp::from_ms(i64::from_be_bytes(*expiry))
     }
 
-    fn with_parts<T>(&self, cx: &Cx<'_>, first: &[&[u8]], f: impl FnOnce(&[&[u8]]) -> T) -> T {
+    fn with_parts<T>(&self, ctx: &OperationContext<'_>, first: &[&[u8]], f: impl FnOnce(&[&[u8]]) -> T) -> T {
         let words = [
-            cx.org(),
+            ctx.org(),
             self.profile.id.as_str(),
             self.current.id.as_str(),
             self.source.id.as_str(),

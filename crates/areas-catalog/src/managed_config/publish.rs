@@ -3,7 +3,7 @@
 use super::content::{Content, refusal};
 use super::digest::ContentDigest;
 use super::model::{AutoPublish, ProfilePath};
-use super::store::{self, Found};
+use super::store::{self, ProfileWithRelease};
 use super::views::ReleaseView;
 use super::{difference, machines, manifest, redact};
 use crate::managed_config::fences;
@@ -11,11 +11,10 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Reason;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct Publish;
 
 /// What is released.
@@ -34,7 +33,7 @@ pub struct PublishBody {
 /// The release that is current now.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub struct Published {
+pub struct PublishedRelease {
     /// A release was made; `false` when the current one says the same already.
     created: bool,
     release: ReleaseView,
@@ -59,12 +58,12 @@ impl Operation for Publish {
     type Path = ProfilePath;
     type Query = Empty;
     type Body = PublishBody;
-    type Output = Published;
+    type Output = PublishedRelease;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Published> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<PublishedRelease> {
         let (id, body) = (&input.path.profile_id, &input.body);
-        cx.target(&fences::PROFILE, id.as_str());
-        let Found { mut profile, current } = store::get(cx, id)?;
+        ctx.target(&fences::PROFILE, id.as_str());
+        let ProfileWithRelease { mut profile, current } = store::get(ctx, id)?;
         profile.must_be_active()?;
         if body.automatic && profile.auto_publish != AutoPublish::On {
             let state = profile.auto_publish.as_str();
@@ -79,14 +78,14 @@ impl Operation for Publish {
         }
         let canonical = body.content.canonical();
         let digest = ContentDigest::of(&canonical);
-        let (org, epoch) = (cx.org(), store::epoch(cx)?);
+        let (org, epoch) = (ctx.org(), store::epoch(ctx)?);
         if let Some(current) = current
             .as_ref()
             .filter(|c| c.content_digest == digest && c.store_epoch == epoch)
         {
-            let tally = machines::tally(cx, &profile, Some(current))?;
-            let release = ReleaseView::of(cx, &profile, current, tally);
-            return Ok(Published {
+            let tally = machines::tally(ctx, &profile, Some(current))?;
+            let release = ReleaseView::of(ctx, &profile, current, tally);
+            return Ok(PublishedRelease {
                 created: false,
                 release,
             });
@@ -94,20 +93,20 @@ impl Operation for Publish {
         let before = match &current {
             Some(current) => Some((
                 &current.content_digest,
-                store::content(cx, &current.content_digest)?,
+                store::content(ctx, &current.content_digest)?,
             )),
             None => None,
         };
         let content = Content::from_store(&canonical)?;
         let reason = input.reason.as_ref().map_or("", Reason::as_str);
-        difference::note(cx, before.as_ref().map(|(d, c)| (*d, c)), (&digest, &content));
-        let release = manifest::release(cx, &mut profile, current.as_ref(), &content, None, reason)?;
+        difference::note(ctx, before.as_ref().map(|(d, c)| (*d, c)), (&digest, &content));
+        let release = manifest::release(ctx, &mut profile, current.as_ref(), &content, None, reason)?;
         let place = format!(
             "/api/headless/v1/organizations/{org}/managed-config/profiles/{id}/releases/{}",
             release.id
         );
-        cx.header("location", place);
-        cx.emit(
+        ctx.header("location", place);
+        ctx.emit(
             &fences::RELEASE_PUBLISHED,
             &fences::NewRelease {
                 profile_id: id.clone(),
@@ -115,10 +114,10 @@ impl Operation for Publish {
                 version: release.version,
             },
         );
-        let tally = machines::tally(cx, &profile, Some(&release))?;
-        Ok(Published {
+        let tally = machines::tally(ctx, &profile, Some(&release))?;
+        Ok(PublishedRelease {
             created: true,
-            release: ReleaseView::of(cx, &profile, &release, tally),
+            release: ReleaseView::of(ctx, &profile, &release, tally),
         })
     }
 }

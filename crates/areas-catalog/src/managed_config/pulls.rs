@@ -13,7 +13,7 @@ use super::model::ProfileId;
 use crate::managed_config::fences;
 use provost_kernel::auth::{Actor, Origin};
 use provost_kernel::operation::Operation;
-use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
 statements! {
     /// Says whether the audit log knows of a principal's fetches in an hour.
@@ -37,10 +37,10 @@ pub struct Caller {
 
 impl Caller {
     /// Returns who calls.
-    pub fn of(cx: &Cx<'_>) -> Self {
+    pub fn of(ctx: &OperationContext<'_>) -> Self {
         Self {
-            actor: cx.actor().clone(),
-            origin: cx.origin().cloned(),
+            actor: ctx.actor().clone(),
+            origin: ctx.origin().cloned(),
         }
     }
 }
@@ -51,27 +51,27 @@ fn hour(at: Timestamp) -> i64 {
 }
 
 /// Says whether the audit log knows already that the caller fetches in this hour.
-pub fn is_told(cx: &mut Cx<'_>, profile: &ProfileId) -> Result<bool> {
-    let (org, actor, hour) = (cx.org(), cx.actor(), hour(cx.now()));
+pub fn is_told(ctx: &mut OperationContext<'_>, profile: &ProfileId) -> Result<bool> {
+    let (org, actor, hour) = (ctx.org(), ctx.actor(), hour(ctx.now()));
     let sought = params![org, profile.as_str(), actor.id.as_str(), hour];
-    Ok(cx.query_opt(&IS_TOLD, sought, |_| Ok(()))?.is_some())
+    Ok(ctx.query_opt(&IS_TOLD, sought, |_| Ok(()))?.is_some())
 }
 
 /// Leaves the entry of this hour, unless another fetch of the caller left it.
-pub fn tell(cx: &mut Cx<'_>, profile: &ProfileId, caller: &Caller) -> Result<()> {
-    let (org, hour) = (cx.org(), hour(cx.now()));
+pub fn tell(ctx: &mut OperationContext<'_>, profile: &ProfileId, caller: &Caller) -> Result<()> {
+    let (org, hour) = (ctx.org(), hour(ctx.now()));
     let row = params![org, profile.as_str(), caller.actor.id.as_str(), hour];
     // INVARIANT MC-10: one entry for each principal, profile and hour; it is durable before the values are sent.
-    if cx.execute(&TELL, row)? == 1 {
-        cx.action(GetCurrent::META.id);
-        cx.target(&fences::PROFILE, profile.as_str());
-        cx.in_the_name_of(caller.actor.clone(), caller.origin.clone());
+    if ctx.execute(&TELL, row)? == 1 {
+        ctx.action(GetCurrent::META.id);
+        ctx.target(&fences::PROFILE, profile.as_str());
+        ctx.in_the_name_of(caller.actor.clone(), caller.origin.clone());
     }
     Ok(())
 }
 
 /// Forgets the hours that are long over.
-pub fn forget(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
+pub fn forget(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = hour(now.instant()) - KEPT_HOURS;
-    cx.queue(&FORGET_HOURS, params![before])
+    ctx.queue(&FORGET_HOURS, params![before])
 }

@@ -15,7 +15,7 @@ use super::digest::ContentDigest;
 use super::model::{
     Digest, Machine, MachineId, NamedRelease, Principal, ProfileId, ProfilePath, ReportedState, TargetState,
 };
-use super::store::{self, Found};
+use super::store::{self, ProfileWithRelease};
 use super::views::{MachineView, ReleaseRef};
 use super::{PULL, READERS, machines};
 use crate::managed_config::fences;
@@ -23,12 +23,11 @@ use provost_areas_identity::service_accounts;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{Description, Name};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// See [`Operation::META`].
 pub struct Report;
 
 /// What a machine says.
@@ -53,7 +52,7 @@ pub struct ReportBody {
 /// Where the machine stands, and what should be in place.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub struct Reported {
+pub struct ReportAnswer {
     target: MachineView,
     /// Absent before the first publication.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,20 +77,20 @@ impl Operation for Report {
     type Path = ProfilePath;
     type Query = Empty;
     type Body = ReportBody;
-    type Output = Reported;
+    type Output = ReportAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Reported> {
-        let (body, now) = (&input.body, cx.now());
-        cx.target(&fences::PROFILE, input.path.profile_id.as_str());
-        let Found { profile, current } = store::get(cx, &input.path.profile_id)?;
-        let last = machines::get(cx, &profile.id, body.target_id.as_str())?;
-        let actor = cx.actor();
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ReportAnswer> {
+        let (body, now) = (&input.body, ctx.now());
+        ctx.target(&fences::PROFILE, input.path.profile_id.as_str());
+        let ProfileWithRelease { profile, current } = store::get(ctx, &input.path.profile_id)?;
+        let last = machines::get(ctx, &profile.id, body.target_id.as_str())?;
+        let actor = ctx.actor();
         let reporter = Principal {
             kind: actor.kind.to_owned(),
             id: actor.id.clone(),
         };
         if let Some(last) = &last {
-            must_belong(cx, &profile.id, last, &reporter)?;
+            must_belong(ctx, &profile.id, last, &reporter)?;
         }
         let digest = ContentDigest::from_text(body.content_digest.as_str());
         let machine = Machine {
@@ -113,15 +112,15 @@ impl Operation for Report {
         let heals = current
             .as_ref()
             .is_some_and(|current| current.content_digest == digest);
-        machines::put(cx, &profile.id, &machine, last.is_none(), heals)?;
+        machines::put(ctx, &profile.id, &machine, last.is_none(), heals)?;
         let state = machine.state(&profile, current.as_ref(), now);
         if let Some(last) = &last {
-            cx.change("/reportedBy", json!(last.reported_by), json!(machine.reported_by));
+            ctx.change("/reportedBy", json!(last.reported_by), json!(machine.reported_by));
         }
         let was = last.map(|last| last.state(&profile, current.as_ref(), now));
         if was != Some(state) {
             let was = was.map(TargetState::as_str);
-            cx.change("/state", was, state.as_str());
+            ctx.change("/state", was, state.as_str());
         }
         if state == TargetState::Failed && was != Some(TargetState::Failed) {
             let data = fences::FailedTarget {
@@ -129,11 +128,11 @@ impl Operation for Report {
                 target_id: machine.target_id.clone(),
                 release_id: machine.release_id.clone(),
             };
-            cx.emit(&fences::TARGET_FAILED, &data);
+            ctx.emit(&fences::TARGET_FAILED, &data);
         }
-        Ok(Reported {
-            target: MachineView::of(cx, machine, state),
-            expected: current.as_ref().map(|current| ReleaseRef::of(cx, current)),
+        Ok(ReportAnswer {
+            target: MachineView::of(ctx, machine, state),
+            expected: current.as_ref().map(|current| ReleaseRef::of(ctx, current)),
         })
     }
 }
@@ -141,9 +140,14 @@ impl Operation for Report {
 /// Refuses a report about a machine that belongs to another account (MC-11).
 ///
 /// Errors: `Conflict`.
-fn must_belong(cx: &mut Cx<'_>, profile: &ProfileId, last: &Machine, reporter: &Principal) -> Result<()> {
+fn must_belong(
+    ctx: &mut OperationContext<'_>,
+    profile: &ProfileId,
+    last: &Machine,
+    reporter: &Principal,
+) -> Result<()> {
     let owner = &last.reported_by;
-    if owner == reporter || !is_there(cx, owner)? {
+    if owner == reporter || !is_there(ctx, owner)? {
         return Ok(());
     }
     let data = fences::ContestedTarget {
@@ -152,7 +156,7 @@ fn must_belong(cx: &mut Cx<'_>, profile: &ProfileId, last: &Machine, reporter: &
         belongs_to: owner.clone(),
         reported_by: reporter.clone(),
     };
-    cx.emit_if_refused(&fences::TARGET_CONTESTED, &data);
+    ctx.emit_if_refused(&fences::TARGET_CONTESTED, &data);
     Err(Error::new(
         Code::Conflict,
         "this machine belongs to another account, which reported it first; report it by that account, or ask an \
@@ -162,8 +166,8 @@ fn must_belong(cx: &mut Cx<'_>, profile: &ProfileId, last: &Machine, reporter: &
 
 /// Says whether machines can belong to a principal: to service accounts until they are deleted. People and sessions of
 /// people reported before there was a scope for it, and cannot now.
-fn is_there(cx: &mut Cx<'_>, owner: &Principal) -> Result<bool> {
-    let org = cx.org();
+fn is_there(ctx: &mut OperationContext<'_>, owner: &Principal) -> Result<bool> {
+    let org = ctx.org();
     Ok(owner.kind == "service_account"
-        && service_accounts::principal(&mut cx.tx(), org, &owner.id)?.is_some())
+        && service_accounts::principal(&mut ctx.tx(), org, &owner.id)?.is_some())
 }

@@ -12,14 +12,13 @@ use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation, Precondition};
 use provost_kernel::text::Reason;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// LIMIT: paths in one warning.
 const MAX_PATHS: usize = 50;
 
-/// See [`Operation::META`].
 pub struct Rollback;
 
 /// What is restored.
@@ -48,7 +47,7 @@ pub enum RollbackOutcome {
     /// Nothing was done.
     Preview(Box<Preview>),
     /// It was done, or there was nothing to do.
-    Completed(Box<Completed>),
+    Completed(Box<RollbackResult>),
 }
 
 /// What a rollback would do (D8.6).
@@ -65,7 +64,7 @@ pub struct Preview {
     source_release: ReleaseRef,
     #[serde(flatten)]
     difference: Difference,
-    affected: Affected,
+    affected: AffectedMachines,
     warnings: Vec<Warning>,
     /// Absent when there is nothing to do.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +79,7 @@ pub struct Preview {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Completed {
+pub struct RollbackResult {
     /// A release was made; `false` when the current one says the same already (D8.9).
     created: bool,
     profile_id: ProfileId,
@@ -88,13 +87,13 @@ pub struct Completed {
     previous_release: ReleaseRef,
     source_release: ReleaseRef,
     changes_total: usize,
-    affected: Affected,
+    affected: AffectedMachines,
     auto_publish_paused: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Affected {
+struct AffectedMachines {
     /// Machines of the profile.
     targets: i64,
     /// Groups of machines; there are none yet.
@@ -155,44 +154,44 @@ impl Operation for Rollback {
         Ok(())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RollbackOutcome> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RollbackOutcome> {
         let body = &input.body;
         let (token, if_match) = (body.preview_token.as_ref(), input.if_match.as_deref());
-        cx.target(&fences::PROFILE, input.path.profile_id.as_str());
+        ctx.target(&fences::PROFILE, input.path.profile_id.as_str());
         let is_bound = plan::is_bound(token, if_match);
-        if input.confirm && !is_bound && settings::load(cx)?.managed_config.require_preview {
+        if input.confirm && !is_bound && settings::load(ctx)?.managed_config.require_preview {
             let message = "is required, or If-Match: this organization wants rollbacks previewed";
             return Err(Error::invalid("/previewToken", message));
         }
         let plan = Plan::of(
-            cx,
+            ctx,
             &input.path.profile_id,
             body.source_release_id.as_ref().map(NamedRelease::id),
         )?;
-        plan.must_match(cx, token, if_match)?;
+        plan.must_match(ctx, token, if_match)?;
         if input.confirm {
             let reason = input.reason.as_ref().map_or("", Reason::as_str);
-            return perform(cx, plan, reason).map(|done| RollbackOutcome::Completed(Box::new(done)));
+            return perform(ctx, plan, reason).map(|done| RollbackOutcome::Completed(Box::new(done)));
         }
-        Ok(RollbackOutcome::Preview(Box::new(preview(cx, &plan))))
+        Ok(RollbackOutcome::Preview(Box::new(preview(ctx, &plan))))
     }
 }
 
-fn affected(plan: &Plan) -> Affected {
-    Affected {
+fn affected(plan: &Plan) -> AffectedMachines {
+    AffectedMachines {
         targets: plan.tally.total,
         groups: 0,
         online: plan.tally.online,
     }
 }
 
-fn preview(cx: &mut Cx<'_>, plan: &Plan) -> Preview {
-    let (etag, (preview_token, expires_at)) = (plan.etag(cx), plan.token(cx));
-    cx.header("etag", etag.clone());
+fn preview(ctx: &mut OperationContext<'_>, plan: &Plan) -> Preview {
+    let (etag, (preview_token, expires_at)) = (plan.etag(ctx), plan.token(ctx));
+    ctx.header("etag", etag.clone());
     Preview {
         profile_id: plan.profile.id.clone(),
-        current_release: ReleaseRef::of(cx, &plan.current),
-        source_release: ReleaseRef::of(cx, &plan.source),
+        current_release: ReleaseRef::of(ctx, &plan.current),
+        source_release: ReleaseRef::of(ctx, &plan.source),
         difference: Difference::of(plan.profile.target, &plan.current_content, &plan.source_content),
         affected: affected(plan),
         warnings: warnings(plan),
@@ -242,15 +241,15 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
     warnings
 }
 
-fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
+fn perform(ctx: &mut OperationContext<'_>, mut plan: Plan, reason: &str) -> Result<RollbackResult> {
     let affected = affected(&plan);
     let (previous, source) = (
-        ReleaseRef::of(cx, &plan.current),
-        ReleaseRef::of(cx, &plan.source),
+        ReleaseRef::of(ctx, &plan.current),
+        ReleaseRef::of(ctx, &plan.source),
     );
     if plan.is_no_op {
-        let release = Box::new(ReleaseView::of(cx, &plan.profile, &plan.current, plan.tally));
-        return Ok(Completed {
+        let release = Box::new(ReleaseView::of(ctx, &plan.profile, &plan.current, plan.tally));
+        return Ok(RollbackResult {
             created: false,
             profile_id: plan.profile.id,
             release,
@@ -263,7 +262,7 @@ fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
     }
     let pauses = plan.profile.auto_publish == AutoPublish::On;
     if pauses {
-        cx.change(
+        ctx.change(
             "/autoPublish",
             AutoPublish::On.as_str(),
             AutoPublish::Paused.as_str(),
@@ -272,20 +271,20 @@ fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
     }
     let before = (&plan.current.content_digest, &plan.current_content);
     difference::note(
-        cx,
+        ctx,
         Some(before),
         (&plan.source.content_digest, &plan.source_content),
     );
     let (current, content) = (&plan.current, &plan.source_content);
     let release = manifest::release(
-        cx,
+        ctx,
         &mut plan.profile,
         Some(current),
         content,
         Some(&plan.source.id),
         reason,
     )?;
-    cx.emit(
+    ctx.emit(
         &fences::RELEASE_ROLLED_BACK,
         &fences::Rollback {
             profile_id: plan.profile.id.clone(),
@@ -295,10 +294,10 @@ fn perform(cx: &mut Cx<'_>, mut plan: Plan, reason: &str) -> Result<Completed> {
             auto_publish_paused: pauses,
         },
     );
-    let tally = machines::tally(cx, &plan.profile, Some(&release))?;
-    Ok(Completed {
+    let tally = machines::tally(ctx, &plan.profile, Some(&release))?;
+    Ok(RollbackResult {
         created: true,
-        release: Box::new(ReleaseView::of(cx, &plan.profile, &release, tally)),
+        release: Box::new(ReleaseView::of(ctx, &plan.profile, &release, tally)),
         changes_total: Difference::of(plan.profile.target, &plan.current_content, &plan.source_content)
             .total(),
         profile_id: plan.profile.id,

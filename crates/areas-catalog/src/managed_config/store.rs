@@ -13,7 +13,7 @@ use provost_kernel::db::Row;
 use provost_kernel::dsse::Envelope;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, params, statements};
+use provost_kernel::{OperationContext, params, statements};
 
 statements! {
     /// A profile and its current release.
@@ -70,14 +70,14 @@ statements! {
 }
 
 /// A profile and what is delivered of it.
-pub struct Found {
+pub struct ProfileWithRelease {
     /// The profile.
     pub profile: Profile,
     /// The current release, once something was published.
     pub current: Option<Release>,
 }
 
-impl Found {
+impl ProfileWithRelease {
     /// Returns the current release.
     ///
     /// Errors: `NotFound` before the first publication.
@@ -129,11 +129,11 @@ fn release(row: &Row<'_>, at: usize) -> Result<Release> {
 /// Returns a profile and its current release.
 ///
 /// Errors: `NotFound` for an unknown and another organization's profile alike.
-pub fn get(cx: &mut Cx<'_>, id: &ProfileId) -> Result<Found> {
-    let org = cx.org();
-    let found = cx.query_opt(&GET, params![org, id.as_str()], |row| {
+pub fn get(ctx: &mut OperationContext<'_>, id: &ProfileId) -> Result<ProfileWithRelease> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&GET, params![org, id.as_str()], |row| {
         let current = row.get::<Option<String>>(11)?;
-        Ok(Found {
+        Ok(ProfileWithRelease {
             profile: profile(row)?,
             current: current.map(|_| release(row, 11)).transpose()?,
         })
@@ -143,23 +143,23 @@ pub fn get(cx: &mut Cx<'_>, id: &ProfileId) -> Result<Found> {
 
 /// Returns the profiles behind a place, the oldest first.
 pub fn list(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     status: Option<ProfileStatus>,
     target: Option<Target>,
     after: i64,
     limit: i64,
 ) -> Result<Vec<Profile>> {
-    let org = cx.org();
+    let org = ctx.org();
     let (status, target) = (status.map(ProfileStatus::as_str), target.map(Target::as_str));
-    cx.query(&LIST, params![org, status, target, after, limit], profile)
+    ctx.query(&LIST, params![org, status, target, after, limit], profile)
 }
 
 /// Stores a new profile.
 ///
 /// Errors: `AlreadyExists` when the name is taken.
-pub fn insert(cx: &mut Cx<'_>, profile: &Profile) -> Result<()> {
-    let org = cx.org();
-    let inserted = cx.execute(
+pub fn insert(ctx: &mut OperationContext<'_>, profile: &Profile) -> Result<()> {
+    let org = ctx.org();
+    let inserted = ctx.execute(
         &INSERT,
         params![
             org,
@@ -184,15 +184,15 @@ fn name_taken() -> Error {
 /// Stores what changed of a profile. The organization's chain head is locked, so nobody else changes it.
 ///
 /// Errors: `AlreadyExists` when a new name is taken.
-pub fn save(cx: &mut Cx<'_>, profile: &Profile, renamed: bool) -> Result<()> {
-    let (org, key) = (cx.org(), name_key(&profile.name));
+pub fn save(ctx: &mut OperationContext<'_>, profile: &Profile, renamed: bool) -> Result<()> {
+    let (org, key) = (ctx.org(), name_key(&profile.name));
     if renamed {
         let sought = params![org, key.as_str(), profile.id.as_str()];
-        if cx.query_opt(&NAME_TAKEN, sought, |_| Ok(()))?.is_some() {
+        if ctx.query_opt(&NAME_TAKEN, sought, |_| Ok(()))?.is_some() {
             return Err(name_taken());
         }
     }
-    cx.queue(
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -212,23 +212,23 @@ pub fn save(cx: &mut Cx<'_>, profile: &Profile, renamed: bool) -> Result<()> {
 /// Returns the content of a release.
 ///
 /// Errors: `Internal` when it is gone; nothing removes contents.
-pub fn content(cx: &mut Cx<'_>, digest: &ContentDigest) -> Result<Content> {
-    let org = cx.org();
-    let text = cx.query_opt(&CONTENT, params![org, digest.clear()], |row| row.get::<String>(0))?;
+pub fn content(ctx: &mut OperationContext<'_>, digest: &ContentDigest) -> Result<Content> {
+    let org = ctx.org();
+    let text = ctx.query_opt(&CONTENT, params![org, digest.clear()], |row| row.get::<String>(0))?;
     Content::from_store(&text.ok_or_else(|| Error::internal("a release's content is not in the store"))?)
 }
 
 /// Stores a release, and its content unless that is there.
 pub fn insert_release(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     profile: &ProfileId,
     release: &Release,
     canonical: &str,
     envelope: &Envelope,
 ) -> Result<()> {
-    let (org, digest) = (cx.org(), release.content_digest.clear());
-    cx.queue(&INSERT_CONTENT, params![org, digest, canonical])?;
-    cx.queue(
+    let (org, digest) = (ctx.org(), release.content_digest.clear());
+    ctx.queue(&INSERT_CONTENT, params![org, digest, canonical])?;
+    ctx.queue(
         &INSERT_RELEASE,
         params![
             org,
@@ -256,17 +256,22 @@ fn written(envelope: &Envelope) -> Result<String> {
 /// Returns a release of a profile.
 ///
 /// Errors: `NotFound` for an unknown, another profile's and another organization's release alike (D8.4).
-pub fn release_of(cx: &mut Cx<'_>, profile: &ProfileId, id: &ReleaseId) -> Result<Release> {
-    let org = cx.org();
+pub fn release_of(ctx: &mut OperationContext<'_>, profile: &ProfileId, id: &ReleaseId) -> Result<Release> {
+    let org = ctx.org();
     let sought = params![org, profile.as_str(), id.as_str()];
-    let found = cx.query_opt(&RELEASE, sought, |row| release(row, 0))?;
+    let found = ctx.query_opt(&RELEASE, sought, |row| release(row, 0))?;
     found.ok_or_else(no_release)
 }
 
 /// Returns the releases of a profile before a version, the newest first.
-pub fn releases(cx: &mut Cx<'_>, profile: &ProfileId, before: i64, limit: i64) -> Result<Vec<Release>> {
-    let org = cx.org();
-    cx.query(&RELEASES, params![org, profile.as_str(), before, limit], |row| {
+pub fn releases(
+    ctx: &mut OperationContext<'_>,
+    profile: &ProfileId,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<Release>> {
+    let org = ctx.org();
+    ctx.query(&RELEASES, params![org, profile.as_str(), before, limit], |row| {
         release(row, 0)
     })
 }
@@ -274,22 +279,26 @@ pub fn releases(cx: &mut Cx<'_>, profile: &ProfileId, before: i64, limit: i64) -
 /// Returns the newest release before `current` that says something else (D8.4).
 ///
 /// Errors: `NoEarlierRelease`.
-pub fn earlier_release(cx: &mut Cx<'_>, profile: &ProfileId, current: &Release) -> Result<Release> {
-    let org = cx.org();
+pub fn earlier_release(
+    ctx: &mut OperationContext<'_>,
+    profile: &ProfileId,
+    current: &Release,
+) -> Result<Release> {
+    let org = ctx.org();
     let sought = params![
         org,
         profile.as_str(),
         current.version,
         current.content_digest.clear()
     ];
-    let found = cx.query_opt(&EARLIER, sought, |row| release(row, 0))?;
+    let found = ctx.query_opt(&EARLIER, sought, |row| release(row, 0))?;
     found.ok_or_else(|| Error::new(Code::NoEarlierRelease, "no earlier release says anything else"))
 }
 
 /// Returns the signed manifest of a release.
-pub fn envelope(cx: &mut Cx<'_>, release: &ReleaseId) -> Result<Envelope> {
-    let org = cx.org();
-    let text = cx.query_opt(&ENVELOPE, params![org, release.as_str()], |row| {
+pub fn envelope(ctx: &mut OperationContext<'_>, release: &ReleaseId) -> Result<Envelope> {
+    let org = ctx.org();
+    let text = ctx.query_opt(&ENVELOPE, params![org, release.as_str()], |row| {
         row.get::<String>(0)
     })?;
     let text = text.ok_or_else(|| Error::internal("a release has no envelope"))?;
@@ -297,13 +306,13 @@ pub fn envelope(cx: &mut Cx<'_>, release: &ReleaseId) -> Result<Envelope> {
 }
 
 /// Replaces the signed manifest of a release.
-pub fn set_envelope(cx: &mut Cx<'_>, release: &ReleaseId, envelope: &Envelope) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&SET_ENVELOPE, params![org, release.as_str(), written(envelope)?])
+pub fn set_envelope(ctx: &mut OperationContext<'_>, release: &ReleaseId, envelope: &Envelope) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&SET_ENVELOPE, params![org, release.as_str(), written(envelope)?])
 }
 
 /// Returns how often the store was restored (D12.9).
-pub fn epoch(cx: &mut Cx<'_>) -> Result<i64> {
-    let fact = cx.query_opt(&FACT, params!["store_epoch"], |row| row.get::<String>(0))?;
+pub fn epoch(ctx: &mut OperationContext<'_>) -> Result<i64> {
+    let fact = ctx.query_opt(&FACT, params!["store_epoch"], |row| row.get::<String>(0))?;
     fact.map_or(Ok(0), |text| text.parse().map_err(Error::internal))
 }

@@ -2,18 +2,17 @@
 
 use super::manifest;
 use super::model::{AutoPublish, OnUnavailable, PollIntervalSecs, ProfilePath};
-use super::store::{self, Found};
+use super::store::{self, ProfileWithRelease};
 use super::views::{OneProfile, ProfileView};
 use crate::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::Given;
+use provost_kernel::patch::RequiredChange;
 use provost_kernel::text::Name;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct UpdateProfile;
 
 /// What can change.
@@ -23,16 +22,16 @@ pub struct UpdateProfile;
 pub struct UpdateBody {
     /// The new name.
     #[serde(default)]
-    name: Given<Name>,
+    name: RequiredChange<Name>,
     /// Whether automatic publications are taken; `on` ends a pause.
     #[serde(default)]
-    auto_publish: Given<AutoPublish>,
+    auto_publish: RequiredChange<AutoPublish>,
     /// What a machine does without the server.
     #[serde(default)]
-    on_unavailable: Given<OnUnavailable>,
+    on_unavailable: RequiredChange<OnUnavailable>,
     /// How often a machine asks, in seconds.
     #[serde(default)]
-    poll_interval_seconds: Given<PollIntervalSecs>,
+    poll_interval_seconds: RequiredChange<PollIntervalSecs>,
 }
 
 impl Operation for UpdateProfile {
@@ -54,13 +53,13 @@ impl Operation for UpdateProfile {
     type Body = UpdateBody;
     type Output = OneProfile;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneProfile> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneProfile> {
         let (id, body) = (&input.path.profile_id, &input.body);
-        cx.target(&fences::PROFILE, id.as_str());
-        let Found {
+        ctx.target(&fences::PROFILE, id.as_str());
+        let ProfileWithRelease {
             profile: before,
             current,
-        } = store::get(cx, id)?;
+        } = store::get(ctx, id)?;
         before.must_be_active()?;
         let mut after = before.clone();
         if let Some(name) = body.name.get() {
@@ -76,33 +75,33 @@ impl Operation for UpdateProfile {
             .poll_interval_seconds
             .get()
             .map_or(before.poll_interval_secs, |secs| secs.get());
-        cx.change("/name", before.name.as_str(), after.name.as_str());
-        cx.change(
+        ctx.change("/name", before.name.as_str(), after.name.as_str());
+        ctx.change(
             "/autoPublish",
             before.auto_publish.as_str(),
             after.auto_publish.as_str(),
         );
-        cx.change(
+        ctx.change(
             "/onUnavailable",
             before.on_unavailable.as_str(),
             after.on_unavailable.as_str(),
         );
-        cx.change(
+        ctx.change(
             "/pollIntervalSeconds",
             before.poll_interval_secs,
             after.poll_interval_secs,
         );
-        if cx.has_changes() {
-            after.updated_at = before.changed_at(cx.now());
-            store::save(cx, &after, after.name != before.name)?;
+        if ctx.has_changes() {
+            after.updated_at = before.changed_at(ctx.now());
+            store::save(ctx, &after, after.name != before.name)?;
         }
         if let Some(release) = current.filter(|_| after.on_unavailable != before.on_unavailable) {
-            let content = store::content(cx, &release.content_digest)?;
-            let envelope = manifest::sign(cx, &after, &release, &content);
-            store::set_envelope(cx, &release.id, &envelope)?;
+            let content = store::content(ctx, &release.content_digest)?;
+            let envelope = manifest::sign(ctx, &after, &release, &content);
+            store::set_envelope(ctx, &release.id, &envelope)?;
         }
         Ok(OneProfile {
-            profile: ProfileView::of(cx.org(), &after),
+            profile: ProfileView::of(ctx.org(), &after),
         })
     }
 }

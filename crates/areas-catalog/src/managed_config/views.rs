@@ -5,7 +5,7 @@ use super::model::{
     ReleaseKind, TargetState,
 };
 use super::targets::Target;
-use provost_kernel::{Cx, Timestamp};
+use provost_kernel::{OperationContext, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ pub struct OneProfile {
 /// How many machines stand where (D8.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub struct Tally {
+pub struct MachineCounts {
     /// All of them.
     pub total: i64,
     /// See [`TargetState`].
@@ -76,7 +76,7 @@ pub struct Tally {
     pub online: i64,
 }
 
-impl Tally {
+impl MachineCounts {
     /// Adds machines of one state.
     pub fn add(&mut self, state: TargetState, count: i64) {
         self.total += count;
@@ -99,7 +99,7 @@ struct Rollout {
     percent: i64,
     /// `pending`, `rolling_out` or `complete`. Open. A superseded release is complete: nothing more is done for it.
     state: &'static str,
-    targets: Tally,
+    targets: MachineCounts,
 }
 
 /// A release (D8.1).
@@ -129,17 +129,22 @@ pub struct ReleaseView {
 
 impl ReleaseView {
     /// Returns the view of a release; `tally` counts the machines that it concerns.
-    pub fn of(cx: &Cx<'_>, profile: &Profile, release: &Release, tally: Tally) -> Self {
+    pub fn of(
+        ctx: &OperationContext<'_>,
+        profile: &Profile,
+        release: &Release,
+        tally: MachineCounts,
+    ) -> Self {
         let is_active = profile.current_release_id.as_ref() == Some(&release.id);
         let state = match tally {
             _ if !is_active => "complete",
-            Tally {
+            MachineCounts {
                 total,
                 applied,
                 verified,
                 ..
             } if total > 0 && applied + verified == total => "complete",
-            Tally {
+            MachineCounts {
                 applied: 0,
                 verified: 0,
                 ..
@@ -149,12 +154,12 @@ impl ReleaseView {
         Self {
             id: release.id.clone(),
             profile_id: profile.id.clone(),
-            organization_id: cx.org().to_owned(),
+            organization_id: ctx.org().to_owned(),
             version: release.version,
             store_epoch: release.store_epoch,
             kind: release.kind,
             source_release_id: release.source_release_id.clone(),
-            content_digest: release.content_digest.shown(cx),
+            content_digest: release.content_digest.shown(ctx),
             schema_version: release.schema_version,
             status: if is_active { "active" } else { "superseded" },
             created_at: release.created_at,
@@ -185,12 +190,12 @@ pub struct ReleaseRef {
 
 impl ReleaseRef {
     /// Returns the short form of a release.
-    pub fn of(cx: &Cx<'_>, release: &Release) -> Self {
+    pub fn of(ctx: &OperationContext<'_>, release: &Release) -> Self {
         Self {
             id: release.id.clone(),
             version: release.version,
             store_epoch: release.store_epoch,
-            content_digest: release.content_digest.shown(cx),
+            content_digest: release.content_digest.shown(ctx),
         }
     }
 }
@@ -216,12 +221,12 @@ pub struct MachineView {
 
 impl MachineView {
     /// Returns the view of a machine that stands somewhere.
-    pub fn of(cx: &Cx<'_>, machine: Machine, state: TargetState) -> Self {
+    pub fn of(ctx: &OperationContext<'_>, machine: Machine, state: TargetState) -> Self {
         Self {
             target_id: machine.target_id,
             target_name: machine.name,
             release_id: machine.release_id,
-            content_digest: machine.content_digest.shown(cx),
+            content_digest: machine.content_digest.shown(ctx),
             state,
             message: machine.message,
             first_reported_at: machine.first_reported_at,

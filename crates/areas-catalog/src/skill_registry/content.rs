@@ -6,11 +6,10 @@ use super::{find, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::dsse::Envelope;
 use provost_kernel::operation::{Empty, Input, Meta, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetSkillRegistryContent;
 
 impl Operation for GetSkillRegistryContent {
@@ -34,16 +33,15 @@ impl Operation for GetSkillRegistryContent {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
-        let (_, version) = find::installable(cx, &input.path.item_ref)?;
-        let content = store::content(cx, &version.digest)?;
-        cx.header("etag", format!("\"{}\"", version.digest));
-        cx.send(content.into());
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
+        let (_, version) = find::installable(ctx, &input.path.item_ref)?;
+        let content = store::content(ctx, &version.digest)?;
+        ctx.header("etag", format!("\"{}\"", version.digest));
+        ctx.send(content.into());
         Ok(NoContent {})
     }
 }
 
-/// See [`Operation::META`].
 pub struct GetSkillRegistryManifest;
 
 /// A signed manifest.
@@ -79,11 +77,11 @@ impl Operation for GetSkillRegistryManifest {
     type Body = Empty;
     type Output = SignedManifest;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<SignedManifest> {
-        let (item, version) = find::installable(cx, &input.path.item_ref)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<SignedManifest> {
+        let (item, version) = find::installable(ctx, &input.path.item_ref)?;
         let number = version.version.to_string();
-        let envelope = store::envelope(cx, &item.id, &number)?;
-        cx.header("etag", format!("\"{}\"", version.digest));
+        let envelope = store::envelope(ctx, &item.id, &number)?;
+        ctx.header("etag", format!("\"{}\"", version.digest));
         Ok(SignedManifest {
             item_id: item.id,
             version: number,

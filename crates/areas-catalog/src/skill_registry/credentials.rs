@@ -9,7 +9,7 @@ use provost_kernel::db::{Row, Statement, Tx};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::id::TypedId;
 use provost_kernel::token::Form;
-use provost_kernel::{Cx, params, statements};
+use provost_kernel::{OperationContext, params, statements};
 
 statements! {
     /// Finds a gateway token by its public lookup id, and when the session ended by which it came.
@@ -81,14 +81,14 @@ impl TokenScheme for GatewayTokens {
         }))
     }
 
-    fn first_use(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        let org = cx.org();
-        cx.queue(&FIRST_USE, params![org, token_id, false])
+    fn first_use(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
+        let org = ctx.org();
+        ctx.queue(&FIRST_USE, params![org, token_id, false])
     }
 
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()> {
-        let org = cx.org();
-        cx.queue(
+    fn touch(&self, ctx: &mut OperationContext<'_>, used: &Use) -> Result<()> {
+        let org = ctx.org();
+        ctx.queue(
             &TOUCH,
             params![org, used.token_id.as_str(), used.at, used.source_ip.to_string()],
         )
@@ -98,13 +98,13 @@ impl TokenScheme for GatewayTokens {
         Some("gateway_token.reuse_detected")
     }
 
-    fn reused(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        let org = cx.org();
-        let owner = cx.query_opt(&OWNER, params![org, token_id], |row| {
+    fn reused(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
+        let org = ctx.org();
+        let owner = ctx.query_opt(&OWNER, params![org, token_id], |row| {
             Ok((row.get::<String>(0)?, row.get::<String>(1)?))
         })?;
         let (principal, item) = owner.unzip();
-        cx.emit(
+        ctx.emit(
             &fences::GATEWAY_TOKEN_REUSE_DETECTED,
             &fences::GatewayTokenReuse {
                 token_id: token_id.to_owned(),

@@ -5,10 +5,10 @@ use super::{install_store, store};
 use provost_areas_identity::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded, SessionsEnded, TokenRevoked};
 use provost_areas_platform::ends::{unclear, works_until};
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
-use provost_kernel::{Cx, Result, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Result, Timestamp, params, statements};
 
 const TOKEN: &str = "gateway_token";
 const SKILL: &str = "skill";
@@ -23,32 +23,32 @@ statements! {
 
 /// Ends the gateway tokens of a user or an account that acts no more. What ended for a person stays ended when she comes back;
 /// an account that is disabled keeps its tokens, which do not work meanwhile, and what could be replayed of them goes (D4.8).
-pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
     let id = ended.id.as_str();
     match (ended.kind, ended.how) {
         (SubjectKind::Group, _) => Ok(()),
-        (_, Departure::Deleted) => install_store::revoke_of_principal(cx, id, "principal_deleted").map(drop),
+        (_, Departure::Deleted) => install_store::revoke_of_principal(ctx, id, "principal_deleted").map(drop),
         (SubjectKind::User, Departure::Stopped) => {
-            install_store::revoke_of_principal(cx, id, "user_suspended").map(drop)
+            install_store::revoke_of_principal(ctx, id, "user_suspended").map(drop)
         }
-        (SubjectKind::ServiceAccount, Departure::Stopped) => install_store::erase_replays(cx, id),
+        (SubjectKind::ServiceAccount, Departure::Stopped) => install_store::erase_replays(ctx, id),
     }
 }
 
 // INVARIANT SK-8
 /// Revokes the gateway tokens that came by a token of an account which is revoked. A rotation replaces the token of somebody
 /// who goes on; every other end takes with it what was made by the token.
-pub fn token_revoked(cx: &mut Cx<'_>, revoked: &TokenRevoked) -> Result<()> {
+pub fn token_revoked(ctx: &mut OperationContext<'_>, revoked: &TokenRevoked) -> Result<()> {
     if revoked.reason == "rotated" {
         return Ok(());
     }
-    install_store::revoke_of_origin(cx, &revoked.id, &revoked.reason).map(drop)
+    install_store::revoke_of_origin(ctx, &revoked.id, &revoked.reason).map(drop)
 }
 
 // INVARIANT SK-8
 /// Revokes the gateway tokens that came by sessions which ended.
-pub fn sessions_ended(cx: &mut Cx<'_>, ended: &SessionsEnded) -> Result<()> {
-    install_store::revoke_of_ended(cx, ended.at, &ended.reason).map(drop)
+pub fn sessions_ended(ctx: &mut OperationContext<'_>, ended: &SessionsEnded) -> Result<()> {
+    install_store::revoke_of_ended(ctx, ended.at, &ended.reason).map(drop)
 }
 
 /// The tables that decide what somebody may do.
@@ -63,16 +63,16 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[
-    Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
         what: TOKEN,
         again: token_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: SKILL,
         again: item_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: VERSION,
         again: version_again,
     },
@@ -96,13 +96,13 @@ fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revoc
     }])
 }
 
-fn token_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn token_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    let (org, now) = (cx.org(), cx.now());
-    if cx.execute(&REVOKE, params![org, id.as_str(), now, "admin_revoked", false])? == 0 {
+    let (org, now) = (ctx.org(), ctx.now());
+    if ctx.execute(&REVOKE, params![org, id.as_str(), now, "admin_revoked", false])? == 0 {
         return Ok(Again::Already);
     }
-    cx.erase_replay(id)?;
+    ctx.erase_replay(id)?;
     Ok(Again::Done("revoked"))
 }
 
@@ -132,37 +132,37 @@ fn version(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoc
     withdrawn(VERSION, &["item_id", "version"], change)
 }
 
-fn item_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn item_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    let Some(mut item) = store::item_by_id(cx, &SkillItemId::from_store(id.clone()))? else {
+    let Some(mut item) = store::item_by_id(ctx, &SkillItemId::from_store(id.clone()))? else {
         return Ok(Again::Gone);
     };
     if item.withdrawn_at.is_some() {
         return Ok(Again::Already);
     }
-    let at = item.changed_at(cx.now());
+    let at = item.changed_at(ctx.now());
     item.withdrawn_at = Some(at);
     item.updated_at = at;
-    store::save_item(cx, &item)?;
-    cx.change("/withdrawnAt", serde_json::Value::Null, at.to_rfc3339());
+    store::save_item(ctx, &item)?;
+    ctx.change("/withdrawnAt", serde_json::Value::Null, at.to_rfc3339());
     Ok(Again::Done("withdrawn"))
 }
 
-fn version_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn version_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [id, version] = ids else { return Ok(unclear()) };
     let item = SkillItemId::from_store(id.clone());
-    let (org, now) = (cx.org(), cx.now());
+    let (org, now) = (ctx.org(), ctx.now());
     let offered = params![org, id.as_str(), version.as_str()];
-    if cx.query_opt(&OFFERED, offered, |_| Ok(()))?.is_none() {
+    if ctx.query_opt(&OFFERED, offered, |_| Ok(()))?.is_none() {
         return Ok(Again::Already);
     }
-    store::withdraw_version(cx, &item, version, now)?;
-    if let Some(mut item) = store::item_by_id(cx, &item)? {
-        let known = store::known(cx, &item.id)?;
+    store::withdraw_version(ctx, &item, version, now)?;
+    if let Some(mut item) = store::item_by_id(ctx, &item)? {
+        let known = store::known(ctx, &item.id)?;
         item.latest_version = super::model::latest(&known).map(|known| known.version.to_string());
         item.updated_at = item.changed_at(now);
-        store::save_item(cx, &item)?;
+        store::save_item(ctx, &item)?;
     }
-    cx.change("/versions/withdrawn", serde_json::Value::Null, version.as_str());
+    ctx.change("/versions/withdrawn", serde_json::Value::Null, version.as_str());
     Ok(Again::Done("withdrawn"))
 }

@@ -2,39 +2,39 @@
 //!
 //! Keeps SK-2.
 
-use super::model::{Item, Known, find, refuse_withdrawn};
+use super::model::{Item, VersionSummary, find, refuse_withdrawn};
 use super::reference::{ItemRef, Reference};
 use super::{model::SkillItemId, store};
 use crate::skill_registry::fences;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// Returns the item that a path names, and the reference. What names nothing is no item, whatever is wrong with it.
 ///
 /// A gateway token sees its own item alone, and nothing else is looked for: no answer says whether another exists.
 ///
 /// Errors: `NotFound`.
-pub fn item<'a>(cx: &mut Cx<'_>, path: &'a ItemRef) -> Result<(Item, &'a Reference)> {
+pub fn item<'a>(ctx: &mut OperationContext<'_>, path: &'a ItemRef) -> Result<(Item, &'a Reference)> {
     let reference = path.0.as_ref().ok_or_else(absent)?;
-    cx.target(&fences::SKILL, reference.to_string());
-    let found = match cx.actor().item.as_deref() {
+    ctx.target(&fences::SKILL, reference.to_string());
+    let found = match ctx.actor().item.as_deref() {
         Some(own) => {
-            store::item_by_id(cx, &SkillItemId::from_text(own))?.filter(|item| reference.names(item))
+            store::item_by_id(ctx, &SkillItemId::from_text(own))?.filter(|item| reference.names(item))
         }
-        None => store::named(cx, reference)?,
+        None => store::named(ctx, reference)?,
     };
     let item = found.ok_or_else(absent)?;
-    cx.target(&fences::SKILL, item.id.as_str());
+    ctx.target(&fences::SKILL, item.id.as_str());
     Ok((item, reference))
 }
 
 /// Returns the item and the version that a path names, if both can be installed.
 ///
 /// Errors: `NotFound`; `Conflict` when the item or the version was withdrawn.
-pub fn installable(cx: &mut Cx<'_>, path: &ItemRef) -> Result<(Item, Known)> {
-    let (item, reference) = item(cx, path)?;
+pub fn installable(ctx: &mut OperationContext<'_>, path: &ItemRef) -> Result<(Item, VersionSummary)> {
+    let (item, reference) = item(ctx, path)?;
     refuse_withdrawn("this skill", item.withdrawn_at)?;
-    let known = store::known(cx, &item.id)?;
+    let known = store::known(ctx, &item.id)?;
     let found = match find(&known, reference.version()) {
         Some(found) => found.clone(),
         None if reference.version().is_some() => return Err(absent()),

@@ -5,11 +5,10 @@ use super::reference::ItemPath;
 use super::{find, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetSkillRegistryItem;
 
 /// An item and a version of it.
@@ -41,11 +40,11 @@ impl Operation for GetSkillRegistryItem {
     type Body = Empty;
     type Output = ItemAndVersion;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ItemAndVersion> {
-        let (item, reference) = find::item(cx, &input.path.item_ref)?;
-        let known = store::known(cx, &item.id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ItemAndVersion> {
+        let (item, reference) = find::item(ctx, &input.path.item_ref)?;
+        let known = store::known(ctx, &item.id)?;
         let version = match find_version(&known, reference.version()) {
-            Some(found) => Some(store::version_of(cx, &item.id, &found.version.to_string())?),
+            Some(found) => Some(store::version_of(ctx, &item.id, &found.version.to_string())?),
             None if reference.version().is_some() => return Err(find::absent()),
             None => None,
         };

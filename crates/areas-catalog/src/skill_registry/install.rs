@@ -5,25 +5,24 @@
 use super::inputs::{ClientName, LocalPath, Shown};
 use super::install_store::{self, NewToken};
 use super::model::{
-    GATEWAY_LIFETIME_SECS, GatewayTokenId, Install, InstallStatus, InstallView, Item, Known, MAX_PLACES,
-    Place, VersionView,
+    GATEWAY_LIFETIME_SECS, GatewayTokenId, Install, InstallPlace, InstallStatus, InstallView, Item,
+    MAX_PLACES, VersionSummary, VersionView,
 };
 use super::reference::ItemPath;
 use super::{find, store};
 use crate::skill_registry::fences;
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
-use provost_kernel::cx::Revealed;
+use provost_kernel::context::SecretPlaceholder;
 use provost_kernel::dsse::Envelope;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::token;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct InstallSkillRegistryItem;
 
 /// Where it is installed.
@@ -45,7 +44,7 @@ pub struct InstallBody {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Installed {
+pub struct InstallReceipt {
     install: InstallView,
     version: VersionView,
     gateway_token: IssuedGatewayToken,
@@ -58,7 +57,7 @@ pub struct Installed {
 #[serde(rename_all = "camelCase")]
 pub struct IssuedGatewayToken {
     id: GatewayTokenId,
-    token: Revealed,
+    token: SecretPlaceholder,
     token_prefix: String,
     expires_at: Timestamp,
 }
@@ -84,20 +83,20 @@ impl Operation for InstallSkillRegistryItem {
     type Path = ItemPath;
     type Query = Empty;
     type Body = InstallBody;
-    type Output = Installed;
+    type Output = InstallReceipt;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Installed> {
-        let (item, known) = find::installable(cx, &input.path.item_ref)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<InstallReceipt> {
+        let (item, known) = find::installable(ctx, &input.path.item_ref)?;
         let version = VersionView {
             manifest: None,
-            ..store::version_of(cx, &item.id, &known.version.to_string())?
+            ..store::version_of(ctx, &item.id, &known.version.to_string())?
         };
-        let envelope = store::envelope(cx, &item.id, &version.version)?;
-        let install = note(cx, &item, &known, &input.body)?;
-        let gateway_token = issue(cx, &install)?;
-        cx.change("/installs", Value::Null, install.id.as_str());
-        cx.change("/gatewayTokens", Value::Null, gateway_token.id.as_str());
-        cx.emit(
+        let envelope = store::envelope(ctx, &item.id, &version.version)?;
+        let install = note(ctx, &item, &known, &input.body)?;
+        let gateway_token = issue(ctx, &install)?;
+        ctx.change("/installs", Value::Null, install.id.as_str());
+        ctx.change("/gatewayTokens", Value::Null, gateway_token.id.as_str());
+        ctx.emit(
             &fences::INSTALLED,
             &fences::NewInstall {
                 item_id: item.id.clone(),
@@ -107,7 +106,7 @@ impl Operation for InstallSkillRegistryItem {
                 client: install.place.client.clone(),
             },
         );
-        Ok(Installed {
+        Ok(InstallReceipt {
             install: install.into(),
             version,
             gateway_token,
@@ -117,36 +116,41 @@ impl Operation for InstallSkillRegistryItem {
 }
 
 /// Makes the install, or moves the one at this place to the version (SK-5).
-fn note(cx: &mut Cx<'_>, item: &Item, known: &Known, body: &InstallBody) -> Result<Install> {
-    let place = Place {
+fn note(
+    ctx: &mut OperationContext<'_>,
+    item: &Item,
+    known: &VersionSummary,
+    body: &InstallBody,
+) -> Result<Install> {
+    let place = InstallPlace {
         client: body.client.get().clone(),
         device: body.device.as_ref().map(|d| d.get().clone()),
         path: body.path.as_ref().map(|p| p.get().clone()),
     };
     let client_version = body.client_version.as_ref().map(|v| v.get().clone());
-    let there = install_store::in_use(cx, &item.id)?;
+    let there = install_store::in_use(ctx, &item.id)?;
     let count = there.len();
-    let now = cx.now();
+    let now = ctx.now();
     if let Some(mut install) = there.into_iter().find(|install| install.place == place) {
-        cx.change("/version", install.version.as_str(), known.version.to_string());
+        ctx.change("/version", install.version.as_str(), known.version.to_string());
         install.client_version = client_version;
         install.version = known.version.to_string();
         install.digest.clone_from(&known.digest);
         install.updated_at = install.changed_at(now);
-        install_store::save(cx, &install)?;
-        install_store::revoke_of_install(cx, &install, "installed_again")?;
+        install_store::save(ctx, &install)?;
+        install_store::revoke_of_install(ctx, &install, "installed_again")?;
         return Ok(install);
     }
     if count >= MAX_PLACES {
         let message = format!("this skill is installed in {MAX_PLACES} places already; uninstall it first");
         return Err(Error::new(Code::Conflict, message));
     }
-    cx.change("/version", Value::Null, known.version.to_string());
+    ctx.change("/version", Value::Null, known.version.to_string());
     let install = Install {
-        id: cx.new_id(),
+        id: ctx.new_id(),
         item_id: item.id.clone(),
         item_ref: item.full_name(),
-        principal_id: cx.actor().id.clone(),
+        principal_id: ctx.actor().id.clone(),
         place,
         client_version,
         version: known.version.to_string(),
@@ -157,32 +161,32 @@ fn note(cx: &mut Cx<'_>, item: &Item, known: &Known, body: &InstallBody) -> Resu
         uninstalled_at: None,
         removed_at: None,
     };
-    install_store::insert(cx, &install)?;
+    install_store::insert(ctx, &install)?;
     Ok(install)
 }
 
 /// Mints and stores the token of an install; its value goes into the answer alone (SK-6).
-fn issue(cx: &mut Cx<'_>, install: &Install) -> Result<IssuedGatewayToken> {
-    let tokens = settings::load(cx)?.tokens;
+fn issue(ctx: &mut OperationContext<'_>, install: &Install) -> Result<IssuedGatewayToken> {
+    let tokens = settings::load(ctx)?.tokens;
     let lifetime = GATEWAY_LIFETIME_SECS.min(tokens.max_lifetime_seconds);
     let replay_secs = tokens.secret_replay_seconds.min(lifetime);
-    let minted = token::mint(super::FORM, cx.rng());
-    let id: GatewayTokenId = cx.new_id();
-    let expires_at = cx.now().plus_secs(lifetime);
+    let minted = token::mint(super::FORM, ctx.rng());
+    let id: GatewayTokenId = ctx.new_id();
+    let expires_at = ctx.now().plus_secs(lifetime);
     // INVARIANT SK-8: it ends with what it came by.
-    let came_by = cx.actor().token.as_ref().map(|token| token.id.clone());
+    let came_by = ctx.actor().token.as_ref().map(|token| token.id.clone());
     let token = NewToken {
         id: &id,
         lookup_id: &minted.lookup_id,
         token_prefix: &minted.prefix,
-        mac: cx.services().keys.token_mac_current(minted.token.expose()),
+        mac: ctx.services().keys.token_mac_current(minted.token.expose()),
         expires_at,
         replay_pending: replay_secs > 0,
         came_by: came_by.as_deref(),
     };
-    install_store::insert_token(cx, install, &token)?;
+    install_store::insert_token(ctx, install, &token)?;
     Ok(IssuedGatewayToken {
-        token: cx.reveal(id.as_str(), minted.token, replay_secs),
+        token: ctx.reveal(id.as_str(), minted.token, replay_secs),
         id,
         token_prefix: minted.prefix,
         expires_at,

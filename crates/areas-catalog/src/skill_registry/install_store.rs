@@ -2,11 +2,11 @@
 //!
 //! Keeps SK-4.
 
-use super::model::{GatewayTokenId, Install, InstallId, InstallStatus, Place, SkillItemId};
+use super::model::{GatewayTokenId, Install, InstallId, InstallPlace, InstallStatus, SkillItemId};
 use super::reference::full_name;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Error, Result};
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 
 statements! {
     /// The installs of one principal of one item that are in use, the oldest first.
@@ -84,7 +84,7 @@ pub struct InstallFilter<'a> {
 
 /// A token that was just revoked.
 #[derive(Debug)]
-pub struct Revoked {
+pub struct RevokedInstallToken {
     /// Its id.
     pub id: GatewayTokenId,
     /// Its public prefix.
@@ -98,7 +98,7 @@ fn install(row: &Row<'_>) -> Result<Install> {
         item_id: SkillItemId::from_store(row.get(1)?),
         item_ref: full_name(row.str(2)?, row.str(3)?),
         principal_id: row.get(4)?,
-        place: Place {
+        place: InstallPlace {
             client: row.get(5)?,
             device: row.get(6)?,
             path: row.get(7)?,
@@ -115,30 +115,30 @@ fn install(row: &Row<'_>) -> Result<Install> {
 }
 
 /// Returns the caller's installs of an item that are in use, the oldest first.
-pub fn in_use(cx: &mut Cx<'_>, item: &SkillItemId) -> Result<Vec<Install>> {
-    let (org, principal) = (cx.org(), cx.actor().id.as_str());
-    cx.query(&IN_USE, params![org, principal, item.as_str()], install)
+pub fn in_use(ctx: &mut OperationContext<'_>, item: &SkillItemId) -> Result<Vec<Install>> {
+    let (org, principal) = (ctx.org(), ctx.actor().id.as_str());
+    ctx.query(&IN_USE, params![org, principal, item.as_str()], install)
 }
 
 /// Returns one of the caller's installs.
 ///
 /// Errors: `NotFound` for an unknown and for another principal's install alike.
-pub fn own(cx: &mut Cx<'_>, id: &InstallId) -> Result<Install> {
-    let (org, principal) = (cx.org(), cx.actor().id.as_str());
-    let found = cx.query_opt(&OWN, params![org, principal, id.as_str()], install)?;
+pub fn own(ctx: &mut OperationContext<'_>, id: &InstallId) -> Result<Install> {
+    let (org, principal) = (ctx.org(), ctx.actor().id.as_str());
+    let found = ctx.query_opt(&OWN, params![org, principal, id.as_str()], install)?;
     found.ok_or_else(|| Error::not_found("skill install"))
 }
 
 /// Returns a page of installs below a place, newest first, each with its own place.
 pub fn list(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     filter: &InstallFilter<'_>,
     below: i64,
     limit: i64,
 ) -> Result<Vec<(i64, Install)>> {
-    let org = cx.org();
+    let org = ctx.org();
     let status = filter.status.map(InstallStatus::as_str);
-    cx.query(
+    ctx.query(
         &LIST,
         params![
             org,
@@ -154,9 +154,9 @@ pub fn list(
 }
 
 /// Stores a new install; one at the same place whose client never called back is over with it.
-pub fn insert(cx: &mut Cx<'_>, install: &Install) -> Result<()> {
-    let (org, place) = (cx.org(), install.place.key());
-    cx.queue(
+pub fn insert(ctx: &mut OperationContext<'_>, install: &Install) -> Result<()> {
+    let (org, place) = (ctx.org(), install.place.key());
+    ctx.queue(
         &REPLACED,
         params![
             org,
@@ -167,7 +167,7 @@ pub fn insert(cx: &mut Cx<'_>, install: &Install) -> Result<()> {
             install.installed_at,
         ],
     )?;
-    cx.queue(
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -188,9 +188,9 @@ pub fn insert(cx: &mut Cx<'_>, install: &Install) -> Result<()> {
 }
 
 /// Stores what changed of an install.
-pub fn save(cx: &mut Cx<'_>, install: &Install) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn save(ctx: &mut OperationContext<'_>, install: &Install) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -225,9 +225,9 @@ pub struct NewToken<'a> {
 }
 
 /// Stores the token of an install.
-pub fn insert_token(cx: &mut Cx<'_>, install: &Install, token: &NewToken<'_>) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(
+pub fn insert_token(ctx: &mut OperationContext<'_>, install: &Install, token: &NewToken<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(
         &INSERT_TOKEN,
         params![
             org,
@@ -247,86 +247,109 @@ pub fn insert_token(cx: &mut Cx<'_>, install: &Install, token: &NewToken<'_>) ->
     )
 }
 
-fn revoked(row: &Row<'_>) -> Result<Revoked> {
-    Ok(Revoked {
+fn revoked(row: &Row<'_>) -> Result<RevokedInstallToken> {
+    Ok(RevokedInstallToken {
         id: GatewayTokenId::from_store(row.get(0)?),
         token_prefix: row.get(1)?,
     })
 }
 
 /// Erases what could be replayed of revoked tokens, and returns them in order.
-fn erased(cx: &mut Cx<'_>, mut tokens: Vec<Revoked>) -> Result<Vec<Revoked>> {
+fn erased(
+    ctx: &mut OperationContext<'_>,
+    mut tokens: Vec<RevokedInstallToken>,
+) -> Result<Vec<RevokedInstallToken>> {
     tokens.sort_by(|a, b| a.id.cmp(&b.id));
     for token in &tokens {
-        cx.erase_replay(token.id.as_str())?;
+        ctx.erase_replay(token.id.as_str())?;
     }
     Ok(tokens)
 }
 
 /// Revokes every gateway token of the caller for an item (SK-3).
-pub fn revoke_all(cx: &mut Cx<'_>, item: &SkillItemId, reason: &str) -> Result<Vec<Revoked>> {
-    let (org, principal, now) = (cx.org(), cx.actor().id.as_str(), cx.now());
-    let tokens = cx.query(
+pub fn revoke_all(
+    ctx: &mut OperationContext<'_>,
+    item: &SkillItemId,
+    reason: &str,
+) -> Result<Vec<RevokedInstallToken>> {
+    let (org, principal, now) = (ctx.org(), ctx.actor().id.as_str(), ctx.now());
+    let tokens = ctx.query(
         &REVOKE_ALL,
         params![org, principal, item.as_str(), now, reason, false],
         revoked,
     )?;
-    erased(cx, tokens)
+    erased(ctx, tokens)
 }
 
 /// Revokes the token of an install, before it gets another one (SK-4).
-pub fn revoke_of_install(cx: &mut Cx<'_>, install: &Install, reason: &str) -> Result<Vec<Revoked>> {
-    let (org, now) = (cx.org(), cx.now());
+pub fn revoke_of_install(
+    ctx: &mut OperationContext<'_>,
+    install: &Install,
+    reason: &str,
+) -> Result<Vec<RevokedInstallToken>> {
+    let (org, now) = (ctx.org(), ctx.now());
     let of = [
         install.principal_id.as_str(),
         install.item_id.as_str(),
         install.id.as_str(),
     ];
-    let tokens = cx.query(
+    let tokens = ctx.query(
         &REVOKE_OF_INSTALL,
         params![org, of[0], of[1], of[2], now, reason, false],
         revoked,
     )?;
-    erased(cx, tokens)
+    erased(ctx, tokens)
 }
 
 /// Revokes every gateway token of a principal that is no more.
-pub fn revoke_of_principal(cx: &mut Cx<'_>, principal: &str, reason: &str) -> Result<Vec<Revoked>> {
-    let (org, now) = (cx.org(), cx.now());
-    let tokens = cx.query(
+pub fn revoke_of_principal(
+    ctx: &mut OperationContext<'_>,
+    principal: &str,
+    reason: &str,
+) -> Result<Vec<RevokedInstallToken>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let tokens = ctx.query(
         &REVOKE_OF_PRINCIPAL,
         params![org, principal, now, reason, false],
         revoked,
     )?;
-    erased(cx, tokens)
+    erased(ctx, tokens)
 }
 
 /// Revokes every gateway token that came by a credential: the token of an account, or a session.
-pub fn revoke_of_origin(cx: &mut Cx<'_>, credential: &str, reason: &str) -> Result<Vec<Revoked>> {
-    let (org, now) = (cx.org(), cx.now());
-    let tokens = cx.query(
+pub fn revoke_of_origin(
+    ctx: &mut OperationContext<'_>,
+    credential: &str,
+    reason: &str,
+) -> Result<Vec<RevokedInstallToken>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let tokens = ctx.query(
         &REVOKE_OF_ORIGIN,
         params![org, credential, now, reason, false],
         revoked,
     )?;
-    erased(cx, tokens)
+    erased(ctx, tokens)
 }
 
 /// Revokes every gateway token that came by a session that was ended at an instant for a reason.
-pub fn revoke_of_ended(cx: &mut Cx<'_>, at: Timestamp, reason: &str) -> Result<Vec<Revoked>> {
-    let org = cx.org();
-    let tokens = cx.query(&REVOKE_OF_ENDED, params![org, at, reason, false], revoked)?;
-    erased(cx, tokens)
+pub fn revoke_of_ended(
+    ctx: &mut OperationContext<'_>,
+    at: Timestamp,
+    reason: &str,
+) -> Result<Vec<RevokedInstallToken>> {
+    let org = ctx.org();
+    let tokens = ctx.query(&REVOKE_OF_ENDED, params![org, at, reason, false], revoked)?;
+    erased(ctx, tokens)
 }
 
 /// Erases what could be replayed of a principal's gateway tokens (D4.8).
-pub fn erase_replays(cx: &mut Cx<'_>, principal: &str) -> Result<()> {
-    let org = cx.org();
-    let tokens = cx.query(&REPLAYABLE, params![org, principal, true], |row| {
+pub fn erase_replays(ctx: &mut OperationContext<'_>, principal: &str) -> Result<()> {
+    let org = ctx.org();
+    let tokens = ctx.query(&REPLAYABLE, params![org, principal, true], |row| {
         row.get::<String>(0)
     })?;
     for token in tokens {
-        cx.erase_replay(&token)?;
+        ctx.erase_replay(&token)?;
     }
     Ok(())
 }

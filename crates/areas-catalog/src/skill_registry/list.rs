@@ -6,11 +6,10 @@ use super::store::{self, ItemFilter};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListSkillRegistryItems;
 
 /// What can be asked.
@@ -52,16 +51,16 @@ impl Operation for ListSkillRegistryItems {
     type Body = Empty;
     type Output = ItemPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ItemPage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ItemPage> {
         let query = &input.query;
         let filter = ItemFilter {
             namespace: query.namespace.as_ref().map(|n| n.get().as_str()),
             status: query.status,
             query: query.query.as_ref().map(|q| q.get().as_str()),
         };
-        let below = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
-        let mut found = store::list_items(cx, &filter, below, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
+        let below = page::start(ctx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::list_items(ctx, &filter, below, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(ItemPage {
             items: found.into_iter().map(|(_, item)| item.into()).collect(),
             next_cursor,

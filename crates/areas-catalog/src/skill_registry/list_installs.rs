@@ -7,7 +7,7 @@ use super::model::{InstallStatus, InstallView};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,7 +19,6 @@ provost_kernel::page! {
     }
 }
 
-/// See [`Operation::META`].
 pub struct ListSkillInstalls;
 
 /// What can be asked of everybody's installs.
@@ -56,7 +55,7 @@ impl Operation for ListSkillInstalls {
     type Body = Empty;
     type Output = InstallPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<InstallPage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<InstallPage> {
         let query = &input.query;
         let filter = InstallFilter {
             principal_id: query.principal_id.as_ref().map(|p| p.get().as_str()),
@@ -64,11 +63,10 @@ impl Operation for ListSkillInstalls {
             client: query.client.as_ref().map(|c| c.get().as_str()),
             status: query.status,
         };
-        read(cx, &filter, query.limit, query.cursor.as_ref(), Self::META.id)
+        read(ctx, &filter, query.limit, query.cursor.as_ref(), Self::META.id)
     }
 }
 
-/// See [`Operation::META`].
 pub struct ListOwnSkillInstalls;
 
 /// What can be asked of one's own installs.
@@ -95,27 +93,27 @@ impl Operation for ListOwnSkillInstalls {
     type Body = Empty;
     type Output = InstallPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<InstallPage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<InstallPage> {
         let query = &input.query;
         let filter = InstallFilter {
-            principal_id: Some(cx.actor().id.as_str()),
+            principal_id: Some(ctx.actor().id.as_str()),
             status: query.status,
             ..InstallFilter::default()
         };
-        read(cx, &filter, query.limit, query.cursor.as_ref(), Self::META.id)
+        read(ctx, &filter, query.limit, query.cursor.as_ref(), Self::META.id)
     }
 }
 
 fn read(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     filter: &InstallFilter<'_>,
     limit: Limit,
     cursor: Option<&Cursor>,
     operation: &str,
 ) -> Result<InstallPage> {
-    let below = page::start(cx, operation, cursor, i64::MAX)?;
-    let mut found = install_store::list(cx, filter, below, limit.get() + 1)?;
-    let next_cursor = page::end(cx, operation, limit, &mut found, |(place, _)| *place);
+    let below = page::start(ctx, operation, cursor, i64::MAX)?;
+    let mut found = install_store::list(ctx, filter, below, limit.get() + 1)?;
+    let next_cursor = page::end(ctx, operation, limit, &mut found, |(place, _)| *place);
     Ok(InstallPage {
         installs: found.into_iter().map(|(_, install)| install.into()).collect(),
         next_cursor,

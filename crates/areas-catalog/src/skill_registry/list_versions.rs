@@ -6,11 +6,10 @@ use super::{find, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListSkillRegistryVersions;
 
 /// What can be asked.
@@ -51,12 +50,12 @@ impl Operation for ListSkillRegistryVersions {
     type Body = Empty;
     type Output = VersionPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<VersionPage> {
-        let (item, _) = find::item(cx, &input.path.item_ref)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<VersionPage> {
+        let (item, _) = find::item(ctx, &input.path.item_ref)?;
         let query = &input.query;
-        let below = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
-        let mut found = store::list_versions(cx, &item.id, below, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
+        let below = page::start(ctx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::list_versions(ctx, &item.id, below, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(VersionPage {
             versions: found.into_iter().map(|(_, version)| version).collect(),
             next_cursor,

@@ -41,13 +41,13 @@ mod install_store;
 mod list;
 mod list_installs;
 mod list_versions;
+mod maintenance;
 pub mod model;
 mod publish;
 pub mod reference;
 mod report_removed;
 mod store;
 mod uninstall;
-mod upkeep;
 pub mod version;
 mod withdraw;
 
@@ -55,12 +55,12 @@ pub use credentials::FORM;
 
 use provost_areas_identity::subjects::RecordsNamed;
 use provost_areas_identity::words::Kind;
-use provost_kernel::announcement::{Answers, Hears};
+use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// The area.
 pub static AREA: Area = Area {
@@ -86,20 +86,20 @@ pub static AREA: Area = Area {
         store::STATEMENTS,
         install_store::STATEMENTS,
         credentials::STATEMENTS,
-        upkeep::STATEMENTS,
+        maintenance::STATEMENTS,
         ends::STATEMENTS,
     ],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
     records: &[("skill_contents", "named by the digests in signed manifests")],
-    check: Check::Find(|tx, _| upkeep::broken_invariants(tx)),
+    check: Check::Find(|tx, _| maintenance::broken_invariants(tx)),
     on: &[
-        &Hears(ends::principal_ended),
-        &Hears(ends::token_revoked),
-        &Hears(ends::sessions_ended),
+        &Subscriber(ends::principal_ended),
+        &Subscriber(ends::token_revoked),
+        &Subscriber(ends::sessions_ended),
         &Answers(items_named),
     ],
-    restore: Some(upkeep::revoke_every_token),
+    restore: Some(maintenance::revoke_every_token),
     guides: &[provost_kernel::guide!("skills", "The skill registry")],
     floor: 4,
     ..Area::named(
@@ -128,15 +128,15 @@ fn operations() -> Vec<Entry> {
 /// Returns the ids of the items that a name, reference or id names exactly (client contract §6).
 ///
 /// A bare name names an item in every namespace. LIMIT: 20.
-fn items_named(cx: &mut Cx<'_>, asked: &RecordsNamed) -> Result<Vec<String>> {
+fn items_named(ctx: &mut OperationContext<'_>, asked: &RecordsNamed) -> Result<Vec<String>> {
     if asked.kind != Kind::Skill {
         return Ok(Vec::new());
     }
-    let items = store::exact(cx, &asked.selector)?;
+    let items = store::exact(ctx, &asked.selector)?;
     Ok(items.into_iter().map(|(id, _)| id).collect())
 }
 
 /// Says whether an item of this id is there and not withdrawn.
-pub fn is_offered(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
-    store::is_offered(cx, id)
+pub fn is_offered(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
+    store::is_offered(ctx, id)
 }

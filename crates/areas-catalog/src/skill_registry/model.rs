@@ -2,7 +2,7 @@
 //!
 //! Keeps SK-2.
 
-use super::reference::{Wanted, full_name};
+use super::reference::{VersionReference, full_name};
 use super::version::Version;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
@@ -89,7 +89,7 @@ impl Item {
 
 /// What is known of a version without its content.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct VersionSummary {
     /// The version.
     pub version: Version,
     /// The digest of its content.
@@ -102,7 +102,7 @@ pub struct Known {
 
 /// Returns the version that is installed when none is named: the highest release that is not withdrawn, else the
 /// highest prerelease.
-pub fn latest(known: &[Known]) -> Option<&Known> {
+pub fn latest(known: &[VersionSummary]) -> Option<&VersionSummary> {
     known
         .iter()
         .filter(|k| k.withdrawn_at.is_none())
@@ -110,7 +110,10 @@ pub fn latest(known: &[Known]) -> Option<&Known> {
 }
 
 /// Returns the version that a reference means: the named one, the newest of the named content, or the latest.
-pub fn find<'a>(known: &'a [Known], wanted: Option<&Wanted>) -> Option<&'a Known> {
+pub fn find<'a>(
+    known: &'a [VersionSummary],
+    wanted: Option<&VersionReference>,
+) -> Option<&'a VersionSummary> {
     let Some(wanted) = wanted else {
         return latest(known);
     };
@@ -132,7 +135,7 @@ pub enum Publication {
 /// Decides what publishing this content does (SK-2).
 ///
 /// Errors: `AlreadyExists` when the version has other content, `Conflict` when the content was withdrawn.
-pub fn publication(known: &[Known], asked: Option<&Version>, digest: &str) -> Result<Publication> {
+pub fn publication(known: &[VersionSummary], asked: Option<&Version>, digest: &str) -> Result<Publication> {
     if let Some(withdrawn) = known
         .iter()
         .find(|k| k.withdrawn_at.is_some() && k.digest == digest)
@@ -201,7 +204,7 @@ impl InstallStatus {
 
 /// Where an install lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct InstallPlace {
     /// The client that uses it.
     pub client: String,
     /// The machine, as the client names it.
@@ -210,7 +213,7 @@ pub struct Place {
     pub path: Option<String>,
 }
 
-impl Place {
+impl InstallPlace {
     /// Returns a short text that is the same for the same place.
     pub fn key(&self) -> String {
         let text = provost_kernel::json::canonical(&serde_json::json!([self.client, self.device, self.path]));
@@ -231,7 +234,7 @@ pub struct Install {
     /// Whose install it is.
     pub principal_id: String,
     /// Where it lies.
-    pub place: Place,
+    pub place: InstallPlace,
     /// The client's version.
     pub client_version: Option<String>,
     /// The installed version.
@@ -257,7 +260,7 @@ impl Install {
     }
 
     /// Says whether an uninstall of this version, or of any, means it (D10.1).
-    pub fn is_meant(&self, wanted: Option<&Wanted>) -> bool {
+    pub fn is_meant(&self, wanted: Option<&VersionReference>) -> bool {
         wanted.is_none_or(|wanted| {
             Version::parse(&self.version).is_some_and(|version| wanted.is(&version, &self.digest))
         })

@@ -4,7 +4,7 @@
 
 use super::inputs::{Namespace, VersionText};
 use super::model::{
-    Item, ItemView, Known, MAX_VERSIONS, Publication, Status, VersionView, latest, publication,
+    Item, ItemView, MAX_VERSIONS, Publication, Status, VersionSummary, VersionView, latest, publication,
     refuse_withdrawn,
 };
 use super::{store, version::Version};
@@ -13,7 +13,7 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::dsse::{Envelope, SignedKind};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Content, Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_skill_package::{Fault, MAX_ARCHIVE_BYTES, MEDIA_TYPES, Manifest, Package};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 /// LIMIT: seconds for an archive to arrive (D1.10).
 const UPLOAD_SECS: u64 = 120;
 
-/// See [`Operation::META`].
 pub struct PublishSkillRegistryItem;
 
 /// What is published where.
@@ -48,7 +47,7 @@ pub struct PublishBody {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Published {
+pub struct PublishResult {
     item: ItemView,
     version: VersionView,
     /// Whether the version is new; the same content as the latest version makes none.
@@ -77,7 +76,7 @@ impl Operation for PublishSkillRegistryItem {
     type Path = Empty;
     type Query = PublishQuery;
     type Body = PublishBody;
-    type Output = Published;
+    type Output = PublishResult;
 
     fn read_content(content: Content) -> Result<PublishBody> {
         let package = Package::from_archive(&content.media_type, &content.bytes).map_err(refusal)?;
@@ -85,32 +84,32 @@ impl Operation for PublishSkillRegistryItem {
         Ok(PublishBody { content })
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Published> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<PublishResult> {
         let content = input.body.content.as_ref();
         let (manifest, archive) =
             content.ok_or_else(|| Error::internal("a publication without content was accepted"))?;
         let namespace = input.query.namespace.as_ref().map_or("", |n| n.get().as_str());
-        let found = store::item_by_name(cx, namespace, &manifest.name)?;
+        let found = store::item_by_name(ctx, namespace, &manifest.name)?;
         let is_new = found.is_none();
-        let item = found.unwrap_or_else(|| new_item(cx, namespace, manifest));
-        cx.target(&fences::SKILL, item.id.as_str());
+        let item = found.unwrap_or_else(|| new_item(ctx, namespace, manifest));
+        ctx.target(&fences::SKILL, item.id.as_str());
         refuse_withdrawn("this skill", item.withdrawn_at)?;
         let known = if is_new {
             Vec::new()
         } else {
-            store::known(cx, &item.id)?
+            store::known(ctx, &item.id)?
         };
         let asked = input.query.version.as_ref().map(VersionText::get);
         match publication(&known, asked, &manifest.digest)? {
             Publication::Nothing(version) => {
-                cx.status(200);
-                Ok(Published {
-                    version: store::version_of(cx, &item.id, &version.to_string())?,
+                ctx.status(200);
+                Ok(PublishResult {
+                    version: store::version_of(ctx, &item.id, &version.to_string())?,
                     item: item.into(),
                     created: false,
                 })
             }
-            Publication::New(version) => add(cx, item, known, version, manifest, archive),
+            Publication::New(version) => add(ctx, item, known, version, manifest, archive),
         }
     }
 }
@@ -138,34 +137,34 @@ fn pointer(path: &str) -> String {
     format!("/{}", path.replace('~', "~0"))
 }
 
-fn new_item(cx: &mut Cx<'_>, namespace: &str, manifest: &Manifest) -> Item {
+fn new_item(ctx: &mut OperationContext<'_>, namespace: &str, manifest: &Manifest) -> Item {
     Item {
-        id: cx.new_id(),
-        organization_id: cx.org().to_owned(),
+        id: ctx.new_id(),
+        organization_id: ctx.org().to_owned(),
         namespace: namespace.to_owned(),
         name: manifest.name.clone(),
         description: String::new(),
         latest_version: None,
         version_count: 0,
-        created_at: cx.now(),
-        updated_at: cx.now(),
+        created_at: ctx.now(),
+        updated_at: ctx.now(),
         withdrawn_at: None,
     }
 }
 
 fn add(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     mut item: Item,
-    mut known: Vec<Known>,
+    mut known: Vec<VersionSummary>,
     version: Version,
     manifest: &Manifest,
     archive: &[u8],
-) -> Result<Published> {
+) -> Result<PublishResult> {
     if item.version_count >= MAX_VERSIONS {
         let message = format!("a skill has {MAX_VERSIONS} versions at most");
         return Err(Error::new(Code::Conflict, message));
     }
-    let now = cx.now();
+    let now = ctx.now();
     let added = VersionView {
         item_id: item.id.clone(),
         version: version.to_string(),
@@ -174,11 +173,11 @@ fn add(
         status: Status::Available,
         manifest: Some(manifest.clone()),
         published_at: now,
-        published_by: cx.actor().id.clone(),
+        published_by: ctx.actor().id.clone(),
         withdrawn_at: None,
     };
     let number = known.last().map_or(0, |k| k.number) + 1;
-    known.push(Known {
+    known.push(VersionSummary {
         version,
         digest: manifest.digest.clone(),
         number,
@@ -190,27 +189,27 @@ fn add(
     item.description.clone_from(&manifest.description);
     item.version_count += 1;
     if is_first {
-        store::insert_item(cx, &item)?;
+        store::insert_item(ctx, &item)?;
         let place = format!(
             "/api/headless/v1/organizations/{}/skill-registry/{}",
-            cx.org(),
+            ctx.org(),
             item.id
         );
-        cx.header("location", place);
-        cx.change("/name", Value::Null, item.full_name());
+        ctx.header("location", place);
+        ctx.change("/name", Value::Null, item.full_name());
     } else {
         item.updated_at = item.changed_at(now);
-        store::save_item(cx, &item)?;
+        store::save_item(ctx, &item)?;
     }
-    let envelope = sign(cx, &item, &added, manifest);
-    store::insert_version(cx, &added, number, &envelope, archive)?;
-    cx.change(
+    let envelope = sign(ctx, &item, &added, manifest);
+    store::insert_version(ctx, &added, number, &envelope, archive)?;
+    ctx.change(
         "/versions",
         Value::Null,
         json!({ "version": added.version, "digest": added.digest }),
     );
-    cx.change("/latestVersion", previous, item.latest_version.clone());
-    cx.emit(
+    ctx.change("/latestVersion", previous, item.latest_version.clone());
+    ctx.emit(
         &fences::PUBLISHED,
         &fences::NewVersion {
             item_id: item.id.clone(),
@@ -218,7 +217,7 @@ fn add(
             digest: added.digest.clone(),
         },
     );
-    Ok(Published {
+    Ok(PublishResult {
         item: item.into(),
         version: added,
         created: true,
@@ -226,7 +225,7 @@ fn add(
 }
 
 /// Signs what a client checks without the server: whose, which, and every file (SK-1).
-fn sign(cx: &Cx<'_>, item: &Item, version: &VersionView, manifest: &Manifest) -> Envelope {
+fn sign(ctx: &OperationContext<'_>, item: &Item, version: &VersionView, manifest: &Manifest) -> Envelope {
     let mut payload = json!({
         "digest": version.digest,
         "files": manifest.files,
@@ -240,5 +239,5 @@ fn sign(cx: &Cx<'_>, item: &Item, version: &VersionView, manifest: &Manifest) ->
         payload["namespace"] = item.namespace.as_str().into();
     }
     let text = provost_kernel::json::canonical(&payload);
-    cx.services().keys.sign(SignedKind::Skill, text.as_bytes())
+    ctx.services().keys.sign(SignedKind::Skill, text.as_bytes())
 }

@@ -32,13 +32,13 @@ pub enum Reference {
         /// The name.
         name: String,
         /// The version that is meant.
-        version: Option<Wanted>,
+        version: Option<VersionReference>,
     },
 }
 
 /// A version as a reference names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum VersionReference {
     /// By its number.
     Version(Version),
     /// By its content.
@@ -57,7 +57,7 @@ impl Reference {
             None => ("", text),
         };
         let (name, version) = match rest.split_once('@') {
-            Some((name, version)) => (name, Some(Wanted::parse(version)?)),
+            Some((name, version)) => (name, Some(VersionReference::parse(version)?)),
             None => (rest, None),
         };
         is_name(name).then(|| Self::Named {
@@ -68,7 +68,7 @@ impl Reference {
     }
 
     /// Returns the version that the reference names.
-    pub fn version(&self) -> Option<&Wanted> {
+    pub fn version(&self) -> Option<&VersionReference> {
         match self {
             Self::Named { version, .. } => version.as_ref(),
             Self::Id(_) => None,
@@ -84,7 +84,7 @@ impl Reference {
     }
 }
 
-impl Wanted {
+impl VersionReference {
     fn parse(text: &str) -> Option<Self> {
         if is_digest(text) {
             return Some(Self::Digest(text.to_owned()));
@@ -112,8 +112,8 @@ impl std::fmt::Display for Reference {
             } => {
                 f.write_str(&full_name(namespace, name))?;
                 match version {
-                    Some(Wanted::Version(version)) => write!(f, "@{version}"),
-                    Some(Wanted::Digest(digest)) => write!(f, "@{digest}"),
+                    Some(VersionReference::Version(version)) => write!(f, "@{version}"),
+                    Some(VersionReference::Digest(digest)) => write!(f, "@{digest}"),
                     None => Ok(()),
                 }
             }
@@ -211,8 +211,8 @@ mod tests {
                 version,
             } => {
                 let version = version.map(|wanted| match wanted {
-                    Wanted::Version(version) => version.to_string(),
-                    Wanted::Digest(digest) => digest,
+                    VersionReference::Version(version) => version.to_string(),
+                    VersionReference::Digest(digest) => digest,
                 });
                 Some((namespace, name, version))
             }

@@ -6,11 +6,10 @@ use crate::skill_registry::fences;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ReportSkillInstallRemoved;
 
 /// Names an install.
@@ -49,10 +48,10 @@ impl Operation for ReportSkillInstallRemoved {
     type Body = Empty;
     type Output = OneInstall;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneInstall> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneInstall> {
         let id = &input.path.install_id;
-        cx.target(&fences::INSTALL, id.as_str());
-        let mut install = install_store::own(cx, id)?;
+        ctx.target(&fences::INSTALL, id.as_str());
+        let mut install = install_store::own(ctx, id)?;
         match install.status {
             InstallStatus::Installed => {
                 let message = "this skill is still installed; uninstall it first";
@@ -60,8 +59,8 @@ impl Operation for ReportSkillInstallRemoved {
             }
             InstallStatus::Removed => {}
             InstallStatus::PendingCleanup => {
-                let at = install.changed_at(cx.now());
-                cx.change(
+                let at = install.changed_at(ctx.now());
+                ctx.change(
                     "/status",
                     install.status.as_str(),
                     InstallStatus::Removed.as_str(),
@@ -69,7 +68,7 @@ impl Operation for ReportSkillInstallRemoved {
                 install.status = InstallStatus::Removed;
                 install.removed_at = Some(at);
                 install.updated_at = at;
-                install_store::save(cx, &install)?;
+                install_store::save(ctx, &install)?;
             }
         }
         Ok(OneInstall {

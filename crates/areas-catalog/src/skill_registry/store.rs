@@ -2,13 +2,13 @@
 //!
 //! Keeps SK-1.
 
-use super::model::{Item, Known, SkillItemId, Status, VersionView};
+use super::model::{Item, SkillItemId, Status, VersionSummary, VersionView};
 use super::reference::Reference;
 use super::version::Version;
 use provost_kernel::db::Row;
 use provost_kernel::dsse::Envelope;
 use provost_kernel::error::{Error, Result};
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 
 statements! {
     /// An item by its id.
@@ -108,22 +108,22 @@ fn containing(text: &str) -> String {
 }
 
 /// Returns an item by its id, if there is one.
-pub fn item_by_id(cx: &mut Cx<'_>, id: &SkillItemId) -> Result<Option<Item>> {
-    let org = cx.org();
-    cx.query_opt(&ITEM_BY_ID, params![org, id.as_str()], item)
+pub fn item_by_id(ctx: &mut OperationContext<'_>, id: &SkillItemId) -> Result<Option<Item>> {
+    let org = ctx.org();
+    ctx.query_opt(&ITEM_BY_ID, params![org, id.as_str()], item)
 }
 
 /// Returns an item by its name, if there is one.
-pub fn item_by_name(cx: &mut Cx<'_>, namespace: &str, name: &str) -> Result<Option<Item>> {
-    let org = cx.org();
-    cx.query_opt(&ITEM_BY_NAME, params![org, name, namespace], item)
+pub fn item_by_name(ctx: &mut OperationContext<'_>, namespace: &str, name: &str) -> Result<Option<Item>> {
+    let org = ctx.org();
+    ctx.query_opt(&ITEM_BY_NAME, params![org, name, namespace], item)
 }
 
 /// Returns the item that a reference names, whatever the version behind it.
-pub fn named(cx: &mut Cx<'_>, reference: &Reference) -> Result<Option<Item>> {
+pub fn named(ctx: &mut OperationContext<'_>, reference: &Reference) -> Result<Option<Item>> {
     match reference {
-        Reference::Id(id) => item_by_id(cx, id),
-        Reference::Named { namespace, name, .. } => item_by_name(cx, namespace, name),
+        Reference::Id(id) => item_by_id(ctx, id),
+        Reference::Named { namespace, name, .. } => item_by_name(ctx, namespace, name),
     }
 }
 
@@ -139,15 +139,15 @@ pub struct ItemFilter<'a> {
 
 /// Returns a page of items below a place, newest first, each with its own place.
 pub fn list_items(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     filter: &ItemFilter<'_>,
     below: i64,
     limit: i64,
 ) -> Result<Vec<(i64, Item)>> {
-    let org = cx.org();
+    let org = ctx.org();
     let status = filter.status.map(Status::as_str);
     let pattern = filter.query.map(containing);
-    cx.query(
+    ctx.query(
         &LIST_ITEMS,
         params![org, below, filter.namespace, status, pattern, limit],
         |row| Ok((row.get(10)?, item(row)?)),
@@ -155,20 +155,20 @@ pub fn list_items(
 }
 
 /// Returns the ids and full names of the items that an id, a full name or a bare name names exactly.
-pub fn exact(cx: &mut Cx<'_>, selector: &str) -> Result<Vec<(String, String)>> {
-    let org = cx.org();
+pub fn exact(ctx: &mut OperationContext<'_>, selector: &str) -> Result<Vec<(String, String)>> {
+    let org = ctx.org();
     let (namespace, name) = match selector.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, selector),
     };
-    cx.query(&EXACT, params![org, selector, name, namespace], |row| {
+    ctx.query(&EXACT, params![org, selector, name, namespace], |row| {
         Ok((row.get(0)?, super::reference::full_name(row.str(1)?, row.str(2)?)))
     })
 }
 
 /// Stores a new item.
-pub fn insert_item(cx: &mut Cx<'_>, item: &Item) -> Result<()> {
-    cx.queue(
+pub fn insert_item(ctx: &mut OperationContext<'_>, item: &Item) -> Result<()> {
+    ctx.queue(
         &INSERT_ITEM,
         params![
             item.organization_id.as_str(),
@@ -185,8 +185,8 @@ pub fn insert_item(cx: &mut Cx<'_>, item: &Item) -> Result<()> {
 }
 
 /// Stores what changed of an item. The organization's chain head is locked, so nobody else changes it.
-pub fn save_item(cx: &mut Cx<'_>, item: &Item) -> Result<()> {
-    cx.queue(
+pub fn save_item(ctx: &mut OperationContext<'_>, item: &Item) -> Result<()> {
+    ctx.queue(
         &SAVE_ITEM,
         params![
             item.organization_id.as_str(),
@@ -202,11 +202,11 @@ pub fn save_item(cx: &mut Cx<'_>, item: &Item) -> Result<()> {
 }
 
 /// Returns what is known of every version of an item.
-pub fn known(cx: &mut Cx<'_>, item: &SkillItemId) -> Result<Vec<Known>> {
-    let org = cx.org();
-    cx.query(&KNOWN, params![org, item.as_str()], |row| {
+pub fn known(ctx: &mut OperationContext<'_>, item: &SkillItemId) -> Result<Vec<VersionSummary>> {
+    let org = ctx.org();
+    ctx.query(&KNOWN, params![org, item.as_str()], |row| {
         let version = Version::parse(row.str(0)?);
-        Ok(Known {
+        Ok(VersionSummary {
             version: version.ok_or_else(|| Error::internal("skill_versions.version is not a version"))?,
             digest: row.get(1)?,
             number: row.get(2)?,
@@ -218,9 +218,9 @@ pub fn known(cx: &mut Cx<'_>, item: &SkillItemId) -> Result<Vec<Known>> {
 /// Returns one version of an item with its manifest.
 ///
 /// Errors: `Internal` when it is not there: whoever asks has seen it in this transaction.
-pub fn version_of(cx: &mut Cx<'_>, item: &SkillItemId, number: &str) -> Result<VersionView> {
-    let org = cx.org();
-    let found = cx.query_opt(&VERSION, params![org, item.as_str(), number], |row| {
+pub fn version_of(ctx: &mut OperationContext<'_>, item: &SkillItemId, number: &str) -> Result<VersionView> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&VERSION, params![org, item.as_str(), number], |row| {
         let mut version = version(row)?;
         version.manifest = Some(serde_json::from_str(row.str(7)?).map_err(Error::internal)?);
         Ok(version)
@@ -230,21 +230,21 @@ pub fn version_of(cx: &mut Cx<'_>, item: &SkillItemId, number: &str) -> Result<V
 
 /// Returns a page of an item's versions below a place, newest first, each with its own place.
 pub fn list_versions(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     item: &SkillItemId,
     below: i64,
     limit: i64,
 ) -> Result<Vec<(i64, VersionView)>> {
-    let org = cx.org();
-    cx.query(&LIST_VERSIONS, params![org, item.as_str(), below, limit], |row| {
+    let org = ctx.org();
+    ctx.query(&LIST_VERSIONS, params![org, item.as_str(), below, limit], |row| {
         Ok((row.get(7)?, version(row)?))
     })
 }
 
 /// Returns the signed manifest of a version.
-pub fn envelope(cx: &mut Cx<'_>, item: &SkillItemId, number: &str) -> Result<Envelope> {
-    let org = cx.org();
-    let text = cx.query_opt(&ENVELOPE, params![org, item.as_str(), number], |row| {
+pub fn envelope(ctx: &mut OperationContext<'_>, item: &SkillItemId, number: &str) -> Result<Envelope> {
+    let org = ctx.org();
+    let text = ctx.query_opt(&ENVELOPE, params![org, item.as_str(), number], |row| {
         row.get::<String>(0)
     })?;
     let text = text.ok_or_else(|| Error::internal("a skill's version has gone"))?;
@@ -254,15 +254,15 @@ pub fn envelope(cx: &mut Cx<'_>, item: &SkillItemId, number: &str) -> Result<Env
 /// Stores a version, and its content behind it: 20 MiB may take longer than a unit has for what follows, so nothing
 /// must follow.
 pub fn insert_version(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     version: &VersionView,
     number: i64,
     envelope: &Envelope,
     content: &[u8],
 ) -> Result<()> {
-    let org = cx.org();
+    let org = ctx.org();
     let manifest = serde_json::to_string(&version.manifest).map_err(Error::internal)?;
-    cx.queue(
+    ctx.queue(
         &INSERT_VERSION,
         params![
             org,
@@ -277,29 +277,34 @@ pub fn insert_version(
             version.published_by.as_str(),
         ],
     )?;
-    cx.queue(
+    ctx.queue(
         &INSERT_CONTENT,
         params![org, version.digest.as_str(), content, version.published_at],
     )
 }
 
 /// Withdraws one version.
-pub fn withdraw_version(cx: &mut Cx<'_>, item: &SkillItemId, number: &str, at: Timestamp) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&WITHDRAW_VERSION, params![org, item.as_str(), number, at])
+pub fn withdraw_version(
+    ctx: &mut OperationContext<'_>,
+    item: &SkillItemId,
+    number: &str,
+    at: Timestamp,
+) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&WITHDRAW_VERSION, params![org, item.as_str(), number, at])
 }
 
 /// Returns the content of a digest.
 ///
 /// Errors: `Internal` when it is not there: a foreign key keeps it.
-pub fn content(cx: &mut Cx<'_>, digest: &str) -> Result<Vec<u8>> {
-    let org = cx.org();
-    let found = cx.query_opt(&CONTENT, params![org, digest], |row| row.get::<Vec<u8>>(0))?;
+pub fn content(ctx: &mut OperationContext<'_>, digest: &str) -> Result<Vec<u8>> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&CONTENT, params![org, digest], |row| row.get::<Vec<u8>>(0))?;
     found.ok_or_else(|| Error::internal("a skill's content has gone"))
 }
 
 /// Says whether an item of this id is there and not withdrawn.
-pub fn is_offered(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
-    let org = cx.org();
-    Ok(cx.query_opt(&OFFERED, params![org, id], |_| Ok(()))?.is_some())
+pub fn is_offered(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
+    let org = ctx.org();
+    Ok(ctx.query_opt(&OFFERED, params![org, id], |_| Ok(()))?.is_some())
 }

@@ -7,12 +7,11 @@ use super::reference::ItemPath;
 use crate::skill_registry::fences;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct UninstallSkillRegistryItem;
 
 /// What an uninstall came to.
@@ -27,11 +26,10 @@ pub enum UninstallStatus {
 }
 
 /// What a local client has to do now (D10.4).
-#[expect(clippy::struct_field_names, reason = "the members are named by D10.4")]
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Uninstalled {
+pub struct UninstallAnswer {
     /// The item's `[namespace/]name`.
     item_ref: String,
     item_id: SkillItemId,
@@ -101,16 +99,16 @@ impl Operation for UninstallSkillRegistryItem {
     type Path = ItemPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Uninstalled;
+    type Output = UninstallAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Uninstalled> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<UninstallAnswer> {
         // Withdrawn items can be uninstalled (D10.5).
-        let (item, reference) = find::item(cx, &input.path.item_ref)?;
-        let installs = install_store::in_use(cx, &item.id)?;
+        let (item, reference) = find::item(ctx, &input.path.item_ref)?;
+        let installs = install_store::in_use(ctx, &item.id)?;
         let (mut meant, others): (Vec<Install>, Vec<Install>) = installs
             .into_iter()
             .partition(|i| i.is_meant(reference.version()));
-        let mut result = Uninstalled {
+        let mut result = UninstallAnswer {
             item_ref: item.full_name(),
             item_id: item.id,
             status: UninstallStatus::NotInstalled,
@@ -126,25 +124,25 @@ impl Operation for UninstallSkillRegistryItem {
         if meant.is_empty() {
             return Ok(result);
         }
-        let now = cx.now();
+        let now = ctx.now();
         for install in &mut meant {
             let at = install.changed_at(now);
             install.status = InstallStatus::PendingCleanup;
             install.uninstalled_at = Some(at);
             install.updated_at = at;
-            install_store::save(cx, install)?;
-            cx.change("/installs", install.id.as_str(), Value::Null);
+            install_store::save(ctx, install)?;
+            ctx.change("/installs", install.id.as_str(), Value::Null);
         }
         // INVARIANT SK-3: the tokens end in the transaction that forgets the installs.
-        let revoked = install_store::revoke_all(cx, &result.item_id, "uninstalled")?;
+        let revoked = install_store::revoke_all(ctx, &result.item_id, "uninstalled")?;
         for token in &revoked {
-            cx.change("/gatewayTokens", token.id.as_str(), Value::Null);
+            ctx.change("/gatewayTokens", token.id.as_str(), Value::Null);
         }
-        cx.emit(
+        ctx.emit(
             &fences::UNINSTALLED,
             &fences::EndedInstalls {
                 item_id: result.item_id.clone(),
-                principal_id: cx.actor().id.clone(),
+                principal_id: ctx.actor().id.clone(),
                 install_ids: meant.iter().map(|install| install.id.clone()).collect(),
             },
         );
@@ -156,7 +154,7 @@ impl Operation for UninstallSkillRegistryItem {
     }
 }
 
-fn tokens(revoked: Vec<install_store::Revoked>, revoked_at: Timestamp) -> RevokedTokens {
+fn tokens(revoked: Vec<install_store::RevokedInstallToken>, revoked_at: Timestamp) -> RevokedTokens {
     RevokedTokens {
         revoked: !revoked.is_empty(),
         revoked_count: revoked.len(),

@@ -1,6 +1,6 @@
 //! Withdraws an item, or one of its versions, for good.
 
-use super::model::{Item, ItemView, Known, VersionView, find as find_version, latest};
+use super::model::{Item, ItemView, VersionSummary, VersionView, find as find_version, latest};
 use super::reference::ItemPath;
 use super::{find, store};
 use crate::skill_registry::fences;
@@ -8,12 +8,11 @@ use provost_areas_identity::subjects::{LostReference, Record, lost_with, shown, 
 use provost_areas_identity::words::Kind;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct WithdrawSkillRegistryItem;
 
 /// The item and what named it.
@@ -54,10 +53,10 @@ impl Operation for WithdrawSkillRegistryItem {
     type Body = Empty;
     type Output = Withdrawn;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Withdrawn> {
-        let (mut item, reference) = find::item(cx, &input.path.item_ref)?;
-        let at = item.changed_at(cx.now());
-        let mut known = store::known(cx, &item.id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Withdrawn> {
+        let (mut item, reference) = find::item(ctx, &input.path.item_ref)?;
+        let at = item.changed_at(ctx.now());
+        let mut known = store::known(ctx, &item.id)?;
         let wanted = reference.version();
         let version = match wanted {
             Some(_) => Some(
@@ -70,14 +69,14 @@ impl Operation for WithdrawSkillRegistryItem {
         };
         let mut lost_references = Vec::new();
         if version.is_none() && item.withdrawn_at.is_none() {
-            lost_references = lost_with(cx, vec![record(&item)])?;
-            tell(cx, &lost_references)?;
+            lost_references = lost_with(ctx, vec![record(&item)])?;
+            tell(ctx, &lost_references)?;
         }
         let changed = match &version {
-            Some(version) => withdraw_version(cx, &mut known, &item.id, version, at)?,
+            Some(version) => withdraw_version(ctx, &mut known, &item.id, version, at)?,
             None if item.withdrawn_at.is_none() => {
                 item.withdrawn_at = Some(at);
-                cx.change("/withdrawnAt", Value::Null, at.to_rfc3339());
+                ctx.change("/withdrawnAt", Value::Null, at.to_rfc3339());
                 true
             }
             None => false,
@@ -85,28 +84,28 @@ impl Operation for WithdrawSkillRegistryItem {
         if changed {
             item.latest_version = latest(&known).map(|k| k.version.to_string());
             item.updated_at = at;
-            store::save_item(cx, &item)?;
+            store::save_item(ctx, &item)?;
             let data = fences::Withdrawal {
                 item_id: item.id.clone(),
                 version: version.clone(),
             };
-            cx.emit(&fences::WITHDRAWN, &data);
+            ctx.emit(&fences::WITHDRAWN, &data);
         }
         let version = match version {
-            Some(version) => Some(store::version_of(cx, &item.id, &version)?),
+            Some(version) => Some(store::version_of(ctx, &item.id, &version)?),
             None => None,
         };
         Ok(Withdrawn {
             item: item.into(),
             version,
-            lost_references: shown(cx, lost_references),
+            lost_references: shown(ctx, lost_references),
         })
     }
 
-    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
-        let (item, reference) = find::item(cx, &input.path.item_ref)?;
+    fn weigh(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let (item, reference) = find::item(ctx, &input.path.item_ref)?;
         match reference.version() {
-            None if item.withdrawn_at.is_none() => weighed(cx, record(&item)),
+            None if item.withdrawn_at.is_none() => weighed(ctx, record(&item)),
             _ => Ok(None),
         }
     }
@@ -123,18 +122,18 @@ fn record(item: &Item) -> Record {
 
 /// Withdraws one version, unless it is withdrawn already.
 fn withdraw_version(
-    cx: &mut Cx<'_>,
-    known: &mut [Known],
+    ctx: &mut OperationContext<'_>,
+    known: &mut [VersionSummary],
     item: &super::model::SkillItemId,
     version: &str,
     at: provost_kernel::Timestamp,
 ) -> Result<bool> {
-    let meant = |k: &&mut Known| k.version.to_string() == version && k.withdrawn_at.is_none();
+    let meant = |k: &&mut VersionSummary| k.version.to_string() == version && k.withdrawn_at.is_none();
     let Some(there) = known.iter_mut().find(meant) else {
         return Ok(false);
     };
     there.withdrawn_at = Some(at);
-    cx.change("/versions/withdrawn", Value::Null, version);
-    store::withdraw_version(cx, item, version, at)?;
+    ctx.change("/versions/withdrawn", Value::Null, version);
+    store::withdraw_version(ctx, item, version, at)?;
     Ok(true)
 }

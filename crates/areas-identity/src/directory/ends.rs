@@ -8,11 +8,11 @@ use super::store::{memberships, users};
 use super::users::suspended;
 use provost_areas_platform::announcements::LoginNameChanged;
 use provost_areas_platform::ends::{by_hand, unclear};
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::auth::{Permission, Role, may_mint};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
-use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
+use provost_kernel::{Error, OperationContext, Result, Timestamp, params, statements};
 
 const USER: &str = "user";
 const MEMBERSHIP: &str = "membership";
@@ -66,16 +66,16 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[
-    Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
         what: USER,
         again: user_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: MEMBERSHIP,
         again: membership_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: GROUP,
         again: group_again,
     },
@@ -190,12 +190,12 @@ fn generation(tx: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<R
 }
 
 /// Suspends, whatever became of the user: what is deleted cannot be brought back, and a line may be of a commit that failed.
-fn user_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn user_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
     let id = UserId::from_store(id.clone());
-    let mut versions = users::versions(cx, &id)?;
+    let mut versions = users::versions(ctx, &id)?;
     if how == RENAMED {
-        cx.announce(&LoginNameChanged {
+        ctx.announce(&LoginNameChanged {
             user_id: id.as_str().to_owned(),
         })?;
         return Ok(Again::Done(
@@ -203,16 +203,16 @@ fn user_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
         ));
     }
     let was = versions[0].status;
-    let now = cx.now();
+    let now = ctx.now();
     let mut is_changed = false;
     for version in &mut versions {
         if version.suspend(now, SuspendedBy::Api) {
-            users::save(cx, version)?;
+            users::save(ctx, version)?;
             is_changed = true;
         }
     }
     if was == Status::Active {
-        suspended(cx, &id)?;
+        suspended(ctx, &id)?;
     }
     Ok(match how {
         _ if !is_changed => Again::Already,
@@ -222,18 +222,18 @@ fn user_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
     })
 }
 
-fn membership_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn membership_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [group, user] = ids else { return Ok(unclear()) };
-    let is_there = memberships::end(cx, &GroupId::from_store(group.clone()), user)?;
+    let is_there = memberships::end(ctx, &GroupId::from_store(group.clone()), user)?;
     if is_there {
-        cx.change("/members", user.as_str(), serde_json::Value::Null);
+        ctx.change("/members", user.as_str(), serde_json::Value::Null);
         return Ok(Again::Done("removed"));
     }
     Ok(Again::Already)
 }
 
-fn group_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn group_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    super::store::groups::versions(cx, &GroupId::from_store(id.clone()))?;
+    super::store::groups::versions(ctx, &GroupId::from_store(id.clone()))?;
     by_hand("its members and assignments are taken away one by one; delete it by hand")
 }

@@ -85,7 +85,7 @@ const STATEMENTS: [&[&Statement]; 12] = [
     store::memberships::STATEMENTS,
     store::imports::STATEMENTS,
     store::staging::STATEMENTS,
-    store::upkeep::STATEMENTS,
+    store::maintenance::STATEMENTS,
     store::held::STATEMENTS,
     store::ended::STATEMENTS,
     store::removals::STATEMENTS,

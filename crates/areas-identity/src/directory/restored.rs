@@ -4,7 +4,7 @@ use super::model::SuspendedBy;
 use super::store::{live, visible};
 use provost_areas_platform::held::Held;
 use provost_kernel::auth::{Permission, Role, may_mint};
-use provost_kernel::{Cx, Error, Result, params, statements};
+use provost_kernel::{Error, OperationContext, Result, params, statements};
 
 statements! {
     /// Suspends every user who has a role and is active, staged versions included (DI-4).
@@ -27,22 +27,22 @@ fn role(text: Option<&str>) -> Result<Option<Role>> {
 }
 
 /// Suspends every user who has a role, in the unit that restores the organization.
-pub fn hold_every(cx: &mut Cx<'_>) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&HOLD_EVERY, params![org, now, HERE])
+pub fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&HOLD_EVERY, params![org, now, HERE])
 }
 
 /// Returns how many users are held.
-pub fn count_held(cx: &mut Cx<'_>) -> Result<i64> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT_HELD, params![org, HERE], |row| row.get(0))?;
+pub fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_HELD, params![org, HERE], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns a page of the users who are held, by id.
-pub fn held(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
-    let org = cx.org();
-    cx.query(&HELD, params![org, HERE, limit, offset], |row| {
+pub fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD, params![org, HERE, limit, offset], |row| {
         Ok(Held {
             id: row.get(0)?,
             name: row.get(1)?,
@@ -55,34 +55,34 @@ pub fn held(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
 /// Reactivates everybody who is held, and returns their ids.
 ///
 /// Errors: `EscalationForbidden` when one of them could do more than the caller (RH-2).
-pub fn release_every(cx: &mut Cx<'_>) -> Result<Vec<String>> {
-    release_some(cx, None)
+pub fn release_every(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
+    release_some(ctx, None)
 }
 
 /// Reactivates a user who is held; false where none of this id is.
 ///
 /// Errors: as [`release_every`].
-pub fn release(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
-    Ok(!release_some(cx, Some(id))?.is_empty())
+pub fn release(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
+    Ok(!release_some(ctx, Some(id))?.is_empty())
 }
 
 // INVARIANT RH-2: what each could do is compared before one of them acts.
-fn release_some(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
-    let (org, now) = (cx.org(), cx.now());
-    let found = cx.query(&HELD_RIGHTS, params![org, HERE, id], |row| {
+fn release_some(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let found = ctx.query(&HELD_RIGHTS, params![org, HERE, id], |row| {
         Ok((
             row.get::<String>(0)?,
             role(row.get::<Option<String>>(1)?.as_deref())?,
         ))
     })?;
     for role in found.iter().filter_map(|(_, role)| *role) {
-        may_mint(cx.actor().permission, Permission::effective(role, None, None))?;
+        may_mint(ctx.actor().permission, Permission::effective(role, None, None))?;
     }
     let mut ids: Vec<String> = found.into_iter().map(|(id, _)| id).collect();
     ids.dedup();
     if !ids.is_empty() {
-        let org = cx.org();
-        cx.queue(&RELEASE, params![org, HERE, now, id])?;
+        let org = ctx.org();
+        ctx.queue(&RELEASE, params![org, HERE, now, id])?;
     }
     Ok(ids)
 }

@@ -12,7 +12,7 @@
 //! Keeps WD-6.
 
 use super::model::{Group, GroupId, Status, SuspendedBy, User, UserId};
-use super::store::ended::{self, Ended, EndedRecords};
+use super::store::ended::{self, DeletedRecord, EndedRecords};
 use super::store::{groups, memberships, users};
 use super::users::orphans;
 use crate::directory::fences;
@@ -20,9 +20,9 @@ use crate::subjects::{Record, SubjectKind};
 use crate::words::{self, Kind};
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{OperationContext, Result, params};
 
-impl From<&User> for Ended {
+impl From<&User> for DeletedRecord {
     fn from(user: &User) -> Self {
         let by_api = user.suspended.filter(|(_, by)| *by == SuspendedBy::Api);
         Self {
@@ -38,7 +38,7 @@ impl From<&User> for Ended {
     }
 }
 
-impl From<&Group> for Ended {
+impl From<&Group> for DeletedRecord {
     fn from(group: &Group) -> Self {
         Self {
             kind: "group",
@@ -73,53 +73,53 @@ pub fn group_record(group: &Group) -> Record {
 }
 
 /// Notes who a record was that is deleted now.
-pub fn note(cx: &mut Cx<'_>, record: impl Into<Ended>) -> Result<()> {
-    let ended = Ended {
-        ended_at: cx.now(),
+pub fn note(ctx: &mut OperationContext<'_>, record: impl Into<DeletedRecord>) -> Result<()> {
+    let ended = DeletedRecord {
+        ended_at: ctx.now(),
         ..record.into()
     };
-    ended::note(cx, &ended)
+    ended::note(ctx, &ended)
 }
 
 /// Returns the record of a kind that comes back to a directory under a name and an external id, ready to be there again.
 pub fn find(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     kind: &'static str,
     directory: &str,
     name: &str,
     external_id: Option<&str>,
-) -> Result<Option<Ended>> {
+) -> Result<Option<DeletedRecord>> {
     let key = name_key(name);
     let external: Vec<&str> = external_id.into_iter().collect();
-    let mut found = EndedRecords::load(cx, kind, directory, &[&key], &external)?;
+    let mut found = EndedRecords::load(ctx, kind, directory, &[&key], &external)?;
     let found = found.take(&key, external_id);
     if let Some(ended) = &found {
-        clear_away(cx, ended)?;
+        clear_away(ctx, ended)?;
     }
     Ok(found)
 }
 
 /// Does for an ended record at once what the job behind an import would do for it soon: the record that comes back must not
 /// lose what it gets from now on.
-pub fn clear_away(cx: &mut Cx<'_>, ended: &Ended) -> Result<()> {
-    if !ended::awaits_removal(cx, ended)? {
+pub fn clear_away(ctx: &mut OperationContext<'_>, ended: &DeletedRecord) -> Result<()> {
+    if !ended::awaits_removal(ctx, ended)? {
         return Ok(());
     }
-    let org = cx.org();
+    let org = ctx.org();
     if ended.kind == "user" {
         let id = UserId::from_store(ended.id.clone());
-        words::end_user(cx, id.as_str())?;
-        cx.queue(&users::DELETE, params![org, id.as_str()])?;
-        return user_gone(cx, &id);
+        words::end_user(ctx, id.as_str())?;
+        ctx.queue(&users::DELETE, params![org, id.as_str()])?;
+        return user_gone(ctx, &id);
     }
     let id = GroupId::from_store(ended.id.clone());
-    words::end_group(cx, id.as_str())?;
-    cx.queue(&groups::DELETE, params![org, id.as_str()])?;
-    group_gone(cx, &id)
+    words::end_group(ctx, id.as_str())?;
+    ctx.queue(&groups::DELETE, params![org, id.as_str()])?;
+    group_gone(ctx, &id)
 }
 
 /// Makes a new user of a file the one that comes back. A suspension by the API comes back with it (DI-6).
-pub fn as_before(user: &mut User, ended: &Ended) {
+pub fn as_before(user: &mut User, ended: &DeletedRecord) {
     user.id = UserId::from_store(ended.id.clone());
     if let Some(at) = ended.suspended_at {
         user.status = Status::Suspended;
@@ -128,28 +128,28 @@ pub fn as_before(user: &mut User, ended: &Ended) {
 }
 
 /// Ends what a user leaves behind that is no longer there, and tells of it.
-pub fn user_gone(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
-    let org = cx.org();
-    words::end_memberships(cx, id.as_str())?;
-    cx.queue(&memberships::DELETE_OF_USER, params![org, id.as_str()])?;
-    cx.announce(&PrincipalEnded {
+pub fn user_gone(ctx: &mut OperationContext<'_>, id: &UserId) -> Result<()> {
+    let org = ctx.org();
+    words::end_memberships(ctx, id.as_str())?;
+    ctx.queue(&memberships::DELETE_OF_USER, params![org, id.as_str()])?;
+    ctx.announce(&PrincipalEnded {
         kind: SubjectKind::User,
         id: id.as_str().to_owned(),
         how: Departure::Deleted,
     })?;
-    cx.emit(&fences::USER_DELETED, &fences::OfUser::of(id));
-    orphans(cx, id)
+    ctx.emit(&fences::USER_DELETED, &fences::OfUser::of(id));
+    orphans(ctx, id)
 }
 
 /// Ends what a group leaves behind that is no longer there, and tells of it.
-pub fn group_gone(cx: &mut Cx<'_>, id: &GroupId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&memberships::DELETE_OF_GROUP, params![org, id.as_str()])?;
-    cx.announce(&PrincipalEnded {
+pub fn group_gone(ctx: &mut OperationContext<'_>, id: &GroupId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&memberships::DELETE_OF_GROUP, params![org, id.as_str()])?;
+    ctx.announce(&PrincipalEnded {
         kind: SubjectKind::Group,
         id: id.as_str().to_owned(),
         how: Departure::Deleted,
     })?;
-    cx.emit(&fences::GROUP_DELETED, &fences::OfGroup::of(id));
+    ctx.emit(&fences::GROUP_DELETED, &fences::OfGroup::of(id));
     Ok(())
 }

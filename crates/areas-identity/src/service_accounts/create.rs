@@ -14,19 +14,18 @@ use crate::service_accounts::fences;
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::{ScopeSet, may_mint};
-use provost_kernel::cx::Revealed;
+use provost_kernel::context::SecretPlaceholder;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::text::{Bounded, Description, Name};
+use provost_kernel::text::{Description, IntegerBetween, Name};
 use provost_kernel::token;
-use provost_kernel::{Cx, Result, Secret, Timestamp};
+use provost_kernel::{OperationContext, Result, Secret, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The life of a token as a client may ask for it. Units: seconds (D5.4).
-pub type LifetimeSecs = Bounded<MIN_LIFETIME_SECS, 31_536_000>;
+pub type LifetimeSecs = IntegerBetween<MIN_LIFETIME_SECS, 31_536_000>;
 
-/// See [`Operation::META`].
 pub struct CreateServiceAccount;
 
 /// What an account is made of.
@@ -65,7 +64,7 @@ pub struct CreateBody {
 pub struct IssuedToken {
     id: TokenId,
     name: String,
-    token: Revealed,
+    token: SecretPlaceholder,
     token_prefix: String,
     expires_at: Timestamp,
 }
@@ -118,11 +117,11 @@ impl Operation for CreateServiceAccount {
         }
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AccountAndToken> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AccountAndToken> {
         let body = &input.body;
         let mut account = ServiceAccount {
-            id: cx.new_id(),
-            organization_id: cx.org().to_owned(),
+            id: ctx.new_id(),
+            organization_id: ctx.org().to_owned(),
             name: body.name.as_str().to_owned(),
             description: body.description.as_ref().map(|d| d.as_str().to_owned()),
             role: body.permission_role,
@@ -130,22 +129,22 @@ impl Operation for CreateServiceAccount {
             status: Status::Active,
             owner_console_user_id: body.owner_console_user_id.as_ref().map(|o| o.as_str().to_owned()),
             is_orphaned: false,
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
             disabled_at: None,
             disabled_reason: None,
             former: None,
         };
-        cx.target(&fences::ACCOUNT, account.id.as_str());
-        may_mint(cx.actor().permission, account.permission(None))?;
-        may_list(cx.actor().permission, account.scopes, None)?;
+        ctx.target(&fences::ACCOUNT, account.id.as_str());
+        may_mint(ctx.actor().permission, account.permission(None))?;
+        may_list(ctx.actor().permission, account.scopes, None)?;
         let token_scopes = narrower(&account, body.token_scopes.as_ref(), "/tokenScopes")?;
-        account.is_orphaned = is_orphaned_by(cx, account.owner_console_user_id.as_deref())?;
-        let settings = settings::load(cx)?;
-        let asked = body.expires_in_seconds.map(Bounded::get);
+        account.is_orphaned = is_orphaned_by(ctx, account.owner_console_user_id.as_deref())?;
+        let settings = settings::load(ctx)?;
+        let asked = body.expires_in_seconds.map(IntegerBetween::get);
         let lifetime = lifetime_secs(asked, None, settings.tokens.max_lifetime_seconds)?;
-        store::keep_name_free(cx, &account.name, account.id.as_str())?;
-        store::insert(cx, &account)?;
+        store::keep_name_free(ctx, &account.name, account.id.as_str())?;
+        store::insert(ctx, &account)?;
         let name = body.token_name.as_ref().map_or("default", |n| n.as_str());
         let wanted = NewToken {
             name,
@@ -153,16 +152,16 @@ impl Operation for CreateServiceAccount {
             lifetime_secs: lifetime,
             lifetime_ceiling_secs: lifetime,
         };
-        let (token, issued) = issue(cx, &account.id, &wanted, settings.tokens.secret_replay_seconds)?;
-        cx.header(
+        let (token, issued) = issue(ctx, &account.id, &wanted, settings.tokens.secret_replay_seconds)?;
+        ctx.header(
             "location",
-            format!("{}/service-accounts/{}", base_of(cx), account.id),
+            format!("{}/service-accounts/{}", base_of(ctx), account.id),
         );
-        cx.change("/name", serde_json::Value::Null, account.name.as_str());
-        cx.change("/permissionRole", serde_json::Value::Null, account.role.as_str());
-        cx.emit(&fences::CREATED, &fences::OfAccount::of(&account.id));
+        ctx.change("/name", serde_json::Value::Null, account.name.as_str());
+        ctx.change("/permissionRole", serde_json::Value::Null, account.role.as_str());
+        ctx.emit(&fences::CREATED, &fences::OfAccount::of(&account.id));
         let warnings = account.warnings();
-        let service_account = view(account, vec![token], cx.now());
+        let service_account = view(account, vec![token], ctx.now());
         Ok(AccountAndToken {
             service_account,
             token: issued,
@@ -170,13 +169,13 @@ impl Operation for CreateServiceAccount {
         })
     }
 
-    fn recheck(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<()> {
+    fn recheck(ctx: &mut OperationContext<'_>, _: &Input<Self>) -> Result<()> {
         // What the account may do now, and not what was asked for then: somebody may have given it more since.
-        let Some(id) = cx.target_id().map(str::to_owned) else {
+        let Some(id) = ctx.target_id().map(str::to_owned) else {
             return Ok(());
         };
-        match store::get(cx, &ServiceAccountId::from_store(id)) {
-            Ok((account, _)) => account.may_be_held_by(cx.actor().permission),
+        match store::get(ctx, &ServiceAccountId::from_store(id)) {
+            Ok((account, _)) => account.may_be_held_by(ctx.actor().permission),
             // What was deleted has no token that works, and its secret is erased.
             Err(error) if error.code() == Code::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -187,10 +186,10 @@ impl Operation for CreateServiceAccount {
 /// Says whether an owner is suspended, and so answers for nothing now.
 ///
 /// Errors: `InvalidDefinition` for somebody whom the directory does not know.
-pub fn is_orphaned_by(cx: &mut Cx<'_>, owner: Option<&str>) -> Result<bool> {
+pub fn is_orphaned_by(ctx: &mut OperationContext<'_>, owner: Option<&str>) -> Result<bool> {
     let Some(owner) = owner else { return Ok(false) };
-    let org = cx.org();
-    if let Some(user) = directory::principal(&mut cx.tx(), org, owner)? {
+    let org = ctx.org();
+    if let Some(user) = directory::principal(&mut ctx.tx(), org, owner)? {
         return Ok(!user.enabled);
     }
     let pointer = "/ownerConsoleUserId";
@@ -198,8 +197,8 @@ pub fn is_orphaned_by(cx: &mut Cx<'_>, owner: Option<&str>) -> Result<bool> {
     Err(Error::new(Code::InvalidDefinition, format!("{pointer}: {message}")).and_field(pointer, message))
 }
 
-fn base_of(cx: &Cx<'_>) -> String {
-    format!("/api/headless/v1/organizations/{}", cx.org())
+fn base_of(ctx: &OperationContext<'_>) -> String {
+    format!("/api/headless/v1/organizations/{}", ctx.org())
 }
 
 /// Returns the list that a token is narrowed to, if one was asked for.
@@ -239,32 +238,32 @@ pub struct NewToken<'a> {
 
 /// Mints and stores a token; its value goes into the answer alone (SA-2).
 pub fn issue(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     account: &ServiceAccountId,
     wanted: &NewToken<'_>,
     replay_secs: i64,
 ) -> Result<(Token, IssuedToken)> {
-    let (token, lookup_id, secret) = mint(cx, wanted);
-    let (pepper, mac) = cx.services().keys.token_mac_current(secret.expose());
+    let (token, lookup_id, secret) = mint(ctx, wanted);
+    let (pepper, mac) = ctx.services().keys.token_mac_current(secret.expose());
     let mac = (pepper.as_str(), mac);
-    store::insert_token(cx, account, &token, &lookup_id, mac, replay_secs > 0)?;
+    store::insert_token(ctx, account, &token, &lookup_id, mac, replay_secs > 0)?;
     // Nobody is helped by the secret of a token that has expired (D4.8).
     let replay_secs = replay_secs.min(wanted.lifetime_secs);
     let issued = IssuedToken {
         id: token.id.clone(),
         name: token.name.clone(),
-        token: cx.reveal(token.id.as_str(), secret, replay_secs),
+        token: ctx.reveal(token.id.as_str(), secret, replay_secs),
         token_prefix: token.token_prefix.clone(),
         expires_at: token.expires_at,
     };
     Ok((token, issued))
 }
 
-fn mint(cx: &mut Cx<'_>, wanted: &NewToken<'_>) -> (Token, String, Secret<String>) {
-    let minted = token::mint(FORM, cx.rng());
-    let now = cx.now();
+fn mint(ctx: &mut OperationContext<'_>, wanted: &NewToken<'_>) -> (Token, String, Secret<String>) {
+    let minted = token::mint(FORM, ctx.rng());
+    let now = ctx.now();
     let token = Token {
-        id: cx.new_id(),
+        id: ctx.new_id(),
         name: wanted.name.to_owned(),
         token_prefix: minted.prefix,
         scopes: wanted.scopes,
@@ -282,10 +281,10 @@ fn mint(cx: &mut Cx<'_>, wanted: &NewToken<'_>) -> (Token, String, Secret<String
 
 /// Makes an admin account of all its role's scopes and returns its id and token. For the first account of an
 /// organization and for recovery; both run on the operator's machine, which holds the keys.
-pub fn issue_admin(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Secret<String>)> {
+pub fn issue_admin(ctx: &mut OperationContext<'_>, name: &str) -> Result<(ServiceAccountId, Secret<String>)> {
     let account = ServiceAccount {
-        id: cx.new_id(),
-        organization_id: cx.org().to_owned(),
+        id: ctx.new_id(),
+        organization_id: ctx.org().to_owned(),
         name: name.to_owned(),
         description: None,
         role: Admin,
@@ -293,15 +292,15 @@ pub fn issue_admin(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Sec
         status: Status::Active,
         owner_console_user_id: None,
         is_orphaned: false,
-        created_at: cx.now(),
-        updated_at: cx.now(),
+        created_at: ctx.now(),
+        updated_at: ctx.now(),
         disabled_at: None,
         disabled_reason: None,
         former: None,
     };
-    cx.target(&fences::ACCOUNT, account.id.as_str());
-    let max = settings::load(cx)?.tokens.max_lifetime_seconds;
-    store::insert(cx, &account)?;
+    ctx.target(&fences::ACCOUNT, account.id.as_str());
+    let max = settings::load(ctx)?.tokens.max_lifetime_seconds;
+    store::insert(ctx, &account)?;
     let lifetime = lifetime_secs(None, None, max)?;
     let wanted = NewToken {
         name: "default",
@@ -309,10 +308,10 @@ pub fn issue_admin(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Sec
         lifetime_secs: lifetime,
         lifetime_ceiling_secs: lifetime,
     };
-    let (token, lookup_id, secret) = mint(cx, &wanted);
-    let (pepper, mac) = cx.services().keys.token_mac_current(secret.expose());
+    let (token, lookup_id, secret) = mint(ctx, &wanted);
+    let (pepper, mac) = ctx.services().keys.token_mac_current(secret.expose());
     let mac = (pepper.as_str(), mac);
-    store::insert_token(cx, &account.id, &token, &lookup_id, mac, false)?;
-    cx.emit(&fences::CREATED, &fences::OfAccount::of(&account.id));
+    store::insert_token(ctx, &account.id, &token, &lookup_id, mac, false)?;
+    ctx.emit(&fences::CREATED, &fences::OfAccount::of(&account.id));
     Ok((account.id, secret))
 }

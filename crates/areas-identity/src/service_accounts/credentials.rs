@@ -1,14 +1,14 @@
 //! The tokens of service accounts as a scheme of the kernel.
 
 use super::model::{Status, TokenId};
-use super::store::{self, Ending};
+use super::store::{self, TokenEnd};
 use crate::service_accounts::fences;
 use provost_areas_platform::settings;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::credential::{Credential, Reach, TokenScheme, Use};
 use provost_kernel::db::{Row, Statement};
 use provost_kernel::token::Form;
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{OperationContext, Result, params};
 
 /// What the tokens look like.
 pub const FORM: Form = Form::new("prov_sat_");
@@ -60,14 +60,14 @@ impl TokenScheme for AccountTokens {
         })
     }
 
-    fn first_use(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        let org = cx.org();
-        cx.queue(&store::FIRST_USE, params![org, token_id, false])
+    fn first_use(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
+        let org = ctx.org();
+        ctx.queue(&store::FIRST_USE, params![org, token_id, false])
     }
 
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()> {
-        let org = cx.org();
-        cx.queue(
+    fn touch(&self, ctx: &mut OperationContext<'_>, used: &Use) -> Result<()> {
+        let org = ctx.org();
+        ctx.queue(
             &store::TOUCH,
             params![org, used.token_id.as_str(), used.at, used.source_ip.to_string()],
         )
@@ -77,12 +77,12 @@ impl TokenScheme for AccountTokens {
         Some("service_account.token.reuse_detected")
     }
 
-    fn reused(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()> {
-        let org = cx.org();
-        let account = cx.query_opt(&store::ACCOUNT_OF, params![org, token_id], |row| {
+    fn reused(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
+        let org = ctx.org();
+        let account = ctx.query_opt(&store::ACCOUNT_OF, params![org, token_id], |row| {
             row.get::<String>(0)
         })?;
-        cx.emit(
+        ctx.emit(
             &fences::TOKEN_REUSE_DETECTED,
             &fences::TokenReuse {
                 service_account_id: account.clone(),
@@ -91,28 +91,28 @@ impl TokenScheme for AccountTokens {
             },
         );
         let Some(account) = account else { return Ok(()) };
-        if !settings::load(cx)?.tokens.revoke_family_on_reuse {
+        if !settings::load(ctx)?.tokens.revoke_family_on_reuse {
             return Ok(());
         }
         let id = super::model::ServiceAccountId::from_text(&account);
-        let (account, mut tokens) = store::get(cx, &id)?;
+        let (account, mut tokens) = store::get(ctx, &id)?;
         // A presented stolen token must not be a way to lock everybody out.
-        if store::keep_a_governor(cx, &account).is_err() {
+        if store::keep_a_governor(ctx, &account).is_err() {
             return Ok(());
         }
-        let now = cx.now();
+        let now = ctx.now();
         for token in tokens.iter_mut().filter(|t| t.is_usable(now)) {
             store::revoke(
-                cx,
+                ctx,
                 token,
-                &Ending {
+                &TokenEnd {
                     reason: "token_reuse",
                     successor: None,
                     by_itself: false,
                 },
             )?;
             let token_id = TokenId::from_text(token.id.as_str());
-            cx.emit(&fences::TOKEN_REVOKED, &fences::OfToken::of(&id, &token_id));
+            ctx.emit(&fences::TOKEN_REVOKED, &fences::OfToken::of(&id, &token_id));
         }
         Ok(())
     }

@@ -3,18 +3,17 @@
 //! Keeps SA-5.
 
 use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, ServiceAccount, not_oneself};
-use super::store::{self, Ending};
+use super::store::{self, TokenEnd};
 use crate::service_accounts::fences;
-use crate::subjects::{Deleted, Record, SubjectKind, losing, weighed};
+use crate::subjects::{DeletionAnswer, Record, SubjectKind, losing, weighed};
 use crate::words::{self, Kind};
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::jobs::NewJob;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{OperationContext, Result, params};
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct DeleteServiceAccount;
 
 impl Operation for DeleteServiceAccount {
@@ -37,46 +36,46 @@ impl Operation for DeleteServiceAccount {
     type Path = AccountPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Deleted;
+    type Output = DeletionAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Deleted> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {
         let id = &input.path.service_account_id;
-        cx.target(&fences::ACCOUNT, id.as_str());
-        let (account, mut tokens) = store::get(cx, id)?;
-        not_oneself(&cx.actor().id, &account, "delete")?;
-        store::keep_a_governor(cx, &account)?;
-        let deleted = losing(cx, record(&account))?;
+        ctx.target(&fences::ACCOUNT, id.as_str());
+        let (account, mut tokens) = store::get(ctx, id)?;
+        not_oneself(&ctx.actor().id, &account, "delete")?;
+        store::keep_a_governor(ctx, &account)?;
+        let deleted = losing(ctx, record(&account))?;
         for token in tokens.iter_mut().filter(|t| t.revoked_at.is_none()) {
             store::revoke(
-                cx,
+                ctx,
                 token,
-                &Ending {
+                &TokenEnd {
                     reason: "account_deleted",
                     successor: None,
                     by_itself: false,
                 },
             )?;
         }
-        cx.announce(&PrincipalEnded {
+        ctx.announce(&PrincipalEnded {
             kind: SubjectKind::ServiceAccount,
             id: id.as_str().to_owned(),
             how: Departure::Deleted,
         })?;
-        let (org, at) = (cx.org(), account.changed_at(cx.now()));
-        words::end(cx, Kind::ServiceAccount, id.as_str(), [account.name.as_str()])?;
-        cx.queue(&store::DELETE, params![org, id.as_str(), at])?;
-        cx.enqueue(NewJob {
+        let (org, at) = (ctx.org(), account.changed_at(ctx.now()));
+        words::end(ctx, Kind::ServiceAccount, id.as_str(), [account.name.as_str()])?;
+        ctx.queue(&store::DELETE, params![org, id.as_str(), at])?;
+        ctx.enqueue(NewJob {
             kind: super::worker::PURGE,
             payload: json!({ "serviceAccountId": id }),
             run_at: at.plus_secs(KEPT_AFTER_DELETION_SECS),
         });
-        cx.emit(&fences::DELETED, &fences::OfAccount::of(id));
+        ctx.emit(&fences::DELETED, &fences::OfAccount::of(id));
         Ok(deleted)
     }
 
-    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
-        let (account, _) = store::get(cx, &input.path.service_account_id)?;
-        weighed(cx, record(&account))
+    fn weigh(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let (account, _) = store::get(ctx, &input.path.service_account_id)?;
+        weighed(ctx, record(&account))
     }
 }
 

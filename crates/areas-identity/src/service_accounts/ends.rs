@@ -2,13 +2,13 @@
 
 use super::model::{ServiceAccountId, Status};
 use super::status;
-use super::store::{self, Ending};
+use super::store::{self, TokenEnd};
 use provost_areas_platform::ends::{by_hand, unclear, works_until};
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
-use provost_kernel::{Cx, Error, Result, Timestamp};
+use provost_kernel::{Error, OperationContext, Result, Timestamp};
 
 const ACCOUNT: &str = "service_account";
 const TOKEN: &str = "service_account_token";
@@ -27,12 +27,12 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[
-    Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
         what: ACCOUNT,
         again: account_again,
     },
-    Retaking {
+    RepeatedRevocation {
         what: TOKEN,
         again: token_again,
     },
@@ -77,9 +77,9 @@ fn account(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoc
     }])
 }
 
-fn account_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn account_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    let (mut account, mut tokens) = store::get(cx, &ServiceAccountId::from_store(id.clone()))?;
+    let (mut account, mut tokens) = store::get(ctx, &ServiceAccountId::from_store(id.clone()))?;
     if how == NEW_OWNER {
         return by_hand("say again who answers for it");
     }
@@ -89,12 +89,12 @@ fn account_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let mut done = None;
     if how == DELETED {
         for token in tokens.iter_mut().filter(|token| token.revoked_at.is_none()) {
-            store::revoke(cx, token, &again())?;
+            store::revoke(ctx, token, &again())?;
             done = Some("its tokens are revoked; delete it by hand");
         }
     }
     if account.status == Status::Active {
-        status::disable(cx, &mut account, &tokens)?;
+        status::disable(ctx, &mut account, &tokens)?;
         done = Some(match how {
             DELETED => "disabled, and its tokens are revoked; delete it by hand",
             "narrowed" => "disabled; narrow it by hand before it is enabled",
@@ -104,8 +104,8 @@ fn account_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
     Ok(done.map_or(Again::Already, Again::Done))
 }
 
-fn again() -> Ending<'static> {
-    Ending {
+fn again() -> TokenEnd<'static> {
+    TokenEnd {
         reason: "admin_revoked",
         successor: None,
         by_itself: false,
@@ -136,15 +136,15 @@ fn token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revoc
     }])
 }
 
-fn token_again(cx: &mut Cx<'_>, _: &str, ids: &[String]) -> Result<Again> {
+fn token_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
     let [account, id] = ids else { return Ok(unclear()) };
-    let (_, mut tokens) = store::get(cx, &ServiceAccountId::from_store(account.clone()))?;
+    let (_, mut tokens) = store::get(ctx, &ServiceAccountId::from_store(account.clone()))?;
     let Some(token) = tokens.iter_mut().find(|token| token.id.as_str() == id) else {
         return Ok(Again::Gone);
     };
     if token.revoked_at.is_some() {
         return Ok(Again::Already);
     }
-    store::revoke(cx, token, &again())?;
+    store::revoke(ctx, token, &again())?;
     Ok(Again::Done("revoked"))
 }

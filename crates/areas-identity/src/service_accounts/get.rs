@@ -5,9 +5,8 @@ use super::store;
 use crate::service_accounts::fences;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetServiceAccount;
 
 impl Operation for GetServiceAccount {
@@ -28,12 +27,12 @@ impl Operation for GetServiceAccount {
     type Body = Empty;
     type Output = OneAccount;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target(&fences::ACCOUNT, id.as_str());
-        let (account, tokens) = store::get(cx, id)?;
+        ctx.target(&fences::ACCOUNT, id.as_str());
+        let (account, tokens) = store::get(ctx, id)?;
         Ok(OneAccount {
-            service_account: view(account, tokens, cx.now()),
+            service_account: view(account, tokens, ctx.now()),
             warnings: Vec::new(),
         })
     }

@@ -3,7 +3,7 @@
 use super::model::{Rights, may_be_held};
 use super::store::{former, role, scopes};
 use provost_areas_platform::held::Held;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 
 /// Why an account is disabled that a restore holds back.
 pub const RESTORED: &str = "restored";
@@ -26,22 +26,22 @@ statements! {
 }
 
 /// Disables every account, in the unit that restores the organization.
-pub fn hold_every(cx: &mut Cx<'_>) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&HOLD_EVERY, params![org, now, RESTORED])
+pub fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&HOLD_EVERY, params![org, now, RESTORED])
 }
 
 /// Returns how many accounts are held.
-pub fn count_held(cx: &mut Cx<'_>) -> Result<i64> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT_HELD, params![org, RESTORED], |row| row.get(0))?;
+pub fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_HELD, params![org, RESTORED], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns a page of the accounts that are held, by id.
-pub fn held(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
-    let org = cx.org();
-    cx.query(&HELD, params![org, RESTORED, limit, offset], |row| {
+pub fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD, params![org, RESTORED, limit, offset], |row| {
         Ok(Held {
             id: row.get(0)?,
             name: row.get(1)?,
@@ -54,21 +54,21 @@ pub fn held(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
 /// Enables every account that is held, and returns their ids.
 ///
 /// Errors: `EscalationForbidden` when one of them could do more than the caller (RH-2).
-pub fn release_every(cx: &mut Cx<'_>) -> Result<Vec<String>> {
-    release_some(cx, None)
+pub fn release_every(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
+    release_some(ctx, None)
 }
 
 /// Enables an account that is held; false where none of this id is.
 ///
 /// Errors: as [`release_every`].
-pub fn release(cx: &mut Cx<'_>, id: &str) -> Result<bool> {
-    Ok(!release_some(cx, Some(id))?.is_empty())
+pub fn release(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
+    Ok(!release_some(ctx, Some(id))?.is_empty())
 }
 
 // INVARIANT RH-2: what each could do is compared before one of them acts.
-fn release_some(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
-    let (org, now) = (cx.org(), cx.now());
-    let found = cx.query(&HELD_RIGHTS, params![org, RESTORED, id], |row| {
+fn release_some(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let found = ctx.query(&HELD_RIGHTS, params![org, RESTORED, id], |row| {
         let rights = Rights {
             role: role(row, 1)?,
             scopes: scopes(row, 2)?,
@@ -76,11 +76,11 @@ fn release_some(cx: &mut Cx<'_>, id: Option<&str>) -> Result<Vec<String>> {
         Ok((row.get::<String>(0)?, rights, former(row, 3)?))
     })?;
     for (_, rights, former) in &found {
-        may_be_held(*rights, *former, cx.actor().permission)?;
+        may_be_held(*rights, *former, ctx.actor().permission)?;
     }
     if !found.is_empty() {
-        let org = cx.org();
-        cx.queue(&RELEASE, params![org, RESTORED, now, id])?;
+        let org = ctx.org();
+        ctx.queue(&RELEASE, params![org, RESTORED, now, id])?;
     }
     Ok(found.into_iter().map(|(id, ..)| id).collect())
 }

@@ -5,11 +5,10 @@ use super::store;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ListServiceAccounts;
 
 /// What can be asked.
@@ -56,10 +55,10 @@ impl Operation for ListServiceAccounts {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let (limit, offset) = (input.query.limit.get(), input.query.offset.get());
-        let (found, total) = store::list(cx, input.query.status, limit, offset)?;
-        let now = cx.now();
+        let (found, total) = store::list(ctx, input.query.status, limit, offset)?;
+        let now = ctx.now();
         let service_accounts = found
             .into_iter()
             .map(|(account, tokens)| view(account, tokens, now))

@@ -25,21 +25,21 @@ pub mod fences;
 mod get;
 mod held;
 mod list;
+mod maintenance;
 pub mod model;
 mod revoke_token;
 mod rotate;
 mod status;
 mod store;
 mod update;
-mod upkeep;
 mod worker;
 
 pub use credentials::{AccountTokens, FORM};
 pub use held::{count_held, held, hold_every, release, release_every};
+use maintenance::{broken_invariants, revoke_every_token};
 pub use model::{Rights, ScopeList, may_be_held};
 pub use store::{Principal, owned_by, principal};
 pub(crate) use store::{accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names};
-use upkeep::{broken_invariants, revoke_every_token};
 pub use worker::warn_of_expiry;
 
 use provost_kernel::area::{Area, Check, every};
@@ -70,7 +70,7 @@ pub static AREA: Area = Area {
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0002_service_accounts", "0018_token_scopes", "0021_former_rights"],
-    statements: &[store::STATEMENTS, held::STATEMENTS, upkeep::STATEMENTS],
+    statements: &[store::STATEMENTS, held::STATEMENTS, maintenance::STATEMENTS],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
     testimonies: &[&fences::ACCOUNTS],

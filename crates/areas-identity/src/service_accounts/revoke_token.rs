@@ -1,17 +1,16 @@
 //! Revokes one token.
 
 use super::model::{OneAccount, ServiceAccountId, TokenId, view};
-use super::store::{self, Ending};
+use super::store::{self, TokenEnd};
 use crate::service_accounts::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct RevokeServiceAccountToken;
 
 /// Names a token.
@@ -42,11 +41,11 @@ impl Operation for RevokeServiceAccountToken {
     type Body = Empty;
     type Output = OneAccount;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let (id, token_id) = (&input.path.service_account_id, &input.path.token_id);
-        cx.target(&fences::ACCOUNT, id.as_str());
-        let (mut account, mut tokens) = store::get(cx, id)?;
-        let now = cx.now();
+        ctx.target(&fences::ACCOUNT, id.as_str());
+        let (mut account, mut tokens) = store::get(ctx, id)?;
+        let now = ctx.now();
         // A narrowed token that is left repairs nothing.
         let is_last_governing = tokens
             .iter()
@@ -56,21 +55,21 @@ impl Operation for RevokeServiceAccountToken {
         let token = token.ok_or_else(|| Error::not_found("token of this service account"))?;
         if token.revoked_at.is_none() {
             if is_last_governing && token.governs(now) {
-                store::keep_a_governor(cx, &account)?;
+                store::keep_a_governor(ctx, &account)?;
             }
             store::revoke(
-                cx,
+                ctx,
                 token,
-                &Ending {
+                &TokenEnd {
                     reason: "admin_revoked",
                     successor: None,
                     by_itself: false,
                 },
             )?;
             account.updated_at = account.changed_at(now);
-            store::save(cx, &account, false)?;
-            cx.change("/tokens/revokedAt", Value::Null, now.to_rfc3339());
-            cx.emit(&fences::TOKEN_REVOKED, &fences::OfToken::of(id, token_id));
+            store::save(ctx, &account, false)?;
+            ctx.change("/tokens/revokedAt", Value::Null, now.to_rfc3339());
+            ctx.emit(&fences::TOKEN_REVOKED, &fences::OfToken::of(id, token_id));
         }
         Ok(OneAccount {
             service_account: view(account, tokens, now),

@@ -11,7 +11,7 @@ use super::model::{
     AccountPath, DEFAULT_LIFETIME_SECS, ScopeList, ServiceAccount, Status, Token, TokenId, lifetime_secs,
     view,
 };
-use super::store::{self, Ending};
+use super::store::{self, TokenEnd};
 use crate::service_accounts::fences;
 use provost_areas_platform::announcements::AccountRotatesItself;
 use provost_areas_platform::settings;
@@ -20,8 +20,8 @@ use provost_kernel::auth::{ScopeSet, may_mint};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
 use provost_kernel::rate::Bucket;
-use provost_kernel::text::Bounded;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::text::IntegerBetween;
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -40,7 +40,6 @@ const ROTATIONS_BY_CALLER: Bucket = Bucket {
     per_second_den: 3600,
 };
 
-/// See [`Operation::META`].
 pub struct RotateServiceAccountToken;
 
 /// How to rotate.
@@ -52,7 +51,7 @@ pub struct RotateServiceAccountToken;
 }))]
 pub struct RotateBody {
     /// How long the old token still works, in seconds; the organization's default when absent.
-    grace_period_seconds: Option<Bounded<0, 604_800>>,
+    grace_period_seconds: Option<IntegerBetween<0, 604_800>>,
     /// The life of the new token, in seconds; the old one's when absent.
     expires_in_seconds: Option<LifetimeSecs>,
     /// What the new token may do, if that is to be less than the account. Absent: as the old one, which is what the
@@ -97,35 +96,35 @@ impl Operation for RotateServiceAccountToken {
         Ok(())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AccountAndToken> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AccountAndToken> {
         let id = &input.path.service_account_id;
-        cx.target(&fences::ACCOUNT, id.as_str());
-        let (mut account, mut tokens) = store::get(cx, id)?;
-        let last = newest(&tokens, cx.now());
+        ctx.target(&fences::ACCOUNT, id.as_str());
+        let (mut account, mut tokens) = store::get(ctx, id)?;
+        let last = newest(&tokens, ctx.now());
         let scopes = scopes(&account, last, &input.body)?;
-        check_escalation(cx, &account, scopes)?;
-        let scopes = within_own(cx, &account, &tokens, last, &input.body, scopes)?;
-        let asked = input.body.expires_in_seconds.map(Bounded::get);
-        let ceiling = own_ceiling(cx, &account, &tokens, last);
+        check_escalation(ctx, &account, scopes)?;
+        let scopes = within_own(ctx, &account, &tokens, last, &input.body, scopes)?;
+        let asked = input.body.expires_in_seconds.map(IntegerBetween::get);
+        let ceiling = own_ceiling(ctx, &account, &tokens, last);
         check_lifetime(asked, ceiling)?;
-        let (org, actor) = (cx.org(), cx.actor());
-        cx.limit(&ROTATIONS_OF_ACCOUNT, &[org, id.as_str()])?;
-        cx.limit(&ROTATIONS_BY_CALLER, &[org, &actor.id])?;
+        let (org, actor) = (ctx.org(), ctx.actor());
+        ctx.limit(&ROTATIONS_OF_ACCOUNT, &[org, id.as_str()])?;
+        ctx.limit(&ROTATIONS_BY_CALLER, &[org, &actor.id])?;
         if account.status == Status::Disabled {
             return Err(Error::new(
                 Code::Disabled,
                 "the service account is disabled; enable it first",
             ));
         }
-        let settings = settings::load(cx)?;
+        let settings = settings::load(ctx)?;
         let lifetime = lifetime_secs(asked, last, settings.tokens.max_lifetime_seconds)?;
         let lifetime = ceiling.map_or(lifetime, |ceiling| lifetime.min(ceiling));
-        keep_governing(cx, &account, &tokens, scopes)?;
+        keep_governing(ctx, &account, &tokens, scopes)?;
         let name = last.map_or_else(|| "default".to_owned(), |t| t.name.clone());
         let grace_secs = input
             .body
             .grace_period_seconds
-            .map_or(settings.tokens.default_grace_seconds, Bounded::get);
+            .map_or(settings.tokens.default_grace_seconds, IntegerBetween::get);
         let wanted = NewToken {
             name: &name,
             scopes,
@@ -136,28 +135,28 @@ impl Operation for RotateServiceAccountToken {
                 .or_else(|| last.map(Token::ceiling_secs))
                 .unwrap_or(lifetime),
         };
-        let (token, issued) = issue(cx, id, &wanted, settings.tokens.secret_replay_seconds)?;
-        supersede(cx, &mut tokens, &token.id, grace_secs)?;
+        let (token, issued) = issue(ctx, id, &wanted, settings.tokens.secret_replay_seconds)?;
+        supersede(ctx, &mut tokens, &token.id, grace_secs)?;
         // Which of them have expired, only an undoubted clock can say (CK-1).
-        if tokens.len() > 20 && cx.services().doubt().is_none() {
-            let now = cx.now();
-            cx.queue(&store::HIDE, provost_kernel::params![org, id.as_str(), now])?;
+        if tokens.len() > 20 && ctx.services().doubt().is_none() {
+            let now = ctx.now();
+            ctx.queue(&store::HIDE, provost_kernel::params![org, id.as_str(), now])?;
         }
-        account.updated_at = account.changed_at(cx.now());
-        store::save(cx, &account, false)?;
-        cx.emit(&fences::TOKEN_ROTATED, &fences::OfToken::of(id, &token.id));
+        account.updated_at = account.changed_at(ctx.now());
+        store::save(ctx, &account, false)?;
+        ctx.emit(&fences::TOKEN_ROTATED, &fences::OfToken::of(id, &token.id));
         tokens.push(token);
         Ok(AccountAndToken {
-            service_account: view(account, tokens, cx.now()),
+            service_account: view(account, tokens, ctx.now()),
             token: issued,
             warnings: Vec::new(),
         })
     }
 
-    fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
-        let (account, tokens) = store::get(cx, &input.path.service_account_id)?;
-        let scopes = newest(&tokens, cx.now()).and_then(|t| t.scopes);
-        check_escalation(cx, &account, scopes)
+    fn recheck(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<()> {
+        let (account, tokens) = store::get(ctx, &input.path.service_account_id)?;
+        let scopes = newest(&tokens, ctx.now()).and_then(|t| t.scopes);
+        check_escalation(ctx, &account, scopes)
     }
 }
 
@@ -180,27 +179,27 @@ fn scopes(account: &ServiceAccount, last: Option<&Token>, body: &RotateBody) -> 
 /// Errors: `EscalationForbidden` for a list, or for all of the account, that goes beyond them; `TokenRevoked` for a token
 /// of which a session was revoked.
 fn within_own(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     account: &ServiceAccount,
     tokens: &[Token],
     last: Option<&Token>,
     body: &RotateBody,
     scopes: Option<ScopeSet>,
 ) -> Result<Option<ScopeSet>> {
-    if cx.actor().id != account.id.as_str() {
+    if ctx.actor().id != account.id.as_str() {
         return Ok(scopes);
     }
-    let used = cx.actor().token.as_ref().map(|token| token.id.clone());
+    let used = ctx.actor().token.as_ref().map(|token| token.id.clone());
     let own = tokens
         .iter()
         .find(|token| Some(token.id.as_str()) == used.as_deref());
     let is_successor = own.is_none_or(|own| own.superseded_by_id.is_none());
-    if may_rotate_others(cx) && is_successor {
+    if may_rotate_others(ctx) && is_successor {
         return Ok(scopes);
     }
     if let Some(own) = own {
         // INVARIANT SA-12: who ended a session of the token refuses here.
-        cx.announce(&AccountRotatesItself {
+        ctx.announce(&AccountRotatesItself {
             token_id: own.id.as_str().to_owned(),
         })?;
     }
@@ -219,8 +218,8 @@ fn within_own(
     Err(Error::new(Code::EscalationForbidden, message))
 }
 
-fn may_rotate_others(cx: &Cx<'_>) -> bool {
-    let permission = cx.actor().permission;
+fn may_rotate_others(ctx: &OperationContext<'_>) -> bool {
+    let permission = ctx.actor().permission;
     permission.role == Admin && permission.scopes.has("service_accounts:rotate")
 }
 
@@ -228,9 +227,14 @@ fn may_rotate_others(cx: &Cx<'_>) -> bool {
 /// Units: seconds.
 ///
 /// A token in grace rotates its account too: it gives neither more than it was given nor more than its successor was.
-fn own_ceiling(cx: &Cx<'_>, account: &ServiceAccount, tokens: &[Token], last: Option<&Token>) -> Option<i64> {
-    let actor = cx.actor();
-    if may_rotate_others(cx) {
+fn own_ceiling(
+    ctx: &OperationContext<'_>,
+    account: &ServiceAccount,
+    tokens: &[Token],
+    last: Option<&Token>,
+) -> Option<i64> {
+    let actor = ctx.actor();
+    if may_rotate_others(ctx) {
         return None;
     }
     debug_assert_eq!(
@@ -263,17 +267,17 @@ fn check_lifetime(asked: Option<i64>, ceiling: Option<i64>) -> Result<()> {
 
 /// Refuses to narrow the last token with which somebody could repair the organization (SA-4).
 fn keep_governing(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     account: &ServiceAccount,
     tokens: &[Token],
     scopes: Option<ScopeSet>,
 ) -> Result<()> {
-    let now = cx.now();
+    let now = ctx.now();
     let governs_still = account.permission(scopes).scopes.has("service_accounts:write");
     if governs_still || !tokens.iter().any(|t| t.governs(now)) {
         return Ok(());
     }
-    store::keep_a_governor(cx, account)
+    store::keep_a_governor(ctx, account)
 }
 
 /// The token whose name, scopes and lifetime the next one keeps.
@@ -292,34 +296,43 @@ fn newest(tokens: &[Token], now: Timestamp) -> Option<&Token> {
 
 /// Whoever rotates a token holds it (decision I), and whoever rotates somebody else's account is that account from then on,
 /// whatever list the token has: what it made and claimed is theirs (SA-10).
-fn check_escalation(cx: &Cx<'_>, account: &ServiceAccount, scopes: Option<ScopeSet>) -> Result<()> {
-    let caller = cx.actor().permission;
+fn check_escalation(
+    ctx: &OperationContext<'_>,
+    account: &ServiceAccount,
+    scopes: Option<ScopeSet>,
+) -> Result<()> {
+    let caller = ctx.actor().permission;
     if caller.role == Admin && caller.scopes.has("service_accounts:rotate_any") {
         return Ok(());
     }
-    if !cx.actor().is_itself(account.id.as_str()) {
+    if !ctx.actor().is_itself(account.id.as_str()) {
         account.may_be_held_by(caller)?;
     }
     may_mint(caller, account.permission(scopes))
 }
 
 /// Ends every earlier token: the current one at once or after its grace, one that was in grace at once (D5.2).
-fn supersede(cx: &mut Cx<'_>, tokens: &mut [Token], successor: &TokenId, grace_secs: i64) -> Result<()> {
-    let now = cx.now();
-    let caller = cx.actor().token.as_ref().map(|t| t.id.clone());
+fn supersede(
+    ctx: &mut OperationContext<'_>,
+    tokens: &mut [Token],
+    successor: &TokenId,
+    grace_secs: i64,
+) -> Result<()> {
+    let now = ctx.now();
+    let caller = ctx.actor().token.as_ref().map(|t| t.id.clone());
     for token in tokens.iter_mut().filter(|t| t.is_usable(now)) {
         let was_in_grace = token.superseded_by_id.is_some();
         if grace_secs > 0 && !was_in_grace {
             let until: Timestamp = token.expires_at.min(now.plus_secs(grace_secs));
-            store::grace(cx, token, until, successor)?;
+            store::grace(ctx, token, until, successor)?;
             continue;
         }
         let by_itself = caller.as_deref() == Some(token.id.as_str());
         let successor = (by_itself || !was_in_grace).then_some(successor);
         store::revoke(
-            cx,
+            ctx,
             token,
-            &Ending {
+            &TokenEnd {
                 reason: "rotated",
                 successor,
                 by_itself,

@@ -7,9 +7,8 @@ use crate::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct DisableServiceAccount;
 
 impl Operation for DisableServiceAccount {
@@ -30,20 +29,20 @@ impl Operation for DisableServiceAccount {
     type Body = Empty;
     type Output = OneAccount;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target(&fences::ACCOUNT, id.as_str());
-        let (mut account, tokens) = store::get(cx, id)?;
-        let now = cx.now();
+        ctx.target(&fences::ACCOUNT, id.as_str());
+        let (mut account, tokens) = store::get(ctx, id)?;
+        let now = ctx.now();
         if account.status == Status::Active {
-            not_oneself(&cx.actor().id, &account, "disable")?;
-            store::keep_a_governor(cx, &account)?;
-            disable(cx, &mut account, &tokens)?;
+            not_oneself(&ctx.actor().id, &account, "disable")?;
+            store::keep_a_governor(ctx, &account)?;
+            disable(ctx, &mut account, &tokens)?;
         } else if let Some(reason) = account.disabled_reason.take() {
             // Somebody decided: a release of everybody who is held does not bring it back.
-            cx.change("/disabledReason", reason, serde_json::Value::Null);
+            ctx.change("/disabledReason", reason, serde_json::Value::Null);
             account.updated_at = account.changed_at(now);
-            store::save(cx, &account, false)?;
+            store::save(ctx, &account, false)?;
         }
         Ok(OneAccount {
             service_account: view(account, tokens, now),
@@ -52,7 +51,6 @@ impl Operation for DisableServiceAccount {
     }
 }
 
-/// See [`Operation::META`].
 pub struct EnableServiceAccount;
 
 impl Operation for EnableServiceAccount {
@@ -73,46 +71,50 @@ impl Operation for EnableServiceAccount {
     type Body = Empty;
     type Output = OneAccount;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target(&fences::ACCOUNT, id.as_str());
-        let (mut account, tokens) = store::get(cx, id)?;
+        ctx.target(&fences::ACCOUNT, id.as_str());
+        let (mut account, tokens) = store::get(ctx, id)?;
         if account.status == Status::Disabled {
             // Enabling gives the account's tokens their power back: nobody does that for more than they hold.
-            account.may_be_held_by(cx.actor().permission)?;
+            account.may_be_held_by(ctx.actor().permission)?;
             account.disabled_at = None;
             account.disabled_reason = None;
-            change(cx, &mut account, Status::Active)?;
-            cx.emit(&fences::ENABLED, &fences::OfAccount::of(id));
+            change(ctx, &mut account, Status::Active)?;
+            ctx.emit(&fences::ENABLED, &fences::OfAccount::of(id));
         }
         Ok(OneAccount {
-            service_account: view(account, tokens, cx.now()),
+            service_account: view(account, tokens, ctx.now()),
             warnings: Vec::new(),
         })
     }
 }
 
 /// Disables an account that is active, whoever may do that.
-pub(super) fn disable(cx: &mut Cx<'_>, account: &mut ServiceAccount, tokens: &[Token]) -> Result<()> {
-    let now = cx.now();
+pub(super) fn disable(
+    ctx: &mut OperationContext<'_>,
+    account: &mut ServiceAccount,
+    tokens: &[Token],
+) -> Result<()> {
+    let now = ctx.now();
     account.disabled_at = Some(account.changed_at(now));
-    change(cx, account, Status::Disabled)?;
+    change(ctx, account, Status::Disabled)?;
     // Only a token that still works can have a secret that could be replayed (D4.8).
     for token in tokens.iter().filter(|t| t.is_usable(now)) {
-        cx.erase_replay(token.id.as_str())?;
+        ctx.erase_replay(token.id.as_str())?;
     }
-    cx.announce(&PrincipalEnded {
+    ctx.announce(&PrincipalEnded {
         kind: SubjectKind::ServiceAccount,
         id: account.id.as_str().to_owned(),
         how: Departure::Stopped,
     })?;
-    cx.emit(&fences::DISABLED, &fences::OfAccount::of(&account.id));
+    ctx.emit(&fences::DISABLED, &fences::OfAccount::of(&account.id));
     Ok(())
 }
 
-fn change(cx: &mut Cx<'_>, account: &mut ServiceAccount, status: Status) -> Result<()> {
-    cx.change("/status", account.status.as_str(), status.as_str());
+fn change(ctx: &mut OperationContext<'_>, account: &mut ServiceAccount, status: Status) -> Result<()> {
+    ctx.change("/status", account.status.as_str(), status.as_str());
     account.status = status;
-    account.updated_at = account.changed_at(cx.now());
-    store::save(cx, account, false)
+    account.updated_at = account.changed_at(ctx.now());
+    store::save(ctx, account, false)
 }

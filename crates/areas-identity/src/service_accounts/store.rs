@@ -8,7 +8,7 @@ use provost_areas_platform::announcements::{TokenRevoked, TokenSuperseded};
 use provost_kernel::auth::{Role, ScopeSet};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 use provost_policy::match_key;
 use std::collections::HashMap;
 
@@ -160,7 +160,7 @@ statements! {
 }
 
 /// An account with its listed tokens.
-pub type Found = (ServiceAccount, Vec<Token>);
+pub type AccountWithTokens = (ServiceAccount, Vec<Token>);
 
 /// Returns a stored scope list; `None` is "all".
 pub fn scopes_text(scopes: Option<ScopeSet>) -> Option<String> {
@@ -235,12 +235,12 @@ fn token(row: &Row<'_>) -> Result<Option<Token>> {
 
 /// Collects rows of account × token into accounts.
 #[derive(Default)]
-struct Collected {
-    found: Vec<Found>,
+struct AccountCollector {
+    found: Vec<AccountWithTokens>,
     places: HashMap<String, usize>,
 }
 
-impl Collected {
+impl AccountCollector {
     fn add(&mut self, row: &Row<'_>) -> Result<()> {
         let known = self.places.get(row.str(0)?).copied();
         let place = known.unwrap_or(self.found.len());
@@ -258,10 +258,10 @@ impl Collected {
 /// Returns an account and its listed tokens.
 ///
 /// Errors: `NotFound` for an unknown, a deleted and another organization's account alike.
-pub fn get(cx: &mut Cx<'_>, id: &ServiceAccountId) -> Result<Found> {
-    let mut collected = Collected::default();
-    let org = cx.org();
-    cx.query(&GET, params![org, id.as_str()], |row| collected.add(row))?;
+pub fn get(ctx: &mut OperationContext<'_>, id: &ServiceAccountId) -> Result<AccountWithTokens> {
+    let mut collected = AccountCollector::default();
+    let org = ctx.org();
+    ctx.query(&GET, params![org, id.as_str()], |row| collected.add(row))?;
     collected
         .found
         .pop()
@@ -269,10 +269,15 @@ pub fn get(cx: &mut Cx<'_>, id: &ServiceAccountId) -> Result<Found> {
 }
 
 /// Returns one page, newest first, and the number of accounts in all.
-pub fn list(cx: &mut Cx<'_>, status: Option<Status>, limit: i64, offset: i64) -> Result<(Vec<Found>, i64)> {
-    let (org, status) = (cx.org(), status.map(Status::as_str));
-    let (mut collected, mut total) = (Collected::default(), None);
-    cx.query(&LIST, params![org, status, limit, offset], |row| {
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    status: Option<Status>,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<AccountWithTokens>, i64)> {
+    let (org, status) = (ctx.org(), status.map(Status::as_str));
+    let (mut collected, mut total) = (AccountCollector::default(), None);
+    ctx.query(&LIST, params![org, status, limit, offset], |row| {
         total = Some(row.get::<i64>(27)?);
         collected.add(row)
     })?;
@@ -282,7 +287,7 @@ pub fn list(cx: &mut Cx<'_>, status: Option<Status>, limit: i64, offset: i64) ->
         return Ok((found, total));
     }
     // A page behind the end has no row that could carry the number.
-    let total = cx.query_opt(&COUNT, params![org, status], |row| row.get::<i64>(0))?;
+    let total = ctx.query_opt(&COUNT, params![org, status], |row| row.get::<i64>(0))?;
     Ok((found, total.unwrap_or(0)))
 }
 
@@ -318,8 +323,8 @@ pub fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option
 /// Stores a new account.
 ///
 /// Errors: `AlreadyExists` when the name is taken.
-pub fn insert(cx: &mut Cx<'_>, account: &ServiceAccount) -> Result<()> {
-    let inserted = cx.execute(
+pub fn insert(ctx: &mut OperationContext<'_>, account: &ServiceAccount) -> Result<()> {
+    let inserted = ctx.execute(
         &INSERT,
         params![
             account.organization_id.as_str(),
@@ -348,10 +353,10 @@ fn name_taken() -> Error {
 /// Stores what changed of an account. The organization's chain head is locked, so nobody else changes it.
 ///
 /// Errors: `AlreadyExists` when a new name is taken.
-pub fn save(cx: &mut Cx<'_>, account: &ServiceAccount, renamed: bool) -> Result<()> {
-    let (org, key) = (cx.org(), provost_kernel::text::name_key(&account.name));
+pub fn save(ctx: &mut OperationContext<'_>, account: &ServiceAccount, renamed: bool) -> Result<()> {
+    let (org, key) = (ctx.org(), provost_kernel::text::name_key(&account.name));
     if renamed {
-        let taken = cx.query_opt(
+        let taken = ctx.query_opt(
             &NAME_TAKEN,
             params![org, key.as_str(), account.id.as_str()],
             |_| Ok(()),
@@ -360,7 +365,7 @@ pub fn save(cx: &mut Cx<'_>, account: &ServiceAccount, renamed: bool) -> Result<
             return Err(name_taken());
         }
     }
-    cx.queue(
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -384,15 +389,15 @@ pub fn save(cx: &mut Cx<'_>, account: &ServiceAccount, renamed: bool) -> Result<
 
 /// Stores a token with its MAC.
 pub fn insert_token(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     account: &ServiceAccountId,
     token: &Token,
     lookup_id: &str,
     mac: (&str, [u8; 32]),
     replay_pending: bool,
 ) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+    let org = ctx.org();
+    ctx.queue(
         &INSERT_TOKEN,
         params![
             org,
@@ -414,7 +419,7 @@ pub fn insert_token(
 }
 
 /// How a token ends.
-pub struct Ending<'a> {
+pub struct TokenEnd<'a> {
     /// Shown as `revokeReason`.
     pub reason: &'a str,
     /// The token that takes its place.
@@ -424,11 +429,11 @@ pub struct Ending<'a> {
 }
 
 /// Revokes a token and erases what could be replayed of it.
-pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now().max(token.updated_at));
+pub fn revoke(ctx: &mut OperationContext<'_>, token: &mut Token, ending: &TokenEnd<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now().max(token.updated_at));
     let successor = ending.successor.map(TokenId::as_str);
     let id = token.id.as_str().to_owned();
-    cx.queue(
+    ctx.queue(
         &REVOKE,
         params![
             org,
@@ -440,8 +445,8 @@ pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result
             false
         ],
     )?;
-    cx.erase_replay(&id)?;
-    cx.announce(&TokenRevoked {
+    ctx.erase_replay(&id)?;
+    ctx.announce(&TokenRevoked {
         id,
         reason: ending.reason.to_owned(),
     })?;
@@ -455,15 +460,20 @@ pub fn revoke(cx: &mut Cx<'_>, token: &mut Token, ending: &Ending<'_>) -> Result
 }
 
 /// Lets a superseded token live until `until`, and erases what could be replayed of it.
-pub fn grace(cx: &mut Cx<'_>, token: &mut Token, until: Timestamp, successor: &TokenId) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now().max(token.updated_at));
+pub fn grace(
+    ctx: &mut OperationContext<'_>,
+    token: &mut Token,
+    until: Timestamp,
+    successor: &TokenId,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now().max(token.updated_at));
     let id = token.id.as_str().to_owned();
-    cx.queue(
+    ctx.queue(
         &GRACE,
         params![org, id.as_str(), until, now, successor.as_str(), false],
     )?;
-    cx.erase_replay(&id)?;
-    cx.announce(&TokenSuperseded { id, until })?;
+    ctx.erase_replay(&id)?;
+    ctx.announce(&TokenSuperseded { id, until })?;
     token.expires_at = until;
     token.updated_at = now;
     token.superseded_by_id = Some(successor.as_str().to_owned());
@@ -473,12 +483,12 @@ pub fn grace(cx: &mut Cx<'_>, token: &mut Token, until: Timestamp, successor: &T
 /// Refuses an act after which nobody could repair the organization (SA-4).
 ///
 /// Errors: `Conflict`.
-pub fn keep_a_governor(cx: &mut Cx<'_>, account: &ServiceAccount) -> Result<()> {
+pub fn keep_a_governor(ctx: &mut OperationContext<'_>, account: &ServiceAccount) -> Result<()> {
     if !account.governs() {
         return Ok(());
     }
-    let (org, now) = (cx.org(), cx.now());
-    let others = cx.query_opt(&OTHER_GOVERNORS, params![org, account.id.as_str(), now], |row| {
+    let (org, now) = (ctx.org(), ctx.now());
+    let others = ctx.query_opt(&OTHER_GOVERNORS, params![org, account.id.as_str(), now], |row| {
         row.get::<i64>(0)
     })?;
     if others.unwrap_or(0) > 0 {
@@ -491,16 +501,16 @@ pub fn keep_a_governor(cx: &mut Cx<'_>, account: &ServiceAccount) -> Result<()> 
 }
 
 /// Returns the ids of the accounts that a user answers for, sorted; of very many the first hundred (D5.10).
-pub fn owned_by(cx: &mut Cx<'_>, user: &str) -> Result<Vec<String>> {
-    let org = cx.org();
-    cx.query(&OWNED, params![org, user], |row| row.get(0))
+pub fn owned_by(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<String>> {
+    let org = ctx.org();
+    ctx.query(&OWNED, params![org, user], |row| row.get(0))
 }
 
 /// Refuses a name that a group or a user has (D6.6).
 ///
 /// Errors: `AlreadyExists`.
-pub fn keep_name_free(cx: &mut Cx<'_>, name: &str, except: &str) -> Result<()> {
-    match crate::subjects::name_taken(cx, name, except)? {
+pub fn keep_name_free(ctx: &mut OperationContext<'_>, name: &str, except: &str) -> Result<()> {
+    match crate::subjects::name_taken(ctx, name, except)? {
         None => Ok(()),
         Some(crate::subjects::SubjectKind::ServiceAccount) => Err(name_taken()),
         Some(kind) => Err(Error::new(

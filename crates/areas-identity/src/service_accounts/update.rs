@@ -10,14 +10,13 @@ use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::may_mint;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::{Given, Patch};
+use provost_kernel::patch::{Patch, RequiredChange};
 use provost_kernel::text::{Description, Name, name_key};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// See [`Operation::META`].
 pub struct UpdateServiceAccount;
 
 /// What can change.
@@ -30,19 +29,19 @@ pub struct UpdateServiceAccount;
 pub struct UpdateBody {
     /// The new name.
     #[serde(default)]
-    name: Given<Name>,
+    name: RequiredChange<Name>,
     /// The new description; `null` clears it.
     #[serde(default)]
     description: Patch<Description>,
     /// The new role.
     #[serde(default)]
-    permission_role: Given<Role>,
+    permission_role: RequiredChange<Role>,
     /// The new scopes; ends `allOfRole`.
     #[serde(default)]
-    scopes: Given<ScopeList>,
+    scopes: RequiredChange<ScopeList>,
     /// `true`: everything that the role can.
     #[serde(default)]
-    all_of_role: Given<bool>,
+    all_of_role: RequiredChange<bool>,
     /// Who answers for it; `null` clears it.
     #[serde(default)]
     owner_console_user_id: Patch<Name>,
@@ -74,17 +73,17 @@ impl Operation for UpdateServiceAccount {
         }
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAccount> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;
-        cx.target(&fences::ACCOUNT, id.as_str());
-        let (before, tokens) = store::get(cx, id)?;
+        ctx.target(&fences::ACCOUNT, id.as_str());
+        let (before, tokens) = store::get(ctx, id)?;
         let mut after = apply(&before, &input.body);
         let rights_change = after.role != before.role || after.scopes != before.scopes;
         let name_change = name_key(&after.name) != name_key(&before.name);
         let owner_change = after.owner_console_user_id != before.owner_console_user_id;
         // INVARIANT SA-3: policies and gateways know an account by its name, and a person answers for it: who points
         // either at somebody else gives away what the account can do.
-        let caller = cx.actor().permission;
+        let caller = ctx.actor().permission;
         if name_change || owner_change {
             before.may_be_held_by(caller)?;
         }
@@ -94,31 +93,31 @@ impl Operation for UpdateServiceAccount {
         if rights_change {
             may_list(caller, after.scopes, before.scopes)?;
             after.remember(&before, caller);
-            not_oneself(&cx.actor().id, &before, "change the role or scopes of")?;
+            not_oneself(&ctx.actor().id, &before, "change the role or scopes of")?;
             if !after.governs() {
-                store::keep_a_governor(cx, &before)?;
+                store::keep_a_governor(ctx, &before)?;
             }
         }
         if name_change {
-            store::keep_name_free(cx, &after.name, id.as_str())?;
+            store::keep_name_free(ctx, &after.name, id.as_str())?;
         }
         if owner_change {
-            after.is_orphaned = is_orphaned_by(cx, after.owner_console_user_id.as_deref())?;
+            after.is_orphaned = is_orphaned_by(ctx, after.owner_console_user_id.as_deref())?;
         }
-        note_changes(cx, &before, &after);
+        note_changes(ctx, &before, &after);
         if after.name != before.name {
-            cx.announce(&PrincipalRenamed {
+            ctx.announce(&PrincipalRenamed {
                 kind: SubjectKind::ServiceAccount,
                 id: id.as_str().to_owned(),
                 before: before.name.clone(),
                 after: after.name.clone(),
             })?;
         }
-        let now = cx.now();
-        if cx.has_changes() {
+        let now = ctx.now();
+        if ctx.has_changes() {
             after.updated_at = before.changed_at(now);
-            store::save(cx, &after, after.name != before.name)?;
-            cx.emit(&fences::UPDATED, &fences::OfAccount::of(id));
+            store::save(ctx, &after, after.name != before.name)?;
+            ctx.emit(&fences::UPDATED, &fences::OfAccount::of(id));
         }
         let warnings = if rights_change {
             after.warnings_after(&before)
@@ -150,17 +149,17 @@ fn apply(before: &ServiceAccount, body: &UpdateBody) -> ServiceAccount {
     after
 }
 
-fn note_changes(cx: &mut Cx<'_>, before: &ServiceAccount, after: &ServiceAccount) {
+fn note_changes(ctx: &mut OperationContext<'_>, before: &ServiceAccount, after: &ServiceAccount) {
     let shown = |account: &ServiceAccount| account.scopes.map_or(json!("allOfRole"), |s| json!(s.to_list()));
-    cx.change("/name", before.name.as_str(), after.name.as_str());
-    cx.change(
+    ctx.change("/name", before.name.as_str(), after.name.as_str());
+    ctx.change(
         "/description",
         before.description.clone(),
         after.description.clone(),
     );
-    cx.change("/permissionRole", before.role.as_str(), after.role.as_str());
-    cx.change("/scopes", shown(before), shown(after));
-    cx.change(
+    ctx.change("/permissionRole", before.role.as_str(), after.role.as_str());
+    ctx.change("/scopes", shown(before), shown(after));
+    ctx.change(
         "/ownerConsoleUserId",
         before.owner_console_user_id.clone(),
         after.owner_console_user_id.clone(),

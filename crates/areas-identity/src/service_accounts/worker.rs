@@ -9,7 +9,7 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::event::EventOf;
 use provost_kernel::jobs::{Handler, NewJob, Work};
-use provost_kernel::{Cx, Kernel, Result, SureTime, Timestamp, params};
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, Timestamp, params};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -29,29 +29,29 @@ const POSTPONED_SECS: i64 = 3_600;
 /// Days before the end of a token's life at which its owner is warned (D2.4).
 const WARNINGS_DAYS: [i64; 3] = [14, 7, 1];
 
-fn purge(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
+fn purge(ctx: &mut OperationContext<'_>, payload: &Value) -> Result<()> {
     let id = payload["serviceAccountId"]
         .as_str()
         .ok_or_else(|| Error::internal("a purge names no account"))?;
     let id = ServiceAccountId::from_text(id);
-    cx.target(&fences::ACCOUNT, id.as_str());
+    ctx.target(&fences::ACCOUNT, id.as_str());
     // Whether its time has come, only an undoubted clock can say (CK-1).
-    if cx.services().doubt().is_some() {
-        cx.action("service_account.purge_postponed");
-        cx.enqueue(NewJob {
+    if ctx.services().doubt().is_some() {
+        ctx.action("service_account.purge_postponed");
+        ctx.enqueue(NewJob {
             kind: PURGE,
             payload: payload.clone(),
-            run_at: cx.now().plus_secs(POSTPONED_SECS),
+            run_at: ctx.now().plus_secs(POSTPONED_SECS),
         });
         return Ok(());
     }
-    let org = cx.org();
-    cx.execute(&store::PURGE_TOKENS, params![org, id.as_str()])?;
-    cx.execute(&store::PURGE, params![org, id.as_str()])?;
+    let org = ctx.org();
+    ctx.execute(&store::PURGE_TOKENS, params![org, id.as_str()])?;
+    ctx.execute(&store::PURGE, params![org, id.as_str()])?;
     Ok(())
 }
 
-struct Ending {
+struct RotationEnd {
     organization: OrganizationId,
     token_id: String,
     account_id: String,
@@ -85,8 +85,8 @@ pub async fn warn_of_expiry(kernel: &Arc<Kernel>) -> Result<usize> {
     Ok(count)
 }
 
-fn read(row: &provost_kernel::db::Row<'_>) -> Result<Ending> {
-    Ok(Ending {
+fn read(row: &provost_kernel::db::Row<'_>) -> Result<RotationEnd> {
+    Ok(RotationEnd {
         organization: OrganizationId::from_store(row.get(0)?),
         token_id: row.get(1)?,
         account_id: row.get(2)?,
@@ -96,24 +96,24 @@ fn read(row: &provost_kernel::db::Row<'_>) -> Result<Ending> {
 
 async fn warn(
     kernel: &Arc<Kernel>,
-    token: Ending,
+    token: RotationEnd,
     days: i64,
     event: &'static EventOf<fences::TokenExpiry>,
 ) -> Result<()> {
     let organization = token.organization.clone();
     kernel
-        .system(organization, None, move |cx| {
-            let (org, token) = (cx.org(), &token);
-            if cx.execute(&store::WARNED, params![org, token.token_id.as_str(), days])? == 1 {
+        .system(organization, None, move |ctx| {
+            let (org, token) = (ctx.org(), &token);
+            if ctx.execute(&store::WARNED, params![org, token.token_id.as_str(), days])? == 1 {
                 // Named only here: another server may have warned, or the token may have been revoked since.
-                cx.action(event.word());
-                cx.target(&provost_kernel::fence::TOKEN, token.token_id.as_str());
+                ctx.action(event.word());
+                ctx.target(&provost_kernel::fence::TOKEN, token.token_id.as_str());
                 let data = fences::TokenExpiry {
                     service_account_id: token.account_id.clone(),
                     token_id: token.token_id.clone(),
                     expires_at: token.expires_at,
                 };
-                cx.emit(event, &data);
+                ctx.emit(event, &data);
             }
             Ok(())
         })

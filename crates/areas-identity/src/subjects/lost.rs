@@ -8,7 +8,7 @@ use crate::subjects::fences;
 use crate::words::Kind;
 use provost_kernel::announcement::{Announcement, Question};
 use provost_kernel::event::EventData;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::Family;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -149,14 +149,14 @@ impl LostReference {
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Deleted {
+pub struct DeletionAnswer {
     /// What named the record.
     lost_references: Vec<LostReference>,
 }
 
 /// Returns what names these records: policies, and behind them credentials.
-pub fn lost_with(cx: &mut Cx<'_>, records: Vec<Record>) -> Result<Vec<LostReference>> {
-    let mut lost = cx.ask(&LostWith { records })?;
+pub fn lost_with(ctx: &mut OperationContext<'_>, records: Vec<Record>) -> Result<Vec<LostReference>> {
+    let mut lost = ctx.ask(&LostWith { records })?;
     lost.sort_by_key(|reference| reference.by);
     Ok(lost)
 }
@@ -165,8 +165,8 @@ pub fn lost_with(cx: &mut Cx<'_>, records: Vec<Record>) -> Result<Vec<LostRefere
 /// are of a kind for a record.
 ///
 /// INVARIANT DI-16: whether there are any is shown to whoever may delete the record; what they are is not.
-pub fn shown(cx: &Cx<'_>, lost: Vec<LostReference>) -> Vec<LostReference> {
-    let scopes = cx.actor().permission.scopes;
+pub fn shown(ctx: &OperationContext<'_>, lost: Vec<LostReference>) -> Vec<LostReference> {
+    let scopes = ctx.actor().permission.scopes;
     let (mut seen, mut counted): (Vec<LostReference>, Vec<LostReference>) = Default::default();
     for reference in lost {
         let is_read = scopes.has(match reference.by {
@@ -199,30 +199,30 @@ pub fn shown(cx: &Cx<'_>, lost: Vec<LostReference>) -> Vec<LostReference> {
 }
 
 /// Returns the member of a refusal that says what would be lost.
-pub fn weighed(cx: &mut Cx<'_>, record: Record) -> Result<Option<(&'static str, Value)>> {
-    let lost = lost_with(cx, vec![record])?;
-    Ok(Some((MEMBER, json!(shown(cx, lost)))))
+pub fn weighed(ctx: &mut OperationContext<'_>, record: Record) -> Result<Option<(&'static str, Value)>> {
+    let lost = lost_with(ctx, vec![record])?;
+    Ok(Some((MEMBER, json!(shown(ctx, lost)))))
 }
 
 /// Tells of what is lost: an event for each policy, and the audit entry.
-pub fn tell(cx: &mut Cx<'_>, lost: &[LostReference]) -> Result<()> {
+pub fn tell(ctx: &mut OperationContext<'_>, lost: &[LostReference]) -> Result<()> {
     for reference in lost.iter().filter(|reference| reference.by == By::Policy) {
-        cx.emit(&fences::REFERENCE_LOST, reference);
+        ctx.emit(&fences::REFERENCE_LOST, reference);
     }
     if !lost.is_empty() {
-        cx.change("/lostReferences", json!([]), json!(lost));
+        ctx.change("/lostReferences", json!([]), json!(lost));
     }
     Ok(())
 }
 
 /// Notes what is lost with a record that is about to be deleted, and returns the answer that says so.
-pub fn losing(cx: &mut Cx<'_>, record: Record) -> Result<Deleted> {
-    let lost_references = lost_with(cx, vec![record])?;
-    tell(cx, &lost_references)?;
+pub fn losing(ctx: &mut OperationContext<'_>, record: Record) -> Result<DeletionAnswer> {
+    let lost_references = lost_with(ctx, vec![record])?;
+    tell(ctx, &lost_references)?;
     if !lost_references.is_empty() {
-        cx.status(200);
+        ctx.status(200);
     }
-    Ok(Deleted {
-        lost_references: shown(cx, lost_references),
+    Ok(DeletionAnswer {
+        lost_references: shown(ctx, lost_references),
     })
 }

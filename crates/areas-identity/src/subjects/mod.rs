@@ -20,7 +20,9 @@ mod reference;
 mod resolve;
 mod store;
 
-pub use lost::{Deleted, LostReference, LostWith, Mention, Record, losing, lost_with, shown, tell, weighed};
+pub use lost::{
+    DeletionAnswer, LostReference, LostWith, Mention, Record, losing, lost_with, shown, tell, weighed,
+};
 pub use provost_areas_platform::announcements::SubjectKind;
 pub use reference::RecordsNamed;
 pub use store::{missing, name_taken};

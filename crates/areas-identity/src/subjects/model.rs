@@ -50,7 +50,7 @@ impl JsonSchema for AskedName {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
-pub struct Asked {
+pub struct NameQuery {
     /// A login name, or the name of a group or service account.
     pub name: AskedName,
     /// Only subjects of this kind; needed when a name belongs to subjects of several kinds.
@@ -74,7 +74,7 @@ pub struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ResolvedSubject")]
-pub struct Resolved {
+pub struct ResolvedName {
     /// What the subject is.
     kind: SubjectKind,
     /// The name, byte by byte as it was asked for.
@@ -85,7 +85,11 @@ pub struct Resolved {
 
 /// Returns the asked names that one candidate has, in the order of their first occurrence. `keys` are the folded names
 /// in the order of `asked`.
-pub fn resolve(asked: &[Asked], keys: &[String], found: &HashMap<String, Vec<Candidate>>) -> Vec<Resolved> {
+pub fn resolve(
+    asked: &[NameQuery],
+    keys: &[String],
+    found: &HashMap<String, Vec<Candidate>>,
+) -> Vec<ResolvedName> {
     let (mut answered, mut items) = (HashSet::new(), Vec::new());
     for (asked, key) in asked.iter().zip(keys) {
         let directory = asked.directory_id.as_ref().map(DirectoryId::as_str);
@@ -98,7 +102,7 @@ pub fn resolve(asked: &[Asked], keys: &[String], found: &HashMap<String, Vec<Can
             continue;
         };
         if answered.insert((asked.name.as_str(), subject.id.as_str())) {
-            items.push(Resolved {
+            items.push(ResolvedName {
                 kind: subject.kind,
                 name: asked.name.as_str().to_owned(),
                 subject_id: subject.id.clone(),
@@ -109,6 +113,6 @@ pub fn resolve(asked: &[Asked], keys: &[String], found: &HashMap<String, Vec<Can
 }
 
 /// Returns the folded names in the order of `asked`.
-pub fn keys(asked: &[Asked]) -> Vec<String> {
+pub fn keys(asked: &[NameQuery]) -> Vec<String> {
     asked.iter().map(|asked| name_key(asked.name.as_str())).collect()
 }

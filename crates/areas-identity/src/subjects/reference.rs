@@ -8,11 +8,10 @@ use provost_kernel::auth::Role;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::text::LongName;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ResolveReference;
 
 /// What a policy can name so far; kinds are added with their areas.
@@ -98,16 +97,16 @@ impl Operation for ResolveReference {
     type Body = Empty;
     type Output = OneReference;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneReference> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneReference> {
         let query = &input.query;
         let selector = query.selector.as_str();
         let qualifier = query.qualifier.as_ref().map(LongName::as_str);
         let mut found = match query.kind {
-            ReferenceKind::User => store::selected(cx, SubjectKind::User, selector)?,
-            ReferenceKind::Group => store::selected(cx, SubjectKind::Group, selector)?,
-            ReferenceKind::ServiceAccount => store::selected(cx, SubjectKind::ServiceAccount, selector)?,
+            ReferenceKind::User => store::selected(ctx, SubjectKind::User, selector)?,
+            ReferenceKind::Group => store::selected(ctx, SubjectKind::Group, selector)?,
+            ReferenceKind::ServiceAccount => store::selected(ctx, SubjectKind::ServiceAccount, selector)?,
             ReferenceKind::Skill => {
-                let ids = cx.ask(&RecordsNamed {
+                let ids = ctx.ask(&RecordsNamed {
                     kind: Kind::Skill,
                     selector: selector.to_owned(),
                 })?;

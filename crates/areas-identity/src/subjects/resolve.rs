@@ -1,13 +1,13 @@
 //! Resolves names to subjects for the LLM gateway (specification §4.2).
 
-use super::model::{Asked, MAX_SUBJECTS, Resolved, keys, resolve};
+use super::model::{MAX_SUBJECTS, NameQuery, ResolvedName, keys, resolve};
 use super::store;
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,7 +16,6 @@ use std::collections::HashSet;
 /// How much of a name's keyed hash is recorded: enough to tell whether a given name was asked for. Units: bytes.
 const MAC_BYTES: usize = 16;
 
-/// See [`Operation::META`].
 pub struct ResolveSubjects;
 
 /// The names.
@@ -30,13 +29,13 @@ pub struct ResolveBody {
 
 /// Names that are asked for. LIMIT: 1 to 256 (specification §8).
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(try_from = "Vec<Asked>")]
+#[serde(try_from = "Vec<NameQuery>")]
 #[schemars(inline, extend("minItems" = 1, "maxItems" = 256))]
-struct Subjects(Vec<Asked>);
+struct Subjects(Vec<NameQuery>);
 
-impl TryFrom<Vec<Asked>> for Subjects {
+impl TryFrom<Vec<NameQuery>> for Subjects {
     type Error = &'static str;
-    fn try_from(asked: Vec<Asked>) -> std::result::Result<Self, Self::Error> {
+    fn try_from(asked: Vec<NameQuery>) -> std::result::Result<Self, Self::Error> {
         if (1..=MAX_SUBJECTS).contains(&asked.len()) {
             return Ok(Self(asked));
         }
@@ -50,7 +49,7 @@ impl TryFrom<Vec<Asked>> for Subjects {
 pub struct Answer {
     /// In the order of the request; what is not resolved is absent.
     #[schemars(extend("maxItems" = 256))]
-    items: Vec<Resolved>,
+    items: Vec<ResolvedName>,
 }
 
 impl Operation for ResolveSubjects {
@@ -74,10 +73,10 @@ impl Operation for ResolveSubjects {
     type Body = ResolveBody;
     type Output = Answer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Answer> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Answer> {
         let asked = &input.body.subjects.0;
-        note(cx, asked);
-        if !settings::load(cx)?.llm_gateway.enabled {
+        note(ctx, asked);
+        if !settings::load(ctx)?.llm_gateway.enabled {
             return Err(Error::new(
                 Code::LlmGatewayNotEnabled,
                 "the LLM gateway is not enabled in this organization",
@@ -91,7 +90,7 @@ impl Operation for ResolveSubjects {
             .filter(|key| !key.contains('\0'))
             .collect();
         let distinct: Vec<&str> = distinct.into_iter().collect();
-        let found = store::named(cx, &distinct)?;
+        let found = store::named(ctx, &distinct)?;
         Ok(Answer {
             items: resolve(asked, &keys, &found),
         })
@@ -99,9 +98,9 @@ impl Operation for ResolveSubjects {
 }
 
 /// Records how many names were asked for, and each as a keyed hash (SU-4).
-fn note(cx: &mut Cx<'_>, asked: &[Asked]) {
-    let (keys, org) = (&cx.services().keys, cx.org().as_bytes());
-    let mac = |asked: &Asked| {
+fn note(ctx: &mut OperationContext<'_>, asked: &[NameQuery]) {
+    let (keys, org) = (&ctx.services().keys, ctx.org().as_bytes());
+    let mac = |asked: &NameQuery| {
         let mac = keys.mac(
             MacPurpose::AuditValue,
             &[b"subject-name", org, asked.name.as_str().as_bytes()],
@@ -109,7 +108,7 @@ fn note(cx: &mut Cx<'_>, asked: &[Asked]) {
         provost_kernel::audit::hex(&mac[..MAC_BYTES])
     };
     let macs: Vec<String> = asked.iter().map(mac).collect();
-    cx.change(
+    ctx.change(
         "/subjects",
         Value::Null,
         json!({ "count": asked.len(), "nameMacs": macs }),

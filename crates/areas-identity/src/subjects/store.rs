@@ -9,7 +9,7 @@ use provost_areas_platform::announcements::SubjectKind;
 use provost_kernel::db::Statement;
 use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use std::collections::HashMap;
 
 /// The active subjects of these names.
@@ -61,7 +61,7 @@ fn kind(word: &str) -> Result<SubjectKind> {
 /// Returns the active subjects of these folded names, by name. LIMIT: 256 names.
 ///
 /// Cost: one statement, whatever the number of names.
-pub fn named(cx: &mut Cx<'_>, keys: &[&str]) -> Result<HashMap<String, Vec<Candidate>>> {
+pub fn named(ctx: &mut OperationContext<'_>, keys: &[&str]) -> Result<HashMap<String, Vec<Candidate>>> {
     let statement: (&'static Statement, usize) = match keys.len() {
         0 => return Ok(HashMap::new()),
         1 => (&NAMED_1, 1),
@@ -69,8 +69,8 @@ pub fn named(cx: &mut Cx<'_>, keys: &[&str]) -> Result<HashMap<String, Vec<Candi
         _ => (&NAMED_256, 256),
     };
     let mut found: HashMap<String, Vec<Candidate>> = HashMap::with_capacity(keys.len());
-    let values = padded(cx.org(), keys, statement.1, &[]);
-    cx.query(statement.0, &values, |row| {
+    let values = padded(ctx.org(), keys, statement.1, &[]);
+    ctx.query(statement.0, &values, |row| {
         let candidate = Candidate {
             kind: kind(row.str(0)?)?,
             id: row.get(1)?,
@@ -83,27 +83,31 @@ pub fn named(cx: &mut Cx<'_>, keys: &[&str]) -> Result<HashMap<String, Vec<Candi
 }
 
 /// Returns the kind of somebody else than `except` who has a name, active or not (D6.6).
-pub fn name_taken(cx: &mut Cx<'_>, name: &str, except: &str) -> Result<Option<SubjectKind>> {
-    let (org, key) = (cx.org(), name_key(name));
-    cx.query_opt(&TAKEN, params![org, key, except], |row| kind(row.str(0)?))
+pub fn name_taken(ctx: &mut OperationContext<'_>, name: &str, except: &str) -> Result<Option<SubjectKind>> {
+    let (org, key) = (ctx.org(), name_key(name));
+    ctx.query_opt(&TAKEN, params![org, key, except], |row| kind(row.str(0)?))
 }
 
 /// Returns the ids, and the directories where they have one, of the subjects of this kind that have a name or an id;
 /// suspended and disabled ones are among them.
-pub fn selected(cx: &mut Cx<'_>, kind: SubjectKind, selector: &str) -> Result<Vec<(String, Option<String>)>> {
-    let (org, key) = (cx.org(), name_key(selector));
+pub fn selected(
+    ctx: &mut OperationContext<'_>,
+    kind: SubjectKind,
+    selector: &str,
+) -> Result<Vec<(String, Option<String>)>> {
+    let (org, key) = (ctx.org(), name_key(selector));
     let statement = match kind {
         SubjectKind::User => &USERS,
         SubjectKind::Group => &GROUPS,
         SubjectKind::ServiceAccount => &ACCOUNTS,
     };
-    cx.query(statement, params![org, key, selector], |row| {
+    ctx.query(statement, params![org, key, selector], |row| {
         Ok((row.get(1)?, row.get(2)?))
     })
 }
 
 /// Returns those ids that name no subject of this kind; deleted ones are none, suspended and disabled ones are.
-pub fn missing(cx: &mut Cx<'_>, kind: SubjectKind, ids: &[&str]) -> Result<Vec<String>> {
+pub fn missing(ctx: &mut OperationContext<'_>, kind: SubjectKind, ids: &[&str]) -> Result<Vec<String>> {
     let (few, many): (&'static Statement, &'static Statement) = match kind {
         SubjectKind::User => (&USER_IDS_16, &USER_IDS_256),
         SubjectKind::Group => (&GROUP_IDS_16, &GROUP_IDS_256),
@@ -114,8 +118,8 @@ pub fn missing(cx: &mut Cx<'_>, kind: SubjectKind, ids: &[&str]) -> Result<Vec<S
     let askable: Vec<&str> = ids.iter().copied().filter(|id| !id.contains('\0')).collect();
     for part in askable.chunks(256) {
         let (statement, size) = if part.len() <= 16 { (few, 16) } else { (many, 256) };
-        let values = padded(cx.org(), part, size, &[]);
-        there.extend(cx.query(statement, &values, |row| row.get::<String>(0))?);
+        let values = padded(ctx.org(), part, size, &[]);
+        there.extend(ctx.query(statement, &values, |row| row.get::<String>(0))?);
     }
     let absent = ids.iter().filter(|id| !there.contains(**id));
     Ok(absent.map(|id| (*id).to_owned()).collect())

@@ -2,10 +2,10 @@
 
 use super::identities::{self, model::MappingId};
 use provost_areas_platform::ends::unclear;
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 const MAPPING: &str = "identity_mapping";
 
@@ -19,7 +19,7 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[RepeatedRevocation {
     what: MAPPING,
     again: mapping_again,
 }];
@@ -40,11 +40,11 @@ fn mapping(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoc
     }])
 }
 
-fn mapping_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn mapping_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    let mapping = identities::get(cx, &MappingId::from_store(id.clone()))?;
-    identities::delete(cx, &mapping.id)?;
-    cx.change("/word", mapping.id.as_str(), serde_json::Value::Null);
+    let mapping = identities::get(ctx, &MappingId::from_store(id.clone()))?;
+    identities::delete(ctx, &mapping.id)?;
+    ctx.change("/word", mapping.id.as_str(), serde_json::Value::Null);
     Ok(Again::Done(if how == "changed" {
         "removed; map the word anew by hand"
     } else {

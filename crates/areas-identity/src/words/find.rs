@@ -20,11 +20,11 @@ const LONGEST_KEY: usize = 4_096;
 
 /// Words that somebody asks about.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct WordQuery {
     keys: BTreeMap<Kind, BTreeSet<String>>,
 }
 
-impl Asked {
+impl WordQuery {
     /// Adds a word. One that no record can have is left out, and so is one that is empty once it is folded.
     pub fn add(&mut self, kind: Kind, word: &str) {
         let key = key_of(kind, word);
@@ -52,7 +52,7 @@ pub fn key_of(kind: Kind, word: &str) -> String {
 
 /// A record that has a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedRecord {
     /// Its id.
     pub id: String,
     /// Its directory, if it has one.
@@ -65,20 +65,20 @@ pub struct Named {
 
 /// Which records words mean.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
-    by_key: HashMap<(Kind, String), Vec<Named>>,
+pub struct WordMatches {
+    by_key: HashMap<(Kind, String), Vec<NamedRecord>>,
 }
 
-impl Found {
+impl WordMatches {
     /// Returns the records that a word means: none, one, or several among which nobody can choose.
-    pub fn of(&self, kind: Kind, word: &str) -> &[Named] {
+    pub fn of(&self, kind: Kind, word: &str) -> &[NamedRecord] {
         self.by_key
             .get(&(kind, key_of(kind, word)))
             .map_or(&[], Vec::as_slice)
     }
 
     /// Returns every match key that means something, with what it means.
-    pub fn all(&self) -> impl Iterator<Item = (Kind, &str, &[Named])> {
+    pub fn all(&self) -> impl Iterator<Item = (Kind, &str, &[NamedRecord])> {
         self.by_key
             .iter()
             .map(|((kind, key), named)| (*kind, key.as_str(), named.as_slice()))
@@ -89,9 +89,9 @@ impl Found {
 /// that were deleted less than 90 days before `now`.
 ///
 /// Cost: two statements, and two to four more where a word is nobody's; whatever the number of words.
-pub fn find(tx: &mut Tx<'_>, org: &str, asked: &Asked, now: Timestamp) -> Result<Found> {
+pub fn find(tx: &mut Tx<'_>, org: &str, asked: &WordQuery, now: Timestamp) -> Result<WordMatches> {
     let mut found = living(tx, org, asked)?;
-    let mut open = Asked::default();
+    let mut open = WordQuery::default();
     for (kind, keys) in &asked.keys {
         for key in keys {
             if !found.by_key.contains_key(&(*kind, key.clone())) {
@@ -108,8 +108,8 @@ pub fn find(tx: &mut Tx<'_>, org: &str, asked: &Asked, now: Timestamp) -> Result
 /// Returns which records that are there have these words.
 ///
 /// Cost: one statement, and one for the mapped words of users; whatever the number of words.
-pub fn living(tx: &mut Tx<'_>, org: &str, asked: &Asked) -> Result<Found> {
-    let mut found = Found::default();
+pub fn living(tx: &mut Tx<'_>, org: &str, asked: &WordQuery) -> Result<WordMatches> {
+    let mut found = WordMatches::default();
     if asked.is_empty() {
         return Ok(found);
     }
@@ -122,7 +122,7 @@ pub fn living(tx: &mut Tx<'_>, org: &str, asked: &Asked) -> Result<Found> {
     let mut hits = store::living(tx, org, &lists)?;
     with_mapped(tx, org, &mut hits)?;
     for (kind, hit) in hits {
-        let named = Named {
+        let named = NamedRecord {
             id: hit.id,
             directory_id: hit.directory_id,
             words: hit.words,
@@ -163,7 +163,13 @@ fn with_mapped(tx: &mut Tx<'_>, org: &str, hits: &mut [(Kind, Hit)]) -> Result<(
 }
 
 /// Adds the deleted records that have words which nobody has any more.
-fn ended(tx: &mut Tx<'_>, org: &str, open: &Asked, now: Timestamp, found: &mut Found) -> Result<()> {
+fn ended(
+    tx: &mut Tx<'_>,
+    org: &str,
+    open: &WordQuery,
+    now: Timestamp,
+    found: &mut WordMatches,
+) -> Result<()> {
     let mut wanted: BTreeSet<&str> = BTreeSet::new();
     for (kind, keys) in &open.keys {
         wanted.extend(keys.iter().map(|key| name_alone(*kind, key)));
@@ -187,12 +193,12 @@ fn ended(tx: &mut Tx<'_>, org: &str, open: &Asked, now: Timestamp, found: &mut F
         }
     }
     // A record that came back has its words of before as well: for 90 days they guard as they did.
-    let mut again = Asked::default();
+    let mut again = WordQuery::default();
     for (kind, id) in records.keys() {
         again.keys.entry(*kind).or_default().insert(id.clone());
     }
     let back = if again.is_empty() {
-        Found::default()
+        WordMatches::default()
     } else {
         living(tx, org, &again)?
     };
@@ -207,7 +213,7 @@ fn ended(tx: &mut Tx<'_>, org: &str, open: &Asked, now: Timestamp, found: &mut F
                 living.words.extend(words);
                 living
             }
-            None => Named {
+            None => NamedRecord {
                 id,
                 directory_id: None,
                 words,
@@ -219,9 +225,9 @@ fn ended(tx: &mut Tx<'_>, org: &str, open: &Asked, now: Timestamp, found: &mut F
     Ok(())
 }
 
-impl Found {
+impl WordMatches {
     /// Notes a record under each of these match keys that it has.
-    fn note(&mut self, kind: Kind, keys: &BTreeSet<String>, named: &Named) {
+    fn note(&mut self, kind: Kind, keys: &BTreeSet<String>, named: &NamedRecord) {
         let words = named.words.iter().map(String::as_str).chain([named.id.as_str()]);
         let had: BTreeSet<String> = words.map(|word| key_of(kind, word)).collect();
         for key in had.into_iter().filter(|key| keys.contains(key)) {
@@ -289,7 +295,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_about_words_that_nobody_can_have() {
-        let mut asked = Asked::default();
+        let mut asked = WordQuery::default();
         for word in ["", " ", "\u{200b}\u{feff} ", "\0\u{1}", &"x".repeat(5_000)] {
             asked.add(Kind::User, word);
         }

@@ -78,7 +78,7 @@ statements! {
 }
 
 /// A row without match keys.
-struct Unfolded {
+struct UnfoldedRow {
     organization_id: String,
     id: String,
     valid_from: i64,
@@ -86,8 +86,8 @@ struct Unfolded {
     email: Option<String>,
 }
 
-fn read(row: &Row<'_>) -> Result<Unfolded> {
-    Ok(Unfolded {
+fn read(row: &Row<'_>) -> Result<UnfoldedRow> {
+    Ok(UnfoldedRow {
         organization_id: row.get(0)?,
         id: row.get(1)?,
         valid_from: row.get(2)?,
@@ -208,7 +208,7 @@ fn renew(conn: &mut Conn) -> Result<()> {
 }
 
 /// A word that is kept beside its record.
-struct Kept {
+struct StoredWord {
     organization_id: String,
     id: String,
     word: String,
@@ -216,8 +216,8 @@ struct Kept {
     kind: Option<String>,
 }
 
-fn kept(row: &Row<'_>) -> Result<Kept> {
-    Ok(Kept {
+fn kept(row: &Row<'_>) -> Result<StoredWord> {
+    Ok(StoredWord {
         organization_id: row.get(0)?,
         id: row.get(1)?,
         word: row.get(2)?,
@@ -231,7 +231,7 @@ fn every(
     conn: &mut Conn,
     all: &'static Statement,
     set: &'static Statement,
-    keys: impl for<'a> Fn(&'a Unfolded) -> Vec<Param<'a>>,
+    keys: impl for<'a> Fn(&'a UnfoldedRow) -> Vec<Param<'a>>,
 ) -> Result<()> {
     let mut after = (String::new(), String::new(), i64::MIN);
     loop {
@@ -250,7 +250,7 @@ fn every(
             return Ok(());
         };
         let next = (last.organization_id.clone(), last.id.clone(), last.valid_from);
-        let is_other = |(row, [key, of_email]): &&(Unfolded, [Option<String>; 2])| {
+        let is_other = |(row, [key, of_email]): &&(UnfoldedRow, [Option<String>; 2])| {
             *key != Some(match_key(&row.name)) || *of_email != row.email.as_deref().map(match_key)
         };
         let others = rows.iter().filter(is_other);
@@ -260,7 +260,7 @@ fn every(
     }
 }
 
-fn version(row: &Unfolded) -> Vec<Param<'_>> {
+fn version(row: &UnfoldedRow) -> Vec<Param<'_>> {
     vec![
         Param::from(row.organization_id.as_str()),
         Param::from(row.id.as_str()),
@@ -275,7 +275,7 @@ fn call<'a>(statement: &'static Statement, params: Vec<Param<'a>>) -> Call<'a> {
 fn slices(
     conn: &mut Conn,
     unfolded: &'static Statement,
-    set: impl for<'a> Fn(&'a Unfolded) -> Vec<Call<'a>>,
+    set: impl for<'a> Fn(&'a UnfoldedRow) -> Vec<Call<'a>>,
 ) -> Result<()> {
     loop {
         let rows = conn.read(|tx| tx.query(unfolded, params![SLICE], read))?;

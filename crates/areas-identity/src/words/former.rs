@@ -14,7 +14,7 @@
 
 use super::REMEMBERED_SECS;
 use crate::directory::store::visible;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 
 statements! {
     /// Notes the groups of a user whose memberships are about to be removed.
@@ -39,26 +39,26 @@ statements! {
 pub const GIVEN: &str = "groups of user";
 
 /// Notes the groups of a user who is deleted, before its memberships go.
-pub fn end_memberships(cx: &mut Cx<'_>, user: &str) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&REMEMBER, params![org, user, now])?;
-    cx.queue(&NOTE, params![org, user, now])
+pub fn end_memberships(ctx: &mut OperationContext<'_>, user: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&REMEMBER, params![org, user, now])?;
+    ctx.queue(&NOTE, params![org, user, now])
 }
 
 /// Returns the groups that a user was in when it was deleted and that nobody has set since: by name, else by id.
-pub fn former_groups(cx: &mut Cx<'_>, user: &str) -> Result<Vec<String>> {
-    let (org, after) = (cx.org(), cx.now().plus_secs(-REMEMBERED_SECS));
-    cx.query(&FORMER, params![org, user, after], |row| row.get(0))
+pub fn former_groups(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<String>> {
+    let (org, after) = (ctx.org(), ctx.now().plus_secs(-REMEMBERED_SECS));
+    ctx.query(&FORMER, params![org, user, after], |row| row.get(0))
 }
 
 /// Notes that somebody has said which groups a user is in.
-pub fn settle_memberships(cx: &mut Cx<'_>, user: &str) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&SETTLE, params![org, user])
+pub fn settle_memberships(ctx: &mut OperationContext<'_>, user: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&SETTLE, params![org, user])
 }
 
 /// Notes that an import that is applied has said it, of the users whose groups its lines gave.
-pub fn settle_imported(cx: &mut Cx<'_>, import: &str) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&SETTLE_NAMED, params![org, import])
+pub fn settle_imported(ctx: &mut OperationContext<'_>, import: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&SETTLE_NAMED, params![org, import])
 }

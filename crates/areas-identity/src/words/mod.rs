@@ -32,19 +32,19 @@ mod store;
 mod twice;
 mod unresolved;
 
-pub use find::{Asked, Found, Named, find, key_of, living};
+pub use find::{NamedRecord, WordMatches, WordQuery, find, key_of, living};
 pub use fold::fold;
 pub use former::{GIVEN, end_memberships, former_groups, settle_imported, settle_memberships};
 pub use register::register;
 pub use twice::addresses_of_others;
-pub use unresolved::{Counts, Unresolved, flush, of_last_day};
+pub use unresolved::{Counts, UnresolvedReason, flush, of_last_day};
 
 use provost_areas_platform::announcements::SubjectKind;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::db::Statement;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result, SureTime, params};
+use provost_kernel::{OperationContext, Result, SureTime, params};
 
 /// How long the words of a deleted record are remembered. Units: seconds. Source: ADR 0034.
 pub const REMEMBERED_SECS: i64 = 90 * 86_400;
@@ -152,33 +152,33 @@ fn operations() -> Vec<Entry> {
 /// Keeps the words of a record that is being deleted; those of users and groups are kept by [`end_user`] and
 /// [`end_group`].
 pub fn end<'a>(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     kind: Kind,
     id: &'a str,
     words: impl IntoIterator<Item = &'a str>,
 ) -> Result<()> {
     for word in words.into_iter().chain([id]) {
-        store::end(cx, kind, id, &key_of(kind, word), word)?;
+        store::end(ctx, kind, id, &key_of(kind, word), word)?;
     }
     Ok(())
 }
 
 /// Keeps the words of a user, before the rows of its versions go.
-pub fn end_user(cx: &mut Cx<'_>, id: &str) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&store::END_USER, params![org, id, now])
+pub fn end_user(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&store::END_USER, params![org, id, now])
 }
 
 /// Keeps the words of a group, before the rows of its versions go.
-pub fn end_group(cx: &mut Cx<'_>, id: &str) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&store::END_GROUP, params![org, id, now])
+pub fn end_group(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&store::END_GROUP, params![org, id, now])
 }
 
 /// Forgets what nobody asks about any more, in the unit of the reconciler.
-fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
+fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(REMEMBERED_SECS);
-    cx.queue(&store::PRUNE_ENDED, params![before.instant()])?;
-    cx.queue(&store::PRUNE_MAPPINGS, params![])?;
-    unresolved::prune(cx, now)
+    ctx.queue(&store::PRUNE_ENDED, params![before.instant()])?;
+    ctx.queue(&store::PRUNE_MAPPINGS, params![])?;
+    unresolved::prune(ctx, now)
 }

@@ -1,6 +1,6 @@
 //! The register of what the words of some events mean.
 
-use super::find::{Asked, Found, Named, find, key_of, list, living};
+use super::find::{NamedRecord, WordMatches, WordQuery, find, key_of, list, living};
 use super::{Kind, REMEMBERED_SECS, store};
 use provost_areas_platform::settings;
 use provost_kernel::db::Tx;
@@ -30,7 +30,7 @@ impl Kind {
 /// with it. Nor has one who came back, until somebody has set them (WD-6).
 ///
 /// Cost: as [`find`]; two statements for who else has the other words, and three for the groups.
-pub fn register(tx: &mut Tx<'_>, org: &str, asked: &Asked, now: Timestamp) -> Result<Register> {
+pub fn register(tx: &mut Tx<'_>, org: &str, asked: &WordQuery, now: Timestamp) -> Result<Register> {
     let is_complete = settings::of(tx, org)?.directory.complete;
     let mut register = Register::new(is_complete);
     if asked.is_empty() {
@@ -38,7 +38,7 @@ pub fn register(tx: &mut Tx<'_>, org: &str, asked: &Asked, now: Timestamp) -> Re
     }
     let (claims, asked) = with_claimed(asked);
     let found = find(tx, org, &asked, now)?;
-    let mut others = Asked::default();
+    let mut others = WordQuery::default();
     let mut users: BTreeSet<&str> = BTreeSet::new();
     for (kind, _, named) in found.all() {
         for named in named {
@@ -49,7 +49,7 @@ pub fn register(tx: &mut Tx<'_>, org: &str, asked: &Asked, now: Timestamp) -> Re
         }
     }
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut of_users = Asked::default();
+    let mut of_users = WordQuery::default();
     let mut unsettled: BTreeSet<String> = BTreeSet::new();
     if !users.is_empty() {
         let after = now.plus_secs(-REMEMBERED_SECS);
@@ -93,7 +93,7 @@ pub fn register(tx: &mut Tx<'_>, org: &str, asked: &Asked, now: Timestamp) -> Re
 }
 
 /// Returns the groups that are claimed among these words, and the words with what is claimed.
-fn with_claimed(asked: &Asked) -> (Vec<String>, Asked) {
+fn with_claimed(asked: &WordQuery) -> (Vec<String>, WordQuery) {
     let claims: Vec<String> = asked
         .of(Kind::Group)
         .filter_map(claimed)
@@ -110,7 +110,7 @@ fn with_claimed(asked: &Asked) -> (Vec<String>, Asked) {
 /// meant, and by the word that was told.
 ///
 /// INVARIANT WD-5: what somebody unknown claims of groups holds for nobody for sure: it opens no exception and no allow list.
-fn told_of(group: &str, found: &Found) -> Record {
+fn told_of(group: &str, found: &WordMatches) -> Record {
     let named = found.of(Kind::Group, group);
     let id = match named {
         [one] => claim(&one.id),
@@ -131,7 +131,7 @@ fn told_of(group: &str, found: &Found) -> Record {
     }
 }
 
-fn record(kind: Kind, named: &Named, groups: Option<Vec<String>>, known: &[&Found]) -> Record {
+fn record(kind: Kind, named: &NamedRecord, groups: Option<Vec<String>>, known: &[&WordMatches]) -> Record {
     let is_shared = |word: &&String| {
         known
             .iter()

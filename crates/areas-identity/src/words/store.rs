@@ -8,7 +8,7 @@
 use super::Kind;
 use crate::directory::store::{generation, visible};
 use provost_kernel::db::{Row, Tx};
-use provost_kernel::{Cx, Error, Result, Timestamp, params, statements};
+use provost_kernel::{Error, OperationContext, Result, Timestamp, params, statements};
 
 /// The texts of a JSON array, as SQLite and as PostgreSQL spells it.
 macro_rules! array {
@@ -351,7 +351,7 @@ pub(super) fn memberships(
 }
 
 /// Keeps a word of a record that is being deleted.
-pub(super) fn end(cx: &mut Cx<'_>, kind: Kind, id: &str, key: &str, word: &str) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&END, params![org, kind.word(), id, key, word, now])
+pub(super) fn end(ctx: &mut OperationContext<'_>, kind: Kind, id: &str, key: &str, word: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&END, params![org, kind.word(), id, key, word, now])
 }

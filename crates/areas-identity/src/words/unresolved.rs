@@ -8,7 +8,7 @@ use super::Kind;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Kernel, Result, Services, SureTime, Timestamp, params, statements};
+use provost_kernel::{Kernel, OperationContext, Result, Services, SureTime, Timestamp, params, statements};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,14 +28,14 @@ statements! {
 
 /// Why a word is not resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unresolved {
+pub enum UnresolvedReason {
     /// Nothing has it.
     Unknown,
     /// Several have it.
     Ambiguous,
 }
 
-impl Unresolved {
+impl UnresolvedReason {
     /// Returns the word in the store and in metrics.
     pub const fn word(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Unresolved {
 }
 
 /// Events of one kind and outcome in an hour.
-type Key = (OrganizationId, i64, Kind, Unresolved);
+type Key = (OrganizationId, i64, Kind, UnresolvedReason);
 
 /// What is counted and not stored yet.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Counts {
     }
 
     /// Counts an event whose words of these kinds are not resolved.
-    pub fn count(&self, organization: &OrganizationId, now: Timestamp, kind: Kind, why: Unresolved) {
+    pub fn count(&self, organization: &OrganizationId, now: Timestamp, kind: Kind, why: UnresolvedReason) {
         metrics::counter!("provost_unresolved_words_total", "kind" => kind.word(), "outcome" => why.word())
             .increment(1);
         let key = (organization.clone(), hour(now), kind, why);
@@ -86,7 +86,8 @@ pub async fn write_at_the_end(kernel: &Arc<Kernel>) {
 pub async fn flush(kernel: &Arc<Kernel>) -> Result<()> {
     let counts = Counts::of(kernel);
     let taken: HashMap<Key, i64> = std::mem::take(&mut *counts.lock());
-    let mut by_organization: BTreeMap<OrganizationId, Vec<(i64, Kind, Unresolved, i64)>> = BTreeMap::new();
+    let mut by_organization: BTreeMap<OrganizationId, Vec<(i64, Kind, UnresolvedReason, i64)>> =
+        BTreeMap::new();
     for ((organization, hour, kind, why), events) in taken {
         let list = by_organization.entry(organization).or_default();
         list.push((hour, kind, why, events));
@@ -94,10 +95,10 @@ pub async fn flush(kernel: &Arc<Kernel>) -> Result<()> {
     let mut failed = None;
     for (organization, list) in by_organization {
         let added = list.clone();
-        let run = move |cx: &mut Cx<'_>| {
-            let org = cx.org();
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let org = ctx.org();
             added.iter().try_for_each(|(hour, kind, why, events)| {
-                cx.queue(&ADD, params![org, *hour, kind.word(), why.word(), *events])
+                ctx.queue(&ADD, params![org, *hour, kind.word(), why.word(), *events])
             })
         };
         if let Err(error) = kernel.system(organization.clone(), None, run).await {
@@ -119,18 +120,18 @@ pub fn of_last_day(
     services: &Services,
     organization: &OrganizationId,
     now: Timestamp,
-) -> Result<BTreeMap<(Kind, Unresolved), i64>> {
+) -> Result<BTreeMap<(Kind, UnresolvedReason), i64>> {
     let after = hour(now) - TOLD_HOURS;
     let stored = tx.query(&SINCE, params![organization.as_str(), after], |row| {
         let kind = Kind::parse(row.str(0)?);
-        let why = [Unresolved::Unknown, Unresolved::Ambiguous];
+        let why = [UnresolvedReason::Unknown, UnresolvedReason::Ambiguous];
         let why = why
             .into_iter()
             .find(|why| why.word() == row.str(1).unwrap_or_default());
         let damaged = || Error::internal("unresolved_events has a word of no kind");
         Ok(((kind.ok_or_else(damaged)?, why.ok_or_else(damaged)?), row.get(2)?))
     })?;
-    let mut counts: BTreeMap<(Kind, Unresolved), i64> = stored.into_iter().collect();
+    let mut counts: BTreeMap<(Kind, UnresolvedReason), i64> = stored.into_iter().collect();
     for ((whose, hour, kind, why), events) in Counts::of(services).lock().iter() {
         if whose == organization && *hour > after {
             *counts.entry((*kind, *why)).or_default() += events;
@@ -140,6 +141,6 @@ pub fn of_last_day(
 }
 
 /// Forgets the counts of long ago.
-pub(super) fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
-    cx.queue(&PRUNE, params![hour(now.instant()) - KEPT_HOURS])
+pub(super) fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
+    ctx.queue(&PRUNE, params![hour(now.instant()) - KEPT_HOURS])
 }

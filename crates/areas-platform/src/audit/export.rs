@@ -1,12 +1,12 @@
 //! `GET …/audit/export`
 
-use super::model::Place;
+use super::model::ChainRange;
 use super::store;
 use crate::audit::fences;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::text::Bounded;
-use provost_kernel::{Cx, Result};
+use provost_kernel::text::IntegerBetween;
+use provost_kernel::{OperationContext, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -20,9 +20,9 @@ pub(super) struct Export;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct ExportQuery {
     /// Entries after this place; 0, the default, is the beginning.
-    after: Option<Place<0>>,
+    after: Option<ChainRange<0>>,
     /// How many entries at most; 1000 when absent.
-    limit: Option<Bounded<1, 10_000>>,
+    limit: Option<IntegerBetween<1, 10_000>>,
 }
 
 /// One JSON object a line.
@@ -61,16 +61,16 @@ impl Operation for Export {
     type Body = Empty;
     type Output = JsonLines;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<JsonLines> {
-        let org = cx.org();
-        cx.target(&fences::LOG, org);
-        let after = input.query.after.map_or(0, Bounded::get);
-        let limit = input.query.limit.map_or(DEFAULT_LIMIT, Bounded::get);
-        let records = store::after(cx, after, limit)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<JsonLines> {
+        let org = ctx.org();
+        ctx.target(&fences::LOG, org);
+        let after = input.query.after.map_or(0, IntegerBetween::get);
+        let limit = input.query.limit.map_or(DEFAULT_LIMIT, IntegerBetween::get);
+        let records = store::after(ctx, after, limit)?;
         if let Some(last) = records.last()
-            && last.seq < store::length(cx, org)?
+            && last.seq < store::length(ctx, org)?
         {
-            cx.header("x-provost-next-after", last.seq.to_string());
+            ctx.header("x-provost-next-after", last.seq.to_string());
         }
         let mut text = String::new();
         for record in &records {

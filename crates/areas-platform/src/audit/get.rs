@@ -5,7 +5,7 @@ use super::show::show;
 use super::store;
 use provost_kernel::fence::Reader;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Error, Result, audit};
+use provost_kernel::{Error, OperationContext, Result, audit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -31,20 +31,20 @@ impl Operation for Get {
     type Body = Empty;
     type Output = AuditEvent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AuditEvent> {
-        let record = find(cx, &input.path.entry_id)?;
-        let mut reader = Reader::of(cx.actor());
-        Ok(show(cx, &mut reader, &record)?.event)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AuditEvent> {
+        let record = find(ctx, &input.path.entry_id)?;
+        let mut reader = Reader::of(ctx.actor());
+        Ok(show(ctx, &mut reader, &record)?.event)
     }
 }
 
 /// Returns the entry that an id names, as it is stored.
 ///
 /// Errors: `NotFound`.
-pub(super) fn find(cx: &mut Cx<'_>, id: &AuditEntryId) -> Result<Record> {
+pub(super) fn find(ctx: &mut OperationContext<'_>, id: &AuditEntryId) -> Result<Record> {
     // The id holds the place; its other half must still be the entry's own.
     let record = match audit::entry_seq(id.as_str()) {
-        Some(seq) => store::get(cx, seq)?,
+        Some(seq) => store::get(ctx, seq)?,
         None => None,
     };
     let record = record.ok_or_else(|| Error::not_found("audit entry"))?;
@@ -57,7 +57,7 @@ pub(super) fn find(cx: &mut Cx<'_>, id: &AuditEntryId) -> Result<Record> {
 #[cfg(test)]
 mod tests {
     use crate::audit::testing::{HIDDEN, START, on_every_store};
-    use provost_kernel::audit::{Note, entry_id};
+    use provost_kernel::audit::{AuditRecord, entry_id};
     use provost_kernel::auth::{Actor, OrganizationId};
     use provost_kernel::fence::{Readers, TargetKind};
     use serde_json::json;
@@ -84,14 +84,14 @@ mod tests {
     fn of_an_entry_that_is_not_for_its_reader_only_that_it_happened_is_shown() {
         on_every_store("audit_get_withheld", |world| {
             let acme = OrganizationId::parse("acme").unwrap();
-            let mut note = Note::new(acme.clone(), START, "test.grew");
+            let mut note = AuditRecord::new(acme.clone(), START, "test.grew");
             note.actor = Some(Actor::system(acme.clone()));
             note.target = Some((&HIDDEN, "a name".into()));
             note.reason = Some("why".into());
             note.count = Some(3);
             // An act that nobody declared, and a record of a kind that nobody declared.
-            let unknown = Note::new(acme.clone(), START, "test.unknown");
-            let mut stranger = Note::new(acme.clone(), START, "test.grew");
+            let unknown = AuditRecord::new(acme.clone(), START, "test.unknown");
+            let mut stranger = AuditRecord::new(acme.clone(), START, "test.grew");
             stranger.target = Some((&STRANGE, "a name".into()));
             world.append(&acme, &[note, unknown, stranger]);
             for (place, line) in world.exported().iter().enumerate() {

@@ -8,7 +8,7 @@ use provost_kernel::audit::hex;
 use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Error, Result, Timestamp};
+use provost_kernel::{Error, OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -50,9 +50,9 @@ impl Operation for GetCheckpoint {
     type Body = Empty;
     type Output = AuditCheckpoint;
 
-    fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<AuditCheckpoint> {
-        let (org, keys) = (cx.org(), &cx.services().keys);
-        let stored = store::newest_checkpoint(cx, org)?.ok_or_else(|| Error::not_found("checkpoint"))?;
+    fn call(ctx: &mut OperationContext<'_>, _: &Input<Self>) -> Result<AuditCheckpoint> {
+        let (org, keys) = (ctx.org(), &ctx.services().keys);
+        let stored = store::newest_checkpoint(ctx, org)?.ok_or_else(|| Error::not_found("checkpoint"))?;
         let checkpoint = read(keys, org, &stored)?;
         let public_keys = keys.checkpoint_public_keys().into_iter();
         Ok(AuditCheckpoint {
@@ -140,7 +140,7 @@ mod tests {
             world
                 .run(crate::audit::verify_start(
                     &world.kernel,
-                    crate::audit::Stranger::Refuse,
+                    crate::audit::ForeignStorePolicy::Refuse,
                 ))
                 .unwrap();
             let old = world.get("admin", GET, &[], "").json();

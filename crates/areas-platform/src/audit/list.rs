@@ -9,7 +9,7 @@ use super::unknown::{self, Warning};
 use provost_kernel::fence::Reader;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,12 +71,12 @@ impl Operation for List {
     type Body = Empty;
     type Output = AuditEventPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AuditEventPage> {
-        let (query, keys, operation) = (&input.query, &cx.services().keys, Self::META.id);
-        let org = cx.org();
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AuditEventPage> {
+        let (query, keys, operation) = (&input.query, &ctx.services().keys, Self::META.id);
+        let org = ctx.org();
         let before = match &query.cursor {
             Some(cursor) => cursor.open(keys, org, operation)?,
-            None => store::length(cx, org)? + 1,
+            None => store::length(ctx, org)? + 1,
         };
         let filter = Filter {
             from: query.from,
@@ -87,10 +87,10 @@ impl Operation for List {
             outcome: query.outcome.map(Outcome::as_str),
         };
         let lowest = (before - WINDOW).max(1);
-        let (events, seen) = found(cx, &filter, before, lowest, query.limit.get())?;
+        let (events, seen) = found(ctx, &filter, before, lowest, query.limit.get())?;
         let next_cursor = (seen > 1).then(|| Cursor::issue(keys, org, operation, seen));
         let warning = match (filter.action, &query.cursor) {
-            (Some(action), None) if events.is_empty() => unknown::of_action(cx, action, before, lowest)?,
+            (Some(action), None) if events.is_empty() => unknown::of_action(ctx, action, before, lowest)?,
             _ => None,
         };
         Ok(AuditEventPage {
@@ -106,19 +106,19 @@ impl Operation for List {
 /// INVARIANT FE-2: what a filter compares with and the caller may not see decides nothing, neither the entries of a page
 /// nor where it ends: such entries are passed over as if the filter had not matched them.
 fn found(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     filter: &Filter<'_>,
     before: i64,
     lowest: i64,
     limit: i64,
 ) -> Result<(Vec<AuditEvent>, i64)> {
-    let mut reader = Reader::of(cx.actor());
+    let mut reader = Reader::of(ctx.actor());
     let names = filter.actor_id.is_some() || filter.target_id.is_some();
     let (mut events, mut before) = (Vec::new(), before);
     loop {
-        let records = store::list(cx, filter, before, lowest, limit)?;
+        let records = store::list(ctx, filter, before, lowest, limit)?;
         for record in &records {
-            let shown = show(cx, &mut reader, record)?;
+            let shown = show(ctx, &mut reader, record)?;
             if names && !shown.names {
                 continue;
             }
@@ -142,14 +142,14 @@ fn is_of(count: usize, limit: i64) -> bool {
 mod tests {
     use super::*;
     use crate::audit::testing::{HIDDEN, START, THING, World, on_every_store};
-    use provost_kernel::audit::{Decision, Note};
+    use provost_kernel::audit::{AuditRecord, Decision};
     use provost_kernel::auth::{Actor, OrganizationId};
     use provost_kernel::entropy::UnitRng;
     use serde_json::Value;
 
     const LIST: &str = "listHeadlessAuditEvents";
 
-    type Wanted = Box<dyn Fn(&Value) -> bool>;
+    type EntryFilter = Box<dyn Fn(&Value) -> bool>;
 
     /// Reads the whole list, page by page; returns the entries and how many calls it took.
     fn read_all(world: &World, filter: &str, limit: usize) -> (Vec<Value>, usize) {
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn varied_notes(count: usize) -> Vec<Note> {
+    fn varied_notes(count: usize) -> Vec<AuditRecord> {
         let acme = OrganizationId::parse("acme").unwrap();
         let mut rng = UnitRng::new([9; 32]);
         let mut draw = move |below: u8| {
@@ -192,7 +192,7 @@ mod tests {
             let time = START
                 .plus_secs(i64::try_from(place).unwrap())
                 .plus_ms(i64::from(draw(50)) * 100);
-            let mut note = Note::new(acme.clone(), time, format!("action.{}", draw(3)));
+            let mut note = AuditRecord::new(acme.clone(), time, format!("action.{}", draw(3)));
             if draw(4) > 0 {
                 let mut actor = Actor::system(acme.clone());
                 actor.id = format!("sa_{}", draw(3));
@@ -224,7 +224,7 @@ mod tests {
             let is = |pointer: &'static str, wanted: String| {
                 move |entry: &Value| word(entry, pointer).as_ref() == Some(&wanted)
             };
-            let mut cases: Vec<(String, Wanted)> = vec![
+            let mut cases: Vec<(String, EntryFilter)> = vec![
                 (String::new(), Box::new(|_| true)),
                 (format!("from={from}&to={to}"), {
                     let time =
@@ -279,7 +279,7 @@ mod tests {
     fn an_action_that_nobody_knows_and_nothing_has_is_asked_about() {
         on_every_store("audit_unknown_action", |world| {
             world.append(&OrganizationId::parse("acme").unwrap(), &varied_notes(20));
-            let note = Note::new(OrganizationId::parse("acme").unwrap(), START, "action.of_before");
+            let note = AuditRecord::new(OrganizationId::parse("acme").unwrap(), START, "action.of_before");
             world.append(&OrganizationId::parse("acme").unwrap(), &[note]);
             let list = |filter: &str| world.get("operator", LIST, &[], filter).json();
             let asked = list("action=actoin.1");
@@ -387,7 +387,7 @@ mod tests {
     fn a_rare_entry_is_found_in_bounded_steps() {
         on_every_store("audit_window", |world| {
             let acme = OrganizationId::parse("acme").unwrap();
-            world.append(&acme, &[Note::new(acme.clone(), START, "test.rare")]);
+            world.append(&acme, &[AuditRecord::new(acme.clone(), START, "test.rare")]);
             world.grow(45_000);
             let first = world.get("admin", LIST, &[], "action=test.rare").json();
             assert_eq!(

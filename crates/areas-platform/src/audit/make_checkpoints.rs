@@ -24,7 +24,7 @@ use provost_kernel::audit::hex;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
 use provost_kernel::merkle;
-use provost_kernel::{Code, Cx, Error, Kernel, Result, Timestamp};
+use provost_kernel::{Code, Error, Kernel, OperationContext, Result, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// LIMIT: nodes that one snapshot computes and one unit stores; 32 of them stand for 8192 entries.
@@ -132,10 +132,10 @@ async fn store_nodes(
         if nodes.is_empty() {
             return Ok(());
         }
-        let add = move |cx: &mut Cx<'_>| {
+        let add = move |ctx: &mut OperationContext<'_>| {
             nodes
                 .iter()
-                .try_for_each(|(position, hash)| store::add_node(cx, level, *position, hash))
+                .try_for_each(|(position, hash)| store::add_node(ctx, level, *position, hash))
         };
         kernel.system(organization.clone(), None, add).await?;
     }
@@ -143,7 +143,7 @@ async fn store_nodes(
 
 /// What lies beside the keys, and how many bytes of it were read.
 #[derive(Default)]
-struct Lines {
+struct CheckpointFile {
     read: u64,
     register: Register,
 }
@@ -160,7 +160,7 @@ async fn last_line(
 ) -> Result<Option<CheckpointLine>> {
     let (shared, organization) = (kernel.clone(), organization.clone());
     let read = move || {
-        let lines = shared.own(Mutex::<Lines>::default);
+        let lines = shared.own(Mutex::<CheckpointFile>::default);
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         let (appended, end) = shared.keys.checkpoint_lines_after(lines.read)?;
         if end < lines.read {
@@ -223,22 +223,22 @@ async fn record(
     let sink = recorded.clone();
     let (covered, size) = (chain.covered, chain.length);
     let (note, root) = (note.to_owned(), hex(&checkpoint.root));
-    let run = move |cx: &mut Cx<'_>| {
-        let org = cx.org();
-        let newest = store::newest_checkpoint(cx, org)?;
+    let run = move |ctx: &mut OperationContext<'_>| {
+        let org = ctx.org();
+        let newest = store::newest_checkpoint(ctx, org)?;
         let mut time = None;
         if newest.as_ref().map_or(0, |c| c.size) == covered {
-            store::add_checkpoint(cx, size, &note)?;
-            cx.action(CHECKPOINT_CREATED);
-            cx.target(&fences::CHECKPOINT, size.to_string());
-            cx.emit(
+            store::add_checkpoint(ctx, size, &note)?;
+            ctx.action(CHECKPOINT_CREATED);
+            ctx.target(&fences::CHECKPOINT, size.to_string());
+            ctx.emit(
                 &fences::CHECKPOINT_CREATED,
                 &fences::NewCheckpoint {
                     size,
                     root_hash: root.clone(),
                 },
             );
-            time = Some(cx.now());
+            time = Some(ctx.now());
         } else if let Some(same) = newest.filter(|c| c.size == size && c.note == note) {
             // The unit ran twice because its first COMMIT went unanswered.
             time = Some(same.created_at);
@@ -256,8 +256,8 @@ mod tests {
     use super::*;
     use crate::audit::register::Event;
     use crate::audit::testing::{World, on_every_store, statements::*};
-    use crate::audit::verify_start::Stranger;
-    use provost_kernel::audit::Note;
+    use crate::audit::verify_start::ForeignStorePolicy;
+    use provost_kernel::audit::AuditRecord;
     use provost_kernel::checkpoint::parse_and_verify;
     use provost_kernel::db::{Call, Param};
     use provost_kernel::merkle::MemoryNodes;
@@ -317,7 +317,11 @@ mod tests {
             let installation = OrganizationId::installation();
             world.append(
                 &installation,
-                &[Note::new(installation.clone(), world.kernel.clock.now(), "test")],
+                &[AuditRecord::new(
+                    installation.clone(),
+                    world.kernel.clock.now(),
+                    "test",
+                )],
             );
             world.advance_secs(60);
             assert_eq!(make(world), 2, "the installation's own chain too");
@@ -449,7 +453,10 @@ mod tests {
         on_every_store("checkpoint_given_up", |world| {
             world.grow(2);
             world
-                .run(verify_start::verify_start(&world.kernel, Stranger::Refuse))
+                .run(verify_start::verify_start(
+                    &world.kernel,
+                    ForeignStorePolicy::Refuse,
+                ))
                 .unwrap();
             world.advance_secs(60);
             assert_eq!(make(world), 1);

@@ -50,7 +50,7 @@ pub use make_checkpoints::make_checkpoints;
 pub use model::origin;
 pub use register::{Event, Register};
 pub use verify_entries::{Finding, Report, Verifier};
-pub use verify_start::{EMPTY, Standing, Stranger, served, verify_start, verify_store};
+pub use verify_start::{EMPTY, ForeignStorePolicy, StoreStanding, served, verify_start, verify_store};
 
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::{Role, Toolset, scope};

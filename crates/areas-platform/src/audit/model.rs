@@ -5,7 +5,7 @@
 use provost_kernel::audit::hex;
 use provost_kernel::auth::Role;
 use provost_kernel::merkle::Hash;
-use provost_kernel::text::Bounded;
+use provost_kernel::text::IntegerBetween;
 use provost_kernel::{Error, Result, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub(super) const CHECKPOINT_ENTRIES: i64 = 1000;
 pub(super) const CHECKPOINT_AGE_MS: i64 = 60_000;
 
 /// A place in a chain: the number of an entry, or of entries.
-pub(super) type Place<const MIN: i64> = Bounded<MIN, MAX_EXACT>;
+pub(super) type ChainRange<const MIN: i64> = IntegerBetween<MIN, MAX_EXACT>;
 
 /// Returns the name under which the checkpoints of a chain are signed.
 pub fn origin(organization: &str) -> String {

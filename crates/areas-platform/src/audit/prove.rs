@@ -1,13 +1,13 @@
 //! `GET …/audit/proof`
 
-use super::model::{AuditEntryId, Place, READERS};
+use super::model::{AuditEntryId, ChainRange, READERS};
 use super::store;
 use super::tree::StoredTree;
 use super::{get, get_checkpoint};
 use provost_kernel::audit::hex;
 use provost_kernel::merkle::{self, Hash};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Code, Cx, Error, Result};
+use provost_kernel::{Code, Error, OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub(super) struct ProofQuery {
     /// The entry.
     entry_id: AuditEntryId,
     /// The size of the checkpoint to prove against; the newest when absent.
-    checkpoint: Option<Place<1>>,
+    checkpoint: Option<ChainRange<1>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -53,12 +53,12 @@ impl Operation for Prove {
     type Body = Empty;
     type Output = AuditProof;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AuditProof> {
-        let (org, keys) = (cx.org(), &cx.services().keys);
-        let record = get::find(cx, &input.query.entry_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AuditProof> {
+        let (org, keys) = (ctx.org(), &ctx.services().keys);
+        let record = get::find(ctx, &input.query.entry_id)?;
         let stored = match input.query.checkpoint {
-            Some(size) => store::checkpoint_at(cx, org, size.get())?,
-            None => store::newest_checkpoint(cx, org)?,
+            Some(size) => store::checkpoint_at(ctx, org, size.get())?,
+            None => store::newest_checkpoint(ctx, org)?,
         };
         let stored = stored.ok_or_else(|| Error::not_found("checkpoint"))?;
         if record.seq > stored.size {
@@ -67,7 +67,7 @@ impl Operation for Prove {
         }
         let checkpoint = get_checkpoint::read(keys, org, &stored)?;
         let index = u64::try_from(record.seq - 1).map_err(Error::internal)?;
-        let mut tree = StoredTree::new(cx, org, checkpoint.size);
+        let mut tree = StoredTree::new(ctx, org, checkpoint.size);
         let path = merkle::inclusion(index, checkpoint.size, &mut tree)?;
         let leaf = merkle::leaf(&record.hash);
         // A proof that does not hold would accuse the caller's arithmetic; the store is what is wrong.

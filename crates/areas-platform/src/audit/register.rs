@@ -51,7 +51,7 @@ impl Event {
 }
 
 /// A store in one epoch.
-type Named = (String, i64);
+type StoreEpoch = (String, i64);
 /// The last checkpoint of each chain.
 pub(super) type Newest = BTreeMap<String, CheckpointLine>;
 
@@ -59,9 +59,9 @@ pub(super) type Newest = BTreeMap<String, CheckpointLine>;
 #[derive(Clone, Debug, Default)]
 pub struct Register {
     lines: usize,
-    newest: BTreeMap<Named, Newest>,
+    newest: BTreeMap<StoreEpoch, Newest>,
     unnamed: Newest,
-    adopter: Option<Named>,
+    adopter: Option<StoreEpoch>,
     /// The highest epoch of each store.
     epochs: BTreeMap<String, i64>,
     retired: BTreeMap<String, Timestamp>,

@@ -2,10 +2,10 @@
 
 use super::model::{AuditEvent, Record};
 use provost_kernel::fence::{Reader, Readers};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// An entry, and whether it says who did what to whom.
-pub(super) struct Shown {
+pub(super) struct VisibleEntry {
     pub event: AuditEvent,
     /// Its actor and target are for the caller: a filter may find the entry by them (FE-2).
     pub names: bool,
@@ -15,24 +15,28 @@ pub(super) struct Shown {
 ///
 /// Both the act and the record that it was about decide: ending the sessions of a user is an entry about a user, and
 /// its details are those of sessions.
-pub(super) fn show(cx: &mut Cx<'_>, reader: &mut Reader<'_>, record: &Record) -> Result<Shown> {
+pub(super) fn show(
+    ctx: &mut OperationContext<'_>,
+    reader: &mut Reader<'_>,
+    record: &Record,
+) -> Result<VisibleEntry> {
     let event = AuditEvent::of(record)?;
     if reader.oversees() {
-        return Ok(Shown { event, names: true });
+        return Ok(VisibleEntry { event, names: true });
     }
-    let fences = &cx.services().fences;
+    let fences = &ctx.services().fences;
     let target = event.target();
     let (kind, id) = (target.map(|(kind, _)| kind), target.map(|(_, id)| id));
     let act = event
         .action()
         .map_or(Readers::Overseers, |action| fences.act(action));
     let about = kind.map_or(Readers::Everybody, |kind| fences.target(kind));
-    let mut tx = cx.tx();
+    let mut tx = ctx.tx();
     let names = reader.admits(&mut tx, act, id)? && reader.admits(&mut tx, about, id)?;
     let event = if names {
         event.without_changes(|path| !matches!(fences.member(path), Readers::Everybody))
     } else {
         event.withheld()
     };
-    Ok(Shown { event, names })
+    Ok(VisibleEntry { event, names })
 }

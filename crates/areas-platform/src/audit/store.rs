@@ -5,7 +5,7 @@ use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Param, Row, Statement, Tx};
 use provost_kernel::merkle::Hash;
-use provost_kernel::{Cx, Error, Result, Timestamp, params};
+use provost_kernel::{Error, OperationContext, Result, Timestamp, params};
 
 provost_kernel::statements! {
     /// Returns how many entries a chain has.
@@ -66,7 +66,7 @@ pub(super) trait Rows {
     }
 }
 
-impl Rows for Cx<'_> {
+impl Rows for OperationContext<'_> {
     fn rows<T>(
         &mut self,
         statement: &'static Statement,
@@ -124,13 +124,13 @@ pub(super) fn length(rows: &mut impl Rows, organization: &str) -> Result<i64> {
 
 /// Returns the entries with `lowest ≤ seq < before` that the filter lets through, the newest first.
 pub(super) fn list(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     filter: &Filter<'_>,
     before: i64,
     lowest: i64,
     limit: i64,
 ) -> Result<Vec<Record>> {
-    let org = cx.org();
+    let org = ctx.org();
     let Filter {
         from,
         to,
@@ -142,20 +142,20 @@ pub(super) fn list(
     let params = params![
         org, before, lowest, from, to, actor_id, action, target_id, outcome, limit
     ];
-    cx.query(&LIST, params, record)
+    ctx.query(&LIST, params, record)
 }
 
 /// Returns the entry at a place.
-pub(super) fn get(cx: &mut Cx<'_>, seq: i64) -> Result<Option<Record>> {
-    let org = cx.org();
-    let found = cx.query_opt(&AFTER, params![org, seq - 1, 1_i64], record)?;
+pub(super) fn get(ctx: &mut OperationContext<'_>, seq: i64) -> Result<Option<Record>> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&AFTER, params![org, seq - 1, 1_i64], record)?;
     Ok(found.filter(|record| record.seq == seq))
 }
 
 /// Returns at most `limit` entries after a place, in order.
-pub(super) fn after(cx: &mut Cx<'_>, seq: i64, limit: i64) -> Result<Vec<Record>> {
-    let org = cx.org();
-    cx.query(&AFTER, params![org, seq, limit], record)
+pub(super) fn after(ctx: &mut OperationContext<'_>, seq: i64, limit: i64) -> Result<Vec<Record>> {
+    let org = ctx.org();
+    ctx.query(&AFTER, params![org, seq, limit], record)
 }
 
 /// Returns the last entry's place and hash.
@@ -199,9 +199,9 @@ pub(super) fn node_count(rows: &mut impl Rows, org: &str, level: u8) -> Result<i
 }
 
 /// Stores a node.
-pub(super) fn add_node(cx: &mut Cx<'_>, level: u8, position: i64, hash: &Hash) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&ADD_NODE, params![org, i32::from(level), position, hash])
+pub(super) fn add_node(ctx: &mut OperationContext<'_>, level: u8, position: i64, hash: &Hash) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&ADD_NODE, params![org, i32::from(level), position, hash])
 }
 
 /// Returns the newest checkpoint of a chain.
@@ -215,9 +215,9 @@ pub(super) fn checkpoint_at(rows: &mut impl Rows, org: &str, size: i64) -> Resul
 }
 
 /// Stores a checkpoint.
-pub(super) fn add_checkpoint(cx: &mut Cx<'_>, size: i64, note: &str) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.execute(&ADD_CHECKPOINT, params![org, size, note, now])
+pub(super) fn add_checkpoint(ctx: &mut OperationContext<'_>, size: i64, note: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.execute(&ADD_CHECKPOINT, params![org, size, note, now])
         .map(drop)
 }
 

@@ -1,7 +1,7 @@
 //! A running kernel over a real store, with an account of every role, for the tests of the areas that read.
 
 use provost_kernel::area::Areas;
-use provost_kernel::audit::{self, Head, Note};
+use provost_kernel::audit::{self, AuditRecord, Head};
 use provost_kernel::auth::{OrganizationId, Origin, Role};
 use provost_kernel::credential::{Credential, Reach, Schemes, TokenScheme, Use};
 use provost_kernel::db::testing::{TestStore, migrated};
@@ -14,7 +14,7 @@ use provost_kernel::keys::Keys;
 use provost_kernel::operation::Registry;
 use provost_kernel::time::ManualClock;
 use provost_kernel::token::{self, Form};
-use provost_kernel::{Cx, Error, Kernel, Result, Secret, Timestamp};
+use provost_kernel::{Error, Kernel, OperationContext, Result, Secret, Timestamp};
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -169,11 +169,11 @@ impl TokenScheme for TestTokens {
         })
     }
 
-    fn first_use(&self, _: &mut Cx<'_>, _: &str) -> Result<()> {
+    fn first_use(&self, _: &mut OperationContext<'_>, _: &str) -> Result<()> {
         Ok(())
     }
 
-    fn touch(&self, _: &mut Cx<'_>, _: &Use) -> Result<()> {
+    fn touch(&self, _: &mut OperationContext<'_>, _: &Use) -> Result<()> {
         Ok(())
     }
 }
@@ -354,7 +354,7 @@ impl World {
         headers.insert(http::header::AUTHORIZATION, bearer.parse().unwrap());
         headers.insert(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
         let request = Request {
-            place: place.unwrap(),
+            operation_index: place.unwrap(),
             organization: CALLERS
                 .iter()
                 .find(|caller| caller.1 == who)
@@ -375,7 +375,7 @@ impl World {
                 user_agent: Some("test \"agent\"".into()),
                 arrival: provost_kernel::arrival::Arrival::default(),
             },
-            surface: dispatch::Surface::Http,
+            entry_point: dispatch::EntryPoint::Http,
             line: (http::Method::GET, "/".into()),
             presented: None,
         };
@@ -409,7 +409,7 @@ impl World {
     }
 
     /// Appends notes to a chain as the kernel would, in one transaction.
-    pub fn append(&self, organization: &OrganizationId, notes: &[Note]) {
+    pub fn append(&self, organization: &OrganizationId, notes: &[AuditRecord]) {
         let mut conn = self.open();
         let head = Call {
             statement: &audit::HEAD,
@@ -429,7 +429,7 @@ impl World {
     /// Appends so many equal notes to the chain of `acme`.
     pub fn grow(&self, count: usize) {
         let acme = OrganizationId::parse("acme").unwrap();
-        let note = Note::new(acme.clone(), self.kernel.clock.now(), "test.grew");
+        let note = AuditRecord::new(acme.clone(), self.kernel.clock.now(), "test.grew");
         self.append(&acme, &vec![note; count]);
     }
 

@@ -1,7 +1,7 @@
 //! A filter that names no action: an empty list would look as if nothing had happened.
 
 use super::store::{self, Filter};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,8 +23,13 @@ pub(super) struct Warning {
 
 /// Returns a warning when this version knows no action of that name and no entry from `lowest` on, before `before`, has it:
 /// an earlier version may have had it.
-pub(super) fn of_action(cx: &mut Cx<'_>, action: &str, before: i64, lowest: i64) -> Result<Option<Warning>> {
-    let fences = &cx.services().fences;
+pub(super) fn of_action(
+    ctx: &mut OperationContext<'_>,
+    action: &str,
+    before: i64,
+    lowest: i64,
+) -> Result<Option<Warning>> {
+    let fences = &ctx.services().fences;
     if fences.acts().any(|(known, _)| known == action) {
         return Ok(None);
     }
@@ -32,7 +37,7 @@ pub(super) fn of_action(cx: &mut Cx<'_>, action: &str, before: i64, lowest: i64)
         action: Some(action),
         ..Filter::default()
     };
-    if !store::list(cx, &of_that_name, before, lowest, 1)?.is_empty() {
+    if !store::list(ctx, &of_that_name, before, lowest, 1)?.is_empty() {
         return Ok(None);
     }
     let nearest = nearest(action, fences.acts().map(|(known, _)| known));

@@ -16,7 +16,7 @@ pub struct Verifier {
     previous: Hash,
     leaves: Vec<Hash>,
     /// An entry that came too early: what follows tells whether others are missing or out of order.
-    early: Option<Place>,
+    early: Option<EntryReference>,
 }
 
 /// Where a log was changed.
@@ -30,12 +30,12 @@ pub enum Finding {
     /// An entry of another chain.
     Foreign {
         /// The entry.
-        entry: Place,
+        entry: EntryReference,
         /// The organization that it names.
         organization: String,
     },
     /// An entry whose content is not what was hashed.
-    Edited(Place),
+    Edited(EntryReference),
     /// Entries are missing.
     Deleted {
         /// The first missing number.
@@ -43,16 +43,16 @@ pub enum Finding {
         /// The last missing number.
         last: i64,
         /// The entry behind the gap.
-        next: Place,
+        next: EntryReference,
     },
     /// An entry too many: its number was there already.
-    Inserted(Place),
+    Inserted(EntryReference),
     /// An entry stands before one with a lower number.
     Swapped {
         /// The entry that stands too early.
-        entry: Place,
+        entry: EntryReference,
         /// The entry that stands behind it.
-        behind: Place,
+        behind: EntryReference,
     },
     /// The log ends before a signed checkpoint does.
     Truncated {
@@ -77,7 +77,7 @@ pub enum Finding {
 
 /// An entry, as findings name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct EntryReference {
     /// The entry's number.
     pub seq: i64,
     /// The entry's id.
@@ -129,7 +129,7 @@ impl Verifier {
         if members.hash.is_some() || members.previous_hash.is_some() {
             return Err(malformed());
         }
-        let place = Place {
+        let place = EntryReference {
             seq: members.seq,
             id: members.id,
         };
@@ -211,7 +211,7 @@ impl Verifier {
         i64::try_from(self.leaves.len()).unwrap_or(i64::MAX)
     }
 
-    fn explain(&self, early: Place, next: Place) -> Finding {
+    fn explain(&self, early: EntryReference, next: EntryReference) -> Finding {
         match next.seq.cmp(&early.seq) {
             std::cmp::Ordering::Less => Finding::Swapped {
                 entry: early,
@@ -222,7 +222,7 @@ impl Verifier {
         }
     }
 
-    fn deleted_before(&self, next: Place) -> Finding {
+    fn deleted_before(&self, next: EntryReference) -> Finding {
         Finding::Deleted {
             first: self.last() + 1,
             last: next.seq - 1,
@@ -295,7 +295,7 @@ fn empty_root() -> Hash {
     merkle::root(0, &mut merkle::MemoryNodes::default()).unwrap_or_default()
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EntryReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "entry {} (number {})", self.id, self.seq)
     }
@@ -397,7 +397,7 @@ mod tests {
     use crate::audit::make_checkpoints;
     use crate::audit::model::Record;
     use crate::audit::testing::{START, on_every_store};
-    use provost_kernel::audit::{Head, Note};
+    use provost_kernel::audit::{AuditRecord, Head};
     use provost_kernel::auth::OrganizationId;
     use provost_kernel::checkpoint::parse_and_verify;
     use provost_kernel::db::Param;
@@ -408,7 +408,7 @@ mod tests {
         let acme = OrganizationId::parse("acme").unwrap();
         let mut head = Head::empty(acme.clone());
         let line = |reason: &&str| {
-            let mut note = Note::new(acme.clone(), START, "test");
+            let mut note = AuditRecord::new(acme.clone(), START, "test");
             note.reason = Some((*reason).to_owned());
             let (mut calls, previous) = (Vec::new(), head.hash);
             head.append(&note, |_| [7; 32], &mut calls).unwrap();
@@ -450,9 +450,9 @@ mod tests {
         verifier.finish(checkpoints)
     }
 
-    fn place(lines: &[String], seq: i64) -> Place {
+    fn place(lines: &[String], seq: i64) -> EntryReference {
         let members: Members = serde_json::from_str(&lines[usize::try_from(seq).unwrap() - 1]).unwrap();
-        Place { seq, id: members.id }
+        EntryReference { seq, id: members.id }
     }
 
     #[test]

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// What is done with a store that these keys have not served, while they have served others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stranger {
+pub enum ForeignStorePolicy {
     /// It is refused.
     Refuse,
     /// It is a new one, on purpose.
@@ -42,7 +42,7 @@ pub enum Stranger {
 
 /// What a store is to its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum StoreStanding {
     /// It is measured against its lines.
     Known,
     /// It fits the lines that name no store, which are its own from now on.
@@ -58,28 +58,28 @@ pub enum Standing {
 ///
 /// Errors: `AuditUnavailable` with a sentence that says what is wrong and what to do.
 /// Cost: some six indexed reads an organization, and one reading of `checkpoints.jsonl`.
-pub async fn verify_start(kernel: &Arc<Kernel>, stranger: Stranger) -> Result<()> {
+pub async fn verify_start(kernel: &Arc<Kernel>, stranger: ForeignStorePolicy) -> Result<()> {
     let (register, standing, known) = look(kernel, stranger).await?;
-    if standing == Standing::Rehearsal {
+    if standing == StoreStanding::Rehearsal {
         identity::note_rehearsal(kernel);
         tracing::warn!("{}", identity::REHEARSAL);
         return Ok(());
     }
     begin_ends(kernel).await?;
-    if standing == Standing::Known {
+    if standing == StoreStanding::Known {
         return Ok(());
     }
     if known.is_none() {
         let epoch = kernel.read_system(identity::epoch).await?;
         let new = Identity::new(&*kernel.entropy, epoch, State::Live);
-        let add = move |cx: &mut provost_kernel::Cx<'_>| new.add(cx);
+        let add = move |ctx: &mut provost_kernel::OperationContext<'_>| new.add(ctx);
         kernel.system(OrganizationId::installation(), None, add).await?;
     }
-    if standing == Standing::Adopts {
+    if standing == StoreStanding::Adopts {
         tracing::info!("the lines of checkpoints.jsonl that name no store are this store's from now on");
         return append(kernel, Event::Adopted).await;
     }
-    if standing == Standing::First && !register.is_empty() {
+    if standing == StoreStanding::First && !register.is_empty() {
         tracing::warn!(
             "these keys have served another store: this one is measured by lines of its own from now on"
         );
@@ -180,7 +180,10 @@ async fn register(kernel: &Arc<Kernel>) -> Result<Register> {
     Register::of(&lines??)
 }
 
-async fn look(kernel: &Arc<Kernel>, stranger: Stranger) -> Result<(Register, Standing, Option<Identity>)> {
+async fn look(
+    kernel: &Arc<Kernel>,
+    stranger: ForeignStorePolicy,
+) -> Result<(Register, StoreStanding, Option<Identity>)> {
     let register = register(kernel).await?;
     let (shared, lines) = (kernel.clone(), register.clone());
     let judged = kernel.read_system(move |tx| {
@@ -198,27 +201,32 @@ pub fn verify_store(
     tx: &mut Tx<'_>,
     keys: &Keys,
     register: &Register,
-    stranger: Stranger,
-) -> Result<Standing> {
+    stranger: ForeignStorePolicy,
+) -> Result<StoreStanding> {
     let known = identity::read(tx, keys)?;
     let standing = match &known {
-        Some(known) if known.state == State::Rehearsal => Standing::Rehearsal,
+        Some(known) if known.state == State::Rehearsal => StoreStanding::Rehearsal,
         Some(known) => standing(tx, register, known, stranger)?,
-        None if register.unclaimed().is_some() && organizations(tx)? > 0 => Standing::Adopts,
+        None if register.unclaimed().is_some() && organizations(tx)? > 0 => StoreStanding::Adopts,
         None => unknown(tx, register, stranger)?,
     };
     let heads = store::heads(tx)?;
     heads.iter().try_for_each(|head| check_head(tx, keys, head))?;
     let newest = match standing {
-        Standing::Known => register.newest(known.as_ref()),
-        Standing::Adopts => register.newest(None),
-        Standing::First | Standing::Rehearsal => return Ok(standing),
+        StoreStanding::Known => register.newest(known.as_ref()),
+        StoreStanding::Adopts => register.newest(None),
+        StoreStanding::First | StoreStanding::Rehearsal => return Ok(standing),
     };
     newest.values().try_for_each(|line| check_line(tx, keys, line))?;
     Ok(standing)
 }
 
-fn standing(tx: &mut Tx<'_>, register: &Register, known: &Identity, stranger: Stranger) -> Result<Standing> {
+fn standing(
+    tx: &mut Tx<'_>,
+    register: &Register,
+    known: &Identity,
+    stranger: ForeignStorePolicy,
+) -> Result<StoreStanding> {
     if known.state == State::Moved {
         return Err(refuse(
             "this store was moved to another database, which is served in its place; start the server there, or take \
@@ -233,11 +241,11 @@ fn standing(tx: &mut Tx<'_>, register: &Register, known: &Identity, stranger: St
                 "checkpoints.jsonl in the keys folder is older than this store: it knows the epoch {epoch} of it, and not {}",
                 known.epoch
             );
-            Ok(Standing::First)
+            Ok(StoreStanding::First)
         }
-        Some(_) => Ok(Standing::Known),
+        Some(_) => Ok(StoreStanding::Known),
         // A server that stopped between giving the id and writing that down.
-        None if register.unclaimed().is_some() && organizations(tx)? > 0 => Ok(Standing::Adopts),
+        None if register.unclaimed().is_some() && organizations(tx)? > 0 => Ok(StoreStanding::Adopts),
         None => unknown(tx, register, stranger),
     }
 }
@@ -262,7 +270,7 @@ pub(super) fn overtaken(register: &Register, known: &Identity) -> Result<()> {
 }
 
 /// Judges a store that no line names.
-fn unknown(tx: &mut Tx<'_>, register: &Register, stranger: Stranger) -> Result<Standing> {
+fn unknown(tx: &mut Tx<'_>, register: &Register, stranger: ForeignStorePolicy) -> Result<StoreStanding> {
     if register.is_empty() {
         if store::chains(tx)?.iter().any(|chain| chain.covered > 0) {
             tracing::warn!(
@@ -270,10 +278,10 @@ fn unknown(tx: &mut Tx<'_>, register: &Register, stranger: Stranger) -> Result<S
                  went back behind them cannot be said; bring the file back if it was lost"
             );
         }
-        return Ok(Standing::First);
+        return Ok(StoreStanding::First);
     }
-    if stranger == Stranger::Take {
-        return Ok(Standing::First);
+    if stranger == ForeignStorePolicy::Take {
+        return Ok(StoreStanding::First);
     }
     if organizations(tx)? == 0 {
         return Err(refuse(EMPTY.to_owned()));
@@ -375,7 +383,7 @@ mod tests {
 
     fn verify(world: &mut World) -> Result<()> {
         world.restart();
-        world.run(verify_start(&world.kernel, Stranger::Refuse))
+        world.run(verify_start(&world.kernel, ForeignStorePolicy::Refuse))
     }
 
     fn refusal(world: &mut World) -> String {

@@ -2,7 +2,7 @@
 
 use super::model::{Capabilities, Limits, Principal, Token, toolsets};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 
 pub(super) struct Get;
 
@@ -20,8 +20,8 @@ impl Operation for Get {
     type Body = Empty;
     type Output = Capabilities;
 
-    fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<Capabilities> {
-        let (actor, kernel) = (cx.actor(), Kernel::behind(cx.services())?);
+    fn call(ctx: &mut OperationContext<'_>, _: &Input<Self>) -> Result<Capabilities> {
+        let (actor, kernel) = (ctx.actor(), Kernel::behind(ctx.services())?);
         let permission = actor.permission;
         let token = actor.token.as_ref();
         Ok(Capabilities {

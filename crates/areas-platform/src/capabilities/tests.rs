@@ -77,7 +77,7 @@ mod oneself {
     use provost_kernel::operation::{
         Access, Empty, Entry, Input, Meta, Method, NoContent, Operation, Registry,
     };
-    use provost_kernel::{Cx, Result};
+    use provost_kernel::{OperationContext, Result};
 
     struct Turn;
 
@@ -95,7 +95,7 @@ mod oneself {
         type Body = Empty;
         type Output = NoContent;
 
-        fn call(_: &mut Cx<'_>, _: &Input<Self>) -> Result<NoContent> {
+        fn call(_: &mut OperationContext<'_>, _: &Input<Self>) -> Result<NoContent> {
             Ok(NoContent {})
         }
     }

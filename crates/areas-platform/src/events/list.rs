@@ -6,8 +6,8 @@ use provost_kernel::auth::Role;
 use provost_kernel::fence::{Reader, Readers};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::Limit;
-use provost_kernel::text::Bounded;
-use provost_kernel::{Cx, Result};
+use provost_kernel::text::IntegerBetween;
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub(super) struct List;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct EventQuery {
     /// Events after this sequence; 0, the default, is the oldest that is kept.
-    after: Option<Bounded<0, 9_007_199_254_740_991>>,
+    after: Option<IntegerBetween<0, 9_007_199_254_740_991>>,
     /// The epoch of the answer that `after` comes from; without it `after` is taken for one of the epoch of now.
     epoch: Option<EpochId>,
     /// How many events at most.
@@ -54,14 +54,14 @@ impl Operation for List {
     type Body = Empty;
     type Output = EventPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<EventPage> {
-        let after = input.query.after.map_or(0, Bounded::get);
-        let feed = store::feed(cx)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<EventPage> {
+        let after = input.query.after.map_or(0, IntegerBetween::get);
+        let feed = store::feed(ctx)?;
         feed.admits(after, input.query.epoch.as_ref())?;
-        let found = store::after(cx, after, input.query.limit.get())?;
+        let found = store::after(ctx, after, input.query.limit.get())?;
         let next_after = found.last().map(|(sequence, _)| *sequence);
-        let mut reader = Reader::of(cx.actor());
-        let events = found.into_iter().map(|(_, event)| shown(cx, &mut reader, event));
+        let mut reader = Reader::of(ctx.actor());
+        let events = found.into_iter().map(|(_, event)| shown(ctx, &mut reader, event));
         let events = events.collect::<Result<_>>()?;
         Ok(EventPage {
             events,
@@ -72,13 +72,13 @@ impl Operation for List {
 }
 
 /// Returns an event without what is not for the reader (FE-2).
-fn shown(cx: &mut Cx<'_>, reader: &mut Reader<'_>, event: Event) -> Result<Event> {
-    let readers = cx.services().fences.event(&event.kind);
+fn shown(ctx: &mut OperationContext<'_>, reader: &mut Reader<'_>, event: Event) -> Result<Event> {
+    let readers = ctx.services().fences.event(&event.kind);
     let record = match readers {
         Readers::Assignees(assignment) => event.data.text(assignment.member),
         Readers::Everybody | Readers::Overseers => None,
     };
-    if reader.admits(&mut cx.tx(), readers, record)? {
+    if reader.admits(&mut ctx.tx(), readers, record)? {
         return Ok(event);
     }
     Ok(Event {

@@ -28,12 +28,12 @@ use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// Begins an epoch of the organization's events, in the unit in which its store has gone back (EV-2): from here on a
 /// sequence may mean another event than it did to whoever read before.
-pub fn begin_epoch(cx: &mut Cx<'_>) -> Result<()> {
-    store::begin(cx)
+pub fn begin_epoch(ctx: &mut OperationContext<'_>) -> Result<()> {
+    store::begin(ctx)
 }
 
 /// The area.

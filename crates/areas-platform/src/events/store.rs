@@ -1,7 +1,7 @@
 //! All SQL of the area; the table is the kernel's.
 
 use super::model::{Data, Epoch, EpochId, Event, Feed};
-use provost_kernel::{Cx, Error, Result, params};
+use provost_kernel::{Error, OperationContext, Result, params};
 
 provost_kernel::statements! {
     /// Lists events after a sequence, in order.
@@ -15,10 +15,10 @@ provost_kernel::statements! {
 }
 
 /// Returns how far the organization's events go, and where their numbering began anew.
-pub(super) fn feed(cx: &mut Cx<'_>) -> Result<Feed> {
-    let org = cx.org();
-    let counter = cx.query_opt(&COUNTER, params![org], |row| row.get(0))?;
-    let epochs = cx.query(&EPOCHS, params![org], |row| {
+pub(super) fn feed(ctx: &mut OperationContext<'_>) -> Result<Feed> {
+    let org = ctx.org();
+    let counter = ctx.query_opt(&COUNTER, params![org], |row| row.get(0))?;
+    let epochs = ctx.query(&EPOCHS, params![org], |row| {
         Ok(Epoch {
             id: EpochId::from_store(row.get(1)?),
             begins_after: row.get(2)?,
@@ -31,18 +31,18 @@ pub(super) fn feed(cx: &mut Cx<'_>) -> Result<Feed> {
 }
 
 /// Begins an epoch behind the events that there are.
-pub(super) fn begin(cx: &mut Cx<'_>) -> Result<()> {
-    let feed = feed(cx)?;
+pub(super) fn begin(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let feed = feed(ctx)?;
     let ordinal = feed.epochs.len().saturating_add(1);
     let ordinal = i64::try_from(ordinal).map_err(Error::internal)?;
-    let (org, now, epoch) = (cx.org(), cx.now(), cx.new_id::<EpochId>());
-    cx.queue(&BEGIN, params![org, ordinal, epoch.as_str(), feed.counter, now])
+    let (org, now, epoch) = (ctx.org(), ctx.now(), ctx.new_id::<EpochId>());
+    ctx.queue(&BEGIN, params![org, ordinal, epoch.as_str(), feed.counter, now])
 }
 
 /// Returns at most `limit` events after a sequence, each with its own.
-pub(super) fn after(cx: &mut Cx<'_>, sequence: i64, limit: i64) -> Result<Vec<(i64, Event)>> {
-    let org = cx.org();
-    cx.query(&AFTER, params![org, sequence, limit], |row| {
+pub(super) fn after(ctx: &mut OperationContext<'_>, sequence: i64, limit: i64) -> Result<Vec<(i64, Event)>> {
+    let org = ctx.org();
+    ctx.query(&AFTER, params![org, sequence, limit], |row| {
         let sequence = row.get(0)?;
         let data = Data::of(row.str(4)?, sequence)?;
         Ok((

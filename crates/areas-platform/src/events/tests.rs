@@ -16,8 +16,8 @@ fn emit_as(world: &World, organization: &str, kind: &'static EventOf<Numbered>, 
     let organization = OrganizationId::parse(organization).unwrap();
     let emitted = world
         .kernel
-        .system(organization, Some("test.emitted"), move |cx| {
-            cx.emit(kind, &Numbered { number });
+        .system(organization, Some("test.emitted"), move |ctx| {
+            ctx.emit(kind, &Numbered { number });
             Ok(())
         });
     world.run(emitted).unwrap();

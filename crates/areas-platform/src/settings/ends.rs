@@ -1,10 +1,10 @@
 //! What takes away by settings, and how it is taken away again (EN-3).
 
 use crate::ends::by_hand;
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 const SETTINGS: &str = "settings";
 
@@ -12,7 +12,7 @@ const SETTINGS: &str = "settings";
 pub const RIGHTS: &[Right] = &[Right::ending("automation_settings", settings)];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[RepeatedRevocation {
     what: SETTINGS,
     again: settings_again,
 }];
@@ -33,6 +33,6 @@ fn settings(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revo
     }])
 }
 
-fn settings_again(_: &mut Cx<'_>, _: &str, _: &[String]) -> Result<Again> {
+fn settings_again(_: &mut OperationContext<'_>, _: &str, _: &[String]) -> Result<Again> {
     by_hand("the settings are what they were before; change them again")
 }

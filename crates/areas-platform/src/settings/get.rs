@@ -5,7 +5,7 @@ use super::store;
 use crate::settings::fences;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 pub(super) struct Get;
 
@@ -30,11 +30,11 @@ impl Operation for Get {
     type Body = Empty;
     type Output = AutomationSettings;
 
-    fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<AutomationSettings> {
-        let org = cx.org();
-        cx.target(&fences::SETTINGS, org);
-        let now = cx.now();
-        let stored = store::get(&mut cx.tx(), org)?;
+    fn call(ctx: &mut OperationContext<'_>, _: &Input<Self>) -> Result<AutomationSettings> {
+        let org = ctx.org();
+        ctx.target(&fences::SETTINGS, org);
+        let now = ctx.now();
+        let stored = store::get(&mut ctx.tx(), org)?;
         let updated_at = stored.as_ref().map(|stored| stored.updated_at);
         Ok(AutomationSettings {
             settings: stored.map(|stored| stored.settings.at(now)).unwrap_or_default(),

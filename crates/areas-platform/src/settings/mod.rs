@@ -33,7 +33,7 @@ use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::db::Tx;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// The area.
 pub static AREA: Area = Area {
@@ -70,9 +70,9 @@ fn operations() -> Vec<Entry> {
 }
 
 /// Returns the settings of the caller's organization.
-pub fn load(cx: &mut Cx<'_>) -> Result<Settings> {
-    let org = cx.org();
-    of(&mut cx.tx(), org)
+pub fn load(ctx: &mut OperationContext<'_>) -> Result<Settings> {
+    let org = ctx.org();
+    of(&mut ctx.tx(), org)
 }
 
 /// Returns the settings of an organization, outside of operations.

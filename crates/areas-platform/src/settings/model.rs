@@ -3,8 +3,8 @@
 //! Keeps SE-1, SE-2.
 
 use provost_kernel::Timestamp;
-use provost_kernel::patch::Given;
-use provost_kernel::text::Bounded;
+use provost_kernel::patch::RequiredChange;
+use provost_kernel::text::IntegerBetween;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,14 +36,14 @@ pub struct Settings {
     pub directory: Directory,
     /// A shorter retention that does not act yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) retention_shortening: Option<Shortening>,
+    pub(super) retention_shortening: Option<PendingRetention>,
 }
 
 /// A shorter retention that does not act yet; setting a longer one takes it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub(super) struct Shortening {
+pub(super) struct PendingRetention {
     /// How long recorded decisions and imported events are kept until then. Units: days.
     pub history_days: i64,
     /// When the retention that was set acts.
@@ -194,12 +194,12 @@ impl Settings {
 
     /// Returns what waits when the retention of `self` is set to that of `after`: nothing when it grows or was lengthened
     /// again, what waits already when it stays.
-    pub(super) fn shortened_to(&self, after: &Settings, now: Timestamp) -> Option<Shortening> {
+    pub(super) fn shortened_to(&self, after: &Settings, now: Timestamp) -> Option<PendingRetention> {
         let (acting, wanted) = (self.acting_history_days(now), after.retention.history_days);
         if wanted == self.retention.history_days {
             return self.clone().at(now).retention_shortening;
         }
-        (wanted < acting).then(|| Shortening {
+        (wanted < acting).then(|| PendingRetention {
             history_days: acting,
             acts_at: now.plus_secs(SHORTENING_SECS),
         })
@@ -246,7 +246,7 @@ impl Settings {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
-pub(super) struct Wanted {
+pub(super) struct SettingsChange {
     tokens: WantedTokens,
     managed_config: WantedManagedConfig,
     llm_gateway: WantedLlmGateway,
@@ -261,13 +261,13 @@ pub(super) struct Wanted {
 #[schemars(inline)]
 struct WantedTokens {
     /// How long a lost answer can be fetched again with its secret, in seconds.
-    secret_replay_seconds: Given<Bounded<0, 86_400>>,
+    secret_replay_seconds: RequiredChange<IntegerBetween<0, 86_400>>,
     /// How long a rotated token still works when the caller does not say, in seconds.
-    default_grace_seconds: Given<Bounded<0, 604_800>>,
+    default_grace_seconds: RequiredChange<IntegerBetween<0, 604_800>>,
     /// The longest life of a token, in seconds. Tokens that exist keep theirs.
-    max_lifetime_seconds: Given<Bounded<3_600, 31_536_000>>,
+    max_lifetime_seconds: RequiredChange<IntegerBetween<3_600, 31_536_000>>,
     /// Whether the reuse of a revoked token revokes its successors too.
-    revoke_family_on_reuse: Given<bool>,
+    revoke_family_on_reuse: RequiredChange<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -275,7 +275,7 @@ struct WantedTokens {
 #[schemars(inline)]
 struct WantedManagedConfig {
     /// Whether a rollback must have been previewed.
-    require_preview: Given<bool>,
+    require_preview: RequiredChange<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -283,7 +283,7 @@ struct WantedManagedConfig {
 #[schemars(inline)]
 struct WantedLlmGateway {
     /// Whether the LLM gateway answers.
-    enabled: Given<bool>,
+    enabled: RequiredChange<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -291,7 +291,7 @@ struct WantedLlmGateway {
 #[schemars(inline)]
 struct WantedPolicies {
     /// The longest window of a backtest, in days; the history's retention bounds it as well.
-    max_backtest_days: Given<Bounded<1, 3_650>>,
+    max_backtest_days: RequiredChange<IntegerBetween<1, 3_650>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -299,7 +299,7 @@ struct WantedPolicies {
 #[schemars(inline)]
 struct WantedHistory {
     /// Whether live conditions on the past count imported events.
-    count_imports: Given<bool>,
+    count_imports: RequiredChange<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -308,7 +308,7 @@ struct WantedHistory {
 struct WantedRetention {
     /// How long recorded decisions and imported events are kept, in days. Less than now needs confirm, and acts after
     /// 7 days.
-    history_days: Given<Bounded<1, 3_650>>,
+    history_days: RequiredChange<IntegerBetween<1, 3_650>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -317,18 +317,21 @@ struct WantedRetention {
 struct WantedDirectory {
     /// Whether everybody who may act is a user of the directory or a service account. A policy about users or accounts is
     /// then unknown, and counts as matched, for an event that names somebody else.
-    complete: Given<bool>,
+    complete: RequiredChange<bool>,
     /// How much of a directory's users, of its groups or of its memberships a file removes without a word, in percent.
-    max_removal_percent: Given<Bounded<1, 100>>,
+    max_removal_percent: RequiredChange<IntegerBetween<1, 100>>,
 }
 
-impl Wanted {
+impl SettingsChange {
     /// Returns the settings that `base` becomes with what the body names.
     pub(super) fn applied(&self, base: &Settings) -> Settings {
-        fn number<const MIN: i64, const MAX: i64>(given: &Given<Bounded<MIN, MAX>>, base: i64) -> i64 {
-            given.get().copied().map_or(base, Bounded::get)
+        fn number<const MIN: i64, const MAX: i64>(
+            given: &RequiredChange<IntegerBetween<MIN, MAX>>,
+            base: i64,
+        ) -> i64 {
+            given.get().copied().map_or(base, IntegerBetween::get)
         }
-        let truth = |given: &Given<bool>, base: bool| given.get().copied().unwrap_or(base);
+        let truth = |given: &RequiredChange<bool>, base: bool| given.get().copied().unwrap_or(base);
         let tokens = &self.tokens;
         Settings {
             tokens: Tokens {
@@ -409,7 +412,7 @@ mod tests {
             serde_json::from_value::<Settings>(json!({})).unwrap(),
             Settings::default()
         );
-        let nothing: Wanted = serde_json::from_value(json!({})).unwrap();
+        let nothing: SettingsChange = serde_json::from_value(json!({})).unwrap();
         assert_eq!(nothing.applied(&Settings::default()), Settings::default());
         assert_eq!(nothing.unnamed(&Settings::default()), [""; 0]);
     }
@@ -417,7 +420,7 @@ mod tests {
     fn keeping(days: i64, shortening: Option<(i64, i64)>) -> Settings {
         Settings {
             retention: Retention { history_days: days },
-            retention_shortening: shortening.map(|(history_days, at)| Shortening {
+            retention_shortening: shortening.map(|(history_days, at)| PendingRetention {
                 history_days,
                 acts_at: Timestamp::from_ms(at),
             }),
@@ -442,7 +445,7 @@ mod tests {
     fn what_shortens_waits_and_what_lengthens_takes_it_back() {
         let now = Timestamp::from_ms(500);
         let later = |days| {
-            Some(Shortening {
+            Some(PendingRetention {
                 history_days: days,
                 acts_at: now.plus_secs(SHORTENING_SECS),
             })

@@ -1,10 +1,10 @@
 //! `PATCH …/automation/settings`
 
-use super::model::{AutomationSettings, Wanted};
+use super::model::{AutomationSettings, SettingsChange};
 use super::write;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 pub(super) struct Patch;
 
@@ -26,12 +26,12 @@ impl Operation for Patch {
     .sensitive();
     type Path = Empty;
     type Query = Empty;
-    type Body = Wanted;
+    type Body = SettingsChange;
     type Output = AutomationSettings;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AutomationSettings> {
-        let before = write::before(cx)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AutomationSettings> {
+        let before = write::before(ctx)?;
         let after = input.body.applied(before.settings());
-        write::change(cx, before, after, input.confirm)
+        write::change(ctx, before, after, input.confirm)
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Keeps SE-5.
 
-use super::model::{AutomationSettings, Wanted};
+use super::model::{AutomationSettings, SettingsChange};
 use super::write;
 use provost_kernel::auth::Role;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 pub(super) struct Put;
 
@@ -30,17 +30,17 @@ impl Operation for Put {
     .sensitive();
     type Path = Empty;
     type Query = Empty;
-    type Body = Wanted;
+    type Body = SettingsChange;
     type Output = AutomationSettings;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<AutomationSettings> {
-        let before = write::before(cx)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AutomationSettings> {
+        let before = write::before(ctx)?;
         let unnamed = input.body.unnamed(before.settings());
         if !unnamed.is_empty() {
             return Err(would_reset(&unnamed));
         }
         let after = input.body.applied(before.settings());
-        write::change(cx, before, after, input.confirm)
+        write::change(ctx, before, after, input.confirm)
     }
 }
 

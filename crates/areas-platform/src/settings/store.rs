@@ -2,7 +2,7 @@
 
 use super::model::Settings;
 use provost_kernel::db::Tx;
-use provost_kernel::{Cx, Error, Result, Timestamp, params};
+use provost_kernel::{Error, OperationContext, Result, Timestamp, params};
 
 provost_kernel::statements! {
     /// Returns the document of an organization.
@@ -12,16 +12,16 @@ provost_kernel::statements! {
 }
 
 /// Settings that were set.
-pub(super) struct Stored {
+pub(super) struct StoredSettings {
     pub settings: Settings,
     pub updated_at: Timestamp,
 }
 
 /// Returns what was set, if anything was.
-pub(super) fn get(tx: &mut Tx<'_>, org: &str) -> Result<Option<Stored>> {
+pub(super) fn get(tx: &mut Tx<'_>, org: &str) -> Result<Option<StoredSettings>> {
     tx.query_opt(&GET, params![org], |row| {
         let settings = serde_json::from_str(row.str(0)?).map_err(Error::internal)?;
-        Ok(Stored {
+        Ok(StoredSettings {
             settings,
             updated_at: row.get(1)?,
         })
@@ -29,9 +29,9 @@ pub(super) fn get(tx: &mut Tx<'_>, org: &str) -> Result<Option<Stored>> {
 }
 
 /// Replaces what was set.
-pub(super) fn put(cx: &mut Cx<'_>, stored: &Stored) -> Result<()> {
-    let org = cx.org();
+pub(super) fn put(ctx: &mut OperationContext<'_>, stored: &StoredSettings) -> Result<()> {
+    let org = ctx.org();
     let document = serde_json::to_string(&stored.settings).map_err(Error::internal)?;
-    cx.execute(&PUT, params![org, document, stored.updated_at])
+    ctx.execute(&PUT, params![org, document, stored.updated_at])
         .map(drop)
 }

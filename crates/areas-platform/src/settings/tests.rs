@@ -177,8 +177,8 @@ fn another_area_loads_the_settings_in_its_own_transaction() {
             let sink = seen.clone();
             let load = world
                 .kernel
-                .system(OrganizationId::parse(organization).unwrap(), None, move |cx| {
-                    let settings = super::load(cx)?;
+                .system(OrganizationId::parse(organization).unwrap(), None, move |ctx| {
+                    let settings = super::load(ctx)?;
                     sink.lock().unwrap().push(settings);
                     Ok(())
                 });

@@ -2,11 +2,11 @@
 //!
 //! Keeps SE-3, SE-4.
 
-use super::model::{AutomationSettings, Settings, Shortening};
-use super::store::{self, Stored};
+use super::model::{AutomationSettings, PendingRetention, Settings};
+use super::store::{self, StoredSettings};
 use crate::settings::fences;
 use provost_kernel::error::{Code, Error};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use serde_json::{Value, json};
 
 /// The settings before a change.
@@ -23,10 +23,10 @@ impl Before {
 }
 
 /// Names the settings in the audit entry and returns them.
-pub(super) fn before(cx: &mut Cx<'_>) -> Result<Before> {
-    let org = cx.org();
-    cx.target(&fences::SETTINGS, org);
-    let (stored, now) = (store::get(&mut cx.tx(), org)?, cx.now());
+pub(super) fn before(ctx: &mut OperationContext<'_>) -> Result<Before> {
+    let org = ctx.org();
+    ctx.target(&fences::SETTINGS, org);
+    let (stored, now) = (store::get(&mut ctx.tx(), org)?, ctx.now());
     Ok(match stored {
         Some(stored) => Before {
             settings: stored.settings.at(now),
@@ -43,12 +43,12 @@ pub(super) fn before(cx: &mut Cx<'_>) -> Result<Before> {
 ///
 /// Errors: `ConfirmationRequired` for a shorter retention that nobody confirmed.
 pub(super) fn change(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     before: Before,
     mut after: Settings,
     is_confirmed: bool,
 ) -> Result<AutomationSettings> {
-    let now = cx.now();
+    let now = ctx.now();
     let old = before.settings;
     after.retention_shortening = old.shortened_to(&after, now);
     if after.retention_shortening.is_some()
@@ -64,16 +64,17 @@ pub(super) fn change(
     }
     // Time moves on with every change, even when the clock does not (D1.2).
     let updated_at = before.updated_at.map_or(now, |at| now.max(at.plus_ms(1)));
-    let after = Stored {
+    let after = StoredSettings {
         settings: after,
         updated_at,
     };
-    store::put(cx, &after)?;
+    store::put(ctx, &after)?;
     for ((path, old), (_, new)) in old.members().into_iter().zip(after.settings.members()) {
-        cx.change(path, old, new);
+        ctx.change(path, old, new);
     }
-    let shown = |waiting: &Option<Shortening>| waiting.as_ref().map_or(Value::Null, |waiting| json!(waiting));
-    cx.change(
+    let shown =
+        |waiting: &Option<PendingRetention>| waiting.as_ref().map_or(Value::Null, |waiting| json!(waiting));
+    ctx.change(
         "/retentionShortening",
         shown(&old.retention_shortening),
         shown(&after.settings.retention_shortening),

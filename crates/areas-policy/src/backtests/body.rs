@@ -2,7 +2,7 @@
 
 use provost_kernel::Timestamp;
 use provost_kernel::error::{Error, Result};
-use provost_kernel::text::{Bounded, Name};
+use provost_kernel::text::{IntegerBetween, Name};
 use provost_policy::Family;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -221,21 +221,21 @@ impl Filters {
 #[schemars(inline)]
 pub struct Limits {
     /// How many events are judged at most; the newest of the window. 1 000 000 000 when absent.
-    pub max_events: Option<Bounded<1, MAX_EVENTS>>,
+    pub max_events: Option<IntegerBetween<1, MAX_EVENTS>>,
     /// How long workers may be at it. Units: seconds; 300 when absent.
-    pub max_duration_seconds: Option<Bounded<1, MAX_DURATION_SECS>>,
+    pub max_duration_seconds: Option<IntegerBetween<1, MAX_DURATION_SECS>>,
 }
 
 impl Limits {
     /// Returns how many events are judged at most.
     pub fn events(self) -> i64 {
-        self.max_events.map_or(MAX_EVENTS, Bounded::get)
+        self.max_events.map_or(MAX_EVENTS, IntegerBetween::get)
     }
 
     /// Returns how long workers may be at it. Units: seconds.
     pub fn duration_secs(self) -> i64 {
         self.max_duration_seconds
-            .map_or(DEFAULT_DURATION_SECS, Bounded::get)
+            .map_or(DEFAULT_DURATION_SECS, IntegerBetween::get)
     }
 }
 

@@ -9,16 +9,15 @@ use super::RUNNERS;
 use super::create::principal;
 use super::get::{RunPath, view};
 use super::model::Run;
-use super::sight::Sight;
+use super::sight::RunVisibility;
 use super::view::RunView;
 use super::{store, worker};
 use crate::backtests::fences;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation, Precondition};
 use provost_kernel::text::Reason;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct CancelBacktest;
 
 impl Operation for CancelBacktest {
@@ -46,19 +45,19 @@ impl Operation for CancelBacktest {
     type Body = Empty;
     type Output = RunView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RunView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RunView> {
         let id = &input.path.run_id;
-        cx.target(&fences::RUN, id.as_str());
-        let mut run = store::get(cx, id)?;
-        must_match(input.if_match.as_deref(), cx, &run)?;
+        ctx.target(&fences::RUN, id.as_str());
+        let mut run = store::get(ctx, id)?;
+        must_match(input.if_match.as_deref(), ctx, &run)?;
         let (before, revision) = (run.status(), run.revision);
         let reason = input.reason.as_ref().map_or("", Reason::as_str);
         // INVARIANT BT-2: in every state that is not terminal.
-        if run.cancel(principal(cx), reason, cx.now())? {
-            store::save(cx, &run, revision)?;
-            cx.wake(worker::NAME);
-            cx.change("/status", before.as_str(), run.status().as_str());
-            cx.emit(
+        if run.cancel(principal(ctx), reason, ctx.now())? {
+            store::save(ctx, &run, revision)?;
+            ctx.notify_worker(worker::NAME);
+            ctx.change("/status", before.as_str(), run.status().as_str());
+            ctx.emit(
                 &fences::CANCELED,
                 &fences::CanceledRun {
                     run_id: run.id.clone(),
@@ -67,24 +66,24 @@ impl Operation for CancelBacktest {
                 },
             );
         }
-        let (own, etags) = (Sight::of_caller(cx), etags(cx, &run));
+        let (own, etags) = (RunVisibility::of_caller(ctx), etags(ctx, &run));
         // The answer is kept for repeats of the request, which may come after a scope was taken away.
-        let shown = view(cx, Sight::Restricted, run)?;
+        let shown = view(ctx, RunVisibility::Restricted, run)?;
         let [whole, restricted] = etags;
-        let is_whole = own == Sight::Whole && !shown.reads_content();
-        cx.header("etag", if is_whole { whole } else { restricted });
+        let is_whole = own == RunVisibility::Whole && !shown.reads_content();
+        ctx.header("etag", if is_whole { whole } else { restricted });
         Ok(shown)
     }
 }
 
 /// Returns the tags of both forms of a record; each tells the same state of it.
-fn etags(cx: &Cx<'_>, run: &Run) -> [String; 2] {
-    [Sight::Whole, Sight::Restricted].map(|sight| run.etag(cx.org(), sight))
+fn etags(ctx: &OperationContext<'_>, run: &Run) -> [String; 2] {
+    [RunVisibility::Whole, RunVisibility::Restricted].map(|sight| run.etag(ctx.org(), sight))
 }
 
 /// Errors: `PreconditionFailed` with the caller's `ETag` of now (D1.9).
-fn must_match(if_match: Option<&str>, cx: &Cx<'_>, run: &Run) -> Result<()> {
-    let etags = etags(cx, run);
+fn must_match(if_match: Option<&str>, ctx: &OperationContext<'_>, run: &Run) -> Result<()> {
+    let etags = etags(ctx, run);
     let matches = if_match.is_none_or(|list| {
         let mut tags = list.split(',').map(str::trim);
         tags.any(|tag| tag == "*" || etags.iter().any(|etag| etag == tag))
@@ -93,6 +92,6 @@ fn must_match(if_match: Option<&str>, cx: &Cx<'_>, run: &Run) -> Result<()> {
         return Ok(());
     }
     let message = "the backtest has changed since; read it again";
-    let etag = run.etag(cx.org(), Sight::of_caller(cx));
+    let etag = run.etag(ctx.org(), RunVisibility::of_caller(ctx));
     Err(Error::new(Code::PreconditionFailed, message).with_header("etag", etag))
 }

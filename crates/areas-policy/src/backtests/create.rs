@@ -4,21 +4,20 @@ use super::RUNNERS;
 use super::body::CreateBody;
 use super::model::{BacktestId, MAX_QUEUED, Principal, Run, Status};
 use super::question::{Question, changes_to_store};
-use super::sight::Sight;
+use super::sight::RunVisibility;
 use super::view::RunView;
 use super::{engine, store, worker};
 use crate::backtests::fences;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{Name, Reason};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// LIMIT: bytes and levels of the body, which may hold a whole policy set (D1.10).
 const BODY: (usize, usize) = (2 * 1024 * 1024, 64);
 /// How long a caller waits who finds the queue full. Units: seconds.
 const QUEUE_RETRY_SECS: u32 = 30;
 
-/// See [`Operation::META`].
 pub struct CreateBacktest;
 
 impl Operation for CreateBacktest {
@@ -53,27 +52,27 @@ impl Operation for CreateBacktest {
         input.body.check()
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RunView> {
-        let (question, changes) = Question::pin(cx, &input.body)?;
-        if store::count(cx, Status::Queued)? >= MAX_QUEUED {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RunView> {
+        let (question, changes) = Question::pin(ctx, &input.body)?;
+        if store::count(ctx, Status::Queued)? >= MAX_QUEUED {
             let message =
                 format!("{MAX_QUEUED} backtests of this organization wait already; try again later");
             return Err(Error::new(Code::RateLimited, message).retry_after(QUEUE_RETRY_SECS));
         }
-        let id: BacktestId = cx.new_id();
-        cx.target(&fences::RUN, id.as_str());
+        let id: BacktestId = ctx.new_id();
+        ctx.target(&fences::RUN, id.as_str());
         let reason = input.reason.as_ref().map_or("", Reason::as_str);
-        let mut run = Run::queued(id, principal(cx), reason, cx.now());
+        let mut run = Run::queued(id, principal(ctx), reason, ctx.now());
         run.name = input.body.name.as_ref().map(|name| Name::as_str(name).to_owned());
         engine::VERSION.clone_into(&mut run.engine_version);
-        store::insert(cx, &run, &question.to_store()?, &changes_to_store(&changes)?)?;
+        store::insert(ctx, &run, &question.to_store()?, &changes_to_store(&changes)?)?;
         let path = if question.seal.is_some() {
             "/policySet/candidate/sealedDigest"
         } else {
             "/policySet/candidate/digest"
         };
-        cx.change(path, serde_json::Value::Null, question.audit_digest());
-        cx.emit(
+        ctx.change(path, serde_json::Value::Null, question.audit_digest());
+        ctx.emit(
             &fences::QUEUED,
             &fences::RunStanding {
                 run_id: run.id.clone(),
@@ -81,18 +80,18 @@ impl Operation for CreateBacktest {
                 code: None,
             },
         );
-        cx.wake(worker::NAME);
-        let base = format!("/api/headless/v1/organizations/{}", cx.org());
-        cx.header("location", format!("{base}/policies/backtests/{}", run.id));
-        let sight = Sight::of_caller(cx);
-        cx.header("etag", run.etag(cx.org(), sight));
-        Ok(RunView::of(cx.org(), sight, run, question, None))
+        ctx.notify_worker(worker::NAME);
+        let base = format!("/api/headless/v1/organizations/{}", ctx.org());
+        ctx.header("location", format!("{base}/policies/backtests/{}", run.id));
+        let sight = RunVisibility::of_caller(ctx);
+        ctx.header("etag", run.etag(ctx.org(), sight));
+        Ok(RunView::of(ctx.org(), sight, run, question, None))
     }
 }
 
 /// Returns the caller, as records name who did something.
-pub fn principal(cx: &Cx<'_>) -> Principal {
-    let actor = cx.actor();
+pub fn principal(ctx: &OperationContext<'_>) -> Principal {
+    let actor = ctx.actor();
     Principal {
         kind: actor.kind.to_owned(),
         id: actor.id.clone(),

@@ -6,11 +6,11 @@ use super::question::Question;
 use super::store;
 use super::view::{AskedView, PolicySetView};
 use crate::backtests::fences;
-use crate::policies::Bound;
+use crate::policies::BoundChange;
 use provost_kernel::auth::Role::{self, Admin, Auditor};
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,7 +18,6 @@ use serde_json::Value;
 /// Who answers for what was asked of recorded events.
 const READERS: &[Role] = &[Admin, Auditor];
 
-/// See [`Operation::META`].
 pub struct GetDefinitions;
 
 /// What a run asked.
@@ -82,12 +81,12 @@ impl Operation for GetDefinitions {
     type Body = Empty;
     type Output = DefinitionsView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<DefinitionsView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DefinitionsView> {
         let id = &input.path.run_id;
-        cx.target(&fences::RUN, id.as_str());
-        let kept = store::kept(cx, id)?;
+        ctx.target(&fences::RUN, id.as_str());
+        let kept = store::kept(ctx, id)?;
         let question = Question::from_store(&kept.question)?;
-        let changes: Vec<Bound> = serde_json::from_str(&kept.changes).map_err(Error::internal)?;
+        let changes: Vec<BoundChange> = serde_json::from_str(&kept.changes).map_err(Error::internal)?;
         let changes = changes.into_iter().map(|change| ChangeView {
             family: change.family.word().to_owned(),
             policy_id: change.policy_id,

@@ -7,15 +7,15 @@
 //! INVARIANT BT-11: after a module was killed nothing is kept of a run from which another attempt could go on, and
 //! its results have no digest.
 
-use super::model::{Cut, Progress, Verdict};
+use super::model::{CutReason, Progress, Verdict};
 use super::question::Question;
 use super::results::Results;
-use super::sources::Pinned;
-use crate::history::{self, Opened, SourceRow};
+use super::sources::PinnedSources;
+use crate::history::{self, OpenSources, SourceRow};
 use crate::modules::Runs;
-use provost_areas_identity::words::{self, Asked, Kind};
+use provost_areas_identity::words::{self, Kind, WordQuery};
 use provost_backtest::record;
-use provost_backtest::run::{self, Finished, Job, Part, Tuning, Unreadable};
+use provost_backtest::run::{self, Job, Part, RunEnd, Tuning, Unreadable};
 use provost_history::Plan;
 use provost_history::scan::Watch;
 use provost_kernel::Kernel;
@@ -50,7 +50,7 @@ pub struct Task {
     /// Where the events lie now.
     pub sources: Vec<SourceRow>,
     /// Where they lay when the work began, and from where it goes on.
-    pub pinned: Option<Pinned>,
+    pub pinned: Option<PinnedSources>,
     /// How it is watched and stopped.
     pub control: Arc<Control>,
     /// Who waits for its end.
@@ -64,13 +64,13 @@ pub struct Snapshot {
     /// What came of it so far.
     pub results: Results,
     /// From where it can go on.
-    pub pinned: Pinned,
+    pub pinned: PinnedSources,
 }
 
 /// How the work ended.
 pub struct End {
     /// Whether everything was read, its time was over, or it was stopped.
-    pub finished: Finished,
+    pub finished: RunEnd,
     /// What came of it.
     pub results: Results,
     /// What it says about the run.
@@ -278,8 +278,8 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
     )
     .map_err(refusal)?;
     let cut = match outcome.finished {
-        Finished::Duration => Some(Cut::Duration),
-        Finished::Whole | Finished::Canceled => outcome.truncated_by_events.then_some(Cut::Events),
+        RunEnd::Duration => Some(CutReason::Duration),
+        RunEnd::Whole | RunEnd::Canceled => outcome.truncated_by_events.then_some(CutReason::Events),
     };
     Ok(End {
         lacks_engine: modules.is_unavailable(),
@@ -301,7 +301,7 @@ fn judge(kernel: &Arc<Kernel>, task: Task) -> Result<End> {
 
 /// Opens the sources that the work began with, if they all are still there, and returns from where it goes on; else those
 /// of now, and the work begins anew. What was sealed meanwhile holds the same events, but a checkpoint names places.
-fn open(kernel: &Arc<Kernel>, task: &Task) -> (Opened, Vec<SourceRow>, Option<Vec<u8>>) {
+fn open(kernel: &Arc<Kernel>, task: &Task) -> (OpenSources, Vec<SourceRow>, Option<Vec<u8>>) {
     if let Some(pinned) = &task.pinned
         && let Ok(checkpoint) = zstd::decode_all(&pinned.checkpoint[..])
     {
@@ -322,7 +322,7 @@ fn register(kernel: &Kernel, organization: &str, job: &Job, control: &Control) -
         Err(provost_history::Error::Canceled) => return Ok(Arc::default()),
         Err(cause) => return Err(refusal(cause)),
     };
-    let mut asked = Asked::default();
+    let mut asked = WordQuery::default();
     for kind in Kind::ALL {
         let words = found.get(&kind.field()).into_iter().flatten();
         words.for_each(|word| asked.add(kind, word));
@@ -353,7 +353,7 @@ fn snapshot(part: &Part<'_>, sources: &[SourceRow]) -> Result<Snapshot> {
     Ok(Snapshot {
         evaluated: whole(results.events_evaluated),
         results: Results::of(&results)?,
-        pinned: Pinned {
+        pinned: PinnedSources {
             sources: sources.to_vec(),
             checkpoint: zstd::encode_all(&part.bytes()[..], ZSTD_LEVEL).map_err(Error::internal)?,
         },

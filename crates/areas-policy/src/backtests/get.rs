@@ -4,11 +4,11 @@ use super::READERS;
 use super::model::{BacktestId, Run};
 use super::question::Question;
 use super::results::Results;
-use super::sight::Sight;
+use super::sight::RunVisibility;
 use super::store;
 use super::view::RunView;
 use provost_kernel::operation::{Empty, Input, Meta, Operation, Precondition};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -16,7 +16,6 @@ use std::borrow::Cow;
 /// How soon a run that has not ended is worth another look. Units: seconds (D9.9).
 const RETRY_SECS: &str = "2";
 
-/// See [`Operation::META`].
 pub struct GetBacktest;
 
 /// Names a run.
@@ -31,9 +30,9 @@ pub struct RunPath {
 /// The run; nothing where the caller has it already.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Shown(Option<RunView>);
+pub struct RunAnswer(Option<RunView>);
 
-impl JsonSchema for Shown {
+impl JsonSchema for RunAnswer {
     fn inline_schema() -> bool {
         true
     }
@@ -68,15 +67,15 @@ impl Operation for GetBacktest {
     type Path = RunPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Shown;
+    type Output = RunAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Shown> {
-        let run = store::get(cx, &input.path.run_id)?;
-        let sight = Sight::of_caller(cx);
-        let etag = run.etag(cx.org(), sight);
-        cx.header("etag", etag.clone());
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RunAnswer> {
+        let run = store::get(ctx, &input.path.run_id)?;
+        let sight = RunVisibility::of_caller(ctx);
+        let etag = run.etag(ctx.org(), sight);
+        ctx.header("etag", etag.clone());
         if !run.status().is_terminal() {
-            cx.header("retry-after", RETRY_SECS.to_owned());
+            ctx.header("retry-after", RETRY_SECS.to_owned());
         }
         // The caller has this record already: its content need not be read, and no body is sent.
         if input
@@ -84,16 +83,16 @@ impl Operation for GetBacktest {
             .as_deref()
             .is_some_and(|list| names(list, &etag))
         {
-            cx.status(304);
-            return Ok(Shown(None));
+            ctx.status(304);
+            return Ok(RunAnswer(None));
         }
-        view(cx, sight, run).map(|run| Shown(Some(run)))
+        view(ctx, sight, run).map(|run| RunAnswer(Some(run)))
     }
 }
 
 /// Returns a run as it is shown, with all of its results that may be seen.
-pub fn view(cx: &mut Cx<'_>, sight: Sight, run: Run) -> Result<RunView> {
-    let content = store::content(cx, &run.id)?;
+pub fn view(ctx: &mut OperationContext<'_>, sight: RunVisibility, run: Run) -> Result<RunView> {
+    let content = store::content(ctx, &run.id)?;
     let results = match (content.results, content.samples) {
         (Some(results), Some(samples)) if run.shows_results() => {
             Some(Results::from_store(&results, Some(&samples))?)
@@ -101,7 +100,7 @@ pub fn view(cx: &mut Cx<'_>, sight: Sight, run: Run) -> Result<RunView> {
         _ => None,
     };
     let question = Question::from_store(&content.question)?;
-    Ok(RunView::of(cx.org(), sight, run, question, results))
+    Ok(RunView::of(ctx.org(), sight, run, question, results))
 }
 
 /// Says whether a list of entity tags names this one. A weak tag compares equal to a strong one when a body is asked

@@ -4,16 +4,15 @@ use super::READERS;
 use super::model::Status;
 use super::question::Question;
 use super::results::Results;
-use super::sight::Sight;
+use super::sight::RunVisibility;
 use super::store;
 use super::view::RunView;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListBacktests;
 
 /// What can be asked.
@@ -52,14 +51,14 @@ impl Operation for ListBacktests {
     type Body = Empty;
     type Output = RunPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RunPage> {
-        let (query, org) = (&input.query, cx.org());
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RunPage> {
+        let (query, org) = (&input.query, ctx.org());
         // A cursor of another status would be a place in another list.
         let list = format!("{} {}", Self::META.id, query.status.map_or("", Status::as_str));
-        let before = page::start(cx, &list, query.cursor.as_ref(), i64::MAX)?;
-        let mut found = store::list(cx, query.status, before, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, &list, query.limit, &mut found, |(last, _)| last.seq);
-        let sight = Sight::of_caller(cx);
+        let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::list(ctx, query.status, before, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, &list, query.limit, &mut found, |(last, _)| last.seq);
+        let sight = RunVisibility::of_caller(ctx);
         let backtests = found.into_iter().map(|(run, content)| {
             let shown = content.results.filter(|_| run.shows_results());
             let results = shown.map(|text| Results::from_store(&text, None)).transpose()?;

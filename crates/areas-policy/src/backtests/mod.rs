@@ -49,7 +49,7 @@ use provost_kernel::auth::Role::{self, Admin, Auditor, Operator, Viewer};
 use provost_kernel::auth::scope;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Error, Result, SureTime};
+use provost_kernel::{Error, OperationContext, Result, SureTime};
 
 /// The roles that read policies and what is made of them.
 const READERS: &[Role] = &[Admin, Operator, Auditor, Viewer];
@@ -100,6 +100,6 @@ fn operations() -> Vec<Entry> {
 }
 
 /// Forgets what came of the runs of every organization whose time is over (D9.5).
-pub fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
-    store::prune(cx, now)
+pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
+    store::prune(ctx, now)
 }

@@ -85,14 +85,14 @@ impl Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum Cut {
+pub enum CutReason {
     /// `limits.maxEvents`: older events of the window were left out.
     Events,
     /// `limits.maxDurationSeconds`: what was not evaluated by then was left out.
     Duration,
 }
 
-impl Cut {
+impl CutReason {
     /// Returns the word on the wire and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -194,7 +194,7 @@ pub struct Verdict {
     /// How many of the evaluated events could not be read.
     pub errors: i64,
     /// What cut the events short.
-    pub cut: Option<Cut>,
+    pub cut: Option<CutReason>,
     /// The digest of what was read.
     pub dataset_digest: String,
     /// The digest of the results; none where another run could find something else.
@@ -242,7 +242,7 @@ pub struct Run {
     /// How far it is.
     pub progress: Progress,
     /// What cut its events short.
-    pub cut: Option<Cut>,
+    pub cut: Option<CutReason>,
     /// The version of the engine that judges.
     pub engine_version: String,
     /// The digest of what was read.
@@ -388,7 +388,7 @@ impl Run {
         let failure = verdict.failure();
         self.dataset_digest = Some(verdict.dataset_digest);
         // INVARIANT BT-5: a cut by duration depends on the machine, so its results have no digest (D9.6).
-        let is_reproducible = self.cut != Some(Cut::Duration) && failure.is_none();
+        let is_reproducible = self.cut != Some(CutReason::Duration) && failure.is_none();
         self.result_digest = verdict.result_digest.filter(|_| is_reproducible);
         self.end(failure.map_or(State::Succeeded, State::Failed), now);
         true

@@ -13,11 +13,11 @@ use super::body::{
 use super::model::BacktestId;
 use super::sight;
 use crate::history;
-use crate::policies::{self, Bound, Change};
+use crate::policies::{self, BoundChange, Change};
 use provost_areas_platform::settings;
 use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::{Cx, Timestamp};
+use provost_kernel::{OperationContext, Timestamp};
 use provost_policy::{Definition, Family, PolicySet, sha256_hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -91,26 +91,26 @@ impl Question {
     ///
     /// Errors: `InvalidRequest` about window and limits, `InvalidDefinition` about candidate and baseline, each with
     /// JSON Pointers; `InsufficientScope` where policies that read content are asked about without the scope for it.
-    pub fn pin(cx: &mut Cx<'_>, body: &CreateBody) -> Result<(Self, Vec<Bound>)> {
-        check_window(cx, body.window)?;
+    pub fn pin(ctx: &mut OperationContext<'_>, body: &CreateBody) -> Result<(Self, Vec<BoundChange>)> {
+        check_window(ctx, body.window)?;
         let limits = body.limits.unwrap_or_default();
-        let org = cx.org();
-        let live = policies::live(&mut cx.tx(), org)?;
-        let (baseline, before) = baseline(cx, body.baseline.as_ref(), &live)?;
-        let (changes, base) = changes(cx, &body.candidate)?;
+        let org = ctx.org();
+        let live = policies::live(&mut ctx.tx(), org)?;
+        let (baseline, before) = baseline(ctx, body.baseline.as_ref(), &live)?;
+        let (changes, base) = changes(ctx, &body.candidate)?;
         let candidate = match base {
             Base::Live => policies::with_changes(&live.set, &changes)?,
             Base::Nothing => policies::with_changes(nothing()?.as_ref(), &changes)?,
         };
         let reads_content = reads_content(&live.set, &before, &candidate);
         // Whoever may write policies could make their own question live first.
-        let may_author = cx.actor().permission.scopes.has("policies:write");
+        let may_author = ctx.actor().permission.scopes.has("policies:write");
         if reads_content || may_author && readers(&before, &candidate).next().is_some() {
-            sight::require(cx, "a backtest of policies that read content")?;
+            sight::require(ctx, "a backtest of policies that read content")?;
         }
         let question = Self {
             reads_content,
-            seal: reads_content.then(|| cx.new_id::<BacktestId>().as_str().to_owned()),
+            seal: reads_content.then(|| ctx.new_id::<BacktestId>().as_str().to_owned()),
             baseline,
             candidate: Candidate {
                 kind: body.candidate.kind,
@@ -150,7 +150,7 @@ impl Question {
     /// Errors: `Internal` when they are not the ones that were pinned (BT-6).
     pub fn sets(&self, tx: &mut Tx<'_>, org: &str, changes: &str) -> Result<[Arc<PolicySet>; 2]> {
         let baseline = policies::at_sequence(tx, org, self.baseline.sequence)?.set;
-        let changes: Vec<Bound> = serde_json::from_str(changes).map_err(Error::internal)?;
+        let changes: Vec<BoundChange> = serde_json::from_str(changes).map_err(Error::internal)?;
         let base = match self.candidate.base {
             Some(sequence) => policies::at_sequence(tx, org, sequence)?.set,
             None => nothing()?,
@@ -183,23 +183,26 @@ fn ids(set: &PolicySet) -> Vec<String> {
 }
 
 /// Returns the stored form of bound changes.
-pub fn changes_to_store(changes: &[Bound]) -> Result<String> {
+pub fn changes_to_store(changes: &[BoundChange]) -> Result<String> {
     serde_json::to_string(changes).map_err(Error::internal)
 }
 
 /// Errors: `InvalidRequest` when the window is too long, not over, or begins before the history does.
-fn check_window(cx: &mut Cx<'_>, window: Window) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
+fn check_window(ctx: &mut OperationContext<'_>, window: Window) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
     if window.to > now {
         return Err(Error::invalid("/window/to", "must not lie in the future"));
     }
-    let retention_days = history::retention_days(&mut cx.tx(), org, now)?;
+    let retention_days = history::retention_days(&mut ctx.tx(), org, now)?;
     let oldest = Timestamp::from_ms(now.as_ms() - retention_days * DAY_MS);
     if window.from < oldest {
         let message = format!("must not lie further back than the history goes: {retention_days} days");
         return Err(Error::invalid("/window/from", message));
     }
-    let max_days = settings::load(cx)?.policies.max_backtest_days.min(retention_days);
+    let max_days = settings::load(ctx)?
+        .policies
+        .max_backtest_days
+        .min(retention_days);
     if window.to.as_ms() - window.from.as_ms() > max_days * DAY_MS {
         let message = format!("must lie at most {max_days} days before `to`");
         return Err(Error::invalid("/window/from", message));
@@ -226,7 +229,7 @@ fn readers<'a>(
 }
 
 fn baseline(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     body: Option<&BaselineBody>,
     live: &policies::Live,
 ) -> Result<(Baseline, Arc<PolicySet>)> {
@@ -240,8 +243,8 @@ fn baseline(
     let Some(named) = body.and_then(|body| body.version_id.as_ref()) else {
         return Ok((pinned(BaselineKind::Live, live), live.set.clone()));
     };
-    let org = cx.org();
-    let found = policies::version(&mut cx.tx(), org, named.as_str())?;
+    let org = ctx.org();
+    let found = policies::version(&mut ctx.tx(), org, named.as_str())?;
     let version = found.ok_or_else(|| {
         let message = "there is no such policy-set version in this organization";
         invalid("/baseline/versionId", message)
@@ -255,28 +258,28 @@ fn invalid(pointer: impl Into<String>, message: &str) -> Error {
 }
 
 /// Returns the candidate's changes, with names resolved, and what they change.
-fn changes(cx: &mut Cx<'_>, body: &CandidateBody) -> Result<(Vec<Bound>, Base)> {
+fn changes(ctx: &mut OperationContext<'_>, body: &CandidateBody) -> Result<(Vec<BoundChange>, Base)> {
     match body.kind {
-        CandidateKind::Draft => Ok((vec![draft(cx, body)?], Base::Live)),
+        CandidateKind::Draft => Ok((vec![draft(ctx, body)?], Base::Live)),
         CandidateKind::Inline => {
             let family = body.family;
             let family = family.ok_or_else(|| Error::internal("an inline candidate has no family"))?;
             let definition = enabled(family, body.definition.clone().unwrap_or_default());
             let change = Change::Set { family, definition };
-            let bound = policies::bind_at(cx, &[change], |_| "/candidate".to_owned())?;
+            let bound = policies::bind_at(ctx, &[change], |_| "/candidate".to_owned())?;
             Ok((bound, Base::Live))
         }
         CandidateKind::Changes => {
             let asked = body.changes.as_ref().map_or(&[][..], Items::get);
             let changes: Result<Vec<Change>> = asked.iter().map(change).collect();
-            let bound = policies::bind_at(cx, &changes?, |at| format!("/candidate/changes/{at}"))?;
+            let bound = policies::bind_at(ctx, &changes?, |at| format!("/candidate/changes/{at}"))?;
             Ok((bound, Base::Live))
         }
         CandidateKind::Set => {
             let asked = body.policies.as_ref().map_or(&[][..], Items::get);
             refuse_twins(asked)?;
             let changes: Vec<Change> = asked.iter().map(set).collect();
-            let bound = policies::bind_at(cx, &changes, |at| format!("/candidate/policies/{at}"))?;
+            let bound = policies::bind_at(ctx, &changes, |at| format!("/candidate/policies/{at}"))?;
             Ok((bound, Base::Nothing))
         }
     }
@@ -316,20 +319,20 @@ fn enabled(family: Family, mut definition: Map<String, Value>) -> Value {
 }
 
 /// Returns the change that a stored policy would be.
-fn draft(cx: &mut Cx<'_>, body: &CandidateBody) -> Result<Bound> {
+fn draft(ctx: &mut OperationContext<'_>, body: &CandidateBody) -> Result<BoundChange> {
     let policy_id = body.policy_id.as_ref().map_or("", Word::as_str);
     let absent = || {
         let message = "names no policy of this family in this organization";
         invalid("/candidate/policyId", message)
     };
-    let family = policies::family_of(cx, policy_id)?.ok_or_else(absent)?;
-    let definition = policies::stored(cx, body.family.or(Some(family)), policy_id)?;
+    let family = policies::family_of(ctx, policy_id)?.ok_or_else(absent)?;
+    let definition = policies::stored(ctx, body.family.or(Some(family)), policy_id)?;
     let definition = definition.ok_or_else(absent)?;
     let definition = match definition {
         Value::Object(members) => enabled(family, members),
         other => other,
     };
-    Ok(Bound {
+    Ok(BoundChange {
         family,
         policy_id: policy_id.to_owned(),
         definition: Some(definition),

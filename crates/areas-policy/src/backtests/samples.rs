@@ -8,12 +8,11 @@ use super::results::{ChangeName, Sample, samples_from_store};
 use super::{sight, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::sha256_hex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListSamples;
 
 /// What can be asked.
@@ -61,12 +60,12 @@ impl Operation for ListSamples {
     type Body = Empty;
     type Output = SamplePage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<SamplePage> {
-        let (query, keys, org) = (&input.query, &cx.services().keys, cx.org());
-        let run = store::get(cx, &input.path.run_id)?;
-        let content = store::content(cx, &run.id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<SamplePage> {
+        let (query, keys, org) = (&input.query, &ctx.services().keys, ctx.org());
+        let run = store::get(ctx, &input.path.run_id)?;
+        let content = store::content(ctx, &run.id)?;
         if Question::from_store(&content.question)?.reads_content {
-            sight::require(cx, "seeing the samples of a backtest that reads content")?;
+            sight::require(ctx, "seeing the samples of a backtest that reads content")?;
         }
         // A cursor of another run or another question would be a place in another list.
         let asked = (query.change, query.subject_id.as_ref(), query.tool.as_ref());

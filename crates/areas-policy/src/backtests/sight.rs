@@ -5,7 +5,7 @@
 //! the scope `policies:inspect`; to everybody else a run shows how much would change, and nothing of what or whose.
 
 use super::results::{ByChange, Results};
-use provost_kernel::Cx;
+use provost_kernel::OperationContext;
 use provost_kernel::error::{Code, Error, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -18,17 +18,17 @@ pub const SMALLEST_COUNT: u64 = 5;
 
 /// What somebody sees of runs that read content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum RunVisibility {
     /// Everything.
     Whole,
     /// Totals, where none is small.
     Restricted,
 }
 
-impl Sight {
+impl RunVisibility {
     /// Returns what the caller sees.
-    pub fn of_caller(cx: &Cx<'_>) -> Self {
-        if cx.actor().permission.scopes.has(INSPECT) {
+    pub fn of_caller(ctx: &OperationContext<'_>) -> Self {
+        if ctx.actor().permission.scopes.has(INSPECT) {
             Self::Whole
         } else {
             Self::Restricted
@@ -39,8 +39,8 @@ impl Sight {
 /// Refuses a caller who would ask about content, or read what came of it.
 ///
 /// INVARIANT BT-8. Errors: `InsufficientScope`, naming the scope.
-pub fn require(cx: &Cx<'_>, what: &str) -> Result<()> {
-    if Sight::of_caller(cx) == Sight::Whole {
+pub fn require(ctx: &OperationContext<'_>, what: &str) -> Result<()> {
+    if RunVisibility::of_caller(ctx) == RunVisibility::Whole {
         return Ok(());
     }
     let message = format!("{what} needs the scope {INSPECT}; an administrator gives it by naming it");
@@ -54,12 +54,12 @@ pub enum ResultsView {
     /// All of it.
     Whole(Box<Results>),
     /// What others see of a run that reads content.
-    Restricted(Restricted),
+    Restricted(RestrictedTotals),
 }
 
 /// Totals, if none of them is small.
 #[derive(Debug, Serialize)]
-pub struct Restricted {
+pub struct RestrictedTotals {
     restricted: bool,
     #[serde(flatten)]
     figures: Option<Figures>,
@@ -79,10 +79,10 @@ struct Figures {
 
 impl ResultsView {
     /// Returns results as they are shown with this sight of the run.
-    pub fn of(results: Results, sight: Sight) -> Self {
+    pub fn of(results: Results, sight: RunVisibility) -> Self {
         match sight {
-            Sight::Whole => Self::Whole(Box::new(results)),
-            Sight::Restricted => Self::Restricted(Restricted {
+            RunVisibility::Whole => Self::Whole(Box::new(results)),
+            RunVisibility::Restricted => Self::Restricted(RestrictedTotals {
                 restricted: true,
                 figures: Figures::of(results),
             }),
@@ -153,7 +153,7 @@ mod tests {
             "byDay": [{ "day": "2026-11-20", "changed": 9, "evaluated": 9 }],
         });
         let results = Results::from_store(&results.to_string(), Some("[]")).unwrap();
-        serde_json::to_value(ResultsView::of(results, Sight::Restricted)).unwrap()
+        serde_json::to_value(ResultsView::of(results, RunVisibility::Restricted)).unwrap()
     }
 
     /// Proves BT-8.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Sources, and from where the work on them goes on, compressed.
 #[derive(Clone)]
-pub struct Pinned {
+pub struct PinnedSources {
     /// The sources.
     pub sources: Vec<SourceRow>,
     /// From where it goes on.
@@ -17,7 +17,7 @@ pub struct Pinned {
 /// A source as it is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Stored {
+struct StoredSource {
     is_segment: bool,
     id: String,
     name: String,
@@ -29,12 +29,12 @@ struct Stored {
     digest: String,
 }
 
-impl Pinned {
+impl PinnedSources {
     /// Returns what a row holds.
     ///
     /// Errors: `Internal` when it holds something else.
     pub fn from_store(sources: &str, checkpoint: Vec<u8>) -> Result<Self> {
-        let stored: Vec<Stored> = serde_json::from_str(sources).map_err(Error::internal)?;
+        let stored: Vec<StoredSource> = serde_json::from_str(sources).map_err(Error::internal)?;
         let sources = stored.into_iter().map(|stored| SourceRow {
             kind: if stored.is_segment {
                 SourceKind::Segment
@@ -59,7 +59,7 @@ impl Pinned {
 
 /// Returns the text that is stored.
 pub fn to_store(sources: &[SourceRow]) -> Result<String> {
-    let stored = sources.iter().map(|source| Stored {
+    let stored = sources.iter().map(|source| StoredSource {
         is_segment: source.kind == SourceKind::Segment,
         id: source.id.clone(),
         name: source.name.clone(),

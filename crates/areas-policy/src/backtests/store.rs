@@ -2,10 +2,10 @@
 //!
 //! Keeps BT-9.
 
-use super::model::{BacktestId, Cut, Failure, Principal, Progress, Run, State, Status};
+use super::model::{BacktestId, CutReason, Failure, Principal, Progress, Run, State, Status};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Error, Result};
-use provost_kernel::{Cx, SureTime, Timestamp, params, statements};
+use provost_kernel::{OperationContext, SureTime, Timestamp, params, statements};
 
 statements! {
     /// A run, unless its time is over.
@@ -86,7 +86,7 @@ pub struct Content {
 }
 
 /// What is kept of a run as long as its audit entry.
-pub struct Kept {
+pub struct RunRecord {
     /// Its name for people.
     pub name: Option<String>,
     /// Why it was asked for.
@@ -170,7 +170,7 @@ fn run(row: &Row<'_>) -> Result<Run> {
         },
         cut: row
             .get::<Option<String>>(19)?
-            .map(|word| Cut::from_store(&word))
+            .map(|word| CutReason::from_store(&word))
             .transpose()?,
         engine_version: row.get(20)?,
         dataset_digest: row.get(21)?,
@@ -186,16 +186,21 @@ fn run(row: &Row<'_>) -> Result<Run> {
 /// Returns a run.
 ///
 /// Errors: `NotFound` for an unknown, an expired and another organization's run alike.
-pub fn get(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Run> {
-    let (org, now) = (cx.org(), cx.now());
-    let found = cx.query_opt(&GET, params![org, id.as_str(), now], run)?;
+pub fn get(ctx: &mut OperationContext<'_>, id: &BacktestId) -> Result<Run> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let found = ctx.query_opt(&GET, params![org, id.as_str(), now], run)?;
     found.ok_or_else(|| Error::not_found("backtest"))
 }
 
 /// Returns runs before a place, the newest first, with what was asked and what came of it.
-pub fn list(cx: &mut Cx<'_>, status: Option<Status>, before: i64, limit: i64) -> Result<Vec<(Run, Content)>> {
-    let (org, now, status) = (cx.org(), cx.now(), status.map(Status::as_str));
-    cx.query(&LIST, params![org, status, before, now, limit], |row| {
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    status: Option<Status>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<(Run, Content)>> {
+    let (org, now, status) = (ctx.org(), ctx.now(), status.map(Status::as_str));
+    ctx.query(&LIST, params![org, status, before, now, limit], |row| {
         let content = Content {
             question: row.get(28)?,
             results: row.get(29)?,
@@ -206,9 +211,9 @@ pub fn list(cx: &mut Cx<'_>, status: Option<Status>, before: i64, limit: i64) ->
 }
 
 /// Returns what was asked and what came of it.
-pub fn content(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Content> {
-    let org = cx.org();
-    let found = cx.query_opt(&CONTENT, params![org, id.as_str()], |row| {
+pub fn content(ctx: &mut OperationContext<'_>, id: &BacktestId) -> Result<Content> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&CONTENT, params![org, id.as_str()], |row| {
         Ok(Content {
             question: row.get(0)?,
             results: row.get(1)?,
@@ -221,10 +226,10 @@ pub fn content(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Content> {
 /// Returns what was asked, also of a run whose time is over.
 ///
 /// Errors: `NotFound` for an unknown and another organization's run alike.
-pub fn kept(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Kept> {
-    let org = cx.org();
-    let found = cx.query_opt(&KEPT, params![org, id.as_str()], |row| {
-        Ok(Kept {
+pub fn kept(ctx: &mut OperationContext<'_>, id: &BacktestId) -> Result<RunRecord> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&KEPT, params![org, id.as_str()], |row| {
+        Ok(RunRecord {
             name: row.get(0)?,
             reason: row.get(1)?,
             created_at: row.get(2)?,
@@ -240,16 +245,16 @@ pub fn kept(cx: &mut Cx<'_>, id: &BacktestId) -> Result<Kept> {
 }
 
 /// Returns how many runs have a status.
-pub fn count(cx: &mut Cx<'_>, status: Status) -> Result<i64> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT, params![org, status.as_str()], |row| row.get(0))?;
+pub fn count(ctx: &mut OperationContext<'_>, status: Status) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT, params![org, status.as_str()], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Stores a run that waits, and what it asks.
-pub fn insert(cx: &mut Cx<'_>, run: &Run, question: &str, changes: &str) -> Result<()> {
-    let (org, id) = (cx.org(), run.id.as_str());
-    cx.queue(
+pub fn insert(ctx: &mut OperationContext<'_>, run: &Run, question: &str, changes: &str) -> Result<()> {
+    let (org, id) = (ctx.org(), run.id.as_str());
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -265,15 +270,15 @@ pub fn insert(cx: &mut Cx<'_>, run: &Run, question: &str, changes: &str) -> Resu
             run.revision,
         ],
     )?;
-    cx.queue(&INSERT_QUESTION, params![org, id, question, changes])
+    ctx.queue(&INSERT_QUESTION, params![org, id, question, changes])
 }
 
 /// Stores what changed of a run since it had this revision. INVARIANT BT-1: what has ended is never written again;
 /// the statement itself says so.
 ///
 /// Errors: `Internal` when somebody changed it meanwhile; the organization's chain head is locked, so nobody can.
-pub fn save(cx: &mut Cx<'_>, run: &Run, revision: i64) -> Result<()> {
-    let org = cx.org();
+pub fn save(ctx: &mut OperationContext<'_>, run: &Run, revision: i64) -> Result<()> {
+    let org = ctx.org();
     let (canceled_by, cancel_reason) = match &run.state {
         State::Canceled { by, reason } => (Some(by), Some(reason.as_str())),
         _ => (None, None),
@@ -282,7 +287,7 @@ pub fn save(cx: &mut Cx<'_>, run: &Run, revision: i64) -> Result<()> {
         State::Failed(failure) => Some(failure),
         _ => None,
     };
-    let saved = cx.execute(
+    let saved = ctx.execute(
         &SAVE,
         params![
             org,
@@ -300,7 +305,7 @@ pub fn save(cx: &mut Cx<'_>, run: &Run, revision: i64) -> Result<()> {
             run.progress.processed,
             run.progress.total,
             run.progress.evaluated,
-            run.cut.map(Cut::as_str),
+            run.cut.map(CutReason::as_str),
             run.dataset_digest.as_deref(),
             run.result_digest.as_deref(),
             run.attempt,
@@ -317,37 +322,51 @@ pub fn save(cx: &mut Cx<'_>, run: &Run, revision: i64) -> Result<()> {
         ));
     }
     if run.status().is_terminal() {
-        cx.queue(&DROP_CHECKPOINT, params![org, run.id.as_str()])?;
+        ctx.queue(&DROP_CHECKPOINT, params![org, run.id.as_str()])?;
     }
     Ok(())
 }
 
 /// Replaces the results of a run.
-pub fn save_results(cx: &mut Cx<'_>, id: &BacktestId, results: &str, samples: &str) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&SAVE_RESULTS, params![org, id.as_str(), results, samples])
+pub fn save_results(
+    ctx: &mut OperationContext<'_>,
+    id: &BacktestId,
+    results: &str,
+    samples: &str,
+) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&SAVE_RESULTS, params![org, id.as_str(), results, samples])
 }
 
 /// Replaces the checkpoint of a run.
-pub fn save_checkpoint(cx: &mut Cx<'_>, id: &BacktestId, sources: &str, checkpoint: &[u8]) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&SAVE_CHECKPOINT, params![org, id.as_str(), sources, checkpoint])
+pub fn save_checkpoint(
+    ctx: &mut OperationContext<'_>,
+    id: &BacktestId,
+    sources: &str,
+    checkpoint: &[u8],
+) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&SAVE_CHECKPOINT, params![org, id.as_str(), sources, checkpoint])
 }
 
 /// Returns the run that is to be claimed next: the oldest that its worker left, else the oldest that waits.
 ///
 /// `mine` are those that this very server works on: a lease that is late to be renewed is no reason to begin again.
-pub fn next(cx: &mut Cx<'_>, mine: &[BacktestId], may_start: bool) -> Result<Option<BacktestId>> {
-    let (org, now) = (cx.org(), cx.now());
+pub fn next(
+    ctx: &mut OperationContext<'_>,
+    mine: &[BacktestId],
+    may_start: bool,
+) -> Result<Option<BacktestId>> {
+    let (org, now) = (ctx.org(), ctx.now());
     let id = |row: &Row<'_>| Ok(BacktestId::from_store(row.get(0)?));
-    let left = cx.query(&LEFT_BEHIND, params![org, now], id)?;
+    let left = ctx.query(&LEFT_BEHIND, params![org, now], id)?;
     if let Some(left) = left.into_iter().find(|left| !mine.contains(left)) {
         return Ok(Some(left));
     }
     if !may_start {
         return Ok(None);
     }
-    cx.query_opt(&WAITING, params![org], id)
+    ctx.query_opt(&WAITING, params![org], id)
 }
 
 /// Returns the organizations with runs to do.
@@ -383,6 +402,6 @@ pub fn work(tx: &mut Tx<'_>, org: &str, id: &BacktestId) -> Result<Work> {
 
 /// Forgets the results of what has expired, of every organization; a run that has ended has no checkpoint. INVARIANT
 /// BT-9: what was asked stays as long as its audit entry, and entries are not pruned.
-pub fn prune(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
-    cx.queue(&PRUNE_RESULTS, params![now.instant()])
+pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
+    ctx.queue(&PRUNE_RESULTS, params![now.instant()])
 }

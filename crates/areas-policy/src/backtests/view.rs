@@ -1,10 +1,10 @@
 //! A run as it is shown (D9.3).
 
 use super::body::{BaselineKind, CandidateKind, Filters, Window};
-use super::model::{BacktestId, Cut, Failure, Principal, Run, State, Status};
+use super::model::{BacktestId, CutReason, Failure, Principal, Run, State, Status};
 use super::question::{Baseline, Candidate, Question};
 use super::results::Results;
-use super::sight::{ResultsView, SMALLEST_COUNT, Sight};
+use super::sight::{ResultsView, RunVisibility, SMALLEST_COUNT};
 use provost_kernel::Timestamp;
 use provost_policy::sha256_hex;
 use schemars::JsonSchema;
@@ -61,7 +61,7 @@ pub struct RunView {
     truncated: bool,
     /// Which limit: `events` or `duration`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    truncated_by: Option<Cut>,
+    truncated_by: Option<CutReason>,
     /// How often a worker began or took the run up again; 0 while it waits.
     attempt: i64,
     /// The version of the engine that judges.
@@ -159,10 +159,10 @@ struct ProgressView {
 impl Run {
     /// Returns the entity tag of the record as it is now (D1.9): another one whenever it changed, for every version of
     /// the program that may write it down differently, and for those who may see less of it.
-    pub fn etag(&self, org: &str, sight: Sight) -> String {
+    pub fn etag(&self, org: &str, sight: RunVisibility) -> String {
         let form = match sight {
-            Sight::Whole => "",
-            Sight::Restricted => " restricted",
+            RunVisibility::Whole => "",
+            RunVisibility::Restricted => " restricted",
         };
         let state = format!(
             "{org} {} {} {}{form}",
@@ -218,13 +218,19 @@ impl RunView {
     /// Returns a run as it is shown to somebody who sees this much of runs that read content.
     ///
     /// INVARIANT BT-8: every way to a run's results leads through here, the list of samples apart.
-    pub fn of(org: &str, sight: Sight, run: Run, question: Question, results: Option<Results>) -> Self {
+    pub fn of(
+        org: &str,
+        sight: RunVisibility,
+        run: Run,
+        question: Question,
+        results: Option<Results>,
+    ) -> Self {
         let sight = if question.reads_content {
             sight
         } else {
-            Sight::Whole
+            RunVisibility::Whole
         };
-        let is_whole = sight == Sight::Whole;
+        let is_whole = sight == RunVisibility::Whole;
         let policy_set = PolicySetView::whole(question.baseline, question.candidate);
         // Whether something could not be read depends on the history alone, so that everybody may know it.
         let lacks_some = results.as_ref().is_some_and(|results| results.errors > 0);
@@ -281,9 +287,9 @@ impl RunView {
 
 impl ProgressView {
     /// INVARIANT BT-8: how many events there are is a figure of a run that reads content, and so is a percentage of few.
-    fn of(run: &Run, sight: Sight) -> Self {
+    fn of(run: &Run, sight: RunVisibility) -> Self {
         let (processed, total) = (run.progress.processed, run.progress.total);
-        let is_whole = sight == Sight::Whole;
+        let is_whole = sight == RunVisibility::Whole;
         let whole = if total > 0 {
             processed.min(total) * 100 / total
         } else {

@@ -18,16 +18,16 @@
 use super::engine::{self, Control, End, Engine, Snapshot, Task};
 use super::model::{BacktestId, Claim, Failure, MAX_RUNNING, Run, State, Status};
 use super::question::Question;
-use super::sources::{Pinned, to_store};
+use super::sources::{PinnedSources, to_store};
 use super::store;
 use crate::backtests::fences;
 use crate::history;
-use provost_backtest::run::Finished;
+use provost_backtest::run::RunEnd;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Class, Code, Error};
 use provost_kernel::event::EventOf;
 use provost_kernel::supervisor::Supervisor;
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 use provost_policy::WITHIN_LIMIT_MS;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,17 +60,17 @@ async fn serve(kernel: Arc<Kernel>, engine: Engine, stop: CancellationToken) {
     let engine = Arc::new(engine);
     let mut mine: Vec<BacktestId> = Vec::new();
     let mut at_work: JoinSet<BacktestId> = JoinSet::new();
-    let nudge = Arc::new(Notify::new());
+    let notify = Arc::new(Notify::new());
     loop {
         while !stop.is_cancelled() && mine.len() < engine::SLOTS {
             match claim(&kernel, &mine).await {
                 Ok(Some(claimed)) => {
                     mine.push(claimed.id.clone());
                     let (kernel, engine) = (kernel.clone(), engine.clone());
-                    let (stop, nudge) = (stop.clone(), nudge.clone());
+                    let (stop, notify) = (stop.clone(), notify.clone());
                     at_work.spawn(async move {
                         let id = claimed.id.clone();
-                        if let Err(error) = tend(&kernel, &engine, claimed, &stop, &nudge).await {
+                        if let Err(error) = tend(&kernel, &engine, claimed, &stop, &notify).await {
                             tracing::warn!(run = %id, cause = ?error.private(), "the work on a backtest stopped: {error}");
                         }
                         id
@@ -94,14 +94,14 @@ async fn serve(kernel: Arc<Kernel>, engine: Engine, stop: CancellationToken) {
                     Err(_) => {}
                 }
             }
-            () = kernel.woken(NAME), if !stop.is_cancelled() => nudge.notify_waiters(),
+            () = kernel.work_notified(NAME), if !stop.is_cancelled() => notify.notify_waiters(),
             () = tokio::time::sleep(IDLE), if !stop.is_cancelled() => {}
         }
     }
 }
 
 /// A run that this worker has.
-struct Claimed {
+struct ClaimedRun {
     organization: OrganizationId,
     id: BacktestId,
     epoch: i64,
@@ -113,13 +113,13 @@ struct Claimed {
 async fn unit<T: Send + 'static>(
     kernel: &Kernel,
     organization: &OrganizationId,
-    run: impl Fn(&mut Cx<'_>) -> Result<T> + Send + 'static,
+    run: impl Fn(&mut OperationContext<'_>) -> Result<T> + Send + 'static,
 ) -> Result<Option<T>> {
     let given = Arc::new(Mutex::new(None));
     let sink = given.clone();
     kernel
-        .system(organization.clone(), None, move |cx| {
-            let value = run(cx)?;
+        .system(organization.clone(), None, move |ctx| {
+            let value = run(ctx)?;
             *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
             Ok(())
         })
@@ -128,7 +128,7 @@ async fn unit<T: Send + 'static>(
 }
 
 /// Takes the run that is next, if there is one: the organization with the fewest at work first, then the oldest run.
-async fn claim(kernel: &Arc<Kernel>, mine: &[BacktestId]) -> Result<Option<Claimed>> {
+async fn claim(kernel: &Arc<Kernel>, mine: &[BacktestId]) -> Result<Option<ClaimedRun>> {
     let now = kernel.clock.now();
     let mut due = kernel.read_system(move |tx| store::due(tx, now)).await?;
     due.retain(|due| due.left > 0 || (due.waiting > 0 && due.running < MAX_RUNNING));
@@ -136,7 +136,7 @@ async fn claim(kernel: &Arc<Kernel>, mine: &[BacktestId]) -> Result<Option<Claim
     for due in due {
         let organization = OrganizationId::from_store(due.organization);
         let (mine, of) = (mine.to_vec(), organization.clone());
-        let claimed = unit(kernel, &organization, move |cx| claim_one(cx, &of, &mine)).await?;
+        let claimed = unit(kernel, &organization, move |ctx| claim_one(ctx, &of, &mine)).await?;
         if let Some(claimed) = claimed.flatten() {
             return Ok(Some(claimed));
         }
@@ -144,27 +144,31 @@ async fn claim(kernel: &Arc<Kernel>, mine: &[BacktestId]) -> Result<Option<Claim
     Ok(None)
 }
 
-fn claim_one(cx: &mut Cx<'_>, organization: &OrganizationId, mine: &[BacktestId]) -> Result<Option<Claimed>> {
-    let may_start = store::count(cx, Status::Running)? < MAX_RUNNING;
-    let Some(id) = store::next(cx, mine, may_start)? else {
+fn claim_one(
+    ctx: &mut OperationContext<'_>,
+    organization: &OrganizationId,
+    mine: &[BacktestId],
+) -> Result<Option<ClaimedRun>> {
+    let may_start = store::count(ctx, Status::Running)? < MAX_RUNNING;
+    let Some(id) = store::next(ctx, mine, may_start)? else {
         return Ok(None);
     };
-    let mut run = store::get(cx, &id)?;
+    let mut run = store::get(ctx, &id)?;
     let revision = run.revision;
-    let claim = run.claim(cx.now());
+    let claim = run.claim(ctx.now());
     if claim == Claim::Refused {
         return Ok(None);
     }
-    store::save(cx, &run, revision)?;
+    store::save(ctx, &run, revision)?;
     match claim {
-        Claim::Started => say(cx, &fences::STARTED, &run),
+        Claim::Started => say(ctx, &fences::STARTED, &run),
         Claim::Resumed => {
-            cx.action("policy.backtest.resumed");
-            cx.target(&fences::RUN, id.as_str());
+            ctx.action("policy.backtest.resumed");
+            ctx.target(&fences::RUN, id.as_str());
         }
-        Claim::GaveUp | Claim::Refused => say(cx, &fences::FAILED, &run),
+        Claim::GaveUp | Claim::Refused => say(ctx, &fences::FAILED, &run),
     }
-    Ok((claim != Claim::GaveUp).then(|| Claimed {
+    Ok((claim != Claim::GaveUp).then(|| ClaimedRun {
         organization: organization.clone(),
         id,
         epoch: run.epoch,
@@ -173,9 +177,9 @@ fn claim_one(cx: &mut Cx<'_>, organization: &OrganizationId, mine: &[BacktestId]
 }
 
 /// Leaves the audit entry and the event of a transition that nobody asked for.
-fn say(cx: &mut Cx<'_>, event: &'static EventOf<fences::RunStanding>, run: &Run) {
-    cx.action(event.word());
-    cx.target(&fences::RUN, run.id.as_str());
+fn say(ctx: &mut OperationContext<'_>, event: &'static EventOf<fences::RunStanding>, run: &Run) {
+    ctx.action(event.word());
+    ctx.target(&fences::RUN, run.id.as_str());
     let code = match &run.state {
         State::Failed(failure) => Some(failure.code.clone()),
         _ => None,
@@ -185,16 +189,16 @@ fn say(cx: &mut Cx<'_>, event: &'static EventOf<fences::RunStanding>, run: &Run)
         status: run.status(),
         code,
     };
-    cx.emit(event, &data);
+    ctx.emit(event, &data);
 }
 
 /// Works on a run until it ends, is lost, or the server stops.
 async fn tend(
     kernel: &Arc<Kernel>,
     engine: &Engine,
-    claimed: Claimed,
+    claimed: ClaimedRun,
     stop: &CancellationToken,
-    nudge: &Notify,
+    notify: &Notify,
 ) -> Result<()> {
     let control = Arc::new(Control::default());
     let (done, mut end) = oneshot::channel();
@@ -223,7 +227,7 @@ async fn tend(
                 continue;
             }
             _ = ticks.tick() => true,
-            () = nudge.notified() => false,
+            () = notify.notified() => false,
         };
         match is_held(kernel, &claimed).await {
             Ok(true) => {}
@@ -250,9 +254,7 @@ async fn tend(
     match ended {
         Err(error) => fail(kernel, &claimed, &error).await,
         // Nobody but a stopping server stops a run that is still its own; another may go on at once.
-        Ok(end) if end.finished == Finished::Canceled => {
-            save(kernel, &claimed, &control, worked(), true).await
-        }
+        Ok(end) if end.finished == RunEnd::Canceled => save(kernel, &claimed, &control, worked(), true).await,
         Ok(end) if end.lacks_engine => {
             let failure = Failure {
                 code: "engine_unavailable".to_owned(),
@@ -268,7 +270,7 @@ async fn tend(
 /// Reads what the engine needs.
 async fn prepare(
     kernel: &Arc<Kernel>,
-    claimed: &Claimed,
+    claimed: &ClaimedRun,
     control: &Arc<Control>,
     done: oneshot::Sender<Result<End>>,
 ) -> Result<Task> {
@@ -289,7 +291,7 @@ async fn prepare(
         let sources = history::sources(tx, org, from, to)?;
         let pinned = work
             .pinned
-            .map(|(sources, checkpoint)| Pinned::from_store(&sources, checkpoint));
+            .map(|(sources, checkpoint)| PinnedSources::from_store(&sources, checkpoint));
         Ok((question, sets, sources, pinned.transpose()?))
     });
     let (question, sets, sources, pinned) = read.await?;
@@ -304,7 +306,7 @@ async fn prepare(
     })
 }
 
-async fn is_held(kernel: &Kernel, claimed: &Claimed) -> Result<bool> {
+async fn is_held(kernel: &Kernel, claimed: &ClaimedRun) -> Result<bool> {
     let (org, id, epoch) = (claimed.organization.clone(), claimed.id.clone(), claimed.epoch);
     kernel
         .read_system(move |tx| store::is_held(tx, org.as_str(), &id, epoch))
@@ -318,15 +320,15 @@ fn in_ms(duration: Duration) -> i64 {
 /// Changes a run in a unit of its own, unless this worker counts no more.
 async fn change(
     kernel: &Kernel,
-    claimed: &Claimed,
-    change: impl Fn(&mut Cx<'_>, &mut Run, i64) -> Result<bool> + Send + 'static,
+    claimed: &ClaimedRun,
+    change: impl Fn(&mut OperationContext<'_>, &mut Run, i64) -> Result<bool> + Send + 'static,
 ) -> Result<()> {
     let (id, epoch) = (claimed.id.clone(), claimed.epoch);
-    let run = move |cx: &mut Cx<'_>| {
-        let mut run = store::get(cx, &id)?;
+    let run = move |ctx: &mut OperationContext<'_>| {
+        let mut run = store::get(ctx, &id)?;
         let revision = run.revision;
-        if change(cx, &mut run, epoch)? {
-            store::save(cx, &run, revision)?;
+        if change(ctx, &mut run, epoch)? {
+            store::save(ctx, &run, revision)?;
         }
         Ok(())
     };
@@ -336,7 +338,7 @@ async fn change(
 /// Writes down how far the work is, and keeps the lease or gives it back.
 async fn save(
     kernel: &Kernel,
-    claimed: &Claimed,
+    claimed: &ClaimedRun,
     control: &Control,
     worked: Duration,
     gives_back: bool,
@@ -344,36 +346,39 @@ async fn save(
     let mut progress = control.progress();
     let written = control.take().map(|snapshot| {
         progress.evaluated = snapshot.evaluated;
-        Written::of(snapshot)
+        StoredSnapshot::of(snapshot)
     });
     let written = written.transpose()?;
-    change(kernel, claimed, move |cx, run, epoch| {
-        let counts = run.advance(epoch, progress, in_ms(worked), cx.now());
+    change(kernel, claimed, move |ctx, run, epoch| {
+        let counts = run.advance(epoch, progress, in_ms(worked), ctx.now());
         if let Some(written) = written.as_ref().filter(|_| counts) {
-            store::save_results(cx, &run.id, &written.results, &written.samples)?;
-            store::save_checkpoint(cx, &run.id, &written.sources, &written.checkpoint)?;
+            store::save_results(ctx, &run.id, &written.results, &written.samples)?;
+            store::save_checkpoint(ctx, &run.id, &written.sources, &written.checkpoint)?;
         }
         Ok(counts)
     })
     .await?;
     if gives_back {
-        change(kernel, claimed, |cx, run, epoch| Ok(run.release(epoch, cx.now()))).await?;
+        change(kernel, claimed, |ctx, run, epoch| {
+            Ok(run.release(epoch, ctx.now()))
+        })
+        .await?;
     }
     Ok(())
 }
 
 /// A snapshot as it is stored.
-struct Written {
+struct StoredSnapshot {
     results: String,
     samples: String,
     sources: String,
     checkpoint: Vec<u8>,
 }
 
-impl Written {
+impl StoredSnapshot {
     fn of(snapshot: Snapshot) -> Result<Self> {
         let (results, samples) = snapshot.results.into_store()?;
-        let Pinned { sources, checkpoint } = snapshot.pinned;
+        let PinnedSources { sources, checkpoint } = snapshot.pinned;
         Ok(Self {
             results,
             samples,
@@ -384,7 +389,7 @@ impl Written {
 }
 
 /// Ends a run with what came of it: it has succeeded, or failed because too much could not be read.
-async fn conclude(kernel: &Kernel, claimed: &Claimed, end: End, worked: Duration) -> Result<()> {
+async fn conclude(kernel: &Kernel, claimed: &ClaimedRun, end: End, worked: Duration) -> Result<()> {
     if end.verdict.errors > 0 {
         tracing::error!(
             run = %claimed.id,
@@ -394,13 +399,13 @@ async fn conclude(kernel: &Kernel, claimed: &Claimed, end: End, worked: Duration
         );
     }
     let (results, samples) = end.results.into_store()?;
-    change(kernel, claimed, move |cx, run, epoch| {
-        let counts = run.conclude(epoch, end.verdict.clone(), in_ms(worked), cx.now());
+    change(kernel, claimed, move |ctx, run, epoch| {
+        let counts = run.conclude(epoch, end.verdict.clone(), in_ms(worked), ctx.now());
         if counts {
-            store::save_results(cx, &run.id, &results, &samples)?;
+            store::save_results(ctx, &run.id, &results, &samples)?;
             let is_success = run.status() == Status::Succeeded;
             say(
-                cx,
+                ctx,
                 if is_success {
                     &fences::SUCCEEDED
                 } else {
@@ -415,7 +420,7 @@ async fn conclude(kernel: &Kernel, claimed: &Claimed, end: End, worked: Duration
 }
 
 /// Ends a run that cannot be finished. What may go better soon is left to the lease instead: the run is taken up again.
-async fn fail(kernel: &Kernel, claimed: &Claimed, error: &Error) -> Result<()> {
+async fn fail(kernel: &Kernel, claimed: &ClaimedRun, error: &Error) -> Result<()> {
     let id = &claimed.id;
     if matches!(
         error.work_class(),
@@ -439,11 +444,11 @@ async fn fail(kernel: &Kernel, claimed: &Claimed, error: &Error) -> Result<()> {
 }
 
 /// Ends a run as failed, unless this worker counts no more.
-async fn end_failed(kernel: &Kernel, claimed: &Claimed, failure: Failure) -> Result<()> {
-    change(kernel, claimed, move |cx, run, epoch| {
-        let counts = run.fail(epoch, failure.clone(), cx.now());
+async fn end_failed(kernel: &Kernel, claimed: &ClaimedRun, failure: Failure) -> Result<()> {
+    change(kernel, claimed, move |ctx, run, epoch| {
+        let counts = run.fail(epoch, failure.clone(), ctx.now());
         if counts {
-            say(cx, &fences::FAILED, run);
+            say(ctx, &fences::FAILED, run);
         }
         Ok(counts)
     })

@@ -52,7 +52,7 @@ pub struct Decision {
     /// The policies whose action this is, sorted; none when nothing matched.
     policy_ids: Vec<String>,
     /// Every policy that has a part in it.
-    reasons: Vec<Given>,
+    reasons: Vec<PolicyPart>,
     /// What has to be done to the request before it passes.
     obligations: Vec<Obligation>,
     /// What its author has to be told.
@@ -66,7 +66,7 @@ pub struct Decision {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-struct Given {
+struct PolicyPart {
     policy_id: String,
     /// `content`, `access`, `resource` or `skill_acl`.
     family: &'static str,
@@ -167,8 +167,8 @@ pub fn deciding(outcome: &Outcome) -> Vec<String> {
     ids
 }
 
-fn given(finding: &Finding) -> Given {
-    Given {
+fn given(finding: &Finding) -> PolicyPart {
+    PolicyPart {
         policy_id: finding.policy.id().to_owned(),
         family: finding.policy.family().word(),
         action: finding.action.word(),

@@ -4,18 +4,18 @@
 
 use super::answer::{Decision, Decisions, Version, deciding};
 use super::judge::Questions;
-use super::{gateway, past};
-use crate::history::{self, Durability, Fault, Incoming, NewEvent, Provenance};
+use super::{event_windows, gateway};
+use crate::history::{self, Durability, Fault, IncomingEvent, NewEvent, Provenance};
 use crate::modules;
 use crate::policies;
 use provost_backtest::record::{self, Mode};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::json::Unrounded;
+use provost_kernel::json::ExactNumbers;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Kernel, Result};
-use provost_policy::{Action, Chronicle, Field, FieldType, Occasion, Outcome, Symbols};
+use provost_kernel::{Kernel, OperationContext, Result};
+use provost_policy::{Action, Field, FieldType, Occasion, Outcome, SubjectStates, Symbols};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,7 +24,6 @@ use std::sync::Arc;
 /// LIMIT: events of one request (D9.11).
 const EVENTS: usize = 1_000;
 
-/// See [`Operation::META`].
 pub struct Decide;
 
 /// What is asked.
@@ -36,20 +35,20 @@ pub struct DecideBody {
     events: Events,
     /// `monitor`: the caller will not enforce what is decided.
     #[serde(default)]
-    mode: Asked,
+    mode: RequestedMode,
     /// `durable`: answered once it is on the disk; `buffered`: at once, and written within 100 ms.
     #[serde(default)]
-    record: Kept,
+    record: RequestedDurability,
 }
 
 /// Events as they were sent. LIMIT: 1 to 1 000 (D9.11).
 #[derive(Debug, Deserialize)]
-#[serde(try_from = "Unrounded<Vec<Value>>")]
+#[serde(try_from = "ExactNumbers<Vec<Value>>")]
 struct Events(Vec<Value>);
 
-impl TryFrom<Unrounded<Vec<Value>>> for Events {
+impl TryFrom<ExactNumbers<Vec<Value>>> for Events {
     type Error = &'static str;
-    fn try_from(Unrounded(events): Unrounded<Vec<Value>>) -> std::result::Result<Self, Self::Error> {
+    fn try_from(ExactNumbers(events): ExactNumbers<Vec<Value>>) -> std::result::Result<Self, Self::Error> {
         if (1..=EVENTS).contains(&events.len()) {
             return Ok(Self(events));
         }
@@ -110,7 +109,7 @@ fn attributes() -> serde_json::Map<String, Value> {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-enum Asked {
+enum RequestedMode {
     #[default]
     Enforce,
     Monitor,
@@ -119,22 +118,22 @@ enum Asked {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-enum Kept {
+enum RequestedDurability {
     #[default]
     Durable,
     Buffered,
 }
 
 /// Everything that a decision needs once its snapshot is released.
-struct Asking {
+struct PendingDecision {
     kernel: Arc<Kernel>,
     organization: OrganizationId,
     questions: Questions,
     /// What is recorded, once the decisions are known.
     records: Vec<NewEvent>,
-    past: Option<past::Wanted>,
+    past: Option<event_windows::WindowRequest>,
     mode: Mode,
-    kept: Kept,
+    kept: RequestedDurability,
 }
 
 impl Operation for Decide {
@@ -156,20 +155,20 @@ impl Operation for Decide {
     type Body = DecideBody;
     type Output = Decisions;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Decisions> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Decisions> {
         let body = &input.body;
         let mut events = read(&body.events.0)?;
-        gateway::admit(cx, &mut events)?;
-        let register = history::resolve(cx, &mut events)?;
-        let records = records(cx, &events)?;
-        let org = cx.org();
-        let live = policies::live(&mut cx.tx(), org)?;
-        let past = past::wanted(cx, &live)?;
+        gateway::admit(ctx, &mut events)?;
+        let register = history::resolve(ctx, &mut events)?;
+        let records = records(ctx, &events)?;
+        let org = ctx.org();
+        let live = policies::live(&mut ctx.tx(), org)?;
+        let past = event_windows::wanted(ctx, &live)?;
         let mut symbols = Symbols::knowing(Arc::new(register));
         let judged = records.iter().map(|event| event.record.event(&mut symbols));
-        let asking = Asking {
-            kernel: Kernel::behind(cx.services())?,
-            organization: cx.organization().clone(),
+        let asking = PendingDecision {
+            kernel: Kernel::behind(ctx.services())?,
+            organization: ctx.organization().clone(),
             questions: Questions {
                 live,
                 events: judged.collect(),
@@ -178,23 +177,23 @@ impl Operation for Decide {
             records,
             past,
             mode: match body.mode {
-                Asked::Enforce => Mode::Enforce,
-                Asked::Monitor => Mode::Monitor,
+                RequestedMode::Enforce => Mode::Enforce,
+                RequestedMode::Monitor => Mode::Monitor,
             },
             kept: body.record,
         };
-        Ok(cx.later(asking.answer()))
+        Ok(ctx.later(asking.answer()))
     }
 }
 
 /// Returns the events of a request.
 ///
 /// INVARIANT DE-4. Errors: `InvalidRequest` with a pointer to each breach, of which 20 are kept.
-fn read(sent: &[Value]) -> Result<Vec<Incoming>> {
+fn read(sent: &[Value]) -> Result<Vec<IncomingEvent>> {
     let mut events = Vec::with_capacity(sent.len());
     let mut faults = Vec::new();
     for (at, event) in sent.iter().enumerate() {
-        match Incoming::parse(event) {
+        match IncomingEvent::parse(event) {
             Ok(event) => {
                 let of_imports = [
                     ("/id", event.external_id.is_some()),
@@ -222,10 +221,10 @@ fn read(sent: &[Value]) -> Result<Vec<Incoming>> {
 /// the history by instant and id reads the events of one request in the order in which they were judged.
 ///
 /// Errors: as [`read`].
-fn records(cx: &mut Cx<'_>, events: &[Incoming]) -> Result<Vec<NewEvent>> {
-    let at_ms = cx.now().as_ms();
-    let mut sequence = history::accept_now(cx, events.len())?;
-    let from = Provenance::own(record::DECISIONS, cx.actor());
+fn records(ctx: &mut OperationContext<'_>, events: &[IncomingEvent]) -> Result<Vec<NewEvent>> {
+    let at_ms = ctx.now().as_ms();
+    let mut sequence = history::accept_now(ctx, events.len())?;
+    let from = Provenance::own(record::DECISIONS, ctx.actor());
     let mut records = Vec::with_capacity(events.len());
     let mut faults = Vec::new();
     for (at, event) in events.iter().enumerate() {
@@ -257,14 +256,14 @@ fn refuse(faults: Vec<Fault>) -> Result<()> {
     }))
 }
 
-impl Asking {
+impl PendingDecision {
     async fn answer(mut self) -> Result<Decisions> {
         let chronicle = match self.past.take() {
             Some(wanted) => {
                 let Questions { events, symbols, .. } = &mut self.questions;
                 wanted.recall(&self.kernel, events, symbols).await
             }
-            None => Chronicle::new(),
+            None => SubjectStates::new(),
         };
         let (asking, outcomes) = self.judge(chronicle).await?;
         let decisions = asking.decisions(&outcomes)?;
@@ -273,7 +272,7 @@ impl Asking {
     }
 
     /// INVARIANT DE-8: what takes long waits for a core of its own; nobody waits for it but its caller.
-    async fn judge(self, mut chronicle: Chronicle) -> Result<(Self, Vec<Outcome>)> {
+    async fn judge(self, mut chronicle: SubjectStates) -> Result<(Self, Vec<Outcome>)> {
         if !self.questions.are_heavy() {
             let outcomes = self.questions.judge(&mut chronicle, &self.kernel)?;
             return Ok((self, outcomes));
@@ -307,7 +306,7 @@ impl Asking {
                 digest: live.set.digest().to_owned(),
             },
             mode: self.mode.word(),
-            recorded: self.kept == Kept::Durable,
+            recorded: self.kept == RequestedDurability::Durable,
             decisions: decisions?,
         })
     }
@@ -324,8 +323,8 @@ impl Asking {
             });
         }
         let durability = match self.kept {
-            Kept::Durable => Durability::Durable,
-            Kept::Buffered => Durability::Buffered,
+            RequestedDurability::Durable => Durability::Durable,
+            RequestedDurability::Buffered => Durability::Buffered,
         };
         let recorder = history::recorder(&self.kernel);
         let written = recorder.append(&self.organization, events, durability).await;

@@ -9,26 +9,26 @@
 //!
 //! Whoever decides for users needs a service account with the scope `policies:decide`.
 
-use crate::history::Incoming;
-use provost_areas_identity::words::{self, Asked, Kind};
+use crate::history::IncomingEvent;
+use provost_areas_identity::words::{self, Kind, WordQuery};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::{Family, Field};
 
 /// Refuses what a gateway token may not ask, and says who its principal is.
 ///
 /// INVARIANT DE-7. Errors: `InsufficientScope`.
 /// Cost: one statement, for gateway tokens alone.
-pub fn admit(cx: &mut Cx<'_>, events: &mut [Incoming]) -> Result<()> {
-    let (actor, org) = (cx.actor(), cx.org());
+pub fn admit(ctx: &mut OperationContext<'_>, events: &mut [IncomingEvent]) -> Result<()> {
+    let (actor, org) = (ctx.actor(), ctx.org());
     let Some(item) = actor.item.as_deref() else {
         return Ok(());
     };
-    let mut asked = Asked::default();
+    let mut asked = WordQuery::default();
     for word in events.iter().flat_map(|event| event.words(Kind::Skill)) {
         asked.add(Kind::Skill, word);
     }
-    let found = words::living(&mut cx.tx(), org, &asked)?;
+    let found = words::living(&mut ctx.tx(), org, &asked)?;
     // A name that several skills have is not this one's.
     let is_item = |word: &str| matches!(found.of(Kind::Skill, word), [skill] if skill.id == item);
     let (principal, other) = if actor.kind == "service_account" {
@@ -68,7 +68,7 @@ pub fn admit(cx: &mut Cx<'_>, events: &mut [Incoming]) -> Result<()> {
 }
 
 /// Returns whether an event says anything of an attribute.
-fn names(event: &Incoming, field: Field) -> bool {
+fn names(event: &IncomingEvent, field: Field) -> bool {
     let is_given = event
         .attributes
         .get(field.name())

@@ -4,7 +4,7 @@ use crate::modules::Runs;
 use crate::policies::Live;
 use provost_kernel::Kernel;
 use provost_kernel::error::{Error, Result};
-use provost_policy::{Chronicle, Event, Outcome, Symbols};
+use provost_policy::{Event, Outcome, SubjectStates, Symbols};
 use std::time::Duration;
 
 /// LIMIT: time for all events of one request. Ours: a hook waits for the answer.
@@ -32,7 +32,7 @@ impl Questions {
     /// INVARIANT DE-5: a module whose turn comes after the limit is not asked, and its policy counts as matched.
     ///
     /// Errors: `Unavailable` when the native policies alone take longer than that: no half of an answer is given out.
-    pub fn judge(&self, chronicle: &mut Chronicle, kernel: &Kernel) -> Result<Vec<Outcome>> {
+    pub fn judge(&self, chronicle: &mut SubjectStates, kernel: &Kernel) -> Result<Vec<Outcome>> {
         let clock = &*kernel.clock;
         let set = &self.live.set;
         let seconds = metrics::histogram!("provost_decision_judge_seconds");

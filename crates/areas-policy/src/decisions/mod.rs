@@ -29,13 +29,13 @@
 
 mod answer;
 mod decide;
+mod event_windows;
 pub mod fences;
 mod gateway;
 mod judge;
 mod observer;
-mod past;
 
-pub use past::remember;
+pub use event_windows::remember;
 
 use provost_kernel::area::{Area, Check, now_and_every};
 use provost_kernel::auth::{Role, scope};

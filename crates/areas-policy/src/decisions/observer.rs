@@ -5,10 +5,10 @@
 //! INVARIANT DE-10: an imported event is no part of the past that live conditions see, unless the organization's
 //! setting `history.countImports` says so: whoever may import would write what a decision rests on.
 
-use provost_areas_identity::words::{Asked, Kind};
-use provost_backtest::record::{Imports, Lens, View, add_texts};
+use provost_areas_identity::words::{Kind, WordQuery};
+use provost_backtest::record::{AttributeProjection, Imports, View, add_texts};
 use provost_history::{Batch, Error, Result};
-use provost_policy::{Event, Past, Register, Symbols};
+use provost_policy::{Event, EventWindow, Register, Symbols};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const VIEWS: usize = 16;
 
 /// Which recorded events a past is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum EventSelection {
     /// What this server saw.
     Seen,
     /// What was imported as well.
@@ -28,24 +28,24 @@ pub enum Counted {
 }
 
 /// Returns what words mean.
-pub trait Meaning: FnMut(Asked) -> provost_kernel::Result<Register> {}
+pub trait Meaning: FnMut(WordQuery) -> provost_kernel::Result<Register> {}
 
-impl<F: FnMut(Asked) -> provost_kernel::Result<Register>> Meaning for F {}
+impl<F: FnMut(WordQuery) -> provost_kernel::Result<Register>> Meaning for F {}
 
 /// Brings rows into a past.
 pub struct Observer<M> {
-    lens: Lens,
-    counted: Counted,
+    lens: AttributeProjection,
+    counted: EventSelection,
     /// The columns of the lens, and behind them the two that tell imports.
     columns: Vec<usize>,
     /// What conditions on the past ask about that names records, with its place in the lens.
     names: Vec<(Kind, usize)>,
     meaning: M,
-    views: Vec<Seen>,
+    views: Vec<BatchReading>,
 }
 
 /// A batch that is being read, in a table whose register knows its words.
-struct Seen {
+struct BatchReading {
     view: View,
     imports: Imports,
     symbols: Symbols,
@@ -54,8 +54,8 @@ struct Seen {
 impl<M: Meaning> Observer<M> {
     /// Returns the observer for pasts of this one's set. What the words of a batch mean is asked once, and only where a
     /// condition on the past asks about them.
-    pub fn new(past: &Past, counted: Counted, meaning: M) -> Self {
-        let lens = Lens::new(past.fields().iter().copied());
+    pub fn new(past: &EventWindow, counted: EventSelection, meaning: M) -> Self {
+        let lens = AttributeProjection::new(past.fields().iter().copied());
         let columns = lens.positions().iter().copied().chain(Imports::positions());
         let place = |kind: &Kind| {
             let field = kind.field();
@@ -87,12 +87,12 @@ impl<M: Meaning> Observer<M> {
         }
     }
 
-    /// Makes rows part of the past, in their order; returns false when one came too late (see `Past::observe`).
+    /// Makes rows part of the past, in their order; returns false when one came too late (see `EventWindow::observe`).
     ///
     /// Errors: `Corrupt` when a row is no event.
-    pub fn observe(&mut self, past: &mut Past, batch: &Batch, rows: Range<usize>) -> Result<bool> {
+    pub fn observe(&mut self, past: &mut EventWindow, batch: &Batch, rows: Range<usize>) -> Result<bool> {
         let place = self.view(batch)?;
-        let Seen {
+        let BatchReading {
             view,
             imports,
             symbols,
@@ -101,7 +101,7 @@ impl<M: Meaning> Observer<M> {
         let mut in_time = true;
         for row in rows {
             let codes = [told, told + 1].map(|column| batch.columns[column].codes[row]);
-            if self.counted == Counted::Seen && imports.is_imported(codes) {
+            if self.counted == EventSelection::Seen && imports.is_imported(codes) {
                 continue;
             }
             let occasion = view.occasion(batch, row).ok_or(Error::Corrupt("occasion"))?;
@@ -129,7 +129,7 @@ impl<M: Meaning> Observer<M> {
         let imports = Imports::new([source, imported])?;
         let mut symbols = Symbols::knowing(Arc::new(self.register(batch)?));
         let view = View::new(&self.lens, batch, &mut symbols)?;
-        self.views.push(Seen {
+        self.views.push(BatchReading {
             view,
             imports,
             symbols,
@@ -139,7 +139,7 @@ impl<M: Meaning> Observer<M> {
 
     /// Returns what the words of a batch mean that conditions ask about.
     fn register(&mut self, batch: &Batch) -> Result<Register> {
-        let mut asked = Asked::default();
+        let mut asked = WordQuery::default();
         for (kind, place) in &self.names {
             // Before the attributes stand the occasion and what is missing.
             let before = self.lens.positions().len() - self.lens.fields().len();
@@ -159,7 +159,7 @@ impl<M: Meaning> Observer<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provost_backtest::record::{self, Owned};
+    use provost_backtest::record::{self, OwnedRecord};
     use provost_history::Recorder;
     use provost_policy::{Action, Definition, Family, Occasion, PolicySet};
     use serde_json::json;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// Returns the event of a number: some attributes present, some missing, some absent.
-    fn event(n: i64) -> Owned {
+    fn event(n: i64) -> OwnedRecord {
         let mut attributes = json!({ "identity.user_id": format!("u{}", n % 7), "tool.input": { "n": n } });
         let mut missing = Vec::new();
         match n % 5 {
@@ -194,14 +194,14 @@ mod tests {
         }
         attributes["classification.categories"] = json!([format!("c{}", n % 11), "c"]);
         let occasion = [Occasion::PreTool, Occasion::Prompt][usize::from(n % 6 == 0)];
-        Owned::read(n * 60_000, occasion, attributes.as_object().unwrap(), &missing).unwrap()
+        OwnedRecord::read(n * 60_000, occasion, attributes.as_object().unwrap(), &missing).unwrap()
     }
 
     #[test]
     fn rows_by_columns_make_the_past_that_whole_events_make() {
         let set = set();
-        let (mut whole, mut narrow) = (Past::new(set.clone()), Past::new(set.clone()));
-        let mut observer = Observer::new(&narrow, Counted::Seen, nothing());
+        let (mut whole, mut narrow) = (EventWindow::new(set.clone()), EventWindow::new(set.clone()));
+        let mut observer = Observer::new(&narrow, EventSelection::Seen, nothing());
         let mut told = 0;
         for chunk in 0..40 {
             let mut recorder = Recorder::new(record::schema());
@@ -221,9 +221,9 @@ mod tests {
                 let mut symbols = Symbols::new();
                 let asked = json!({ "identity.user_id": format!("u{user}") });
                 let at = chunk * 600_000 + 540_000;
-                let asked = Owned::read(at, Occasion::PreTool, asked.as_object().unwrap(), &[]);
+                let asked = OwnedRecord::read(at, Occasion::PreTool, asked.as_object().unwrap(), &[]);
                 let asked = [asked.unwrap().event(&mut symbols)];
-                let of = |past: &Past, symbols: &mut Symbols| {
+                let of = |past: &EventWindow, symbols: &mut Symbols| {
                     let chronicle = past.recall(&asked, symbols);
                     let outcome = set.judge(&asked[0], symbols, &chronicle);
                     (outcome.action, outcome.unknown)
@@ -249,7 +249,7 @@ mod tests {
             (Some("laptops"), None, true),
         ];
         for (source, imported, is_import) in origins {
-            let mut event = Owned::read(
+            let mut event = OwnedRecord::read(
                 60_000,
                 Occasion::PreTool,
                 json!({ "identity.user_id": "u", "tool.id": "x", "llm.input_tokens": 9 })
@@ -261,22 +261,22 @@ mod tests {
             event.source = source.map(str::to_owned);
             event.imported = imported;
             assert_eq!(event.is_imported(), is_import);
-            for counted in [Counted::Seen, Counted::SeenAndImported] {
+            for counted in [EventSelection::Seen, EventSelection::SeenAndImported] {
                 let mut recorder = Recorder::new(record::schema());
                 for n in 0..2 {
                     record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
                 }
-                let mut past = Past::new(set());
+                let mut past = EventWindow::new(set());
                 let mut observer = Observer::new(&past, counted, nothing());
                 let batch = observer.narrow(recorder.finish().unwrap());
                 assert!(observer.observe(&mut past, &batch, 0..2).unwrap());
                 let mut symbols = Symbols::new();
                 let asked = json!({ "identity.user_id": "u" });
-                let asked = Owned::read(70_000, Occasion::PreTool, asked.as_object().unwrap(), &[]);
+                let asked = OwnedRecord::read(70_000, Occasion::PreTool, asked.as_object().unwrap(), &[]);
                 let asked = [asked.unwrap().event(&mut symbols)];
                 let chronicle = past.recall(&asked, &mut symbols);
                 let matched = set().judge(&asked[0], &symbols, &chronicle).action == Action::Block;
-                let counts = !is_import || counted == Counted::SeenAndImported;
+                let counts = !is_import || counted == EventSelection::SeenAndImported;
                 assert_eq!(matched, counts, "{source:?} {imported:?} {counted:?}");
             }
         }

@@ -1,19 +1,18 @@
 //! Shows one recorded event with all its attributes.
 
 use super::model::{EventId, INSPECTORS, instant_of_place};
-use super::sources::{Opened, open};
+use super::sources::{OpenSources, open};
 use super::view::WholeEvent;
 use super::{page, store};
 use crate::history::fences;
-use provost_backtest::record::{self, Owned};
+use provost_backtest::record::{self, OwnedRecord};
 use provost_history::Source;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct Get;
 
 /// Which event.
@@ -43,17 +42,17 @@ impl Operation for Get {
     type Body = Empty;
     type Output = WholeEvent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<WholeEvent> {
-        let (id, org) = (input.path.event_id.as_str().to_owned(), cx.org());
-        cx.target(&fences::EVENT, id.as_str());
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<WholeEvent> {
+        let (id, org) = (input.path.event_id.as_str().to_owned(), ctx.org());
+        ctx.target(&fences::EVENT, id.as_str());
         let place = EventId::place(&id).ok_or_else(|| Error::not_found("event"))?;
         let at = instant_of_place(place);
-        let rows = store::sources(&mut cx.tx(), org, at, at.saturating_add(1))?;
-        let (kernel, organization) = (Kernel::behind(cx.services())?, cx.organization().clone());
-        Ok(cx.later(async move {
+        let rows = store::sources(&mut ctx.tx(), org, at, at.saturating_add(1))?;
+        let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
+        Ok(ctx.later(async move {
             let (wanted, shared) = (id.clone(), kernel.clone());
             let read = kernel.blocking(move || {
-                let Opened { sources, unreadable } = open(&shared, organization.as_str(), rows);
+                let OpenSources { sources, unreadable } = open(&shared, organization.as_str(), rows);
                 let mut has_gap = !unreadable.is_empty();
                 for source in sources {
                     match find(source, at, &wanted) {
@@ -78,7 +77,7 @@ impl Operation for Get {
 }
 
 /// Returns the event of this instant and id, if the source holds it.
-fn find(source: Source, at: i64, id: &str) -> provost_history::Result<Option<Owned>> {
+fn find(source: Source, at: i64, id: &str) -> provost_history::Result<Option<OwnedRecord>> {
     let plan = page::plan(source, at, at.saturating_add(1))?;
     let all: Vec<usize> = (0..record::schema().columns().len()).collect();
     for unit in plan.units() {

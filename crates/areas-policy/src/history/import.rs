@@ -2,9 +2,9 @@
 //!
 //! Keeps HS-5.
 
-use super::incoming::Incoming;
+use super::incoming::IncomingEvent;
 use super::model::{DAY_MS, NewEvent, Provenance};
-use super::recorder::{Told, encode};
+use super::recorder::{ChunkMetrics, encode};
 use super::store::{self, NewChunk};
 use super::{order, resolve, retention_days};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Content, Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::text::Name;
-use provost_kernel::{Cx, Kernel, Result, Timestamp, json};
+use provost_kernel::{Kernel, OperationContext, Result, Timestamp, json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,6 @@ const AHEAD_MS: i64 = 5 * 60 * 1_000;
 /// How many bodies are read at a time; the others wait.
 const AT_A_TIME: usize = 2;
 
-/// See [`Operation::META`].
 pub struct Import;
 
 /// Where the events come from.
@@ -68,7 +67,7 @@ struct RefusedLine {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Imported {
+pub struct ImportOutcome {
     /// As given.
     source: String,
     /// SHA-256 of the body, in hexadecimal.
@@ -116,7 +115,7 @@ impl Operation for Import {
     type Path = Empty;
     type Query = ImportQuery;
     type Body = ImportBody;
-    type Output = Imported;
+    type Output = ImportOutcome;
 
     fn read_content(content: Content) -> Result<ImportBody> {
         Ok(ImportBody {
@@ -124,20 +123,20 @@ impl Operation for Import {
         })
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Imported> {
-        let org = cx.org();
-        let now = cx.now();
-        let days = retention_days(&mut cx.tx(), org, now)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ImportOutcome> {
+        let org = ctx.org();
+        let now = ctx.now();
+        let days = retention_days(&mut ctx.tx(), org, now)?;
         let body = Body {
-            organization: cx.organization().clone(),
-            from: Provenance::imported(&input.query.source, cx.actor())?,
+            organization: ctx.organization().clone(),
+            from: Provenance::imported(&input.query.source, ctx.actor())?,
             content: input.body.content.clone(),
-            oldest: cx.now().as_ms() - days * DAY_MS,
-            newest: cx.now().as_ms() + AHEAD_MS,
-            now: cx.now(),
+            oldest: ctx.now().as_ms() - days * DAY_MS,
+            newest: ctx.now().as_ms() + AHEAD_MS,
+            now: ctx.now(),
         };
-        let kernel = Kernel::behind(cx.services())?;
-        Ok(cx.later(async move { import(kernel, body).await }))
+        let kernel = Kernel::behind(ctx.services())?;
+        Ok(ctx.later(async move { import(kernel, body).await }))
     }
 }
 
@@ -152,7 +151,7 @@ struct Body {
     now: Timestamp,
 }
 
-async fn import(kernel: Arc<Kernel>, body: Body) -> Result<Imported> {
+async fn import(kernel: Arc<Kernel>, body: Body) -> Result<ImportOutcome> {
     let turns = kernel.own(|| Turns(Semaphore::new(AT_A_TIME)));
     let turn = turns.0.acquire().await.map_err(Error::internal)?;
     let (shared, organization) = (kernel.clone(), body.organization.clone());
@@ -168,18 +167,18 @@ async fn import(kernel: Arc<Kernel>, body: Body) -> Result<Imported> {
 
 enum Read {
     /// It was imported before.
-    Known(Imported),
+    Known(ImportOutcome),
     /// What to record.
-    New(Imported, Vec<NewChunk>),
+    New(ImportOutcome, Vec<NewChunk>),
 }
 
 /// Reads a body. It blocks.
 fn read(kernel: &Arc<Kernel>, body: &Body) -> Result<Read> {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &body.content);
-    let mut imported = Imported {
+    let mut imported = ImportOutcome {
         source: body.from.source.clone(),
         sha256: provost_kernel::audit::hex(digest.as_ref()),
-        ..Imported::default()
+        ..ImportOutcome::default()
     };
     let (org, source, sha256) = (
         body.organization.clone(),
@@ -242,7 +241,7 @@ fn read(kernel: &Arc<Kernel>, body: &Body) -> Result<Read> {
 }
 
 /// Returns the event of a line and its instant, or what is wrong with the line.
-fn parse(line: &[u8], body: &Body) -> std::result::Result<(i64, Incoming), (String, String)> {
+fn parse(line: &[u8], body: &Body) -> std::result::Result<(i64, IncomingEvent), (String, String)> {
     if line.len() > MAX_LINE_BYTES {
         return Err((String::new(), "has more than 65536 bytes".into()));
     }
@@ -250,7 +249,7 @@ fn parse(line: &[u8], body: &Body) -> std::result::Result<(i64, Incoming), (Stri
         let message = error.message().replacen("the body ", "the line ", 1);
         (String::new(), message)
     })?;
-    let event = Incoming::take(value).map_err(|faults| faults.into_iter().next().unwrap_or_default())?;
+    let event = IncomingEvent::take(value).map_err(|faults| faults.into_iter().next().unwrap_or_default())?;
     let Some(at) = event.at_ms else {
         return Err(("/at".into(), "is missing".into()));
     };
@@ -263,15 +262,15 @@ fn parse(line: &[u8], body: &Body) -> std::result::Result<(i64, Incoming), (Stri
     Ok((at, event))
 }
 
-impl Imported {
+impl ImportOutcome {
     fn refuse(&mut self, line: i64, path: String, message: String) {
         self.refused += 1;
         self.refusals.push(RefusedLine { line, path, message });
     }
 }
 
-fn repeated(outcome: &str) -> Result<Imported> {
-    let mut imported: Imported = serde_json::from_str(outcome).map_err(Error::internal)?;
+fn repeated(outcome: &str) -> Result<ImportOutcome> {
+    let mut imported: ImportOutcome = serde_json::from_str(outcome).map_err(Error::internal)?;
     imported.duplicate = true;
     Ok(imported)
 }
@@ -281,22 +280,22 @@ async fn record(
     kernel: &Arc<Kernel>,
     organization: OrganizationId,
     principal: String,
-    imported: Imported,
+    imported: ImportOutcome,
     chunks: Vec<NewChunk>,
-) -> Result<Imported> {
-    let told = Told::of(&chunks);
+) -> Result<ImportOutcome> {
+    let told = ChunkMetrics::of(&chunks);
     let outcome = serde_json::to_string(&imported).map_err(Error::internal)?;
     let earlier: Arc<Mutex<Option<String>>> = Arc::default();
     let sink = earlier.clone();
     let (source, sha256) = (imported.source.clone(), imported.sha256.clone());
     let counts = [imported.lines, imported.accepted, imported.refused].map(store::size);
-    let run = move |cx: &mut Cx<'_>| {
+    let run = move |ctx: &mut OperationContext<'_>| {
         let mut found = None;
-        if store::add_import(cx, &source, &sha256, &outcome, &principal, counts)? {
-            chunks.iter().try_for_each(|chunk| store::add_chunk(cx, chunk))?;
+        if store::add_import(ctx, &source, &sha256, &outcome, &principal, counts)? {
+            chunks.iter().try_for_each(|chunk| store::add_chunk(ctx, chunk))?;
         } else {
-            let org = cx.org();
-            found = store::import(&mut cx.tx(), org, &source, &sha256)?;
+            let org = ctx.org();
+            found = store::import(&mut ctx.tx(), org, &source, &sha256)?;
         }
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = found;
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::model::{EventId, NewEvent, Provenance};
 use provost_areas_identity::words::Kind;
-use provost_backtest::record::{Decision, Mode, Owned};
+use provost_backtest::record::{Decision, Mode, OwnedRecord};
 use provost_kernel::Timestamp;
 use provost_policy::{Action, Field, Occasion, Violations, claim, match_key};
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub type Fault = (String, String);
 
 /// One event, parsed and not judged yet.
 #[derive(Clone, Debug)]
-pub struct Incoming {
+pub struct IncomingEvent {
     /// The source's own id.
     pub external_id: Option<String>,
     /// When it happened, if the caller says. Units: milliseconds since the Unix epoch.
@@ -39,7 +39,7 @@ pub struct Incoming {
     pub decision: Option<Decision>,
 }
 
-impl Incoming {
+impl IncomingEvent {
     /// Returns an event without attributes.
     pub fn new(occasion: Occasion) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Incoming {
         if given.is_empty() {
             return Ok(());
         }
-        Owned::read(0, self.occasion, &given, &[])
+        OwnedRecord::read(0, self.occasion, &given, &[])
             .map_err(|found| faults(&found))
             .map(drop)
     }
@@ -243,7 +243,7 @@ impl Incoming {
     /// An attribute that is both given and missing is missing: what cannot be relied on is not.
     ///
     /// Errors: attributes that are not of the catalogue or have another type; an event that is too large.
-    pub fn record(&self, at_ms: i64, from: &Provenance) -> Result<Owned, Vec<Fault>> {
+    pub fn record(&self, at_ms: i64, from: &Provenance) -> Result<OwnedRecord, Vec<Fault>> {
         let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
         let mut attributes = Cow::Borrowed(&self.attributes);
         if missing.iter().any(|name| attributes.contains_key(*name)) {
@@ -252,7 +252,7 @@ impl Incoming {
                 .to_mut()
                 .retain(|name, _| !missing.contains(&name.as_str()));
         }
-        let record = Owned::read(at_ms, self.occasion, &attributes, &missing);
+        let record = OwnedRecord::read(at_ms, self.occasion, &attributes, &missing);
         let mut record = record.map_err(|found| faults(&found))?;
         record.source = Some(from.source.clone());
         record.principal = Some(from.principal.clone());

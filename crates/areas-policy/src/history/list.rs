@@ -1,19 +1,18 @@
 //! Lists recorded events, newest first.
 
 use super::model::{DAY_MS, READERS, instant_of_place, place_of_instant};
-use super::page::{self, Filters, Wanted};
+use super::page::{self, Filters, PageRequest};
 use super::view::{EventView, UnreadableView};
 use super::{retention_days, store};
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::text::LongName;
-use provost_kernel::{Cx, Kernel, Result, Timestamp};
+use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
 use provost_policy::{Action, Occasion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct List;
 
 /// The end of the year 9999, which no instant of an event lies behind.
@@ -112,10 +111,10 @@ impl Operation for List {
     type Body = Empty;
     type Output = Events;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Events> {
-        let (query, org) = (&input.query, cx.org());
-        let now = cx.now();
-        let oldest = now.as_ms() - retention_days(&mut cx.tx(), org, now)? * DAY_MS;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Events> {
+        let (query, org) = (&input.query, ctx.org());
+        let now = ctx.now();
+        let oldest = now.as_ms() - retention_days(&mut ctx.tx(), org, now)? * DAY_MS;
         let from = query.from.map_or(oldest, |from| from.as_ms().max(oldest)).max(0);
         // Also what was dated ahead, by a clock that was wrong.
         let to = query.to.map_or(LAST_MS, Timestamp::as_ms).max(0);
@@ -124,10 +123,10 @@ impl Operation for List {
         }
         let mut before = place_of_instant(to);
         if let Some(cursor) = &query.cursor {
-            before = before.min(cursor.open_wide(&cx.services().keys, org, ID)?);
+            before = before.min(cursor.open_wide(&ctx.services().keys, org, ID)?);
         }
         let text = |name: &Option<LongName>| name.as_ref().map(|name| name.as_str().to_owned());
-        let wanted = Wanted {
+        let wanted = PageRequest {
             filters: Filters {
                 subject: text(&query.subject_id),
                 tool: text(&query.tool),
@@ -142,12 +141,12 @@ impl Operation for List {
         };
         let last = instant_of_place(before).saturating_add(1);
         let rows = if from < last {
-            store::sources(&mut cx.tx(), org, from, last)?
+            store::sources(&mut ctx.tx(), org, from, last)?
         } else {
             Vec::new()
         };
-        let (kernel, organization) = (Kernel::behind(cx.services())?, cx.organization().clone());
-        Ok(cx.later(async move {
+        let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
+        Ok(ctx.later(async move {
             let shared = kernel.clone();
             let org = organization.clone();
             let read = kernel.blocking(move || page::read(&shared, org.as_str(), rows, &wanted));

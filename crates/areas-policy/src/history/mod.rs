@@ -42,36 +42,36 @@ mod list;
 mod model;
 mod order;
 mod page;
-mod place;
+mod place_standing;
 mod recorder;
 mod resolve;
 mod retain;
 mod seal;
+mod segment_files;
+mod segment_place;
 mod sources;
-mod standing;
 mod status;
 mod store;
 mod tell;
-mod vault;
 mod view;
 
-pub use incoming::{Fault, Incoming};
+pub use incoming::{Fault, IncomingEvent};
 pub use model::{EventId, NewEvent, Provenance};
 pub use order::{Sequence, accept, accept_now};
-pub use place::Place;
+pub use place_standing::{
+    Holder, PlaceStanding, forget as forget_place, forget_empty as forget_empty_place, holder, standing,
+    take as take_place, watch, whose as whose_place,
+};
 pub use recorder::{Durability, Recorder};
 pub use resolve::resolve;
 pub use retain::retain;
 pub use seal::seal;
-pub use sources::{Opened, SourceKind, SourceRow, Unreadable, open};
-pub use standing::{
-    Holder, Standing, forget as forget_place, forget_empty as forget_empty_place, holder, standing,
-    take as take_place, watch, whose as whose_place,
-};
+pub use segment_files::{files, verify};
+pub use segment_place::SegmentPlace;
+pub use sources::{OpenSources, SourceKind, SourceRow, Unreadable, open};
 pub use store::File;
 pub use store::{LiveChunk, chunks_after, last_chunk, sources};
 pub use tell::tell_of_imports;
-pub use vault::{files, verify};
 
 use provost_areas_platform::settings;
 use provost_kernel::area::{Area, Check, every, now_and_every};

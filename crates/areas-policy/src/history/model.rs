@@ -1,7 +1,7 @@
 //! Words and numbers of the history, pure.
 
 use super::order::{MARK_BITS, NUMBER_BITS};
-use provost_backtest::record::{Attribute, DECISIONS, OTLP, Owned};
+use provost_backtest::record::{Attribute, DECISIONS, OTLP, OwnedRecord};
 use provost_kernel::auth::Actor;
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
 use provost_kernel::error::Code;
@@ -36,7 +36,7 @@ pub struct NewEvent {
     /// The id; given by a [`super::Sequence`] with the event's instant (HS-8, HS-9).
     pub id: String,
     /// What is known of it.
-    pub record: Owned,
+    pub record: OwnedRecord,
 }
 
 /// Where events come from; it stands with each of them.
@@ -116,7 +116,7 @@ pub(super) fn instant_of_place(place: u128) -> i64 {
 
 /// Returns whose event it is: the user's, else the service account's, else the device's; nobody's where one that
 /// comes first is missing, because nobody can say whose it is then.
-pub(super) fn subject(event: &Owned) -> Option<(&'static str, &str)> {
+pub(super) fn subject(event: &OwnedRecord) -> Option<(&'static str, &str)> {
     let kinds = [
         ("user", Field::USER),
         ("service_account", Field::SERVICE_ACCOUNT),
@@ -133,12 +133,12 @@ pub(super) fn subject(event: &Owned) -> Option<(&'static str, &str)> {
 }
 
 /// Returns the tool of the event, by its own id or by the one it has at its MCP server.
-pub(super) fn tool(event: &Owned) -> Option<&str> {
+pub(super) fn tool(event: &OwnedRecord) -> Option<&str> {
     text(event, Field::TOOL).or_else(|| text(event, Field::MCP_TOOL))
 }
 
 /// Returns an attribute that is a text.
-pub(super) fn text(event: &Owned, field: Field) -> Option<&str> {
+pub(super) fn text(event: &OwnedRecord, field: Field) -> Option<&str> {
     match event.attribute(field)? {
         Attribute::Text(text) => Some(text),
         _ => None,

@@ -34,7 +34,7 @@ use super::store;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::entropy::UnitRng;
-use provost_kernel::{Cx, Error, Kernel, Result, Services, Timestamp};
+use provost_kernel::{Error, Kernel, OperationContext, Result, Services, Timestamp};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -123,19 +123,19 @@ impl Sequence {
 }
 
 /// Reserves the places of events whose sender says when they happened.
-pub fn accept(cx: &mut Cx<'_>, count: usize) -> Result<Sequence> {
-    let org = cx.org();
-    let committed = committed(&mut cx.tx(), org)?;
-    Acceptance::of(cx.services()).reserve(cx.organization(), committed, cx.now(), count)
+pub fn accept(ctx: &mut OperationContext<'_>, count: usize) -> Result<Sequence> {
+    let org = ctx.org();
+    let committed = committed(&mut ctx.tx(), org)?;
+    Acceptance::of(ctx.services()).reserve(ctx.organization(), committed, ctx.now(), count)
 }
 
 /// Reserves the places of events that happen now. Of these, two servers have none in common but by their clocks, so the
 /// store is asked once.
-pub fn accept_now(cx: &mut Cx<'_>, count: usize) -> Result<Sequence> {
-    if !Acceptance::of(cx.services()).has_given(cx.organization()) {
-        return accept(cx, count);
+pub fn accept_now(ctx: &mut OperationContext<'_>, count: usize) -> Result<Sequence> {
+    if !Acceptance::of(ctx.services()).has_given(ctx.organization()) {
+        return accept(ctx, count);
     }
-    Acceptance::of(cx.services()).reserve(cx.organization(), 0, cx.now(), count)
+    Acceptance::of(ctx.services()).reserve(ctx.organization(), 0, ctx.now(), count)
 }
 
 /// As [`accept`], outside of an operation, with what [`committed`] said.

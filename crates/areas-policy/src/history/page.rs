@@ -13,8 +13,8 @@
 //! Keeps HS-7, HS-14.
 
 use super::model::{EventId, place_of_instant};
-use super::sources::{Opened, SourceKind, SourceRow, Unreadable, kept, open};
-use provost_backtest::record::{self, Owned};
+use super::sources::{OpenSources, SourceKind, SourceRow, Unreadable, kept, open};
+use provost_backtest::record::{self, OwnedRecord};
 use provost_history::{Batch, Entry, MAX_EVENTS, Plan, Question, Source, Unit};
 use provost_kernel::{Error, Kernel, Result};
 use provost_policy::Field;
@@ -39,7 +39,7 @@ pub(super) struct Filters {
 }
 
 /// What is asked for.
-pub(super) struct Wanted {
+pub(super) struct PageRequest {
     pub filters: Filters,
     /// The first instant that counts. Units: milliseconds since the Unix epoch.
     pub from: i64,
@@ -49,28 +49,28 @@ pub(super) struct Wanted {
 }
 
 /// An event with its place and id.
-pub(super) struct Found {
+pub(super) struct ListedEvent {
     pub place: u128,
     pub id: String,
-    pub event: Owned,
+    pub event: OwnedRecord,
 }
 
 /// What was found.
 pub(super) struct Page {
     /// Newest first.
-    pub events: Vec<Found>,
+    pub events: Vec<ListedEvent>,
     /// Where the next page goes on: events before this place. None at the end.
     pub next: Option<u128>,
     pub unreadable: Vec<Unreadable>,
 }
 
 /// Something that is not read yet.
-enum Unread {
+enum UnreadSource {
     Source(SourceRow),
     Group(Arc<SourceRow>, Plan, Unit),
 }
 
-impl Unread {
+impl UnreadSource {
     fn newest(&self) -> i64 {
         match self {
             Self::Source(row) => row.max_at,
@@ -80,10 +80,15 @@ impl Unread {
 }
 
 /// Reads a page from these sources. It blocks.
-pub(super) fn read(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>, wanted: &Wanted) -> Result<Page> {
+pub(super) fn read(
+    kernel: &Arc<Kernel>,
+    org: &str,
+    rows: Vec<SourceRow>,
+    wanted: &PageRequest,
+) -> Result<Page> {
     let started = kernel.clock.monotonic();
     let tests = Tests::of(&wanted.filters)?;
-    let mut unread: Vec<Unread> = rows.into_iter().map(Unread::Source).collect();
+    let mut unread: Vec<UnreadSource> = rows.into_iter().map(UnreadSource::Source).collect();
     let mut page = Page {
         events: Vec::new(),
         next: None,
@@ -93,7 +98,7 @@ pub(super) fn read(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>, wanted
     let mut asked = HashSet::new();
     loop {
         // Oldest first, so that the newest one is popped.
-        unread.sort_by_key(Unread::newest);
+        unread.sort_by_key(UnreadSource::newest);
         let frontier = unread
             .last()
             .map_or(0, |newest| place_of_instant(newest.newest().saturating_add(1)));
@@ -109,14 +114,14 @@ pub(super) fn read(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>, wanted
             return Ok(page);
         }
         match unread.pop() {
-            Some(Unread::Source(row)) => {
+            Some(UnreadSource::Source(row)) => {
                 split(kernel, org, row, wanted, &mut unread, &mut page, &mut asked);
             }
-            Some(Unread::Group(of, plan, unit)) => {
+            Some(UnreadSource::Group(of, plan, unit)) => {
                 read_rows += unit.rows.len();
                 if let Err(error) = page.take(&plan, &unit, &tests, wanted) {
                     match instead(kernel, org, &of, unit.span(), &mut asked) {
-                        Some(rows) => unread.extend(rows.into_iter().map(Unread::Source)),
+                        Some(rows) => unread.extend(rows.into_iter().map(UnreadSource::Source)),
                         None => page.miss(missed(&of, &unit), &error),
                     }
                 }
@@ -131,24 +136,24 @@ fn split(
     kernel: &Arc<Kernel>,
     org: &str,
     row: SourceRow,
-    wanted: &Wanted,
-    unread: &mut Vec<Unread>,
+    wanted: &PageRequest,
+    unread: &mut Vec<UnreadSource>,
     page: &mut Page,
     asked: &mut HashSet<String>,
 ) {
     let to = super::model::instant_of_place(wanted.before).saturating_add(1);
     let (span, of) = (Unreadable::of(&row), Arc::new(row.clone()));
-    let Opened { sources, unreadable } = open(kernel, org, vec![row]);
+    let OpenSources { sources, unreadable } = open(kernel, org, vec![row]);
     page.unreadable.extend(unreadable);
     for source in sources {
         match plan(source, wanted.from, to) {
             Ok(plan) => {
                 let units = plan.units().to_vec();
-                let group = |unit| Unread::Group(of.clone(), plan.clone(), unit);
+                let group = |unit| UnreadSource::Group(of.clone(), plan.clone(), unit);
                 unread.extend(units.into_iter().map(group));
             }
             Err(error) => match instead(kernel, org, &of, (i64::MIN, i64::MAX), asked) {
-                Some(rows) => unread.extend(rows.into_iter().map(Unread::Source)),
+                Some(rows) => unread.extend(rows.into_iter().map(UnreadSource::Source)),
                 None => page.miss(span.clone(), &error),
             },
         }
@@ -178,7 +183,7 @@ impl Page {
         plan: &Plan,
         unit: &Unit,
         tests: &Tests,
-        wanted: &Wanted,
+        wanted: &PageRequest,
     ) -> provost_history::Result<()> {
         self.events.extend(matching(plan, unit, tests, wanted)?);
         self.events.sort_by_key(|found| std::cmp::Reverse(found.place));
@@ -221,7 +226,12 @@ fn instead(
 }
 
 /// Returns the newest events of a row group that match and come before the page's place.
-fn matching(plan: &Plan, unit: &Unit, tests: &Tests, wanted: &Wanted) -> provost_history::Result<Vec<Found>> {
+fn matching(
+    plan: &Plan,
+    unit: &Unit,
+    tests: &Tests,
+    wanted: &PageRequest,
+) -> provost_history::Result<Vec<ListedEvent>> {
     let batch = plan.read(unit, &tests.columns, false)?;
     let verdicts = tests.judge(&batch)?;
     let edge = super::model::instant_of_place(wanted.before);
@@ -255,7 +265,7 @@ fn matching(plan: &Plan, unit: &Unit, tests: &Tests, wanted: &Wanted) -> provost
         let id = batch.ids.get(row);
         let place = EventId::place(id).ok_or(provost_history::Error::Corrupt("event id"))?;
         if place < wanted.before {
-            found.push(Found {
+            found.push(ListedEvent {
                 place,
                 id: id.to_owned(),
                 event: record::owned(&batch, row)?,
@@ -267,7 +277,7 @@ fn matching(plan: &Plan, unit: &Unit, tests: &Tests, wanted: &Wanted) -> provost
 
 /// What a value says about a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum RowVerdict {
     Yes,
     No,
     /// The next column decides.
@@ -289,15 +299,15 @@ enum Step {
 }
 
 /// A test over the columns of one batch: for each step the column and what each of its codes says.
-struct Judged(Vec<(usize, Vec<Says>)>);
+struct BatchTest(Vec<(usize, Vec<RowVerdict>)>);
 
-impl Judged {
+impl BatchTest {
     fn holds(&self, batch: &Batch, row: usize) -> bool {
         let says = self
             .0
             .iter()
             .map(|(column, says)| says[batch.columns[*column].codes[row] as usize]);
-        says.into_iter().find(|says| *says != Says::Next) == Some(Says::Yes)
+        says.into_iter().find(|says| *says != RowVerdict::Next) == Some(RowVerdict::Yes)
     }
 }
 
@@ -363,30 +373,33 @@ impl Tests {
         Ok(())
     }
 
-    fn judge(&self, batch: &Batch) -> provost_history::Result<Vec<Judged>> {
+    fn judge(&self, batch: &Batch) -> provost_history::Result<Vec<BatchTest>> {
         let judge = |test: &Test| {
             let steps = test.steps.iter().map(|(column, step)| {
                 let dictionary = &batch.columns[*column].dictionary;
                 let codes = 0..=u32::try_from(dictionary.len()).unwrap_or(u32::MAX);
                 let says = codes.map(|code| Ok(step.says(&dictionary.entry(code)?)));
-                Ok((*column, says.collect::<provost_history::Result<Vec<Says>>>()?))
+                Ok((
+                    *column,
+                    says.collect::<provost_history::Result<Vec<RowVerdict>>>()?,
+                ))
             });
-            Ok(Judged(steps.collect::<provost_history::Result<_>>()?))
+            Ok(BatchTest(steps.collect::<provost_history::Result<_>>()?))
         };
         self.tests.iter().map(judge).collect()
     }
 }
 
 impl Step {
-    fn says(&self, entry: &Entry<'_>) -> Says {
-        let yes = |is: bool| if is { Says::Yes } else { Says::No };
+    fn says(&self, entry: &Entry<'_>) -> RowVerdict {
+        let yes = |is: bool| if is { RowVerdict::Yes } else { RowVerdict::No };
         match (self, entry) {
             (Self::Is(wanted), Entry::Text(text)) => yes(wanted == text),
             (Self::Holds(wanted), Entry::Set(members)) => yes(members.contains(wanted)),
             (Self::Without(name), Entry::Set(members)) if members.iter().any(|member| member == name) => {
-                Says::No
+                RowVerdict::No
             }
-            _ => Says::Next,
+            _ => RowVerdict::Next,
         }
     }
 }

@@ -15,7 +15,7 @@
 
 use super::model::{ChunkId, EventId, NewEvent, instant_of_place};
 use super::store::{self, NewChunk};
-use provost_backtest::record::{self, Attribute, Owned};
+use provost_backtest::record::{self, Attribute, OwnedRecord};
 use provost_history::chunk;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::id::TypedId;
@@ -61,7 +61,7 @@ pub struct Recorder {
 
 /// What waits of one organization.
 struct Lane {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingAppends>,
     wake: Notify,
     /// Told when appends that nobody waits for were written, or could not be.
     landed: Notify,
@@ -69,7 +69,7 @@ struct Lane {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingAppends {
     appends: VecDeque<Append>,
     events: usize,
     /// How many of the appends somebody waits for.
@@ -90,19 +90,19 @@ struct Append {
     room: OwnedSemaphorePermit,
 }
 
-impl Waiting {
+impl PendingAppends {
     fn is_urgent(&self) -> bool {
         self.awaited > 0 || (self.is_hurried && self.events > 0)
     }
 }
 
 /// Appends that nobody waits for, on their way; gone once they are written or lost, however the flight ends.
-struct Landing {
+struct BufferedFlight {
     lane: Arc<Lane>,
     numbers: Vec<u64>,
 }
 
-impl Drop for Landing {
+impl Drop for BufferedFlight {
     fn drop(&mut self) {
         let mut waiting = self.lane.lock();
         for number in &self.numbers {
@@ -245,7 +245,7 @@ fn check(events: &[NewEvent]) -> Result<()> {
 }
 
 /// Returns how many bytes the texts of an event have, and eight for everything else.
-pub(super) fn size_bytes(event: &Owned) -> usize {
+pub(super) fn size_bytes(event: &OwnedRecord) -> usize {
     let columns = record::schema().columns().len();
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let attributes = event.attributes().iter().map(|(_, attribute)| match attribute {
@@ -272,7 +272,7 @@ pub(super) fn size_bytes(event: &Owned) -> usize {
 }
 
 impl Lane {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingAppends> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -391,7 +391,7 @@ async fn work(
 /// Writes these appends in one unit of work and answers them.
 async fn fly(kernel: Weak<Kernel>, organization: OrganizationId, lane: Arc<Lane>, appends: Vec<Append>) {
     let numbers = appends.iter().filter_map(|append| append.number).collect();
-    let _landing = Landing { lane, numbers };
+    let _landing = BufferedFlight { lane, numbers };
     let mut events = Vec::with_capacity(appends.iter().map(|append| append.events.len()).sum());
     let mut answers = Vec::new();
     let mut rooms = Vec::new();
@@ -437,9 +437,9 @@ async fn write(kernel: &Arc<Kernel>, organization: OrganizationId, events: Vec<N
         let shared = kernel.clone();
         kernel.blocking(move || encode(&shared, &events)).await??
     };
-    let told = Told::of(&chunks);
-    let run = move |cx: &mut provost_kernel::Cx<'_>| {
-        chunks.iter().try_for_each(|chunk| store::add_chunk(cx, chunk))
+    let told = ChunkMetrics::of(&chunks);
+    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+        chunks.iter().try_for_each(|chunk| store::add_chunk(ctx, chunk))
     };
     kernel.system(organization, None, run).await?;
     told.count();
@@ -479,12 +479,12 @@ pub(super) fn encode(kernel: &Kernel, events: &[NewEvent]) -> Result<Vec<NewChun
 }
 
 /// What the metrics learn of chunks once they are written.
-pub(super) struct Told {
+pub(super) struct ChunkMetrics {
     events: u64,
     bytes: u64,
 }
 
-impl Told {
+impl ChunkMetrics {
     pub fn of(chunks: &[NewChunk]) -> Self {
         Self {
             events: chunks.iter().map(|chunk| u64::from(chunk.summary.rows)).sum(),

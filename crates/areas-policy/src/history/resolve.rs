@@ -3,9 +3,9 @@
 //!
 //! Keeps WD-5.
 
-use super::Incoming;
-use provost_areas_identity::words::{self, Asked, Counts, Kind, Unresolved};
-use provost_kernel::{Cx, Result};
+use super::IncomingEvent;
+use provost_areas_identity::words::{self, Counts, Kind, UnresolvedReason, WordQuery};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::{Register, claim};
 
 /// Puts the ids of records in place of the words that mean one, and the groups that a user is in now in place of what the
@@ -24,17 +24,17 @@ use provost_policy::{Register, claim};
 /// ```
 ///
 /// Cost: as [`words::register`], whatever the number of events.
-pub fn resolve(cx: &mut Cx<'_>, events: &mut [Incoming]) -> Result<Register> {
-    let (org, now) = (cx.org(), cx.now());
-    let register = words::register(&mut cx.tx(), org, &asked(events), now)?;
-    count(cx, &register, events);
+pub fn resolve(ctx: &mut OperationContext<'_>, events: &mut [IncomingEvent]) -> Result<Register> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let register = words::register(&mut ctx.tx(), org, &asked(events), now)?;
+    count(ctx, &register, events);
     apply(&register, events);
     Ok(register)
 }
 
 /// Returns the words of events.
-pub(super) fn asked(events: &[Incoming]) -> Asked {
-    let mut asked = Asked::default();
+pub(super) fn asked(events: &[IncomingEvent]) -> WordQuery {
+    let mut asked = WordQuery::default();
     for event in events {
         for kind in Kind::ALL {
             event.words(kind).for_each(|word| asked.add(kind, word));
@@ -47,7 +47,7 @@ pub(super) fn asked(events: &[Incoming]) -> Asked {
 }
 
 /// Puts in place what the register says.
-pub(super) fn apply(register: &Register, events: &mut [Incoming]) {
+pub(super) fn apply(register: &Register, events: &mut [IncomingEvent]) {
     for event in events {
         // Before the users: theirs replace what is claimed.
         event.name_groups(|word| one(register, Kind::Group, word));
@@ -79,8 +79,8 @@ fn one(register: &Register, kind: Kind, word: &str) -> Option<String> {
 }
 
 /// Counts what is not resolved, once for each event and kind.
-fn count(cx: &Cx<'_>, register: &Register, events: &[Incoming]) {
-    let counts = Counts::of(cx.services());
+fn count(ctx: &OperationContext<'_>, register: &Register, events: &[IncomingEvent]) {
+    let counts = Counts::of(ctx.services());
     for event in events {
         let is_known = event
             .words(Kind::User)
@@ -94,12 +94,12 @@ fn count(cx: &Cx<'_>, register: &Register, events: &[Incoming]) {
                 .words(kind)
                 .map(|word| register.meant(kind.field(), word).len());
             let why = means.find_map(|records| match records {
-                0 => Some(Unresolved::Unknown),
+                0 => Some(UnresolvedReason::Unknown),
                 1 => None,
-                _ => Some(Unresolved::Ambiguous),
+                _ => Some(UnresolvedReason::Ambiguous),
             });
             if let Some(why) = why {
-                counts.count(cx.organization(), cx.now(), kind, why);
+                counts.count(ctx.organization(), ctx.now(), kind, why);
             }
         }
     }

@@ -9,12 +9,12 @@
 //! read before has long finished, or finds the same events in the other form.
 
 use super::model::DAY_MS;
-use super::{Place, standing, store, vault};
+use super::{SegmentPlace, place_standing, segment_files, store};
 use provost_areas_platform::removal;
 use provost_areas_platform::settings;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Kernel, Result, SureTime, Timestamp};
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -36,7 +36,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
     let Some(now) = kernel.undoubted().await? else {
         return Ok(());
     };
-    if kernel.extra::<Place>().is_some() && standing::ours(kernel).await?.is_none() {
+    if kernel.extra::<SegmentPlace>().is_some() && place_standing::ours(kernel).await?.is_none() {
         return Ok(());
     }
     for organization in kernel.read_system(store::organizations).await? {
@@ -53,7 +53,7 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
 
 async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<()> {
     let oldest = oldest(kernel, organization, now).await?;
-    let expire = move |cx: &mut Cx<'_>| store::expire(cx, oldest).map(drop);
+    let expire = move |ctx: &mut OperationContext<'_>| store::expire(ctx, oldest).map(drop);
     kernel.system(organization.clone(), None, expire).await?;
     remove_sealed_chunks(kernel, organization, now).await?;
     remove_chunks(kernel, organization, now, oldest).await?;
@@ -89,7 +89,7 @@ async fn remove_sealed_chunks(
     organization: &OrganizationId,
     now: SureTime,
 ) -> Result<()> {
-    let Some(place) = kernel.extra::<Place>() else {
+    let Some(place) = kernel.extra::<SegmentPlace>() else {
         return Ok(());
     };
     let org = organization.clone();
@@ -99,7 +99,9 @@ async fn remove_sealed_chunks(
         .await?;
     for (segment, file) in standing {
         let place = place.clone();
-        let fault = kernel.blocking(move || vault::verify(&place, &file)).await?;
+        let fault = kernel
+            .blocking(move || segment_files::verify(&place, &file))
+            .await?;
         if let Some(fault) = fault {
             metrics::counter!("provost_history_not_kept_total").increment(1);
             tracing::error!(
@@ -124,9 +126,9 @@ async fn remove_sealed_chunks(
 }
 
 async fn delete_chunks(kernel: &Arc<Kernel>, organization: &OrganizationId, gone: Vec<i64>) -> Result<()> {
-    let delete = move |cx: &mut Cx<'_>| {
+    let delete = move |ctx: &mut OperationContext<'_>| {
         gone.iter()
-            .try_for_each(|sequence| store::delete_chunk(cx, *sequence))
+            .try_for_each(|sequence| store::delete_chunk(ctx, *sequence))
     };
     kernel.system(organization.clone(), None, delete).await
 }
@@ -152,7 +154,7 @@ async fn remove_chunks(
 }
 
 async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<()> {
-    let Some(place) = kernel.extra::<Place>() else {
+    let Some(place) = kernel.extra::<SegmentPlace>() else {
         return Ok(());
     };
     for _ in 0..PIECES {
@@ -174,10 +176,12 @@ async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: 
         };
         let gone = kernel.blocking(remove).await?.map_err(Error::internal)?;
         // A share that went away meanwhile has no files either, and they would come back with it.
-        if standing::ours(kernel).await?.is_none() {
+        if place_standing::ours(kernel).await?.is_none() {
             return Ok(());
         }
-        let forget = move |cx: &mut Cx<'_>| gone.iter().try_for_each(|id| store::forget_segment(cx, id));
+        let forget = move |ctx: &mut OperationContext<'_>| {
+            gone.iter().try_for_each(|id| store::forget_segment(ctx, id))
+        };
         kernel.system(organization.clone(), None, forget).await?;
     }
     Ok(())
@@ -185,7 +189,7 @@ async fn remove_files(kernel: &Arc<Kernel>, organization: &OrganizationId, now: 
 
 /// Removes segments from the store's own place that no row names and that have lain there for a week, unless the clock is
 /// doubted (CK-1).
-pub(super) async fn sweep(kernel: &Arc<Kernel>, place: &Place) -> Result<()> {
+pub(super) async fn sweep(kernel: &Arc<Kernel>, place: &SegmentPlace) -> Result<()> {
     let Some(now) = kernel.undoubted().await? else {
         return Ok(());
     };
@@ -212,7 +216,7 @@ pub(super) async fn sweep(kernel: &Arc<Kernel>, place: &Place) -> Result<()> {
     if orphans.is_empty() {
         return Ok(());
     }
-    let Some(place) = standing::ours(kernel).await? else {
+    let Some(place) = place_standing::ours(kernel).await? else {
         return Ok(());
     };
     let count = orphans.len();

@@ -12,15 +12,15 @@
 //! Keeps HS-3, HS-4, HS-12.
 
 use super::model::SegmentId;
-use super::store::{self, Unsealed, Waiting};
-use super::{Place, standing, vault};
+use super::store::{self, SealBacklog, UnsealedChunk};
+use super::{SegmentPlace, place_standing, segment_files};
 use provost_backtest::record;
-use provost_history::{Sealed, Sealer, Storage, chunk};
+use provost_history::{Sealer, SegmentSummary, Storage, chunk};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::id::TypedId;
 use provost_kernel::threads::Threads;
-use provost_kernel::{Cx, Kernel, Result, Timestamp};
+use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
@@ -39,7 +39,7 @@ const CHUNKS_AT_ONCE: i64 = 4_000;
 /// How many segments of one organization a round makes.
 const SEGMENTS_A_ROUND: usize = 4;
 
-impl Waiting {
+impl SealBacklog {
     /// Says whether it is worth a segment.
     fn is_due(&self, now: Timestamp) -> bool {
         let is_old = self.oldest.plus_secs(SOME_TIME_SECS) <= now;
@@ -49,7 +49,7 @@ impl Waiting {
 
 /// Seals what is due, of every organization. Without a place of the store's own for segments nothing is (HS-13).
 pub async fn seal(kernel: &Arc<Kernel>) -> Result<()> {
-    if kernel.extra::<Place>().is_none() {
+    if kernel.extra::<SegmentPlace>().is_none() {
         return Ok(());
     }
     for _ in 0..SEGMENTS_A_ROUND {
@@ -58,14 +58,14 @@ pub async fn seal(kernel: &Arc<Kernel>) -> Result<()> {
         #[expect(clippy::cast_precision_loss, reason = "a gauge")]
         metrics::gauge!("provost_history_unsealed_events").set(events as f64);
         let now = kernel.clock.now();
-        let due: Vec<Waiting> = waiting
+        let due: Vec<SealBacklog> = waiting
             .into_iter()
             .filter(|waiting| waiting.is_due(now))
             .collect();
         if due.is_empty() {
             break;
         }
-        let Some(place) = standing::ours(kernel).await? else {
+        let Some(place) = place_standing::ours(kernel).await? else {
             break;
         };
         let storage: Arc<dyn Storage> = place.0;
@@ -114,8 +114,8 @@ async fn seal_one(
         }
     };
     let (segment, events, bytes) = (id.clone(), sealed.rows, sealed.size_bytes);
-    let finish = move |cx: &mut Cx<'_>| {
-        if store::sealed(cx, &segment, &sealed, &chunks)? {
+    let finish = move |ctx: &mut OperationContext<'_>| {
+        if store::sealed(ctx, &segment, &sealed, &chunks)? {
             return Ok(());
         }
         let message = "the claim on the segment was lost, or its chunks count no more";
@@ -147,10 +147,10 @@ async fn claim(
 ) -> Result<bool> {
     let claimed = Arc::new(AtomicBool::new(false));
     let (sink, id, name) = (claimed.clone(), id.clone(), name.to_owned());
-    let run = move |cx: &mut Cx<'_>| {
-        let overdue = cx.now().plus_secs(-LEASE_SECS);
-        store::abandon_overdue(cx, overdue)?;
-        sink.store(store::claim(cx, &id, &name)?, Ordering::SeqCst);
+    let run = move |ctx: &mut OperationContext<'_>| {
+        let overdue = ctx.now().plus_secs(-LEASE_SECS);
+        store::abandon_overdue(ctx, overdue)?;
+        sink.store(store::claim(ctx, &id, &name)?, Ordering::SeqCst);
         Ok(())
     };
     kernel.system(organization.clone(), None, run).await?;
@@ -160,7 +160,7 @@ async fn claim(
 async fn abandon(kernel: &Arc<Kernel>, organization: &OrganizationId, id: &SegmentId) -> Result<()> {
     let id = id.clone();
     kernel
-        .system(organization.clone(), None, move |cx| store::abandon(cx, &id))
+        .system(organization.clone(), None, move |ctx| store::abandon(ctx, &id))
         .await
 }
 
@@ -170,7 +170,7 @@ async fn write(
     storage: &Arc<dyn Storage>,
     organization: &OrganizationId,
     name: String,
-) -> Result<Option<(Sealed, Vec<Unsealed>)>> {
+) -> Result<Option<(SegmentSummary, Vec<UnsealedChunk>)>> {
     let (kernel, storage, organization) = (kernel.clone(), storage.clone(), organization.clone());
     if let Threads::Inline(_) = kernel.settings.threads {
         return collect(&kernel, &storage, &organization, &name);
@@ -197,12 +197,12 @@ fn collect(
     storage: &Arc<dyn Storage>,
     organization: &OrganizationId,
     name: &str,
-) -> Result<Option<(Sealed, Vec<Unsealed>)>> {
+) -> Result<Option<(SegmentSummary, Vec<UnsealedChunk>)>> {
     let org = organization.clone();
     let waiting = kernel.read_blocking(move |tx| store::unsealed(tx, org.as_str(), CHUNKS_AT_ONCE))?;
     let schema = record::schema();
     let mut sealer = Sealer::new(schema.clone());
-    let mut taken: Vec<Unsealed> = Vec::new();
+    let mut taken: Vec<UnsealedChunk> = Vec::new();
     for unsealed in waiting {
         let (org, id) = (organization.clone(), unsealed.id.clone());
         let content = kernel.read_blocking(move |tx| store::content(tx, org.as_str(), &id))?;
@@ -236,7 +236,7 @@ fn collect(
     }
     let segment = sealer.seal(storage.as_ref(), name).map_err(Error::internal)?;
     // A storage that says yes and keeps nothing, or something else, must cost nothing (HS-12).
-    match vault::fault(storage, name, segment.size_bytes, &segment.digest) {
+    match segment_files::fault(storage, name, segment.size_bytes, &segment.digest) {
         None => Ok(Some((segment, taken))),
         Some(fault) => {
             metrics::counter!("provost_history_not_kept_total").increment(1);

@@ -2,7 +2,7 @@
 //!
 //! Keeps HS-7, HS-14.
 
-use super::Place;
+use super::SegmentPlace;
 use super::store;
 use bytes::Bytes;
 use provost_backtest::record;
@@ -73,7 +73,7 @@ impl Unreadable {
 
 /// Sources, ready to be read.
 #[derive(Default)]
-pub struct Opened {
+pub struct OpenSources {
     /// What can be read, in no order.
     pub sources: Vec<Source>,
     /// What cannot.
@@ -83,8 +83,8 @@ pub struct Opened {
 /// Opens the sources. It blocks: call it, and read from what it returns, off the storage threads and off async code.
 ///
 /// Cost: one read of 64 KiB for each segment, and the chunks up to 64 MiB of them.
-pub fn open(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>) -> Opened {
-    let mut opened = Opened::default();
+pub fn open(kernel: &Arc<Kernel>, org: &str, rows: Vec<SourceRow>) -> OpenSources {
+    let mut opened = OpenSources::default();
     let mut bad = Vec::new();
     open_each(kernel, org, rows, &mut opened, &mut bad);
     for segment in bad {
@@ -120,12 +120,12 @@ fn open_each(
     kernel: &Arc<Kernel>,
     org: &str,
     rows: Vec<SourceRow>,
-    opened: &mut Opened,
+    opened: &mut OpenSources,
     bad: &mut Vec<SourceRow>,
 ) {
     let schema = record::schema();
     let chunks = Arc::new(Chunks::of(kernel, org, &rows));
-    let place = kernel.extra::<Place>();
+    let place = kernel.extra::<SegmentPlace>();
     for row in rows {
         let source = match row.kind {
             SourceKind::Chunk => chunks.open(&row).map(Source::Chunk),

@@ -3,11 +3,10 @@
 use super::model::READERS;
 use super::{retention_days, store};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetStatus;
 
 /// How much history there is.
@@ -51,9 +50,9 @@ impl Operation for GetStatus {
     type Body = Empty;
     type Output = Status;
 
-    fn call(cx: &mut Cx<'_>, _: &Input<Self>) -> Result<Status> {
-        let (org, now) = (cx.org(), cx.now());
-        let [chunks, segments] = store::status(&mut cx.tx(), org)?;
+    fn call(ctx: &mut OperationContext<'_>, _: &Input<Self>) -> Result<Status> {
+        let (org, now) = (ctx.org(), ctx.now());
+        let [chunks, segments] = store::status(&mut ctx.tx(), org)?;
         let instant = |at: Option<i64>| at.map(Timestamp::from_ms);
         Ok(Status {
             events: chunks.events + segments.events,
@@ -62,7 +61,7 @@ impl Operation for GetStatus {
             chunks: chunks.count,
             segments: segments.count,
             bytes: chunks.bytes + segments.bytes,
-            retention_days: retention_days(&mut cx.tx(), org, now)?,
+            retention_days: retention_days(&mut ctx.tx(), org, now)?,
         })
     }
 }

@@ -7,7 +7,7 @@ use super::sources::{SourceKind, SourceRow};
 use provost_areas_platform::removal::Removal;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Row, Tx};
-use provost_kernel::{Cx, Result, SureTime, Timestamp, params};
+use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params};
 
 provost_kernel::statements! {
     /// Adds a chunk behind the newest one; one that a lost commit left is there already.
@@ -136,9 +136,9 @@ pub(super) struct NewChunk {
 }
 
 /// Stores a chunk behind the newest one (HS-6).
-pub(super) fn add_chunk(cx: &mut Cx<'_>, chunk: &NewChunk) -> Result<()> {
-    let (org, now, summary) = (cx.org(), cx.now(), &chunk.summary);
-    cx.queue(
+pub(super) fn add_chunk(ctx: &mut OperationContext<'_>, chunk: &NewChunk) -> Result<()> {
+    let (org, now, summary) = (ctx.org(), ctx.now(), &chunk.summary);
+    ctx.queue(
         &ADD_CHUNK,
         params![
             org,
@@ -152,7 +152,7 @@ pub(super) fn add_chunk(cx: &mut Cx<'_>, chunk: &NewChunk) -> Result<()> {
             &chunk.content,
         ],
     )?;
-    cx.queue(&SET_HEAD, params![org, chunk.id.as_str(), chunk.last_number])
+    ctx.queue(&SET_HEAD, params![org, chunk.id.as_str(), chunk.last_number])
 }
 
 /// Returns the number for a column.
@@ -260,15 +260,15 @@ pub(super) fn import(tx: &mut Tx<'_>, org: &str, source: &str, sha256: &str) -> 
 
 /// Remembers what came of an import; says whether it was not known (HS-5).
 pub(super) fn add_import(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     source: &str,
     sha256: &str,
     outcome: &str,
     principal: &str,
     [lines, events, refused]: [i64; 3],
 ) -> Result<bool> {
-    let (org, now) = (cx.org(), cx.now());
-    let added = cx.execute(
+    let (org, now) = (ctx.org(), ctx.now());
+    let added = ctx.execute(
         &ADD_IMPORT,
         params![
             org, source, sha256, outcome, now, principal, lines, events, refused
@@ -279,7 +279,7 @@ pub(super) fn add_import(
 
 /// Imports of one principal from one source within one hour, which no audit entry names yet.
 #[derive(Clone, Debug)]
-pub(super) struct Untold {
+pub(super) struct UnreportedImports {
     pub organization: OrganizationId,
     pub principal: String,
     pub source: String,
@@ -287,7 +287,7 @@ pub(super) struct Untold {
     pub hour: i64,
 }
 
-impl Untold {
+impl UnreportedImports {
     fn span(&self) -> (i64, i64) {
         (self.hour * HOUR_MS, (self.hour + 1) * HOUR_MS)
     }
@@ -302,9 +302,9 @@ pub(super) struct UntoldBody {
 }
 
 /// Returns some of the imports before this instant that no audit entry names yet, by whom, from where and in which hour.
-pub(super) fn untold(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<Untold>> {
+pub(super) fn untold(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<UnreportedImports>> {
     tx.query(&UNTOLD, params![before], |row| {
-        Ok(Untold {
+        Ok(UnreportedImports {
             organization: OrganizationId::from_store(row.get(0)?),
             principal: row.get(1)?,
             source: row.get(2)?,
@@ -315,10 +315,10 @@ pub(super) fn untold(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<Untold>> 
 
 /// Returns the bodies of these imports that no audit entry names yet, in the order in which they came, and notes that
 /// one does now.
-pub(super) fn tell(cx: &mut Cx<'_>, untold: &Untold) -> Result<Vec<UntoldBody>> {
-    let (org, now, (from, to)) = (cx.org(), cx.now(), untold.span());
+pub(super) fn tell(ctx: &mut OperationContext<'_>, untold: &UnreportedImports) -> Result<Vec<UntoldBody>> {
+    let (org, now, (from, to)) = (ctx.org(), ctx.now(), untold.span());
     let (principal, source) = (untold.principal.as_str(), untold.source.as_str());
-    let bodies = cx.query(&UNTOLD_BODIES, params![org, principal, source, from, to], |row| {
+    let bodies = ctx.query(&UNTOLD_BODIES, params![org, principal, source, from, to], |row| {
         Ok(UntoldBody {
             sha256: row.get(0)?,
             lines: row.get(1)?,
@@ -326,13 +326,13 @@ pub(super) fn tell(cx: &mut Cx<'_>, untold: &Untold) -> Result<Vec<UntoldBody>> 
             refused: row.get(3)?,
         })
     })?;
-    cx.execute(&TELL, params![org, principal, source, from, to, now])?;
+    ctx.execute(&TELL, params![org, principal, source, from, to, now])?;
     Ok(bodies)
 }
 
 /// What of an organization waits to be sealed.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct SealBacklog {
     pub organization: OrganizationId,
     pub chunks: i64,
     pub events: i64,
@@ -340,9 +340,9 @@ pub(super) struct Waiting {
 }
 
 /// Returns what waits to be sealed, of every organization.
-pub(super) fn waiting(tx: &mut Tx<'_>) -> Result<Vec<Waiting>> {
+pub(super) fn waiting(tx: &mut Tx<'_>) -> Result<Vec<SealBacklog>> {
     tx.query(&WAITING, params![], |row| {
-        Ok(Waiting {
+        Ok(SealBacklog {
             organization: OrganizationId::from_store(row.get(0)?),
             chunks: row.get(1)?,
             events: row.get(2)?,
@@ -353,15 +353,15 @@ pub(super) fn waiting(tx: &mut Tx<'_>) -> Result<Vec<Waiting>> {
 
 /// A chunk that waits to be sealed.
 #[derive(Clone, Debug)]
-pub(super) struct Unsealed {
+pub(super) struct UnsealedChunk {
     pub sequence: i64,
     pub id: String,
 }
 
 /// Returns the oldest chunks that are not sealed.
-pub(super) fn unsealed(tx: &mut Tx<'_>, org: &str, limit: i64) -> Result<Vec<Unsealed>> {
+pub(super) fn unsealed(tx: &mut Tx<'_>, org: &str, limit: i64) -> Result<Vec<UnsealedChunk>> {
     tx.query(&UNSEALED, params![org, limit], |row| {
-        Ok(Unsealed {
+        Ok(UnsealedChunk {
             sequence: row.get(0)?,
             id: row.get(1)?,
         })
@@ -369,25 +369,25 @@ pub(super) fn unsealed(tx: &mut Tx<'_>, org: &str, limit: i64) -> Result<Vec<Uns
 }
 
 /// Claims the right to seal; says whether nobody has it (HS-3).
-pub(super) fn claim(cx: &mut Cx<'_>, id: &SegmentId, name: &str) -> Result<bool> {
-    let (org, now) = (cx.org(), cx.now());
-    Ok(cx.execute(&CLAIM, params![org, id.as_str(), name, now])? == 1)
+pub(super) fn claim(ctx: &mut OperationContext<'_>, id: &SegmentId, name: &str) -> Result<bool> {
+    let (org, now) = (ctx.org(), ctx.now());
+    Ok(ctx.execute(&CLAIM, params![org, id.as_str(), name, now])? == 1)
 }
 
 /// Makes the segment count in place of the chunks of these numbers; says whether its writer still had the claim and
 /// every chunk still counted (HS-2, HS-3). When it says no, the unit must not be kept.
 pub(super) fn sealed(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     id: &SegmentId,
-    sealed: &provost_history::Sealed,
-    chunks: &[Unsealed],
+    sealed: &provost_history::SegmentSummary,
+    chunks: &[UnsealedChunk],
 ) -> Result<bool> {
-    let (org, now) = (cx.org(), cx.now());
+    let (org, now) = (ctx.org(), ctx.now());
     let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else {
         return Ok(false);
     };
     let size_bytes = i64::try_from(sealed.size_bytes).unwrap_or(i64::MAX);
-    let claimed = cx.execute(
+    let claimed = ctx.execute(
         &SEALED,
         params![
             org,
@@ -400,7 +400,7 @@ pub(super) fn sealed(
             now,
         ],
     )?;
-    let covered = cx.execute(
+    let covered = ctx.execute(
         &COVER,
         params![org, first.sequence, last.sequence, id.as_str(), now],
     )?;
@@ -408,15 +408,15 @@ pub(super) fn sealed(
 }
 
 /// Gives up a segment that this process was writing.
-pub(super) fn abandon(cx: &mut Cx<'_>, id: &SegmentId) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.execute(&ABANDON, params![org, id.as_str(), now]).map(drop)
+pub(super) fn abandon(ctx: &mut OperationContext<'_>, id: &SegmentId) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.execute(&ABANDON, params![org, id.as_str(), now]).map(drop)
 }
 
 /// Gives up what overdue writers were writing.
-pub(super) fn abandon_overdue(cx: &mut Cx<'_>, before: Timestamp) -> Result<u64> {
-    let (org, now) = (cx.org(), cx.now());
-    cx.execute(&ABANDON_OVERDUE, params![org, before, now])
+pub(super) fn abandon_overdue(ctx: &mut OperationContext<'_>, before: Timestamp) -> Result<u64> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.execute(&ABANDON_OVERDUE, params![org, before, now])
 }
 
 /// Returns the organizations that have a history.
@@ -438,10 +438,10 @@ pub(super) fn old(tx: &mut Tx<'_>, org: &str, before: SureTime, released: Timest
 }
 
 /// Gives up segments and forgets imports that are older than the retention.
-pub(super) fn expire(cx: &mut Cx<'_>, before: SureTime) -> Result<u64> {
-    let (org, now, before) = (cx.org(), cx.now(), before.instant());
-    let segments = cx.execute(&EXPIRE_SEGMENTS, params![org, before, now])?;
-    cx.execute(&DELETE_IMPORTS, params![org, before])?;
+pub(super) fn expire(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<u64> {
+    let (org, now, before) = (ctx.org(), ctx.now(), before.instant());
+    let segments = ctx.execute(&EXPIRE_SEGMENTS, params![org, before, now])?;
+    ctx.execute(&DELETE_IMPORTS, params![org, before])?;
     Ok(segments)
 }
 
@@ -453,9 +453,9 @@ pub(super) fn removable(tx: &mut Tx<'_>, org: &str, before: SureTime) -> Result<
 }
 
 /// Forgets a segment whose file is gone.
-pub(super) fn forget_segment(cx: &mut Cx<'_>, id: &str) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&FORGET_SEGMENT, params![org, id])
+pub(super) fn forget_segment(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET_SEGMENT, params![org, id])
 }
 
 /// Returns the files of segments that have stood for chunks long enough, while the chunks are still there, with their ids.
@@ -488,9 +488,9 @@ pub(super) fn gone_chunks(
 }
 
 /// Removes a chunk; a chunk that waits to be sealed stays while somebody seals.
-pub(super) fn delete_chunk(cx: &mut Cx<'_>, sequence: i64) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE_CHUNK, params![org, sequence])
+pub(super) fn delete_chunk(ctx: &mut OperationContext<'_>, sequence: i64) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE_CHUNK, params![org, sequence])
 }
 
 /// Returns the names of every segment, whatever its state.

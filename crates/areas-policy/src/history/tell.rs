@@ -5,9 +5,9 @@
 //!
 //! Keeps HS-11.
 
-use super::store::{self, HOUR_MS, Untold, UntoldBody};
+use super::store::{self, HOUR_MS, UnreportedImports, UntoldBody};
 use crate::history::fences;
-use provost_kernel::{Cx, Kernel, Result, Timestamp};
+use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ pub async fn tell_of_imports(kernel: &Arc<Kernel>) -> Result<()> {
         }
         for one in untold {
             let organization = one.organization.clone();
-            let run = move |cx: &mut Cx<'_>| {
-                let bodies = store::tell(cx, &one)?;
+            let run = move |ctx: &mut OperationContext<'_>| {
+                let bodies = store::tell(ctx, &one)?;
                 // Another server may have told of them.
                 if !bodies.is_empty() {
-                    say(cx, &one, &bodies);
+                    say(ctx, &one, &bodies);
                 }
                 Ok(())
             };
@@ -38,20 +38,20 @@ pub async fn tell_of_imports(kernel: &Arc<Kernel>) -> Result<()> {
     }
 }
 
-fn say(cx: &mut Cx<'_>, untold: &Untold, bodies: &[UntoldBody]) {
+fn say(ctx: &mut OperationContext<'_>, untold: &UnreportedImports, bodies: &[UntoldBody]) {
     let sum = |of: fn(&UntoldBody) -> i64| bodies.iter().map(of).sum::<i64>();
     let all: Vec<&str> = bodies.iter().map(|body| body.sha256.as_str()).collect();
     let digest = provost_policy::sha256_hex(all.join("\n").as_bytes());
     let listed: Vec<&str> = all.into_iter().take(LISTED).collect();
     let hour = Timestamp::from_ms(untold.hour * HOUR_MS).to_rfc3339();
-    cx.action("policy.history.imported");
-    cx.target(&fences::SOURCE, untold.source.as_str());
-    cx.change("/principalId", Value::Null, untold.principal.as_str());
-    cx.change("/hour", Value::Null, hour);
-    cx.change("/bodies", Value::Null, bodies.len());
-    cx.change("/lines", Value::Null, sum(|body| body.lines));
-    cx.change("/events", Value::Null, sum(|body| body.events));
-    cx.change("/refused", Value::Null, sum(|body| body.refused));
-    cx.change("/sha256", Value::Null, listed);
-    cx.change("/sha256OfAll", Value::Null, digest);
+    ctx.action("policy.history.imported");
+    ctx.target(&fences::SOURCE, untold.source.as_str());
+    ctx.change("/principalId", Value::Null, untold.principal.as_str());
+    ctx.change("/hour", Value::Null, hour);
+    ctx.change("/bodies", Value::Null, bodies.len());
+    ctx.change("/lines", Value::Null, sum(|body| body.lines));
+    ctx.change("/events", Value::Null, sum(|body| body.events));
+    ctx.change("/refused", Value::Null, sum(|body| body.refused));
+    ctx.change("/sha256", Value::Null, listed);
+    ctx.change("/sha256OfAll", Value::Null, digest);
 }

@@ -2,7 +2,7 @@
 
 use super::model;
 use super::sources::Unreadable;
-use provost_backtest::record::Owned;
+use provost_backtest::record::OwnedRecord;
 use provost_kernel::Timestamp;
 use provost_policy::{Field, claimed};
 use schemars::JsonSchema;
@@ -83,7 +83,7 @@ pub struct WholeEvent {
 }
 
 impl EventView {
-    pub(super) fn of(id: &str, event: &Owned) -> Self {
+    pub(super) fn of(id: &str, event: &OwnedRecord) -> Self {
         let (kind, subject) = model::subject(event).unzip();
         Self {
             event_id: id.to_owned(),
@@ -112,7 +112,7 @@ impl EventView {
 }
 
 impl WholeEvent {
-    pub(super) fn of(id: &str, event: &Owned) -> Self {
+    pub(super) fn of(id: &str, event: &OwnedRecord) -> Self {
         Self {
             event: EventView::of(id, event),
             attributes: as_sent(event.flat()),

@@ -31,7 +31,7 @@ pub use worker::run_if_asked;
 
 use process::{End, Process};
 use provost_kernel::Kernel;
-use provost_policy::rego::{self, Failure, InProcess, Question, Runner, Saying};
+use provost_policy::rego::{self, Failure, InProcess, ModuleAnswer, Question, Runner};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -238,7 +238,7 @@ impl<'a> Runs<'a> {
         workers: &Workers,
         questions: &[Question<'_>],
         has_time: &dyn Fn() -> bool,
-        sayings: &mut Vec<Saying>,
+        sayings: &mut Vec<ModuleAnswer>,
     ) -> bool {
         let patience = if self.is_backtest {
             workers.backtest_patience
@@ -269,7 +269,7 @@ impl<'a> Runs<'a> {
                         module = now[0].module.source_sha256(),
                         "a module was ended with its process: it takes too long or too much memory"
                     );
-                    sayings.push(Saying::failed(Failure::Ended));
+                    sayings.push(ModuleAnswer::failed(Failure::Ended));
                     alone = false;
                 }
             }
@@ -290,7 +290,7 @@ fn message(questions: &[Question<'_>]) -> usize {
 }
 
 impl Runner for Runs<'_> {
-    fn ask(&self, questions: &[Question<'_>], has_time: &dyn Fn() -> bool) -> Vec<Saying> {
+    fn ask(&self, questions: &[Question<'_>], has_time: &dyn Fn() -> bool) -> Vec<ModuleAnswer> {
         let Some(workers) = self.workers else {
             return InProcess.ask(questions, has_time);
         };

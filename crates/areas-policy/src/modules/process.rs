@@ -4,7 +4,7 @@
 
 use super::frames::{self, ANSWERS, ASK, Arriving, FORGET, HELLO, LOAD, LOADED};
 use provost_policy::rego::wire::{Bytes, put_question, put_text};
-use provost_policy::rego::{Module, Question, Saying, compiler_fingerprint};
+use provost_policy::rego::{Module, ModuleAnswer, Question, compiler_fingerprint};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
@@ -103,7 +103,7 @@ impl Process {
         questions: &[Question<'_>],
         patience: Duration,
         has_time: &dyn Fn() -> bool,
-        sayings: &mut Vec<Saying>,
+        sayings: &mut Vec<ModuleAnswer>,
     ) -> End {
         match self.asked(questions, patience, has_time, sayings) {
             Ok(true) => End::Whole,
@@ -122,7 +122,7 @@ impl Process {
         questions: &[Question<'_>],
         patience: Duration,
         has_time: &dyn Fn() -> bool,
-        sayings: &mut Vec<Saying>,
+        sayings: &mut Vec<ModuleAnswer>,
     ) -> io::Result<bool> {
         let mut message = Vec::with_capacity(1024);
         message.extend_from_slice(&u32::try_from(questions.len()).unwrap_or(u32::MAX).to_le_bytes());

@@ -9,7 +9,7 @@ use super::frames::{self, ANSWERS, ASK, FORGET, HELLO, LOAD, LOADED};
 use super::process::{WORD, image};
 use provost_policy::Family;
 use provost_policy::rego::wire::{Bytes, put_saying, put_text};
-use provost_policy::rego::{Failure, Module, Saying, compiler_fingerprint};
+use provost_policy::rego::{Failure, Module, ModuleAnswer, compiler_fingerprint};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -138,7 +138,7 @@ fn answer(bytes: &[u8], modules: &HashMap<u32, Option<Module>>, writer: &mut imp
         let question = bytes.question().map_err(io::Error::other)?;
         let saying = match modules.get(&number).and_then(Option::as_ref) {
             Some(module) => question.question(module).ask(),
-            None => Saying::failed(Failure::Failed),
+            None => ModuleAnswer::failed(Failure::Failed),
         };
         put_saying(&mut answers, &saying);
         if nth + 1 == count || answers.len() > ANSWERS_BYTES || sent.elapsed() >= PATIENCE {

@@ -1,21 +1,20 @@
 //! Takes log records.
 
-use super::receive::{self, MEDIA_TYPES, Received, SECONDS};
+use super::receive::{self, MEDIA_TYPES, PlainPayload, SECONDS};
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Content, Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_otlp::{MAX_EXPANDED, Signal};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct Receive;
 
 /// `ExportLogsServiceResponse`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Exported {
+pub struct LogsExportAnswer {
     /// What was not accepted; absent when everything was.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial_success: Option<Partial>,
@@ -47,16 +46,16 @@ impl Operation for Receive {
         );
     type Path = Empty;
     type Query = Empty;
-    type Body = Received;
-    type Output = Exported;
+    type Body = PlainPayload;
+    type Output = LogsExportAnswer;
 
-    fn read_content(content: Content) -> Result<Received> {
-        Received::of(&content)
+    fn read_content(content: Content) -> Result<PlainPayload> {
+        PlainPayload::of(&content)
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Exported> {
-        receive::receive(cx, Signal::Logs, &input.body)?;
-        Ok(Exported {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<LogsExportAnswer> {
+        receive::receive(ctx, Signal::Logs, &input.body)?;
+        Ok(LogsExportAnswer {
             partial_success: None,
         })
     }

@@ -1,12 +1,12 @@
 //! What both receivers do.
 
-use crate::history::{self, Durability, Incoming, NewEvent, Provenance};
+use crate::history::{self, Durability, IncomingEvent, NewEvent, Provenance};
 use bytes::Bytes;
 use provost_backtest::record::OTLP;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Content;
-use provost_kernel::{Cx, Kernel, Result};
-use provost_otlp::{Encoding, Event, Signal, Skipped, Times, answer, expand, read};
+use provost_kernel::{Kernel, OperationContext, Result};
+use provost_otlp::{Encoding, Event, Signal, SkipReason, Times, answer, expand, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -23,14 +23,14 @@ const AHEAD_MS: i64 = 5 * 60 * 1_000;
 /// A payload without its compression.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub struct Received {
+pub struct PlainPayload {
     #[serde(skip)]
     encoding: Option<Encoding>,
     #[serde(skip)]
     payload: Bytes,
 }
 
-impl Received {
+impl PlainPayload {
     /// Errors: `UnsupportedMediaType` for another compression, `PayloadTooLarge` for a body beyond the limit,
     /// `Invalid` for a broken one.
     pub fn of(content: &Content) -> Result<Self> {
@@ -56,11 +56,11 @@ fn refused(error: provost_otlp::Error) -> Error {
 }
 
 /// Reads a payload, and answers once its events are durable (OT-7).
-pub fn receive(cx: &mut Cx<'_>, signal: Signal, received: &Received) -> Result<()> {
+pub fn receive(ctx: &mut OperationContext<'_>, signal: Signal, received: &PlainPayload) -> Result<()> {
     let encoding = received.encoding.unwrap_or(Encoding::Protobuf);
-    let org = cx.org();
-    let now = cx.now();
-    let days = history::retention_days(&mut cx.tx(), org, now)?;
+    let org = ctx.org();
+    let now = ctx.now();
+    let days = history::retention_days(&mut ctx.tx(), org, now)?;
     let now_ms = now.as_ms();
     let times = Times {
         now_ms,
@@ -68,15 +68,15 @@ pub fn receive(cx: &mut Cx<'_>, signal: Signal, received: &Received) -> Result<(
         newest_ms: now_ms + AHEAD_MS,
     };
     let reading = read(signal, encoding, &received.payload, times).map_err(refused)?;
-    let kernel = Kernel::behind(cx.services())?;
-    let events = events(cx, reading.events)?;
+    let kernel = Kernel::behind(ctx.services())?;
+    let events = events(ctx, reading.events)?;
     let counts = Counts {
         read: reading.read,
         skipped: reading.skipped,
         rejected: reading.rejected,
     };
-    let (organization, why) = (cx.organization().clone(), reading.why);
-    cx.send_later(encoding.content_type(), async move {
+    let (organization, why) = (ctx.organization().clone(), reading.why);
+    ctx.send_later(encoding.content_type(), async move {
         let recorder = history::recorder(&kernel);
         recorder
             .append(&organization, events, Durability::Durable)
@@ -88,13 +88,13 @@ pub fn receive(cx: &mut Cx<'_>, signal: Signal, received: &Received) -> Result<(
 }
 
 /// Returns the events as they are recorded, with the users that the directory knows.
-fn events(cx: &mut Cx<'_>, events: Vec<Event>) -> Result<Vec<NewEvent>> {
+fn events(ctx: &mut OperationContext<'_>, events: Vec<Event>) -> Result<Vec<NewEvent>> {
     let instants: Vec<i64> = events.iter().map(|event| event.at_ms).collect();
-    let mut events: Vec<Incoming> = events.into_iter().map(incoming).collect();
-    history::resolve(cx, &mut events)?;
+    let mut events: Vec<IncomingEvent> = events.into_iter().map(incoming).collect();
+    history::resolve(ctx, &mut events)?;
     // Events of one instant stay in the order of the payload.
-    let mut sequence = history::accept(cx, events.len())?;
-    let from = Provenance::own(OTLP, cx.actor());
+    let mut sequence = history::accept(ctx, events.len())?;
+    let from = Provenance::own(OTLP, ctx.actor());
     let mut recorded = Vec::with_capacity(events.len());
     for (event, at_ms) in events.iter().zip(instants) {
         let event = event.event(&sequence.id(at_ms)?, at_ms, &from);
@@ -108,7 +108,7 @@ fn events(cx: &mut Cx<'_>, events: Vec<Event>) -> Result<Vec<NewEvent>> {
 /// What became of the records of a payload.
 struct Counts {
     read: u64,
-    skipped: BTreeMap<Skipped, u64>,
+    skipped: BTreeMap<SkipReason, u64>,
     rejected: u64,
 }
 
@@ -117,8 +117,8 @@ impl Counts {
         let skipped = |why| self.skipped.get(&why).copied().unwrap_or_default();
         for (outcome, records) in [
             ("read", self.read),
-            ("other", skipped(Skipped::Other)),
-            ("twice", skipped(Skipped::Twice)),
+            ("other", skipped(SkipReason::Other)),
+            ("twice", skipped(SkipReason::Twice)),
             ("rejected", self.rejected),
         ] {
             metrics::counter!("provost_otlp_records_total", "outcome" => outcome).increment(records);
@@ -126,14 +126,14 @@ impl Counts {
     }
 }
 
-fn incoming(event: Event) -> Incoming {
-    Incoming {
+fn incoming(event: Event) -> IncomingEvent {
+    IncomingEvent {
         external_id: event.id,
         at_ms: Some(event.at_ms),
         attributes: event.attributes,
         missing: event.missing.into_iter().map(str::to_owned).collect(),
         session: event.session,
         call_id: event.call_id,
-        ..Incoming::new(event.occasion)
+        ..IncomingEvent::new(event.occasion)
     }
 }

@@ -22,7 +22,7 @@ use provost_areas_access::resources::ownership::Owner;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::operation::Manager;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::contract::POLICY_SCHEMA_VERSION;
 use provost_policy::rego::compiler_fingerprint;
 use provost_policy::{Definition, Family, document_sha256};
@@ -46,7 +46,7 @@ pub struct Proposal<'a> {
 }
 
 /// What a proposal may become.
-pub struct Admitted {
+pub struct AdmittedPolicy {
     /// The policy as it is; none where there never was one.
     pub before: Option<Policy>,
     /// Who owns it from then on.
@@ -58,9 +58,9 @@ pub struct Admitted {
 /// Judges a proposal, all but its token.
 ///
 /// Errors: `Conflict`, `AlreadyExists`, `InvalidDefinition`.
-pub fn admit(cx: &mut Cx<'_>, proposal: &Proposal<'_>) -> Result<Admitted> {
+pub fn admit(ctx: &mut OperationContext<'_>, proposal: &Proposal<'_>) -> Result<AdmittedPolicy> {
     let definition = proposal.definition;
-    let before = store::find(cx, &PolicyId::of(definition))?;
+    let before = store::find(ctx, &PolicyId::of(definition))?;
     if let Some(before) = before
         .as_ref()
         .filter(|before| before.family != definition.family())
@@ -71,9 +71,9 @@ pub fn admit(cx: &mut Cx<'_>, proposal: &Proposal<'_>) -> Result<Admitted> {
         .as_ref()
         .filter(|before| before.is_there())
         .map_or(0, |before| before.revision);
-    let mut owner = Owner::calling(cx, proposal.manager);
+    let mut owner = Owner::calling(ctx, proposal.manager);
     if let Some(before) = &before {
-        owner = admit_writer(cx, before, owner)?;
+        owner = admit_writer(ctx, before, owner)?;
     }
     if seen != proposal.expected_revision {
         let is_new = proposal.expected_revision == 0;
@@ -87,8 +87,8 @@ pub fn admit(cx: &mut Cx<'_>, proposal: &Proposal<'_>) -> Result<Admitted> {
             stale(seen, proposal.expected_revision)
         });
     }
-    let binding = references::bind(cx, definition.family(), definition.authored(), "/definition")?;
-    Ok(Admitted {
+    let binding = references::bind(ctx, definition.family(), definition.authored(), "/definition")?;
+    Ok(AdmittedPolicy {
         before,
         owner,
         binding,
@@ -107,15 +107,15 @@ fn of_another_family(before: &Policy) -> Error {
 ///
 /// Errors: `NotFound`; `Conflict` when it is somebody else's or at another revision.
 pub fn existing(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     family: Family,
     id: &PolicyId,
     manager: Option<&Manager>,
     expected_revision: i64,
 ) -> Result<(Policy, Owner)> {
-    let policy = find(cx, family, id)?;
-    let writer = Owner::calling(cx, manager);
-    let owner = admit_writer(cx, &policy, writer)?;
+    let policy = find(ctx, family, id)?;
+    let writer = Owner::calling(ctx, manager);
+    let owner = admit_writer(ctx, &policy, writer)?;
     if policy.revision != expected_revision {
         return Err(stale(policy.revision, expected_revision));
     }
@@ -125,8 +125,8 @@ pub fn existing(
 /// Returns a policy of a family.
 ///
 /// Errors: `NotFound`, also for a deleted one and one of another family.
-pub fn find(cx: &mut Cx<'_>, family: Family, id: &PolicyId) -> Result<Policy> {
-    let found = store::find(cx, id)?.filter(|policy| policy.is_there() && policy.family == family);
+pub fn find(ctx: &mut OperationContext<'_>, family: Family, id: &PolicyId) -> Result<Policy> {
+    let found = store::find(ctx, id)?.filter(|policy| policy.is_there() && policy.family == family);
     found.ok_or_else(absent)
 }
 
@@ -138,20 +138,20 @@ pub fn absent() -> Error {
 /// Returns who owns a policy after a write by `writer`.
 ///
 /// Errors: `Conflict` (PO-7).
-pub fn admit_writer(cx: &mut Cx<'_>, policy: &Policy, writer: Owner) -> Result<Owner> {
+pub fn admit_writer(ctx: &mut OperationContext<'_>, policy: &Policy, writer: Owner) -> Result<Owner> {
     if policy.owner == Owner::Service && writer != Owner::Service {
         let message = "this policy is managed by the service; claim its authority before Terraform writes it";
         return Err(Error::new(Code::Conflict, message));
     }
-    policy.owner.admit(cx, writer)
+    policy.owner.admit(ctx, writer)
 }
 
 /// Returns a token for a proposal that was admitted, and when it ends.
-pub fn token(cx: &Cx<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String, Timestamp) {
-    let expires_at = cx.now().plus_secs(PLAN_SECS);
+pub fn token(ctx: &OperationContext<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String, Timestamp) {
+    let expires_at = ctx.now().plus_secs(PLAN_SECS);
     let expiry = expires_at.as_ms().to_be_bytes();
-    let mac = with_parts(cx, proposal, binding, expiry, |parts| {
-        cx.services().keys.mac(PLAN_TOKEN, parts)
+    let mac = with_parts(ctx, proposal, binding, expiry, |parts| {
+        ctx.services().keys.mac(PLAN_TOKEN, parts)
     });
     (PlanToken::text(&[expiry.as_slice(), &mac].concat()), expires_at)
 }
@@ -160,7 +160,7 @@ pub fn token(cx: &Cx<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String
 ///
 /// Errors: `Conflict`.
 pub fn must_be_planned(
-    cx: &Cx<'_>,
+    ctx: &OperationContext<'_>,
     proposal: &Proposal<'_>,
     binding: &Binding,
     token: Option<&PlanToken>,
@@ -174,15 +174,15 @@ pub fn must_be_planned(
     };
     // INVARIANT PO-5: everything that the plan was judged from is hashed again.
     let planned = token.bytes().split_first_chunk::<8>().filter(|(expiry, mac)| {
-        with_parts(cx, proposal, binding, **expiry, |parts| {
-            cx.services().keys.mac_matches(PLAN_TOKEN, parts, mac)
+        with_parts(ctx, proposal, binding, **expiry, |parts| {
+            ctx.services().keys.mac_matches(PLAN_TOKEN, parts, mac)
         })
     });
     let Some((expiry, _)) = planned else {
         let message = "this is not what was planned, or somebody else planned it; validate a plan again";
         return Err(Error::new(Code::Conflict, message));
     };
-    if cx.now() >= Timestamp::from_ms(i64::from_be_bytes(*expiry)) {
+    if ctx.now() >= Timestamp::from_ms(i64::from_be_bytes(*expiry)) {
         return Err(Error::new(
             Code::Conflict,
             "the plan has expired; validate a plan again",
@@ -192,7 +192,7 @@ pub fn must_be_planned(
 }
 
 fn with_parts<T>(
-    cx: &Cx<'_>,
+    ctx: &OperationContext<'_>,
     proposal: &Proposal<'_>,
     binding: &Binding,
     expiry: [u8; 8],
@@ -205,8 +205,8 @@ fn with_parts<T>(
         .map(|manager| [manager.id.as_str(), manager.instance.as_str()]);
     // No labels and empty labels are not the same.
     let words = [
-        cx.org(),
-        &cx.actor().id,
+        ctx.org(),
+        &ctx.actor().id,
         if labels.is_some() { "manager" } else { "" },
         labels.map_or("", |[manager, _]| manager),
         labels.map_or("", |[_, instance]| instance),

@@ -2,12 +2,11 @@
 
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::{contract, rego};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetCapabilities;
 
 /// The versions of what is spoken here.
@@ -46,7 +45,7 @@ impl Operation for GetCapabilities {
     type Body = Empty;
     type Output = Capabilities;
 
-    fn call(_: &mut Cx<'_>, _: &Input<Self>) -> Result<Capabilities> {
+    fn call(_: &mut OperationContext<'_>, _: &Input<Self>) -> Result<Capabilities> {
         Ok(Capabilities {
             policy_schema_version: contract::POLICY_SCHEMA_VERSION,
             rego_language_version: contract::REGO_LANGUAGE_VERSION,

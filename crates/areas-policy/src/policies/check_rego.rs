@@ -5,14 +5,13 @@ use crate::modules::{self, Runs};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 use provost_policy::rego::{self, Failure, MODULE_LIMIT_CHARS, Module};
 use provost_policy::{Family, contract, sha256_hex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct CheckRego;
 
 /// A family that has modules.
@@ -159,15 +158,15 @@ impl Operation for CheckRego {
     type Output = RegoCheck;
 
     /// INVARIANT DE-8: nothing of it is done on a reader: others wait for those.
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RegoCheck> {
-        let kernel = Kernel::behind(cx.services())?;
-        let organization = cx.organization().clone();
-        let asked = Asked {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RegoCheck> {
+        let kernel = Kernel::behind(ctx.services())?;
+        let organization = ctx.organization().clone();
+        let asked = PendingCheck {
             family: input.body.family.into(),
             module: input.body.module.as_str().to_owned(),
             input: input.body.input.clone(),
         };
-        Ok(cx.later(async move {
+        Ok(ctx.later(async move {
             let core = modules::core(&kernel, &organization).await?;
             let worker = kernel.clone();
             let work = move || {
@@ -180,13 +179,13 @@ impl Operation for CheckRego {
 }
 
 /// What is checked, once the snapshot is released.
-struct Asked {
+struct PendingCheck {
     family: Family,
     module: String,
     input: Option<Value>,
 }
 
-impl Asked {
+impl PendingCheck {
     fn check(&self, kernel: &Kernel) -> Result<RegoCheck> {
         let source = self.module.as_str();
         let mut answer = RegoCheck {

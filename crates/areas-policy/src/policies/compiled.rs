@@ -23,16 +23,16 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 const KEPT: usize = 32;
 
 #[derive(Default)]
-struct Kept {
+struct CompiledSets {
     /// The one that was asked for last stands last.
     sets: Vec<Arc<PolicySet>>,
     /// The definitions of living sets, by family and digest: a new version shares nearly all of the last one's.
     definitions: HashMap<(Family, String), Weak<Definition>>,
 }
 
-static KEPT_SETS: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+static KEPT_SETS: LazyLock<Mutex<CompiledSets>> = LazyLock::new(Mutex::default);
 
-fn kept() -> MutexGuard<'static, Kept> {
+fn kept() -> MutexGuard<'static, CompiledSets> {
     KEPT_SETS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -2,19 +2,18 @@
 
 use super::admission::{self, Proposal};
 use super::collections::Collection;
-use super::inputs::{Authored, DEFINITION_LIMIT, ExpectedRevision, PlanToken};
+use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, ExpectedRevision, PlanToken};
 use super::model::{Document, PolicyId};
 use super::views::{OnePolicy, policy};
 use super::write;
 use crate::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::marker::PhantomData;
 
-/// See [`Operation::META`].
 pub struct CreatePolicy<C>(PhantomData<C>);
 
 /// A policy that is to be made.
@@ -23,7 +22,7 @@ pub struct CreatePolicy<C>(PhantomData<C>);
 #[schemars(inline)]
 pub struct CreateBody {
     /// The definition; it comes back as it is.
-    definition: Authored,
+    definition: AuthoredDefinition,
     /// 0: a new policy is at no revision.
     expected_revision: Option<ExpectedRevision>,
     /// Where the author keeps the definition; it comes back as it is.
@@ -55,10 +54,10 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         super::inputs::must_fit_a_path(definition.id())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OnePolicy> {
         let body = &input.body;
         let definition = body.definition.definition(C::FAMILY)?;
-        cx.target(&fences::POLICY, definition.id());
+        ctx.target(&fences::POLICY, definition.id());
         let proposal = Proposal {
             definition,
             source_ref: body.source_ref.as_ref(),
@@ -67,24 +66,24 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         };
         if proposal.expected_revision != 0 {
             // A new policy has no revision that anybody could have seen.
-            let seen = super::store::find(cx, &PolicyId::of(definition))?;
+            let seen = super::store::find(ctx, &PolicyId::of(definition))?;
             let seen = seen
                 .filter(super::model::Policy::is_there)
                 .map_or(0, |seen| seen.revision);
             return Err(super::inputs::stale(seen, proposal.expected_revision));
         }
-        let admitted = admission::admit(cx, &proposal)?;
-        admission::must_be_planned(cx, &proposal, &admitted.binding, body.validation_token.as_ref())?;
+        let admitted = admission::admit(ctx, &proposal)?;
+        admission::must_be_planned(ctx, &proposal, &admitted.binding, body.validation_token.as_ref())?;
         let made = write::revise(
-            cx,
+            ctx,
             admitted.before.as_ref(),
             admitted.owner,
             definition,
             &admitted.binding,
             proposal.source_ref,
         )?;
-        let base = format!("/api/headless/v1/organizations/{}", cx.org());
-        cx.header("location", format!("{base}{}/{}", C::PATHS[0], made.id));
-        Ok(policy(cx, made)?.with_warnings(definition))
+        let base = format!("/api/headless/v1/organizations/{}", ctx.org());
+        ctx.header("location", format!("{base}{}/{}", C::PATHS[0], made.id));
+        Ok(policy(ctx, made)?.with_warnings(definition))
     }
 }

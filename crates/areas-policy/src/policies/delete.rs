@@ -7,12 +7,11 @@ use super::{admission, write};
 use crate::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::marker::PhantomData;
 
-/// See [`Operation::META`].
 pub struct DeletePolicy<C>(PhantomData<C>);
 
 /// What the caller knows of the policy.
@@ -39,13 +38,13 @@ impl<C: Collection> Operation for DeletePolicy<C> {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.policy_id;
-        cx.target(&fences::POLICY, id.as_str());
+        ctx.target(&fences::POLICY, id.as_str());
         let (manager, expected) = (input.manager.as_ref(), input.query.expected_revision.get());
-        let (policy, owner) = admission::existing(cx, C::FAMILY, id, manager, expected)?;
-        write::delete(cx, &policy, owner)?;
-        name(cx, &policy.id);
+        let (policy, owner) = admission::existing(ctx, C::FAMILY, id, manager, expected)?;
+        write::delete(ctx, &policy, owner)?;
+        name(ctx, &policy.id);
         Ok(NoContent {})
     }
 }

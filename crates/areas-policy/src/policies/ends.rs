@@ -5,10 +5,10 @@
 use super::model::PolicyId;
 use super::{store, write};
 use provost_areas_platform::ends::{by_hand, unclear};
-use provost_kernel::area::{Again, Retaking, Right};
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 const POLICY: &str = "policy";
 const DELETED: &str = "deleted";
@@ -27,7 +27,7 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// The ways back.
-pub const RETAKINGS: &[Retaking] = &[Retaking {
+pub const RETAKINGS: &[RepeatedRevocation] = &[RepeatedRevocation {
     what: POLICY,
     again: policy_again,
 }];
@@ -49,15 +49,15 @@ fn policy(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoca
     }])
 }
 
-fn policy_again(cx: &mut Cx<'_>, how: &str, ids: &[String]) -> Result<Again> {
+fn policy_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Result<Again> {
     let [id] = ids else { return Ok(unclear()) };
-    let found = store::find(cx, &PolicyId::from_store(id.clone()))?;
+    let found = store::find(ctx, &PolicyId::from_store(id.clone()))?;
     let found = found.filter(super::model::Policy::is_there);
     match (how, found) {
         (DELETED, None) => Ok(Again::Already),
         (DELETED, Some(policy)) => {
             let owner = policy.owner.clone();
-            write::delete(cx, &policy, owner)?;
+            write::delete(ctx, &policy, owner)?;
             Ok(Again::Done("deleted"))
         }
         ("created", None) => by_hand("what it forbade is not forbidden now; write it again"),

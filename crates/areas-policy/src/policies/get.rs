@@ -7,10 +7,9 @@ use super::unresolved::Lately;
 use super::views::{OnePolicy, policy};
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use std::marker::PhantomData;
 
-/// See [`Operation::META`].
 pub struct GetPolicy<C>(PhantomData<C>);
 
 impl<C: Collection> Operation for GetPolicy<C> {
@@ -26,9 +25,9 @@ impl<C: Collection> Operation for GetPolicy<C> {
     type Body = Empty;
     type Output = OnePolicy;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {
-        let found = admission::find(cx, C::FAMILY, &input.path.policy_id)?;
-        let lately = Lately::read(cx)?;
-        Ok(policy(cx, found)?.with_unresolved(&lately))
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OnePolicy> {
+        let found = admission::find(ctx, C::FAMILY, &input.path.policy_id)?;
+        let lately = Lately::read(ctx)?;
+        Ok(policy(ctx, found)?.with_unresolved(&lately))
     }
 }

@@ -6,11 +6,10 @@ use super::views::VersionView;
 use provost_kernel::auth::Role;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct GetVersion;
 
 /// The path of operations on one version.
@@ -39,9 +38,9 @@ impl Operation for GetVersion {
     type Body = Empty;
     type Output = VersionView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<VersionView> {
-        let version = store::full_version(cx, input.path.version_id.as_str())?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<VersionView> {
+        let version = store::full_version(ctx, input.path.version_id.as_str())?;
         let version = version.ok_or_else(|| Error::not_found("policy set version"))?;
-        VersionView::from(version).with_ids(cx)
+        VersionView::from(version).with_ids(ctx)
     }
 }

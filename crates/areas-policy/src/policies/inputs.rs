@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_kernel::Result;
 use provost_kernel::error::Error;
-use provost_kernel::json::{self, Unrounded};
-use provost_kernel::text::Bounded;
+use provost_kernel::json::{self, ExactNumbers};
+use provost_kernel::text::IntegerBetween;
 use provost_policy::{Definition, Family};
 use provost_words::url::fits_path;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -19,9 +19,9 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// The number of a revision that there is.
-pub type RevisionNumber = Bounded<1, 9_007_199_254_740_991>;
+pub type RevisionNumber = IntegerBetween<1, 9_007_199_254_740_991>;
 /// The number of a revision, or 0 for none.
-pub type ExpectedRevision = Bounded<0, 9_007_199_254_740_991>;
+pub type ExpectedRevision = IntegerBetween<0, 9_007_199_254_740_991>;
 
 /// LIMIT: bytes and nesting of what holds a definition; a module alone may have a quarter of a million characters.
 pub const DEFINITION_LIMIT: (usize, usize) = (2 << 20, 64);
@@ -61,14 +61,14 @@ impl<const MIN: usize, const MAX: usize> JsonSchema for Text<MIN, MAX> {
 
 /// A definition as it was sent, read once: on the thread that decodes the request, not on the writer's.
 #[derive(Debug)]
-pub struct Authored {
+pub struct AuthoredDefinition {
     document: Value,
     /// The same with its numbers as they were written, where one of them is none of 64-bit floating point.
     unrounded: Option<Value>,
     read: OnceLock<Arc<Definition>>,
 }
 
-impl Authored {
+impl AuthoredDefinition {
     /// Returns the definition.
     ///
     /// Errors: `InvalidDefinition` with every broken rule, behind `/definition`.
@@ -88,9 +88,9 @@ impl Authored {
     }
 }
 
-impl<'de> Deserialize<'de> for Authored {
+impl<'de> Deserialize<'de> for AuthoredDefinition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Unrounded(Document(document)) = Unrounded::<Document>::deserialize(deserializer)?;
+        let ExactNumbers(Document(document)) = ExactNumbers::<Document>::deserialize(deserializer)?;
         let mut unrounded = Value::Object(document);
         let mut document = unrounded.clone();
         let is_inexact = json::mark_whole(&mut unrounded);
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Authored {
     }
 }
 
-impl JsonSchema for Authored {
+impl JsonSchema for AuthoredDefinition {
     fn inline_schema() -> bool {
         true
     }

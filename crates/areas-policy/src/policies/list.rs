@@ -5,16 +5,15 @@ use super::model::FamilyWord;
 use super::store::{self, Filter};
 use super::unresolved::Lately;
 use super::views::PolicySummary;
-use provost_areas_access::resources::definition::Line;
+use provost_areas_access::resources::definition::SingleLine;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// See [`Operation::META`].
 pub struct ListPolicies;
 
 /// The parameters.
@@ -24,7 +23,7 @@ pub struct ListQuery {
     /// Only of this family.
     family: Option<FamilyWord>,
     /// Only with this in id or name, whatever its case.
-    query: Option<Line<1, 256>>,
+    query: Option<SingleLine<1, 256>>,
     /// Only those that take part in decisions, or only the others.
     enabled: Option<bool>,
     /// How many at most.
@@ -56,20 +55,20 @@ impl Operation for ListPolicies {
     type Body = Empty;
     type Output = PolicyPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<PolicyPage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<PolicyPage> {
         let query = &input.query;
-        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let after = page::start(ctx, Self::META.id, query.cursor.as_ref(), 0)?;
         let filter = Filter {
             family: query.family.map(Into::into),
             enabled: query.enabled,
-            query: query.query.as_ref().map(Line::as_str),
+            query: query.query.as_ref().map(SingleLine::as_str),
         };
-        let mut found = store::list(cx, &filter, after, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
-        let lately = Lately::read(cx)?;
+        let mut found = store::list(ctx, &filter, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
+        let lately = Lately::read(ctx)?;
         let places = found.first().zip(found.last());
         let mut lost = match places.map(|(first, last)| (first.0, last.0)) {
-            Some((from, to)) => lost::of_page(cx, from, to)?,
+            Some((from, to)) => lost::of_page(ctx, from, to)?,
             None => BTreeMap::new(),
         };
         let policies = found.into_iter();

@@ -8,11 +8,10 @@ use provost_kernel::auth::Role;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListRevisions;
 
 /// The parameters.
@@ -58,24 +57,24 @@ impl Operation for ListRevisions {
     type Body = Empty;
     type Output = RevisionPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<RevisionPage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RevisionPage> {
         let (id, query) = (&input.path.policy_id, &input.query);
-        let found = store::find(cx, id)?.filter(|policy| policy.is_there() || query.deleted);
+        let found = store::find(ctx, id)?.filter(|policy| policy.is_there() || query.deleted);
         let found = found.ok_or_else(admission::absent)?;
-        name(cx, &found.id);
+        name(ctx, &found.id);
         if let Some(number) = query.revision {
-            let found = store::revisions(cx, id, number.get() + 1, 1)?.into_iter().next();
+            let found = store::revisions(ctx, id, number.get() + 1, 1)?.into_iter().next();
             let found = found.filter(|past| past.revision == number.get());
             let found = found.ok_or_else(|| Error::not_found("revision of this policy"))?;
             return Ok(RevisionPage {
-                revisions: vec![RevisionView::from(found).with_authored(cx, id)?],
+                revisions: vec![RevisionView::from(found).with_authored(ctx, id)?],
                 next_cursor: None,
             });
         }
-        let before = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
-        let found = store::revisions(cx, id, before, query.limit.get() + 1)?;
+        let before = page::start(ctx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
+        let found = store::revisions(ctx, id, before, query.limit.get() + 1)?;
         let mut found: Vec<_> = found.into_iter().map(|past| (past.revision, past)).collect();
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(RevisionPage {
             revisions: found.into_iter().map(|(_, past)| past.into()).collect(),
             next_cursor,

@@ -5,11 +5,10 @@ use super::views::VersionView;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListVersions;
 
 /// The parameters.
@@ -44,15 +43,15 @@ impl Operation for ListVersions {
     type Body = Empty;
     type Output = VersionPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<VersionPage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<VersionPage> {
         let query = &input.query;
-        let before = page::start(cx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
-        let found = store::versions(cx, before, query.limit.get() + 1)?;
+        let before = page::start(ctx, Self::META.id, query.cursor.as_ref(), i64::MAX)?;
+        let found = store::versions(ctx, before, query.limit.get() + 1)?;
         let mut found: Vec<_> = found
             .into_iter()
             .map(|version| (version.sequence, version))
             .collect();
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |(place, _)| *place);
         Ok(VersionPage {
             versions: found.into_iter().map(|(_, version)| version.into()).collect(),
             next_cursor,

@@ -3,8 +3,8 @@
 use super::references::names_in;
 use super::store;
 use provost_areas_catalog::skill_registry;
-use provost_areas_identity::words::{self, Asked, Kind};
-use provost_kernel::{Cx, Error, Result};
+use provost_areas_identity::words::{self, Kind, WordQuery};
+use provost_kernel::{Error, OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -24,9 +24,13 @@ pub struct LostName {
 /// Returns what each of the policies among these places of the list names and nothing is any more, by policy.
 ///
 /// Cost: one read of the page's definitions, and one statement about the ids, and one for each skill.
-pub fn of_page(cx: &mut Cx<'_>, from: i64, to: i64) -> Result<BTreeMap<String, Vec<LostName>>> {
+pub fn of_page(
+    ctx: &mut OperationContext<'_>,
+    from: i64,
+    to: i64,
+) -> Result<BTreeMap<String, Vec<LostName>>> {
     let mut named: BTreeMap<String, BTreeSet<(Kind, String)>> = BTreeMap::new();
-    for stored in store::newest_of_page(cx, from, to)? {
+    for stored in store::newest_of_page(ctx, from, to)? {
         let definition: Value = serde_json::from_str(&stored.definition).map_err(Error::internal)?;
         let ids = names_in(stored.family, &definition).into_iter();
         let ids = ids.filter(|named| is_id(named.kind, named.name));
@@ -36,7 +40,7 @@ pub fn of_page(cx: &mut Cx<'_>, from: i64, to: i64) -> Result<BTreeMap<String, V
         );
     }
     let all: BTreeSet<(Kind, String)> = named.values().flatten().cloned().collect();
-    let missing = missing(cx, &all)?;
+    let missing = missing(ctx, &all)?;
     let mut lost = BTreeMap::new();
     for (policy, ids) in named {
         let gone: Vec<LostName> = ids
@@ -64,18 +68,21 @@ fn is_id(kind: Kind, name: &str) -> bool {
     provost_kernel::id::parse(prefix, name).is_some()
 }
 
-fn missing(cx: &mut Cx<'_>, all: &BTreeSet<(Kind, String)>) -> Result<BTreeSet<(Kind, String)>> {
-    let mut asked = Asked::default();
+fn missing(
+    ctx: &mut OperationContext<'_>,
+    all: &BTreeSet<(Kind, String)>,
+) -> Result<BTreeSet<(Kind, String)>> {
+    let mut asked = WordQuery::default();
     for (kind, id) in all {
         asked.add(*kind, id);
     }
-    let org = cx.org();
-    let living = words::living(&mut cx.tx(), org, &asked)?;
+    let org = ctx.org();
+    let living = words::living(&mut ctx.tx(), org, &asked)?;
     let mut missing = BTreeSet::new();
     for (kind, id) in all {
         let is_there = living.of(*kind, id).iter().any(|named| named.id == *id);
         // A skill that is withdrawn keeps its record, and nobody gets it any more.
-        if !is_there || (*kind == Kind::Skill && !skill_registry::is_offered(cx, id)?) {
+        if !is_there || (*kind == Kind::Skill && !skill_registry::is_offered(ctx, id)?) {
             missing.insert((*kind, id.clone()));
         }
     }

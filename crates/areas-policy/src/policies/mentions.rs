@@ -8,7 +8,7 @@ use super::store;
 use provost_areas_identity::subjects::{LostReference, LostWith, Mention, Record};
 use provost_areas_identity::words::{Kind, key_of};
 use provost_areas_platform::announcements::{OpenedTo, Opening};
-use provost_kernel::{Cx, Error, Result};
+use provost_kernel::{Error, OperationContext, Result};
 use provost_policy::{Action, Family};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const ULID_CHARACTERS: usize = 26;
 
 /// The records that are looked for, by their ids and by the match keys of the words of their kinds.
-struct Wanted<'a> {
+struct MentionQuery<'a> {
     records: &'a [Record],
     by_id: HashMap<&'a str, usize>,
     by_word: HashMap<(Kind, String), Vec<usize>>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> MentionQuery<'a> {
     fn of(records: &'a [Record]) -> Self {
         let mut by_word: HashMap<(Kind, String), Vec<usize>> = HashMap::new();
         for (at, record) in records.iter().enumerate() {
@@ -80,13 +80,13 @@ fn ids_in(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the policies that name these records, in the order of their making.
 ///
 /// Cost: one read of every definition, whatever the number of records; none without records.
-fn mentions(cx: &mut Cx<'_>, records: &[Record]) -> Result<Vec<Mention>> {
+fn mentions(ctx: &mut OperationContext<'_>, records: &[Record]) -> Result<Vec<Mention>> {
     let mut found = Vec::new();
     if records.is_empty() {
         return Ok(found);
     }
-    let wanted = Wanted::of(records);
-    for stored in store::newest(cx)? {
+    let wanted = MentionQuery::of(records);
+    for stored in store::newest(ctx)? {
         let definition: Value = serde_json::from_str(&stored.definition).map_err(Error::internal)?;
         for (at, places) in wanted.places(stored.family, &definition) {
             found.push(Mention {
@@ -117,21 +117,21 @@ fn outermost(places: &BTreeSet<String>) -> Vec<String> {
 }
 
 /// Returns the policies that name the records that go.
-pub fn lost(cx: &mut Cx<'_>, question: &LostWith) -> Result<Vec<LostReference>> {
-    let mentions = mentions(cx, &question.records)?;
+pub fn lost(ctx: &mut OperationContext<'_>, question: &LostWith) -> Result<Vec<LostReference>> {
+    let mentions = mentions(ctx, &question.records)?;
     Ok(mentions.into_iter().map(LostReference::from).collect())
 }
 
 /// Returns the policies that open something to a subject, with the places: those that take part in decisions and name it
 /// in what they allow, or in an exception of what they do not.
-pub fn opened_to(cx: &mut Cx<'_>, subject: &OpenedTo) -> Result<Vec<Opening>> {
+pub fn opened_to(ctx: &mut OperationContext<'_>, subject: &OpenedTo) -> Result<Vec<Opening>> {
     let record = Record {
         kind: subject.kind.into(),
         id: subject.id.clone(),
         words: Vec::new(),
     };
     let mut opened = Vec::new();
-    for mention in mentions(cx, &[record])? {
+    for mention in mentions(ctx, &[record])? {
         let opens = |place: &String| place.starts_with("/except") || mention.action == Action::Allow.word();
         let places: Vec<String> = mention
             .places
@@ -181,7 +181,7 @@ mod tests {
             id: id.into(),
             words: vec!["Ada@acme.test".into()],
         }];
-        let wanted = Wanted::of(&records);
+        let wanted = MentionQuery::of(&records);
         let places = |definition: Value| -> Vec<String> {
             let found = wanted.places(Family::Content, &definition);
             found.values().flat_map(outermost).collect()

@@ -54,7 +54,7 @@ mod views;
 mod write;
 
 pub use ports::{
-    Bound, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
+    BoundChange, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
 };
 pub use store::ids_no_path_carries;
 

@@ -1,7 +1,7 @@
 //! The words of policies and of the versions of their set, without storage.
 
 use provost_areas_access::resources::ownership::Owner;
-use provost_kernel::{Cx, Timestamp, id};
+use provost_kernel::{OperationContext, Timestamp, id};
 use provost_policy::contract::{MANAGED_BY_SERVICE, MANAGED_BY_TERRAFORM};
 use provost_policy::{Definition, Family};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -82,8 +82,8 @@ impl JsonSchema for PolicyId {
 pub const NAMED: &str = "X-Policy-Id";
 
 /// Says in the answer which policy was found. Only what an id may hold can stand there.
-pub fn name(cx: &mut Cx<'_>, id: &PolicyId) {
-    cx.header("x-policy-id", id.as_str().to_owned());
+pub fn name(ctx: &mut OperationContext<'_>, id: &PolicyId) {
+    ctx.header("x-policy-id", id.as_str().to_owned());
 }
 
 /// A policy as it is stored, without its definition.

@@ -1,18 +1,17 @@
 //! `POST …/policy-plans/validate`
 
 use super::admission::{self, Proposal};
-use super::inputs::{Authored, DEFINITION_LIMIT, ExpectedRevision};
+use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, ExpectedRevision};
 use super::model::{Document, FamilyWord};
 use super::views::{Warning, warnings};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::contract::POLICY_SCHEMA_VERSION;
 use provost_policy::rego::compiler_fingerprint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ValidatePlan;
 
 /// What is to be written.
@@ -23,7 +22,7 @@ pub struct PlanBody {
     /// The family that the definition is of.
     family: FamilyWord,
     /// The definition.
-    definition: Authored,
+    definition: AuthoredDefinition,
     /// Where the author keeps it.
     source_ref: Option<Document>,
     /// The revision that the author saw; 0 when there is no such policy.
@@ -78,7 +77,7 @@ impl Operation for ValidatePlan {
         super::inputs::must_fit_a_path(definition.id())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Plan> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Plan> {
         let body = &input.body;
         let definition = body.definition.definition(body.family.into())?;
         let proposal = Proposal {
@@ -87,8 +86,8 @@ impl Operation for ValidatePlan {
             expected_revision: body.expected_revision.get(),
             manager: input.manager.as_ref(),
         };
-        let admitted = admission::admit(cx, &proposal)?;
-        let (validation_token, expires_at) = admission::token(cx, &proposal, &admitted.binding);
+        let admitted = admission::admit(ctx, &proposal)?;
+        let (validation_token, expires_at) = admission::token(ctx, &proposal, &admitted.binding);
         Ok(Plan {
             valid: true,
             validation_token,

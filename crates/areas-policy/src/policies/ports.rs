@@ -4,7 +4,7 @@ use super::model::{Policy, PolicyId};
 use super::{compiled, references, store};
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::{Definition, Family, PolicySet, set_digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,7 +111,7 @@ pub enum Change {
 /// A change with its names resolved, to be kept with what asked about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Bound {
+pub struct BoundChange {
     /// The family.
     pub family: Family,
     /// The policy.
@@ -123,13 +123,17 @@ pub struct Bound {
 /// Returns candidate changes, checked and with their names resolved.
 ///
 /// Errors: `InvalidDefinition` with JSON Pointers `/changes/<n>/definition/…` and `/changes/<n>/policyId`.
-pub fn bind(cx: &mut Cx<'_>, changes: &[Change]) -> Result<Vec<Bound>> {
-    bind_at(cx, changes, |at| format!("/changes/{at}"))
+pub fn bind(ctx: &mut OperationContext<'_>, changes: &[Change]) -> Result<Vec<BoundChange>> {
+    bind_at(ctx, changes, |at| format!("/changes/{at}"))
 }
 
 /// As [`bind`], for changes that stand elsewhere in a request: `place` is the pointer of the object that holds
 /// `definition` or `policyId`.
-pub fn bind_at(cx: &mut Cx<'_>, changes: &[Change], place: impl Fn(usize) -> String) -> Result<Vec<Bound>> {
+pub fn bind_at(
+    ctx: &mut OperationContext<'_>,
+    changes: &[Change],
+    place: impl Fn(usize) -> String,
+) -> Result<Vec<BoundChange>> {
     let mut all = Vec::with_capacity(changes.len());
     for (at, change) in changes.iter().enumerate() {
         all.push(match change {
@@ -137,21 +141,21 @@ pub fn bind_at(cx: &mut Cx<'_>, changes: &[Change], place: impl Fn(usize) -> Str
                 let base = format!("{}/definition", place(at));
                 let read = compiled::definition(*family, definition);
                 let read = read.map_err(|violations| references::violated(&violations, &base))?;
-                let binding = references::bind(cx, *family, definition, &base)?;
-                Bound {
+                let binding = references::bind(ctx, *family, definition, &base)?;
+                BoundChange {
                     family: *family,
                     policy_id: read.id().to_owned(),
                     definition: Some(binding.definition),
                 }
             }
             Change::Remove { family, policy_id } => {
-                let stored = family_of(cx, policy_id)?;
+                let stored = family_of(ctx, policy_id)?;
                 let family = stored.filter(|stored| family.is_none_or(|family| family == *stored));
                 let absent = || {
                     let message = "names no policy of this family in this organization".to_owned();
                     references::refusal([(format!("{}/policyId", place(at)), message)])
                 };
-                Bound {
+                BoundChange {
                     family: family.ok_or_else(absent)?,
                     policy_id: policy_id.clone(),
                     definition: None,
@@ -165,7 +169,7 @@ pub fn bind_at(cx: &mut Cx<'_>, changes: &[Change], place: impl Fn(usize) -> Str
 /// Returns the set that `base` becomes with these changes; a disabled definition takes its policy away.
 ///
 /// Errors: `Unavailable` when a definition does not read, which those of [`bind`] do.
-pub fn with_changes(base: &PolicySet, changes: &[Bound]) -> Result<Arc<PolicySet>> {
+pub fn with_changes(base: &PolicySet, changes: &[BoundChange]) -> Result<Arc<PolicySet>> {
     let own = |definition: &Arc<Definition>| {
         let key = (definition.family(), definition.id().to_owned());
         (key, definition.clone())
@@ -195,19 +199,23 @@ pub fn with_changes(base: &PolicySet, changes: &[Bound]) -> Result<Arc<PolicySet
 }
 
 /// Returns what decides of a stored policy that is not deleted, enabled or not.
-pub fn stored(cx: &mut Cx<'_>, family: Option<Family>, policy_id: &str) -> Result<Option<Value>> {
+pub fn stored(
+    ctx: &mut OperationContext<'_>,
+    family: Option<Family>,
+    policy_id: &str,
+) -> Result<Option<Value>> {
     let id = PolicyId::from_path(policy_id);
-    let policy = store::find(cx, &id)?.filter(Policy::is_there);
+    let policy = store::find(ctx, &id)?.filter(Policy::is_there);
     let Some(policy) = policy.filter(|policy| family.is_none_or(|family| family == policy.family)) else {
         return Ok(None);
     };
-    let text = store::bound(cx, &id, policy.revision)?;
+    let text = store::bound(ctx, &id, policy.revision)?;
     let text = text.ok_or_else(|| Error::internal("a policy without its newest revision"))?;
     serde_json::from_str(&text).map(Some).map_err(Error::internal)
 }
 
 /// Returns the family of a policy, deleted or not.
-pub fn family_of(cx: &mut Cx<'_>, policy_id: &str) -> Result<Option<Family>> {
-    let policy = store::find(cx, &PolicyId::from_path(policy_id))?;
+pub fn family_of(ctx: &mut OperationContext<'_>, policy_id: &str) -> Result<Option<Family>> {
+    let policy = store::find(ctx, &PolicyId::from_path(policy_id))?;
     Ok(policy.map(|policy| policy.family))
 }

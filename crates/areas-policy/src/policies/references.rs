@@ -14,9 +14,9 @@
 //! Absent on purpose: agents, products, devices, integrations and MCP servers as records; what a policy calls them is
 //! compared as written.
 
-use provost_areas_identity::words::{self, Asked, Found, Kind, key_of};
+use provost_areas_identity::words::{self, Kind, WordMatches, WordQuery, key_of};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::{Family, Violations, document_sha256, match_key};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ const fn how_to_tell_apart(kind: Kind) -> &'static str {
 }
 
 /// One place that names something.
-pub struct Named<'a> {
+pub struct NameUse<'a> {
     /// Where it stands.
     pub pointer: String,
     /// What it names.
@@ -69,9 +69,14 @@ pub struct Named<'a> {
 ///
 /// Errors: `InvalidDefinition` with the places, behind `base`, whose names nothing or several things have.
 /// Cost: two statements, whatever the number of names.
-pub fn bind(cx: &mut Cx<'_>, family: Family, definition: &Value, base: &str) -> Result<Binding> {
+pub fn bind(
+    ctx: &mut OperationContext<'_>,
+    family: Family,
+    definition: &Value,
+    base: &str,
+) -> Result<Binding> {
     let named = names_in(family, definition);
-    let found = look_up(cx, &named)?;
+    let found = look_up(ctx, &named)?;
     let mut bound = definition.clone();
     let mut references = Vec::new();
     let mut breaches = Vec::new();
@@ -172,17 +177,17 @@ fn list_of(pointer: &str) -> Option<&str> {
 }
 
 /// Returns what the names mean, by the match keys by which events are compared too.
-fn look_up(cx: &mut Cx<'_>, places: &[Named<'_>]) -> Result<Found> {
-    let mut asked = Asked::default();
+fn look_up(ctx: &mut OperationContext<'_>, places: &[NameUse<'_>]) -> Result<WordMatches> {
+    let mut asked = WordQuery::default();
     for place in places {
         asked.add(place.kind, place.name);
     }
-    let org = cx.org();
-    words::living(&mut cx.tx(), org, &asked)
+    let org = ctx.org();
+    words::living(&mut ctx.tx(), org, &asked)
 }
 
 /// Returns every place of a definition that names something.
-pub fn names_in(family: Family, definition: &Value) -> Vec<Named<'_>> {
+pub fn names_in(family: Family, definition: &Value) -> Vec<NameUse<'_>> {
     let mut named = Vec::new();
     let scope = if family == Family::SkillAcl {
         "subjects"
@@ -203,7 +208,7 @@ pub fn names_in(family: Family, definition: &Value) -> Vec<Named<'_>> {
             .enumerate();
         for (at, item) in items {
             let name = item.as_str().or_else(|| item["name"].as_str());
-            named.extend(name.map(|name| Named {
+            named.extend(name.map(|name| NameUse {
                 pointer: format!("/{scope}/{member}/{at}"),
                 kind,
                 name,
@@ -213,7 +218,7 @@ pub fn names_in(family: Family, definition: &Value) -> Vec<Named<'_>> {
         }
     }
     if family == Family::SkillAcl {
-        named.extend(definition["skillId"].as_str().map(|name| Named {
+        named.extend(definition["skillId"].as_str().map(|name| NameUse {
             pointer: "/skillId".into(),
             kind: Kind::Skill,
             name,
@@ -228,7 +233,7 @@ pub fn names_in(family: Family, definition: &Value) -> Vec<Named<'_>> {
 }
 
 /// Adds the texts that a condition compares a whole attribute with. The walk is as deep as the engine lets conditions be.
-fn compared<'a>(node: &'a Value, pointer: &str, named: &mut Vec<Named<'a>>) {
+fn compared<'a>(node: &'a Value, pointer: &str, named: &mut Vec<NameUse<'a>>) {
     match node {
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
@@ -242,7 +247,7 @@ fn compared<'a>(node: &'a Value, pointer: &str, named: &mut Vec<Named<'a>>) {
                 let items =
                     items.filter_map(|(at, item)| Some((format!("{pointer}/value/{at}"), item.as_str()?)));
                 let whole = value.as_str().map(|name| (format!("{pointer}/value"), name));
-                named.extend(whole.into_iter().chain(items).map(|(pointer, name)| Named {
+                named.extend(whole.into_iter().chain(items).map(|(pointer, name)| NameUse {
                     pointer,
                     kind,
                     name,

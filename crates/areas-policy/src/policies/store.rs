@@ -7,7 +7,7 @@ use provost_areas_access::resources::ownership::Owner;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Result, Timestamp, params, statements};
 use provost_policy::Family;
 use provost_words::url::fits_path;
 
@@ -105,9 +105,9 @@ fn policy(row: &Row<'_>) -> Result<Policy> {
 }
 
 /// Returns a policy, deleted or not, if there is one.
-pub fn find(cx: &mut Cx<'_>, id: &PolicyId) -> Result<Option<Policy>> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], policy)
+pub fn find(ctx: &mut OperationContext<'_>, id: &PolicyId) -> Result<Option<Policy>> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], policy)
 }
 
 /// Returns a sentence about every policy whose id no path carries unchanged (PO-9).
@@ -136,11 +136,16 @@ pub struct Filter<'a> {
 }
 
 /// Returns at most `limit` policies behind a place of the list, each with its place.
-pub fn list(cx: &mut Cx<'_>, filter: &Filter<'_>, after: i64, limit: i64) -> Result<Vec<(i64, Policy)>> {
-    let org = cx.org();
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    filter: &Filter<'_>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<(i64, Policy)>> {
+    let org = ctx.org();
     let (family, pattern) = (filter.family.map(Family::word), filter.query.map(containing));
     let enabled = filter.enabled.map(i64::from);
-    cx.query(
+    ctx.query(
         &LIST,
         params![org, after, family, enabled, pattern, limit],
         |row| Ok((row.get(10)?, policy(row)?)),
@@ -169,10 +174,10 @@ fn search_key(policy: &Policy) -> String {
 }
 
 /// Stores a new policy.
-pub fn insert(cx: &mut Cx<'_>, policy: &Policy) -> Result<()> {
-    let org = cx.org();
+pub fn insert(ctx: &mut OperationContext<'_>, policy: &Policy) -> Result<()> {
+    let org = ctx.org();
     let [manager, instance, owner] = policy.owner.columns();
-    cx.queue(
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -193,10 +198,10 @@ pub fn insert(cx: &mut Cx<'_>, policy: &Policy) -> Result<()> {
 }
 
 /// Stores what changed of a policy.
-pub fn save(cx: &mut Cx<'_>, policy: &Policy) -> Result<()> {
-    let org = cx.org();
+pub fn save(ctx: &mut OperationContext<'_>, policy: &Policy) -> Result<()> {
+    let org = ctx.org();
     let [manager, instance, owner] = policy.owner.columns();
-    cx.queue(
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -217,34 +222,38 @@ pub fn save(cx: &mut Cx<'_>, policy: &Policy) -> Result<()> {
 }
 
 /// Returns what was authored, and its source reference, of one revision: as JSON texts.
-pub fn authored(cx: &mut Cx<'_>, id: &PolicyId, revision: i64) -> Result<Option<(String, Option<String>)>> {
-    let org = cx.org();
-    cx.query_opt(&AUTHORED, params![org, id.as_str(), revision], |row| {
+pub fn authored(
+    ctx: &mut OperationContext<'_>,
+    id: &PolicyId,
+    revision: i64,
+) -> Result<Option<(String, Option<String>)>> {
+    let org = ctx.org();
+    ctx.query_opt(&AUTHORED, params![org, id.as_str(), revision], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })
 }
 
 /// Returns what decides of one revision, as JSON text.
-pub fn bound(cx: &mut Cx<'_>, id: &PolicyId, revision: i64) -> Result<Option<String>> {
-    let org = cx.org();
-    cx.query_opt(&BOUND, params![org, id.as_str(), revision], |row| row.get(0))
+pub fn bound(ctx: &mut OperationContext<'_>, id: &PolicyId, revision: i64) -> Result<Option<String>> {
+    let org = ctx.org();
+    ctx.query_opt(&BOUND, params![org, id.as_str(), revision], |row| row.get(0))
 }
 
 /// Returns the digest of what decides in the current set, if the policy is in it.
-pub fn in_set(cx: &mut Cx<'_>, id: &PolicyId) -> Result<Option<String>> {
-    let org = cx.org();
-    cx.query_opt(&IN_SET, params![org, id.as_str()], |row| row.get(0))
+pub fn in_set(ctx: &mut OperationContext<'_>, id: &PolicyId) -> Result<Option<String>> {
+    let org = ctx.org();
+    ctx.query_opt(&IN_SET, params![org, id.as_str()], |row| row.get(0))
 }
 
 /// Adds a revision; `set_from` is the version with which it comes into the set, if it does.
 pub fn insert_revision(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     policy: &Policy,
     revision: &Revision,
     set_from: Option<i64>,
 ) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+    let org = ctx.org();
+    ctx.queue(
         &INSERT_REVISION,
         params![
             org,
@@ -260,9 +269,9 @@ pub fn insert_revision(
             policy.enabled,
             set_from,
             set_from.map(|_| FOR_GOOD),
-            cx.now(),
-            cx.actor().kind,
-            cx.actor().id.as_str(),
+            ctx.now(),
+            ctx.actor().kind,
+            ctx.actor().id.as_str(),
         ],
     )
 }
@@ -292,19 +301,19 @@ fn newest_of(row: &Row<'_>) -> Result<Newest> {
 }
 
 /// Returns what decides of every policy that is not deleted, in the order of their making.
-pub fn newest(cx: &mut Cx<'_>) -> Result<Vec<Newest>> {
-    let org = cx.org();
-    cx.query(&NEWEST, params![org], newest_of)
+pub fn newest(ctx: &mut OperationContext<'_>) -> Result<Vec<Newest>> {
+    let org = ctx.org();
+    ctx.query(&NEWEST, params![org], newest_of)
 }
 
 /// Returns the same of the policies among these places of the list.
-pub fn newest_of_page(cx: &mut Cx<'_>, from: i64, to: i64) -> Result<Vec<Newest>> {
-    let org = cx.org();
-    cx.query(&NEWEST_OF_PAGE, params![org, from, to], newest_of)
+pub fn newest_of_page(ctx: &mut OperationContext<'_>, from: i64, to: i64) -> Result<Vec<Newest>> {
+    let org = ctx.org();
+    ctx.query(&NEWEST_OF_PAGE, params![org, from, to], newest_of)
 }
 
 /// A row of a policy's history.
-pub struct Past {
+pub struct HistoryRow {
     /// Its number.
     pub revision: i64,
     /// The digest of what was authored.
@@ -326,10 +335,15 @@ pub struct Past {
 }
 
 /// Returns at most `limit` revisions before a number, the newest first.
-pub fn revisions(cx: &mut Cx<'_>, id: &PolicyId, before: i64, limit: i64) -> Result<Vec<Past>> {
-    let org = cx.org();
-    cx.query(&REVISIONS, params![org, id.as_str(), before, limit], |row| {
-        Ok(Past {
+pub fn revisions(
+    ctx: &mut OperationContext<'_>,
+    id: &PolicyId,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<HistoryRow>> {
+    let org = ctx.org();
+    ctx.query(&REVISIONS, params![org, id.as_str(), before, limit], |row| {
+        Ok(HistoryRow {
             revision: row.get(0)?,
             definition_sha256: row.get(1)?,
             bound_sha256: row.get(2)?,
@@ -344,15 +358,15 @@ pub fn revisions(cx: &mut Cx<'_>, id: &PolicyId, before: i64, limit: i64) -> Res
 }
 
 /// Takes a policy out of the set from a version on.
-pub fn leave_set(cx: &mut Cx<'_>, id: &PolicyId, sequence: i64) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&LEAVE_SET, params![org, id.as_str(), sequence])
+pub fn leave_set(ctx: &mut OperationContext<'_>, id: &PolicyId, sequence: i64) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&LEAVE_SET, params![org, id.as_str(), sequence])
 }
 
 /// Returns family, id and digest of every policy of the current set.
-pub fn members(cx: &mut Cx<'_>) -> Result<Vec<(Family, String, String)>> {
-    let org = cx.org();
-    cx.query(&MEMBERS, params![org], |row| {
+pub fn members(ctx: &mut OperationContext<'_>) -> Result<Vec<(Family, String, String)>> {
+    let org = ctx.org();
+    ctx.query(&MEMBERS, params![org], |row| {
         Ok((family(row.str(0)?)?, row.get(1)?, row.get(2)?))
     })
 }
@@ -370,16 +384,16 @@ pub fn definitions<T>(
 }
 
 /// Returns the ids of a version's policies, sorted.
-pub fn member_ids(cx: &mut Cx<'_>, sequence: i64) -> Result<Vec<String>> {
-    let org = cx.org();
-    cx.query(&MEMBER_IDS, params![org, sequence], |row| row.get(0))
+pub fn member_ids(ctx: &mut OperationContext<'_>, sequence: i64) -> Result<Vec<String>> {
+    let org = ctx.org();
+    ctx.query(&MEMBER_IDS, params![org, sequence], |row| row.get(0))
 }
 
 /// Adds a version.
-pub fn insert_version(cx: &mut Cx<'_>, version: &SetVersion) -> Result<()> {
-    let org = cx.org();
+pub fn insert_version(ctx: &mut OperationContext<'_>, version: &SetVersion) -> Result<()> {
+    let org = ctx.org();
     let (kind, id) = &version.created_by;
-    cx.queue(
+    ctx.queue(
         &INSERT_VERSION,
         params![
             org,
@@ -439,13 +453,13 @@ fn version(row: &Row<'_>) -> Result<SetVersion> {
 }
 
 /// Returns everything about a version, if there is one.
-pub fn full_version(cx: &mut Cx<'_>, id: &str) -> Result<Option<SetVersion>> {
-    let org = cx.org();
-    cx.query_opt(&VERSION, params![org, id], version)
+pub fn full_version(ctx: &mut OperationContext<'_>, id: &str) -> Result<Option<SetVersion>> {
+    let org = ctx.org();
+    ctx.query_opt(&VERSION, params![org, id], version)
 }
 
 /// Returns at most `limit` versions before a number, the newest first.
-pub fn versions(cx: &mut Cx<'_>, before: i64, limit: i64) -> Result<Vec<SetVersion>> {
-    let org = cx.org();
-    cx.query(&VERSIONS, params![org, before, limit], version)
+pub fn versions(ctx: &mut OperationContext<'_>, before: i64, limit: i64) -> Result<Vec<SetVersion>> {
+    let org = ctx.org();
+    ctx.query(&VERSIONS, params![org, before, limit], version)
 }

@@ -2,8 +2,8 @@
 
 use super::model::PolicyId;
 use super::ports::live;
-use provost_areas_identity::words::{self, Kind, Unresolved};
-use provost_kernel::{Cx, Result};
+use provost_areas_identity::words::{self, Kind, UnresolvedReason};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::PolicySet;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,17 +26,17 @@ pub struct UnresolvedEvents {
 /// What was not resolved lately, and which policies ask.
 pub struct Lately {
     live: Option<Arc<PolicySet>>,
-    counts: BTreeMap<(Kind, Unresolved), i64>,
+    counts: BTreeMap<(Kind, UnresolvedReason), i64>,
 }
 
 impl Lately {
     /// Reads it. A set that cannot be read asks nothing: its policies can be read one by one all the same.
     ///
     /// Cost: one indexed range of at most 240 rows, and the live set, which is kept.
-    pub fn read(cx: &mut Cx<'_>) -> Result<Self> {
-        let (org, now, services, organization) = (cx.org(), cx.now(), cx.services(), cx.organization());
-        let counts = words::of_last_day(&mut cx.tx(), services, organization, now)?;
-        let live = live(&mut cx.tx(), org).ok().map(|live| live.set);
+    pub fn read(ctx: &mut OperationContext<'_>) -> Result<Self> {
+        let (org, now, services, organization) = (ctx.org(), ctx.now(), ctx.services(), ctx.organization());
+        let counts = words::of_last_day(&mut ctx.tx(), services, organization, now)?;
+        let live = live(&mut ctx.tx(), org).ok().map(|live| live.set);
         Ok(Self { live, counts })
     }
 
@@ -53,8 +53,8 @@ impl Lately {
             .filter(|kind| fields.contains(&kind.field()));
         let counted = named.map(|kind| UnresolvedEvents {
             kind: kind.word(),
-            unknown: count(kind, Unresolved::Unknown),
-            ambiguous: count(kind, Unresolved::Ambiguous),
+            unknown: count(kind, UnresolvedReason::Unknown),
+            ambiguous: count(kind, UnresolvedReason::Ambiguous),
         });
         let counted: Vec<UnresolvedEvents> = counted.collect();
         (!counted.is_empty()).then_some(counted)

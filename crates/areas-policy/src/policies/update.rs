@@ -2,19 +2,18 @@
 
 use super::admission::{self, Proposal};
 use super::collections::Collection;
-use super::inputs::{Authored, DEFINITION_LIMIT, PlanToken, RevisionNumber};
+use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, PlanToken, RevisionNumber};
 use super::model::{Document, PolicyPath};
 use super::views::{OnePolicy, policy};
 use super::{references, write};
 use crate::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::marker::PhantomData;
 
-/// See [`Operation::META`].
 pub struct UpdatePolicy<C>(PhantomData<C>);
 
 /// A policy's next revision.
@@ -23,7 +22,7 @@ pub struct UpdatePolicy<C>(PhantomData<C>);
 #[schemars(inline)]
 pub struct UpdateBody {
     /// The definition, with the id of the path; it comes back as it is.
-    definition: Authored,
+    definition: AuthoredDefinition,
     /// The revision that the author saw.
     expected_revision: RevisionNumber,
     /// Where the author keeps the definition; it comes back as it is.
@@ -51,11 +50,11 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
         input.body.definition.definition(C::FAMILY).map(drop)
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OnePolicy> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OnePolicy> {
         let (id, body) = (&input.path.policy_id, &input.body);
-        cx.target(&fences::POLICY, id.as_str());
+        ctx.target(&fences::POLICY, id.as_str());
         let (manager, expected_revision) = (input.manager.as_ref(), body.expected_revision.get());
-        admission::existing(cx, C::FAMILY, id, manager, expected_revision)?;
+        admission::existing(ctx, C::FAMILY, id, manager, expected_revision)?;
         let definition = body.definition.definition(C::FAMILY)?;
         if definition.id() != id.as_str() {
             let message = "must be the id of the path: a policy's id never changes".to_owned();
@@ -67,16 +66,16 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
             expected_revision,
             manager,
         };
-        let admitted = admission::admit(cx, &proposal)?;
-        admission::must_be_planned(cx, &proposal, &admitted.binding, body.validation_token.as_ref())?;
+        let admitted = admission::admit(ctx, &proposal)?;
+        admission::must_be_planned(ctx, &proposal, &admitted.binding, body.validation_token.as_ref())?;
         let revised = write::revise(
-            cx,
+            ctx,
             admitted.before.as_ref(),
             admitted.owner,
             definition,
             &admitted.binding,
             proposal.source_ref,
         )?;
-        Ok(policy(cx, revised)?.with_warnings(definition))
+        Ok(policy(ctx, revised)?.with_warnings(definition))
     }
 }

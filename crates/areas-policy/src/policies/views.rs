@@ -4,10 +4,10 @@
 
 use super::lost::LostName;
 use super::model::{Policy, PolicyId, SetVersion, management_mode};
-use super::store::{self, Past};
+use super::store::{self, HistoryRow};
 use super::unresolved::{Lately, UnresolvedEvents};
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::Definition;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -18,15 +18,15 @@ use std::collections::BTreeMap;
 /// A JSON object as it was stored; it is sent on without being read (PO-4).
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Kept(Box<RawValue>);
+pub struct StoredObject(Box<RawValue>);
 
-impl Kept {
+impl StoredObject {
     fn of(text: String) -> Result<Self> {
         RawValue::from_string(text).map(Self).map_err(Error::internal)
     }
 }
 
-impl JsonSchema for Kept {
+impl JsonSchema for StoredObject {
     fn inline_schema() -> bool {
         true
     }
@@ -67,10 +67,10 @@ pub struct PolicyItem {
     /// The SHA-256 of the definition's canonical JSON.
     definition_sha256: String,
     /// As authored.
-    definition: Kept,
+    definition: StoredObject,
     /// Where the author keeps it, as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    source_ref: Option<Kept>,
+    source_ref: Option<StoredObject>,
     /// `forge` (managed by the service) or `terraform`.
     management_mode: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,8 +126,8 @@ pub fn warnings(definition: &Definition) -> Vec<Warning> {
 }
 
 /// Returns what a reader of a policy sees.
-pub fn policy(cx: &mut Cx<'_>, policy: Policy) -> Result<OnePolicy> {
-    let authored = store::authored(cx, &policy.id, policy.revision)?;
+pub fn policy(ctx: &mut OperationContext<'_>, policy: Policy) -> Result<OnePolicy> {
+    let authored = store::authored(ctx, &policy.id, policy.revision)?;
     let (definition, source_ref) =
         authored.ok_or_else(|| Error::internal("a policy without its newest revision"))?;
     let [manager_id, manager_instance, _] = policy.owner.columns().map(|text| text.map(str::to_owned));
@@ -135,8 +135,8 @@ pub fn policy(cx: &mut Cx<'_>, policy: Policy) -> Result<OnePolicy> {
         item: PolicyItem {
             family: policy.family.word(),
             current_revision: policy.revision,
-            definition: Kept::of(definition)?,
-            source_ref: source_ref.map(Kept::of).transpose()?,
+            definition: StoredObject::of(definition)?,
+            source_ref: source_ref.map(StoredObject::of).transpose()?,
             management_mode: management_mode(&policy.owner),
             manager_id,
             manager_instance,
@@ -288,25 +288,25 @@ pub struct RevisionView {
     created_by: Principal,
     /// As authored; only when one revision is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    definition: Option<Kept>,
+    definition: Option<StoredObject>,
     /// Where the author keeps it; only when one revision is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    source_ref: Option<Kept>,
+    source_ref: Option<StoredObject>,
 }
 
 impl RevisionView {
     /// Adds what was authored.
-    pub fn with_authored(mut self, cx: &mut Cx<'_>, id: &PolicyId) -> Result<Self> {
-        if let Some((definition, source_ref)) = store::authored(cx, id, self.revision)? {
-            self.definition = Some(Kept::of(definition)?);
-            self.source_ref = source_ref.map(Kept::of).transpose()?;
+    pub fn with_authored(mut self, ctx: &mut OperationContext<'_>, id: &PolicyId) -> Result<Self> {
+        if let Some((definition, source_ref)) = store::authored(ctx, id, self.revision)? {
+            self.definition = Some(StoredObject::of(definition)?);
+            self.source_ref = source_ref.map(StoredObject::of).transpose()?;
         }
         Ok(self)
     }
 }
 
-impl From<Past> for RevisionView {
-    fn from(past: Past) -> Self {
+impl From<HistoryRow> for RevisionView {
+    fn from(past: HistoryRow) -> Self {
         Self {
             revision: past.revision,
             definition_sha256: past.definition_sha256,
@@ -344,8 +344,8 @@ pub struct VersionView {
 
 impl VersionView {
     /// Adds the ids of its policies.
-    pub fn with_ids(mut self, cx: &mut Cx<'_>) -> Result<Self> {
-        self.policy_ids = Some(store::member_ids(cx, self.sequence)?);
+    pub fn with_ids(mut self, ctx: &mut OperationContext<'_>) -> Result<Self> {
+        self.policy_ids = Some(store::member_ids(ctx, self.sequence)?);
         Ok(self)
     }
 }

@@ -15,7 +15,7 @@ mod world;
 
 use measure::{Goal, count, line, note};
 use policies::Reads;
-use provost_history::grow::Recording;
+use provost_history::synthetic::Recording;
 use provost_history::{Folder, Storage};
 use std::error::Error;
 use std::path::Path;

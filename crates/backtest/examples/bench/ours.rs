@@ -5,9 +5,9 @@ use super::policies::{self, Policy, Reads};
 use super::sample::Sample;
 use super::{Arguments, world};
 use provost_backtest::record;
-use provost_backtest::run::{self, Control, Filters, Finished, Job, Outcome, Tuning};
-use provost_history::grow::Recording;
+use provost_backtest::run::{self, Control, Filters, Job, Outcome, RunEnd, Tuning};
 use provost_history::scan::{self, Projection, Watch};
+use provost_history::synthetic::Recording;
 use provost_history::{Plan, Question, Segment, Source, Storage};
 use provost_policy::{Field, PolicySet};
 use std::error::Error;
@@ -320,7 +320,7 @@ impl Bench<'_> {
             checkpoint: &|_| {},
         };
         let outcome = run::run(&job, None, &control)?;
-        assert_eq!(outcome.finished, Finished::Whole);
+        assert_eq!(outcome.finished, RunEnd::Whole);
         assert_eq!(outcome.results.events_evaluated, backtest.events);
         assert_eq!(outcome.results.errors, 0);
         Ok(outcome)

@@ -33,11 +33,11 @@ pub struct Policy {
     id: String,
     groups: Vec<String>,
     tools: Vec<String>,
-    rest: Rest,
+    rest: OtherPolicies,
     action: &'static str,
 }
 
-enum Rest {
+enum OtherPolicies {
     TokensAbove(u64),
     Labels(Vec<&'static str>),
     ServerNotIn(Vec<&'static str>),
@@ -74,13 +74,15 @@ pub fn policies(world: &World, count: usize, reads: Reads) -> Vec<Policy> {
             some(&world.tools, n, 1 + n % 6)
         },
         rest: match (n % 5, reads) {
-            (0, Reads::Past) => Rest::CallsAtLeast(3 + n as u64 % 5),
-            (0, Reads::Input) => Rest::Baggages(1 + n as u64 % 3),
-            (0, Reads::Tokens) => Rest::TokensAbove(2_000_000 - 20_000 * (1 + n as u64 % 40)),
-            (0 | 1, _) => Rest::Labels(vec![LABELS[n % 4], LABELS[(n + 1) % 4]]),
-            (2, _) => Rest::ServerNotIn(vec![SERVERS[n % 4], SERVERS[(n + 1) % 4], SERVERS[(n + 2) % 4]]),
-            (3, _) => Rest::Users(some(&world.users, n, 20)),
-            _ => Rest::ModelStarts(if n.is_multiple_of(2) { "gpt-4o" } else { "gpt-5" }),
+            (0, Reads::Past) => OtherPolicies::CallsAtLeast(3 + n as u64 % 5),
+            (0, Reads::Input) => OtherPolicies::Baggages(1 + n as u64 % 3),
+            (0, Reads::Tokens) => OtherPolicies::TokensAbove(2_000_000 - 20_000 * (1 + n as u64 % 40)),
+            (0 | 1, _) => OtherPolicies::Labels(vec![LABELS[n % 4], LABELS[(n + 1) % 4]]),
+            (2, _) => {
+                OtherPolicies::ServerNotIn(vec![SERVERS[n % 4], SERVERS[(n + 1) % 4], SERVERS[(n + 2) % 4]])
+            }
+            (3, _) => OtherPolicies::Users(some(&world.users, n, 20)),
+            _ => OtherPolicies::ModelStarts(if n.is_multiple_of(2) { "gpt-4o" } else { "gpt-5" }),
         },
         action: ACTIONS[n % 4],
     };
@@ -144,13 +146,15 @@ impl Policy {
             all.push(field("tool.id", "in", json!(self.tools)));
         }
         all.push(match &self.rest {
-            Rest::TokensAbove(tokens) => field("llm.input_tokens", "gt", json!(tokens)),
-            Rest::Labels(labels) => field("classification.sensitivity_labels", "contains_any", json!(labels)),
-            Rest::ServerNotIn(servers) => field("mcp.server_id", "not_in", json!(servers)),
-            Rest::Users(users) => field("identity.user_id", "in", json!(users)),
-            Rest::ModelStarts(start) => field("llm.model", "starts_with", json!(start)),
-            Rest::Baggages(number) => field("tool.input.total_baggages", "gte", json!(number)),
-            Rest::CallsAtLeast(number) => {
+            OtherPolicies::TokensAbove(tokens) => field("llm.input_tokens", "gt", json!(tokens)),
+            OtherPolicies::Labels(labels) => {
+                field("classification.sensitivity_labels", "contains_any", json!(labels))
+            }
+            OtherPolicies::ServerNotIn(servers) => field("mcp.server_id", "not_in", json!(servers)),
+            OtherPolicies::Users(users) => field("identity.user_id", "in", json!(users)),
+            OtherPolicies::ModelStarts(start) => field("llm.model", "starts_with", json!(start)),
+            OtherPolicies::Baggages(number) => field("tool.input.total_baggages", "gte", json!(number)),
+            OtherPolicies::CallsAtLeast(number) => {
                 json!({"eventCount": {"within": "10m", "op": "gte", "value": number,
                 "where": {"field": "tool.id", "op": "in", "value": self.tools}}})
             }
@@ -160,7 +164,7 @@ impl Policy {
         if !self.groups.is_empty() {
             policy["appliesTo"] = json!({"groups": self.groups});
         }
-        if matches!(self.rest, Rest::Baggages(_)) {
+        if matches!(self.rest, OtherPolicies::Baggages(_)) {
             policy["customFields"] = json!([{"field": "tool.input.total_baggages", "label": "baggages",
                 "valueType": "number", "sourceType": "known_schema", "toolName": "book_reservation",
                 "schemaVersionId": "1"}]);
@@ -181,22 +185,24 @@ impl Policy {
             let _ = writeln!(body, "  input.tool.id in {}", set(&self.tools));
         }
         let _ = match &self.rest {
-            Rest::TokensAbove(tokens) => writeln!(body, "  input.llm.input_tokens > {tokens}"),
-            Rest::Labels(labels) => writeln!(
+            OtherPolicies::TokensAbove(tokens) => writeln!(body, "  input.llm.input_tokens > {tokens}"),
+            OtherPolicies::Labels(labels) => writeln!(
                 body,
                 "  some label in input.classification.sensitivity_labels\n  label in {}",
                 set(labels)
             ),
-            Rest::ServerNotIn(servers) => {
+            OtherPolicies::ServerNotIn(servers) => {
                 writeln!(
                     body,
                     "  input.mcp.server_id\n  not input.mcp.server_id in {}",
                     set(servers)
                 )
             }
-            Rest::Users(users) => writeln!(body, "  input.identity.user_id in {}", set(users)),
-            Rest::ModelStarts(start) => writeln!(body, "  startswith(input.llm.model, {start:?})"),
-            Rest::Baggages(_) | Rest::CallsAtLeast(_) => panic!("no twin of this condition is measured"),
+            OtherPolicies::Users(users) => writeln!(body, "  input.identity.user_id in {}", set(users)),
+            OtherPolicies::ModelStarts(start) => writeln!(body, "  startswith(input.llm.model, {start:?})"),
+            OtherPolicies::Baggages(_) | OtherPolicies::CallsAtLeast(_) => {
+                panic!("no twin of this condition is measured")
+            }
         };
         body
     }
@@ -216,12 +222,14 @@ impl Policy {
             parts.push(format!("{:?}.contains(context.tool)", self.tools));
         }
         parts.push(match &self.rest {
-            Rest::TokensAbove(tokens) => format!("context has tokens && context.tokens > {tokens}"),
-            Rest::Labels(labels) => format!("context.labels.containsAny({labels:?})"),
-            Rest::ServerNotIn(servers) => format!("!({servers:?}.contains(context.server))"),
-            Rest::Users(users) => format!("{users:?}.contains(context.user)"),
-            Rest::ModelStarts(start) => format!("context.model like \"{start}*\""),
-            Rest::Baggages(_) | Rest::CallsAtLeast(_) => panic!("no twin of this condition is measured"),
+            OtherPolicies::TokensAbove(tokens) => format!("context has tokens && context.tokens > {tokens}"),
+            OtherPolicies::Labels(labels) => format!("context.labels.containsAny({labels:?})"),
+            OtherPolicies::ServerNotIn(servers) => format!("!({servers:?}.contains(context.server))"),
+            OtherPolicies::Users(users) => format!("{users:?}.contains(context.user)"),
+            OtherPolicies::ModelStarts(start) => format!("context.model like \"{start}*\""),
+            OtherPolicies::Baggages(_) | OtherPolicies::CallsAtLeast(_) => {
+                panic!("no twin of this condition is measured")
+            }
         });
         parts.join(" && ")
     }

@@ -3,8 +3,8 @@
 use super::measure::Cost;
 use super::policies::{self, Policy, Reads};
 use super::{Arguments, peers, world};
-use provost_history::grow::Recording;
-use provost_policy::{Chronicle, Event, Reason, Symbols};
+use provost_history::synthetic::Recording;
+use provost_policy::{Event, Reason, SubjectStates, Symbols};
 use std::error::Error;
 
 /// What the others judge.
@@ -29,7 +29,7 @@ impl Sample {
         let events = world::sample(recording, growth, arguments.sample, &mut symbols)?;
         let policies = super::policies_of(arguments, recording, arguments.policies, reads)?;
         let native = policies::native(&policies);
-        let none = Chronicle::new();
+        let none = SubjectStates::new();
         let matches = events.iter().map(|event| {
             let outcome = native.judge(event, &symbols, &none);
             let matched = outcome

@@ -2,8 +2,8 @@
 
 use super::measure::count;
 use super::policies::{LABELS, SERVERS, World};
-use provost_backtest::record::{self, Decision, Mode, Owned};
-use provost_history::grow::{Grown, Recording, Shape, mixed};
+use provost_backtest::record::{self, Decision, Mode, OwnedRecord};
+use provost_history::synthetic::{Grown, Recording, Shape, mixed};
 use provost_history::{Recorder, Sealer, Storage, Value};
 use provost_policy::{Action, Event, Field, Occasion, Symbols, Value as Attribute};
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ pub enum Distinct {
 }
 
 /// What was written.
-pub struct Written {
+pub struct WrittenHistory {
     pub names: Vec<String>,
     pub bytes: u64,
     /// Events that differ in what policies of the benchmark can read.
@@ -56,7 +56,7 @@ pub fn write(
     storage: &dyn Storage,
     prefix: &str,
     threads: u64,
-) -> Result<Written, Box<dyn Error>> {
+) -> Result<WrittenHistory, Box<dyn Error>> {
     let seen: [Mutex<HashSet<u64>>; 2] = Default::default();
     let bytes = AtomicU64::new(0);
     let next = AtomicU64::new(0);
@@ -83,7 +83,7 @@ pub fn write(
     let mut names: Vec<String> = made?.into_iter().flatten().collect();
     names.sort_unstable();
     let [distinct, behaviours] = seen.map(|seen| seen.into_inner().expect("a lock").len() as u64);
-    Ok(Written {
+    Ok(WrittenHistory {
         names,
         bytes: bytes.into_inner(),
         distinct,
@@ -159,7 +159,7 @@ fn write_part(
 }
 
 /// Returns the event as the gateway in front of these tools would have recorded it.
-fn owned(grown: &Grown, number: u64, distinct: Distinct, symbols: &mut Symbols) -> Owned {
+fn owned(grown: &Grown, number: u64, distinct: Distinct, symbols: &mut Symbols) -> OwnedRecord {
     grown.with_values(|values| {
         let text = |at: usize| match values[at] {
             Value::Text(text) | Value::Json(text) => text,
@@ -195,7 +195,7 @@ fn owned(grown: &Grown, number: u64, distinct: Distinct, symbols: &mut Symbols) 
             Distinct::Tokens | Distinct::Arguments => 1 + mixed(number) % 2_000_000,
         };
         set("llm.input_tokens", Attribute::Number(count(tokens)));
-        let mut owned = Owned::of(&event, symbols);
+        let mut owned = OwnedRecord::of(&event, symbols);
         owned.source = Some("gateway".into());
         owned.session = Some(text(11).into());
         owned.decision = Some(Decision {
@@ -212,7 +212,7 @@ fn owned(grown: &Grown, number: u64, distinct: Distinct, symbols: &mut Symbols) 
 }
 
 /// Returns a hash of what policies can read of an event: all, or what is part of its behaviour.
-fn hash(event: &Owned, all: bool) -> u64 {
+fn hash(event: &OwnedRecord, all: bool) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     for (field, attribute) in event.attributes() {

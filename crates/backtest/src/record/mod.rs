@@ -16,14 +16,14 @@
 mod column;
 mod origin;
 mod owned;
-mod piece;
 mod row;
+mod row_batch;
 mod view;
 
 pub use column::{SCHEMA_VERSION, position, schema};
 pub use origin::{DECISIONS, Imports, OTLP, Origin};
 pub(crate) use origin::{origin, origin_positions};
-pub use owned::{Attribute, Decision, Mode, Owned};
-pub use piece::{Codes, Piece};
+pub use owned::{Attribute, Decision, Mode, OwnedRecord};
 pub use row::{event, owned, put};
-pub use view::{Lens, View, add_texts};
+pub use row_batch::{Codes, RowBatch};
+pub use view::{AttributeProjection, View, add_texts};

@@ -1,7 +1,7 @@
 //! Where an event comes from: who handed it in, under which name, and whether this server saw it happen or was told.
 
 use super::column::{IMPORTED, PRINCIPAL, SOURCE, schema};
-use super::owned::Owned;
+use super::owned::OwnedRecord;
 use provost_history::{Batch, Column, Entry, Error, Result};
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub struct Origin {
     pub is_imported: bool,
 }
 
-impl Owned {
+impl OwnedRecord {
     /// Returns whether the event was imported: somebody told of it, and this server did not see it.
     ///
     /// Events from before that was noted (version 1 of the columns) are told by their source: all but decisions and

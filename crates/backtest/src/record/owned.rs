@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 
 /// An event as it was judged, with the decision if there was one; it borrows nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Owned {
+pub struct OwnedRecord {
     /// When it happened. Units: milliseconds since the Unix epoch, UTC.
     pub at_ms: i64,
     /// Where it was judged.
@@ -83,7 +83,7 @@ impl Mode {
     }
 }
 
-impl Owned {
+impl OwnedRecord {
     /// Returns an event that was judged, from its table of symbols; whatever else is known of it is set afterwards.
     pub fn of(event: &Event, symbols: &Symbols) -> Self {
         let mut attributes = Vec::with_capacity(event.values().len());

@@ -3,7 +3,7 @@
 use super::column::{
     CALL_ID, EXTERNAL_ID, IMPORTED, MISSING, OCCASION, PRINCIPAL, SESSION, SOURCE, position, schema,
 };
-use super::owned::{Attribute, Decision, Mode, Owned};
+use super::owned::{Attribute, Decision, Mode, OwnedRecord};
 use provost_history::{
     ACTION, Batch, Entry, Error, MODE, POLICY_IDS, POLICY_SET_VERSION, Recorder, Result, Schema, Value,
 };
@@ -11,7 +11,7 @@ use provost_policy::{Action, Event, Field, Occasion, Symbols};
 use std::sync::{Arc, LazyLock};
 
 /// Where the columns stand that are no attribute's.
-pub(super) struct Places {
+pub(super) struct ColumnIndexes {
     action: usize,
     policy_ids: usize,
     policy_set_version: usize,
@@ -26,10 +26,10 @@ pub(super) struct Places {
     imported: usize,
 }
 
-pub(super) static PLACES: LazyLock<Places> = LazyLock::new(|| {
+pub(super) static PLACES: LazyLock<ColumnIndexes> = LazyLock::new(|| {
     let schema: Arc<Schema> = schema();
     let place = |name| schema.position(name).unwrap_or(usize::MAX);
-    Places {
+    ColumnIndexes {
         action: place(ACTION),
         policy_ids: place(POLICY_IDS),
         policy_set_version: place(POLICY_SET_VERSION),
@@ -48,7 +48,7 @@ pub(super) static PLACES: LazyLock<Places> = LazyLock::new(|| {
 /// Records an event under this id, wholly or not at all.
 ///
 /// Errors: `Invalid` when the recorder is full or of another schema, or the event is too large for a chunk.
-pub fn put(owned: &Owned, id: &str, recorder: &mut Recorder) -> Result<()> {
+pub fn put(owned: &OwnedRecord, id: &str, recorder: &mut Recorder) -> Result<()> {
     let places = &*PLACES;
     let sets: Vec<Vec<&str>> = owned.attributes.iter().map(|(_, value)| members(value)).collect();
     let missing: Vec<&str> = owned.missing.iter().map(|field| field.name()).collect();
@@ -111,11 +111,11 @@ pub fn event(batch: &Batch, row: usize, symbols: &mut Symbols) -> Result<Event> 
 /// Returns the event of a row with everything that is known of it; the batch has all columns of the schema.
 ///
 /// Errors: `Corrupt` when the batch has other columns, or the row is no event.
-pub fn owned(batch: &Batch, row: usize) -> Result<Owned> {
+pub fn owned(batch: &Batch, row: usize) -> Result<OwnedRecord> {
     let places = &*PLACES;
     let row = Row { batch, row };
     let at_ms = *batch.at.get(row.row).ok_or(Error::Corrupt("row"))?;
-    let mut owned = Owned::empty(at_ms, occasion(&row.entry(places.occasion)?)?);
+    let mut owned = OwnedRecord::empty(at_ms, occasion(&row.entry(places.occasion)?)?);
     owned.source = row.text(places.source)?;
     owned.principal = row.text(places.principal)?;
     owned.imported = match row.entry(places.imported)? {

@@ -13,14 +13,14 @@ use std::sync::Arc;
 /// Who reads what follows from a tool's input reads the input as well: what was kept of it may be the reading of a
 /// former version.
 #[derive(Clone, Debug)]
-pub struct Lens {
+pub struct AttributeProjection {
     fields: Vec<Field>,
     positions: Vec<usize>,
     /// The place of the tool's input, where something that follows from it is read.
     input: Option<usize>,
 }
 
-impl Lens {
+impl AttributeProjection {
     /// Returns the lens for these attributes; the occasion is always read.
     pub fn new(fields: impl IntoIterator<Item = Field>) -> Self {
         let mut fields: Vec<Field> = fields.into_iter().collect();
@@ -95,7 +95,7 @@ impl View {
     /// Returns the view of a batch that has the columns of the lens.
     ///
     /// Errors: `Corrupt` when the column `missing` names no attribute.
-    pub fn new(lens: &Lens, batch: &Rows, symbols: &mut Symbols) -> Result<Self> {
+    pub fn new(lens: &AttributeProjection, batch: &Rows, symbols: &mut Symbols) -> Result<Self> {
         let [occasions, missing_names, attributes @ ..] = batch.columns.as_slice() else {
             return Err(provost_history::Error::Corrupt("columns"));
         };
@@ -135,7 +135,7 @@ impl View {
     }
 
     /// Reads each input once, for all attributes that follow from it.
-    fn follow(&mut self, lens: &Lens, symbols: &mut Symbols) {
+    fn follow(&mut self, lens: &AttributeProjection, symbols: &mut Symbols) {
         let Some(input) = self.input else { return };
         let places: Vec<usize> = (0..lens.fields.len())
             .filter(|place| lens.fields[*place].member_of_input().is_some())

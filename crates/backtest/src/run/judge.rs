@@ -1,13 +1,13 @@
 //! Rows of the history against both sets, and what is counted of the answers.
 
-use super::frame::Frame;
-use super::kept::Mark;
-use super::marks::{Marks, mix};
+use super::checkpoint_state::Fingerprint;
+use super::fingerprints::{Fingerprints, mix};
 use super::names::Names;
-use super::totals::{Behaviour, SubjectKind, Totals, Whence};
-use crate::record::{Codes, Lens, Piece, View};
+use super::run_context::RunContext;
+use super::totals::{Behaviour, Provenance, SubjectKind, Totals};
+use crate::record::{AttributeProjection, Codes, RowBatch, View};
 use provost_history::group::Groups;
-use provost_history::{Batch as Rows, Error, Place, Result, Unit};
+use provost_history::{Batch as Rows, Error, EventPosition, Result, Unit};
 use provost_policy::{Action, Batch, Pair, Symbols};
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(super) const DAY_MS: i64 = 86_400_000;
 
 /// One walk over rows.
 pub(super) struct Judge<'a> {
-    frame: &'a Frame<'a>,
+    frame: &'a RunContext<'a>,
     stop: &'a dyn Fn() -> bool,
     symbols: Symbols,
     /// About how many bytes of texts the table of symbols has.
@@ -26,14 +26,14 @@ pub(super) struct Judge<'a> {
     pair: Pair<'a>,
     subjects: Names<'a>,
     tools: Names<'a>,
-    marks: Marks,
-    piece: Piece,
-    rows: Waiting,
+    marks: Fingerprints,
+    piece: RowBatch,
+    rows: PendingRows,
     totals: Totals,
 }
 
 /// A batch of the history with its dictionaries translated.
-pub(super) struct Opened {
+pub(super) struct TranslatedBatch {
     pub view: View,
     codes: Codes,
     /// By code: numbers of users, service accounts, devices.
@@ -46,7 +46,7 @@ pub(super) struct Opened {
 
 /// What is known of the rows that wait, beside what policies see.
 #[derive(Default)]
-struct Waiting {
+struct PendingRows {
     /// The place of the first in its batch; where rows come from one batch the others follow it.
     first: usize,
     at_ms: Vec<i64>,
@@ -56,7 +56,7 @@ struct Waiting {
     weights: Vec<u64>,
 }
 
-impl Waiting {
+impl PendingRows {
     fn clear(&mut self) {
         self.at_ms.clear();
         self.subjects.clear();
@@ -72,11 +72,11 @@ pub(super) enum Origin<'a> {
     /// Each is a group.
     Groups(&'a Groups),
     /// From several units; where each row is.
-    Places(&'a [Place]),
+    Places(&'a [EventPosition]),
 }
 
 impl<'a> Judge<'a> {
-    pub fn new(frame: &'a Frame<'a>, stop: &'a dyn Fn() -> bool) -> Self {
+    pub fn new(frame: &'a RunContext<'a>, stop: &'a dyn Fn() -> bool) -> Self {
         Self {
             frame,
             stop,
@@ -85,9 +85,9 @@ impl<'a> Judge<'a> {
             pair: Pair::new(frame.baseline, frame.candidate),
             subjects: Names::new(frame.subjects.as_ref()),
             tools: Names::new(frame.tools.as_ref()),
-            marks: Marks::default(),
-            piece: Piece::new(&frame.lens),
-            rows: Waiting::default(),
+            marks: Fingerprints::default(),
+            piece: RowBatch::new(&frame.lens),
+            rows: PendingRows::default(),
             totals: Totals::new(),
         }
     }
@@ -103,7 +103,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Returns what is read of events.
-    pub fn lens(&self) -> &'a Lens {
+    pub fn lens(&self) -> &'a AttributeProjection {
         &self.frame.lens
     }
 
@@ -124,7 +124,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Translates the dictionaries of a batch that has the columns of the lens.
-    pub fn open(&mut self, batch: &Rows) -> Result<Opened> {
+    pub fn open(&mut self, batch: &Rows) -> Result<TranslatedBatch> {
         let view = View::new(&self.frame.lens, batch, &mut self.symbols)?;
         self.bytes += view.bytes();
         let places = &self.frame.places;
@@ -150,7 +150,7 @@ impl<'a> Judge<'a> {
             };
             view.values(place).iter().map(is_wanted).collect()
         });
-        Ok(Opened {
+        Ok(TranslatedBatch {
             view,
             codes: Codes::default(),
             subjects,
@@ -162,7 +162,7 @@ impl<'a> Judge<'a> {
     /// Adds rows, at most as many as there is room for; row `r` stands for `weight(r)` events.
     pub fn push(
         &mut self,
-        opened: &mut Opened,
+        opened: &mut TranslatedBatch,
         batch: &Rows,
         range: Range<usize>,
         weight: impl Fn(usize) -> u64,
@@ -219,7 +219,7 @@ impl<'a> Judge<'a> {
 
     /// Returns whether rows need no second look: users and tools alone tell subjects and tools, all occasions are known,
     /// and every event counts.
-    fn is_plain(&self, opened: &Opened, batch: &Rows, range: &Range<usize>) -> bool {
+    fn is_plain(&self, opened: &TranslatedBatch, batch: &Rows, range: &Range<usize>) -> bool {
         let places = &self.frame.places;
         let is_unused = |place: usize| opened.view.values(place).len() == 1 && !opened.view.may_miss(place);
         let [user, account, device] = places.subject;
@@ -269,7 +269,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn days(&mut self, origin: &Origin<'_>, rows: &Waiting, changed: &[usize]) {
+    fn days(&mut self, origin: &Origin<'_>, rows: &PendingRows, changed: &[usize]) {
         let mut add = |day: i64, evaluated: u64, differing: u64| {
             if evaluated > 0 {
                 let sums = self.totals.days.entry(day).or_default();
@@ -309,7 +309,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Counts a changed row's behaviour, and remembers its event if it is the newest.
-    fn note(&mut self, batch: &Batch, nth: usize, rows: &Waiting, origin: &Origin<'_>) {
+    fn note(&mut self, batch: &Batch, nth: usize, rows: &PendingRows, origin: &Origin<'_>) {
         let (at_ms, weight, place) = (rows.at_ms[nth], rows.weights[nth], rows.first + nth);
         let scans = [self.pair.baseline(), self.pair.candidate()];
         let [from, to] = scans.map(|scan| scan.decision(nth).0);
@@ -318,9 +318,9 @@ impl<'a> Judge<'a> {
             return;
         };
         let whence = match origin {
-            Origin::Unit(unit) => Whence::at(unit.place(place)),
-            Origin::Groups(groups) => Whence::at(groups.newest[place]),
-            Origin::Places(places) => Whence::at(places[nth]),
+            Origin::Unit(unit) => Provenance::at(unit.place(place)),
+            Origin::Groups(groups) => Provenance::at(groups.newest[place]),
+            Origin::Places(places) => Provenance::at(places[nth]),
         };
         let deciding = || {
             let scans = [self.pair.baseline(), self.pair.candidate()];
@@ -363,16 +363,16 @@ impl<'a> Judge<'a> {
         &mut self,
         batch: &Batch,
         nth: usize,
-        rows: &Waiting,
+        rows: &PendingRows,
         (from, to): (Action, Action),
-    ) -> (Mark, provost_policy::Occasion) {
+    ) -> (Fingerprint, provost_policy::Occasion) {
         let projection = &self.frame.projection;
         let occasion = batch.occasion(nth);
         let past = projection
             .instants()
             .partition_point(|instant| *instant <= rows.at_ms[nth]);
-        let mut mark = mix(past as Mark, occasion as Mark);
-        mark = mix(mark, (from as Mark) << 8 | to as Mark);
+        let mut mark = mix(past as Fingerprint, occasion as Fingerprint);
+        mark = mix(mark, (from as Fingerprint) << 8 | to as Fingerprint);
         for field in projection.fields() {
             let value = self.marks.value(batch.value(*field, nth), &self.symbols);
             mark = mix(mark, value);
@@ -408,7 +408,7 @@ impl<'a> Judge<'a> {
         self.symbols = symbols;
         self.subjects = Names::new(self.frame.subjects.as_ref());
         self.tools = Names::new(self.frame.tools.as_ref());
-        self.marks = Marks::default();
+        self.marks = Fingerprints::default();
     }
 }
 

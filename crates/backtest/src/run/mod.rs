@@ -22,13 +22,13 @@
 //! Absent on purpose: what a run is called, who may start it, where its checkpoints are kept, and the clock.
 
 mod checkpoint;
-mod frame;
+mod checkpoint_state;
+mod fingerprints;
 mod judge;
-mod kept;
-mod marks;
 mod names;
 mod ordered;
 mod results;
+mod run_context;
 mod totals;
 mod words;
 mod work;
@@ -38,11 +38,11 @@ pub use totals::SubjectKind;
 pub use words::words;
 
 use checkpoint::Progress;
-use frame::Frame;
 use provost_history::scan::Watch;
 use provost_history::{Plan, Result, Source};
 use provost_policy::rego::{InProcess, Runner};
 use provost_policy::{PolicySet, Register, document_sha256};
+use run_context::RunContext;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -176,7 +176,7 @@ impl Control<'_> {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finished {
+pub enum RunEnd {
     /// Every event was read.
     Whole,
     /// It was canceled.
@@ -187,7 +187,7 @@ pub enum Finished {
 
 /// Where a run began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Began {
+pub enum RunStart {
     /// At the beginning.
     Anew,
     /// Where the checkpoint was made.
@@ -200,9 +200,9 @@ pub enum Began {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// How it ended.
-    pub finished: Finished,
+    pub finished: RunEnd,
     /// Where it began.
-    pub began: Began,
+    pub began: RunStart,
     /// What it found, as far as it came.
     pub results: Results,
     /// How many events the question is about.
@@ -260,14 +260,14 @@ pub fn run_by(
     };
     let (plan, sources, lost) = plan(job, job.question.of_history())?;
     let (progress, began) = match resume.map(|bytes| engine.decode(bytes)) {
-        None => (Progress::new(), Began::Anew),
-        Some(Some(progress)) => (progress, Began::Resumed),
-        Some(None) => (Progress::new(), Began::Over),
+        None => (Progress::new(), RunStart::Anew),
+        Some(Some(progress)) => (progress, RunStart::Resumed),
+        Some(None) => (Progress::new(), RunStart::Over),
     };
     let unopened: u64 = lost.iter().map(|lost| lost.rows).sum();
     let done = usize::try_from(progress.totals.read + unopened).unwrap_or(usize::MAX);
     control.watch.add(done);
-    let frame = Frame::new(
+    let frame = RunContext::new(
         &job.baseline,
         &job.candidate,
         &job.question.filters,
@@ -283,9 +283,9 @@ pub fn run_by(
         totals.lose(&lost.name, lost.rows);
     }
     let finished = match is_whole {
-        true => Finished::Whole,
-        false if control.watch.cancel.load(Ordering::Relaxed) => Finished::Canceled,
-        false => Finished::Duration,
+        true => RunEnd::Whole,
+        false if control.watch.cancel.load(Ordering::Relaxed) => RunEnd::Canceled,
+        false => RunEnd::Duration,
     };
     Ok(Outcome {
         finished,

@@ -1,7 +1,7 @@
 //! The subjects and tools of the rows at hand, by small numbers, and what is counted of each.
 
-use super::kept::Kept;
-use super::marks;
+use super::checkpoint_state::CheckpointState;
+use super::fingerprints;
 use super::totals::{Name, SubjectKind, add_name};
 use provost_policy::{Symbol, Symbols, Value};
 use std::collections::{HashMap, HashSet};
@@ -11,14 +11,14 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Names<'a> {
     wanted: Option<&'a HashSet<&'a str>>,
     places: HashMap<(Option<SubjectKind>, Symbol), u32>,
-    all: Vec<Known>,
+    all: Vec<NameState>,
     /// By number, how many events; every event is counted, and so nothing else lies beside.
     evaluated: Vec<u64>,
     changed: Vec<u64>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct NameState {
     name: Option<(Option<SubjectKind>, Symbol)>,
     is_wanted: bool,
     mark: Option<u128>,
@@ -30,7 +30,7 @@ impl<'a> Names<'a> {
         Self {
             wanted,
             places: HashMap::new(),
-            all: vec![Known {
+            all: vec![NameState {
                 name: None,
                 is_wanted: wanted.is_none(),
                 mark: None,
@@ -44,7 +44,7 @@ impl<'a> Names<'a> {
     pub fn numbers(&mut self, kind: Option<SubjectKind>, values: &[Value], symbols: &Symbols) -> Vec<u32> {
         let mut number = |value: &Value| match value {
             Value::Text(symbol) => *self.places.entry((kind, *symbol)).or_insert_with(|| {
-                self.all.push(Known {
+                self.all.push(NameState {
                     name: Some((kind, *symbol)),
                     is_wanted: self.wanted.is_none_or(|all| all.contains(symbols.text(*symbol))),
                     mark: None,
@@ -93,7 +93,7 @@ impl<'a> Names<'a> {
     }
 
     /// Moves the counts.
-    pub fn settle(&mut self, into: &mut Kept<Name>, symbols: &Symbols) {
+    pub fn settle(&mut self, into: &mut CheckpointState<Name>, symbols: &Symbols) {
         for at in 1..self.all.len() {
             if self.evaluated[at] == 0 {
                 continue;
@@ -124,7 +124,7 @@ fn mark_of(name: Option<(Option<SubjectKind>, Symbol)>, symbols: &Symbols) -> u1
                 Some(SubjectKind::ServiceAccount) => b"service_account",
                 Some(SubjectKind::Device) => b"device",
             };
-            marks::of(kind, [symbols.text(symbol)])
+            fingerprints::of(kind, [symbols.text(symbol)])
         }
     }
 }

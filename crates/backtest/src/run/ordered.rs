@@ -9,13 +9,13 @@
 //! The past of a run begins 30 days before its first instant: the longest time that one history condition looks back.
 
 use super::checkpoint::Progress;
-use super::frame::Frame;
-use super::judge::{Judge, Opened, Origin};
+use super::judge::{Judge, Origin, TranslatedBatch};
+use super::run_context::RunContext;
 use super::totals::Totals;
 use super::work::is_lost;
 use super::{Control, Engine, Part};
 use provost_history::scan::{Projection, ordered_or};
-use provost_history::{Batch, Error, MAX_EVENTS, Place, Plan, Question, Result, Source, Unit};
+use provost_history::{Batch, Error, EventPosition, MAX_EVENTS, Plan, Question, Result, Source, Unit};
 use provost_policy::WITHIN_LIMIT_MS;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(super) fn run(
     engine: &Engine<'_>,
     plan: &Plan,
     sources: Vec<Source>,
-    frame: &Frame<'_>,
+    frame: &RunContext<'_>,
     progress: Progress,
     control: &Control<'_>,
 ) -> Result<(Totals, bool)> {
@@ -105,9 +105,9 @@ struct Walk<'a> {
     control: &'a Control<'a>,
     judge: Judge<'a>,
     /// The batches that are being read, by their first dictionaries.
-    views: HashMap<usize, Opened>,
+    views: HashMap<usize, TranslatedBatch>,
     /// Where the waiting events are.
-    places: Vec<Place>,
+    places: Vec<EventPosition>,
     limit: usize,
     /// How many of the next events are past only.
     past: u64,

@@ -4,7 +4,7 @@ use super::totals::{Behaviour, Name, SubjectKind, Totals, ids};
 use super::work::is_lost;
 use super::{Engine, judge};
 use crate::record::{self, Origin};
-use provost_history::{Place, Plan, Result};
+use provost_history::{EventPosition, Plan, Result};
 use provost_policy::{Action, Family, PolicySet, document_sha256};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,7 +29,7 @@ pub struct Results {
     /// The chunks and segments in which they lie, those with the most first. An event that was read and names no occasion is
     /// in none of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unreadable: Vec<Lost>,
+    pub unreadable: Vec<UnreadableSource>,
     /// Events that one of the two sets could not judge.
     pub unknown: u64,
     /// Changed events by `<from>_to_<to>`; those that occur.
@@ -60,7 +60,7 @@ pub struct Results {
 
 /// A chunk or segment with events that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Lost {
+pub struct UnreadableSource {
     /// Its name.
     pub name: String,
     /// How many of its events cannot be read.
@@ -221,12 +221,12 @@ impl Results {
     }
 }
 
-fn lost(totals: &Totals) -> Vec<Lost> {
-    let lost = totals.lost.iter().map(|(name, events)| Lost {
+fn lost(totals: &Totals) -> Vec<UnreadableSource> {
+    let lost = totals.lost.iter().map(|(name, events)| UnreadableSource {
         name: name.clone(),
         events: *events,
     });
-    let mut lost: Vec<Lost> = lost.collect();
+    let mut lost: Vec<UnreadableSource> = lost.collect();
     lost.sort_by_key(|lost| std::cmp::Reverse(lost.events));
     lost.truncate(LINES);
     lost
@@ -335,8 +335,11 @@ fn samples(engine: &Engine<'_>, totals: &Totals, plan: &Plan) -> Result<Vec<Samp
 }
 
 /// Returns where the events at these places come from; what cannot be read is left out.
-fn origins(plan: &Plan, places: impl Iterator<Item = Place>) -> Result<BTreeMap<Place, Origin>> {
-    let mut places: Vec<Place> = places.collect();
+fn origins(
+    plan: &Plan,
+    places: impl Iterator<Item = EventPosition>,
+) -> Result<BTreeMap<EventPosition, Origin>> {
+    let mut places: Vec<EventPosition> = places.collect();
     let columns = record::origin_positions();
     let mut origins = BTreeMap::new();
     for (places, batch) in plan.rows(&mut places, &columns) {

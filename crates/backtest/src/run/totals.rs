@@ -1,7 +1,7 @@
 //! What was counted, of a part of the events or of all; parts are added in any order.
 
-use super::kept::{Kept, Mark, Stored};
-use provost_history::{Place, Plan, Result};
+use super::checkpoint_state::{CheckpointState, Fingerprint, StoredCheckpoint};
+use provost_history::{EventPosition, Plan, Result};
 use provost_policy::{Action, Comparison, Occasion};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,9 +27,9 @@ pub(super) struct Totals {
     pub span: Option<(i64, i64)>,
     /// By day since the Unix epoch, UTC: evaluated, changed.
     pub days: BTreeMap<i64, (u64, u64)>,
-    pub subjects: Kept<Name>,
-    pub tools: Kept<Name>,
-    pub behaviours: Kept<Behaviour>,
+    pub subjects: CheckpointState<Name>,
+    pub tools: CheckpointState<Name>,
+    pub behaviours: CheckpointState<Behaviour>,
 }
 
 /// What is counted of a subject or tool.
@@ -61,7 +61,7 @@ pub enum SubjectKind {
 pub(super) struct Behaviour {
     pub count: u64,
     pub at_ms: i64,
-    pub whence: Whence,
+    pub whence: Provenance,
     pub occasion: Occasion,
     pub from: Action,
     pub to: Action,
@@ -73,23 +73,23 @@ pub(super) struct Behaviour {
 
 /// Which event it is: its place, its id once it was needed, or both.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Whence {
+pub(super) struct Provenance {
     /// Source, row group, row.
     pub place: Option<(u32, u32, u32)>,
     pub id: Option<Box<str>>,
 }
 
-impl Whence {
-    pub fn at(place: Place) -> Self {
+impl Provenance {
+    pub fn at(place: EventPosition) -> Self {
         Self {
             place: Some((place.source, place.group, place.row)),
             id: None,
         }
     }
 
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<EventPosition> {
         self.place
-            .map(|(source, group, row)| Place { source, group, row })
+            .map(|(source, group, row)| EventPosition { source, group, row })
     }
 }
 
@@ -121,9 +121,9 @@ impl Totals {
             comparison: Comparison::default(),
             span: None,
             days: BTreeMap::new(),
-            subjects: Kept::new(SUBJECTS),
-            tools: Kept::new(TOOLS),
-            behaviours: Kept::new(BEHAVIOURS),
+            subjects: CheckpointState::new(SUBJECTS),
+            tools: CheckpointState::new(TOOLS),
+            behaviours: CheckpointState::new(BEHAVIOURS),
         }
     }
 
@@ -192,11 +192,11 @@ impl Totals {
 
     /// Reads the ids of events of one instant that lie in different sources: they tell which is the newest.
     fn tell_ties(&mut self, part: &mut Self, plan: &Plan) -> Result<()> {
-        let is_tied = |(mark, theirs): &(Mark, &Behaviour)| {
+        let is_tied = |(mark, theirs): &(Fingerprint, &Behaviour)| {
             let ours = self.behaviours.get(*mark);
             ours.is_some_and(|ours| theirs.is_newer(ours).is_none())
         };
-        let tied: Vec<Mark> = part
+        let tied: Vec<Fingerprint> = part
             .behaviours
             .iter()
             .filter(is_tied)
@@ -206,11 +206,12 @@ impl Totals {
             return Ok(());
         }
         for kept in [&mut self.behaviours, &mut part.behaviours] {
-            let without = |mark: &Mark| {
+            let without = |mark: &Fingerprint| {
                 let whence = &kept.get(*mark)?.whence;
                 whence.id.is_none().then(|| Some((*mark, whence.place()?)))?
             };
-            let (marks, places): (Vec<Mark>, Vec<Place>) = tied.iter().filter_map(without).unzip();
+            let (marks, places): (Vec<Fingerprint>, Vec<EventPosition>) =
+                tied.iter().filter_map(without).unzip();
             for (mark, id) in marks.into_iter().zip(ids(plan, &places)?) {
                 if let Some(behaviour) = kept.get_mut(mark) {
                     behaviour.whence.id = Some(id.unwrap_or_default().into());
@@ -222,18 +223,18 @@ impl Totals {
 }
 
 /// Returns the ids of events, nothing for one whose id is damaged.
-pub(super) fn ids(plan: &Plan, places: &[Place]) -> Result<Vec<Option<String>>> {
+pub(super) fn ids(plan: &Plan, places: &[EventPosition]) -> Result<Vec<Option<String>>> {
     match plan.ids(places) {
         Ok(all) => Ok(all.into_iter().map(Some).collect()),
         Err(cause) if super::work::is_lost(&cause) => {
-            let one = |place: &Place| plan.ids(&[*place]).ok().and_then(|mut ids| ids.pop());
+            let one = |place: &EventPosition| plan.ids(&[*place]).ok().and_then(|mut ids| ids.pop());
             Ok(places.iter().map(one).collect())
         }
         Err(cause) => Err(cause),
     }
 }
 
-fn add_names(ours: &mut Kept<Name>, mut theirs: Kept<Name>) {
+fn add_names(ours: &mut CheckpointState<Name>, mut theirs: CheckpointState<Name>) {
     ours.narrow(&theirs);
     for (mark, name) in theirs.drain() {
         add_name(ours, mark, name);
@@ -241,7 +242,7 @@ fn add_names(ours: &mut Kept<Name>, mut theirs: Kept<Name>) {
     ours.trim();
 }
 
-pub(super) fn add_name(ours: &mut Kept<Name>, mark: Mark, name: Name) {
+pub(super) fn add_name(ours: &mut CheckpointState<Name>, mark: Fingerprint, name: Name) {
     match ours.entry(mark) {
         None => {}
         Some(Entry::Vacant(slot)) => drop(slot.insert(name)),
@@ -262,9 +263,9 @@ pub(super) struct StoredTotals {
     comparison: Comparison,
     span: Option<(i64, i64)>,
     days: Vec<(i64, (u64, u64))>,
-    subjects: Stored<Name>,
-    tools: Stored<Name>,
-    behaviours: Stored<Behaviour>,
+    subjects: StoredCheckpoint<Name>,
+    tools: StoredCheckpoint<Name>,
+    behaviours: StoredCheckpoint<Behaviour>,
 }
 
 impl From<&Totals> for StoredTotals {
@@ -292,9 +293,9 @@ impl From<StoredTotals> for Totals {
             comparison: stored.comparison,
             span: stored.span,
             days: stored.days.into_iter().collect(),
-            subjects: Kept::restore(SUBJECTS, stored.subjects),
-            tools: Kept::restore(TOOLS, stored.tools),
-            behaviours: Kept::restore(BEHAVIOURS, stored.behaviours),
+            subjects: CheckpointState::restore(SUBJECTS, stored.subjects),
+            tools: CheckpointState::restore(TOOLS, stored.tools),
+            behaviours: CheckpointState::restore(BEHAVIOURS, stored.behaviours),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! grouped and each group judged once; where they are too distinct for it, each event is judged.
 
 use super::checkpoint::Progress;
-use super::frame::Frame;
 use super::judge::{Judge, Origin};
+use super::run_context::RunContext;
 use super::totals::Totals;
 use super::{Control, Engine, Part};
 use provost_history::group::{Groups, Limits, group};
@@ -32,7 +32,7 @@ pub(super) fn is_lost(cause: &Error) -> bool {
 }
 
 /// Returns the stripes of a plan, the newest first; the same for the same plan and sets.
-pub(super) fn stripes(plan: &Plan, frame: &Frame<'_>, stripe_events: usize) -> Result<Vec<Vec<Unit>>> {
+pub(super) fn stripes(plan: &Plan, frame: &RunContext<'_>, stripe_events: usize) -> Result<Vec<Vec<Unit>>> {
     // What several sources have is grouped together and judged once; yet several threads shall have work. Modules are
     // too slow for large stripes.
     let share = usize::try_from((plan.events() / 8).max(LEAST_ROWS)).unwrap_or(usize::MAX);
@@ -96,7 +96,7 @@ fn cut(unit: &Unit, rows: usize) -> Vec<Unit> {
 pub(super) fn run(
     engine: &Engine<'_>,
     plan: &Plan,
-    frame: &Frame<'_>,
+    frame: &RunContext<'_>,
     progress: Progress,
     control: &Control<'_>,
 ) -> Result<(Totals, bool)> {
@@ -198,11 +198,11 @@ fn stripe_totals(
         }
     }
     let mut all = Totals::new();
-    let mut walk = Walked::default();
+    let mut walk = WalkResult::default();
     for unit in stripe {
         if !walk.takes(unit) {
             all.add(judge.part(), plan)?;
-            walk = Walked::default();
+            walk = WalkResult::default();
         }
         walk.add(unit);
         match judge_unit(judge, plan, unit, control) {
@@ -225,13 +225,13 @@ fn stripe_totals(
 
 /// What one walk has seen. In it rows of one instant come in the order of their ids: so they are of one source.
 #[derive(Default)]
-struct Walked {
+struct WalkResult {
     span: Option<(i64, i64)>,
     /// The source, if it was only one.
     source: Option<usize>,
 }
 
-impl Walked {
+impl WalkResult {
     /// Returns whether the walk can go on with this unit.
     fn takes(&self, unit: &Unit) -> bool {
         let (first, last) = unit.span();

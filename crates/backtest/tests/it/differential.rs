@@ -4,7 +4,7 @@ use crate::expected::Naive;
 use crate::naive::Plain;
 use crate::random::{self, Dice, START_MS};
 use crate::support::*;
-use provost_backtest::run::{Began, Control, Filters, Finished, Job, Outcome, Question, Tuning, run};
+use provost_backtest::run::{Control, Filters, Job, Outcome, Question, RunEnd, RunStart, Tuning, run};
 use provost_history::scan::Watch;
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -118,11 +118,11 @@ fn with_kills(job: &Job, kills: &[usize]) -> Outcome {
     };
     let outcome = run(job, saved.as_deref(), &control).unwrap();
     let began = if saved.is_some() {
-        Began::Resumed
+        RunStart::Resumed
     } else {
-        Began::Anew
+        RunStart::Anew
     };
-    assert_eq!((outcome.began, outcome.finished), (began, Finished::Whole));
+    assert_eq!((outcome.began, outcome.finished), (began, RunEnd::Whole));
     assert_eq!(watch.processed.load(Ordering::Relaxed), outcome.events_total);
     outcome
 }

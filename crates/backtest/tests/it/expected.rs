@@ -2,7 +2,7 @@
 
 use crate::naive::{self, Plain, Verdict};
 use crate::support::{Policies, id, occasion, plain};
-use provost_backtest::record::Owned;
+use provost_backtest::record::OwnedRecord;
 use provost_backtest::run::{Question, SubjectKind};
 use provost_policy::{Family, PolicySet, Projection, Symbols};
 use serde_json::{Value, json};
@@ -163,7 +163,8 @@ impl Naive<'_> {
 
     fn projection(&self, event: &Plain) -> String {
         let mut symbols = Symbols::new();
-        let owned = Owned::read(event.at_ms, occasion(event), &event.attributes, &event.missing).unwrap();
+        let owned =
+            OwnedRecord::read(event.at_ms, occasion(event), &event.attributes, &event.missing).unwrap();
         let event = owned.event(&mut symbols);
         Projection::of(&[self.sets[0], self.sets[1]]).digest(&event, &symbols)
     }

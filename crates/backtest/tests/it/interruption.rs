@@ -3,7 +3,7 @@
 use crate::naive::Plain;
 use crate::random::{self, Dice};
 use crate::support::*;
-use provost_backtest::run::{Began, Control, Finished, Unreadable, run};
+use provost_backtest::run::{Control, RunEnd, RunStart, Unreadable, run};
 use provost_history::scan::Watch;
 use provost_policy::PolicySet;
 use serde_json::{Value, json};
@@ -68,14 +68,14 @@ fn a_run_stops_where_it_is_told_and_says_what_it_found_so_far() {
             };
             let outcome = run(&job, None, &control).unwrap();
             check(&outcome.results);
-            if outcome.finished == Finished::Whole {
+            if outcome.finished == RunEnd::Whole {
                 assert_eq!(outcome.results, whole);
                 continue;
             }
             let expected = if is_canceled {
-                Finished::Canceled
+                RunEnd::Canceled
             } else {
-                Finished::Duration
+                RunEnd::Duration
             };
             assert_eq!(outcome.finished, expected);
             assert!(outcome.events_processed < outcome.events_total);
@@ -103,7 +103,7 @@ fn a_cut_by_duration_keeps_the_newest() {
         },
     )
     .unwrap();
-    assert_eq!(outcome.finished, Finished::Duration);
+    assert_eq!(outcome.finished, RunEnd::Duration);
     let newest = history.last().unwrap().at_ms;
     let text = format!("{:.3}", jiff::Timestamp::from_millisecond(newest).unwrap());
     assert_eq!(outcome.results.newest_event_at, Some(text));
@@ -145,19 +145,19 @@ fn counters_never_decrease_and_a_checkpoint_of_something_else_starts_over() {
         };
         let digest = expected.results.digest();
         for bytes in &saved {
-            assert_eq!(began(bytes, &job), (Began::Resumed, digest.clone()));
+            assert_eq!(began(bytes, &job), (RunStart::Resumed, digest.clone()));
         }
         let mut damaged = saved[1].clone();
         let middle = damaged.len() / 2;
         damaged[middle] ^= 1;
         for bytes in [&damaged[..], b"", &saved[1][..100]] {
-            assert_eq!(began(bytes, &job), (Began::Over, digest.clone()));
+            assert_eq!(began(bytes, &job), (RunStart::Over, digest.clone()));
         }
         job.question.max_events = 1500;
-        assert_eq!(began(&saved[1], &job).0, Began::Over);
+        assert_eq!(began(&saved[1], &job).0, RunStart::Over);
         job.question.max_events = everything().max_events;
         job.baseline = blocking("book");
-        assert_eq!(began(&saved[1], &job).0, Began::Over);
+        assert_eq!(began(&saved[1], &job).0, RunStart::Over);
     }
 }
 

@@ -1,7 +1,9 @@
 //! What is recorded reads back as it was judged (RE-1).
 
 use proptest::prelude::*;
-use provost_backtest::record::{self, Codes, Decision, Lens, Mode, Owned, Piece, View};
+use provost_backtest::record::{
+    self, AttributeProjection, Codes, Decision, Mode, OwnedRecord, RowBatch, View,
+};
 use provost_history::{Recorder, Schema, chunk};
 use provost_policy::{Action, Event, Field, FieldType, Occasion, Symbols, Value};
 use serde_json::{Map, Value as Json, json};
@@ -81,14 +83,14 @@ fn decision() -> impl Strategy<Value = Option<Decision>> {
 }
 
 /// Returns the events in the order of the batch that reads them back.
-fn through_a_chunk(events: &[Owned]) -> Vec<Owned> {
+fn through_a_chunk(events: &[OwnedRecord]) -> Vec<OwnedRecord> {
     let mut recorder = Recorder::new(record::schema());
     for (nth, event) in events.iter().enumerate() {
         record::put(event, &format!("{nth:03}"), &mut recorder).unwrap();
     }
     let bytes = chunk::encode(&record::schema(), &recorder.finish().unwrap()).unwrap();
     let batch = chunk::decode(&record::schema(), &bytes).unwrap();
-    let mut back: Vec<(String, Owned)> = (0..batch.rows())
+    let mut back: Vec<(String, OwnedRecord)> = (0..batch.rows())
         .map(|row| (batch.ids.get(row).to_owned(), record::owned(&batch, row).unwrap()))
         .collect();
     back.sort_by(|a, b| a.0.cmp(&b.0));
@@ -108,8 +110,8 @@ proptest! {
         let mut recorded = Vec::new();
         for ((attributes, missing, at_ms, occasion), decision, name) in wires {
             let event = Event::read(&mut symbols, at_ms, occasion, &attributes, &missing).unwrap();
-            let mut owned = Owned::of(&event, &symbols);
-            prop_assert_eq!(&owned, &Owned::read(at_ms, occasion, &attributes, &missing).unwrap());
+            let mut owned = OwnedRecord::of(&event, &symbols);
+            prop_assert_eq!(&owned, &OwnedRecord::read(at_ms, occasion, &attributes, &missing).unwrap());
             owned.decision = decision;
             owned.source.clone_from(&name);
             owned.principal.clone_from(&name);
@@ -130,9 +132,9 @@ proptest! {
     /// Proves RE-1.
     #[test]
     fn the_flat_document_of_an_event_reads_as_the_event((attributes, missing, at_ms, occasion) in wire()) {
-        let owned = Owned::read(at_ms, occasion, &attributes, &missing).unwrap();
+        let owned = OwnedRecord::read(at_ms, occasion, &attributes, &missing).unwrap();
         let names: Vec<&str> = owned.missing().iter().map(|field| field.name()).collect();
-        prop_assert_eq!(Owned::read(at_ms, occasion, &owned.flat(), &names).unwrap(), owned);
+        prop_assert_eq!(OwnedRecord::read(at_ms, occasion, &owned.flat(), &names).unwrap(), owned);
     }
 }
 
@@ -140,7 +142,7 @@ proptest! {
 fn content_is_shown_as_the_document_that_it_is() {
     let sent =
         json!({"tool.id": "shell", "tool.input": {"command": ["ls", "-l"], "n": 1}, "request.prompt": "{}"});
-    let owned = Owned::read(0, Occasion::PreTool, sent.as_object().unwrap(), &[]).unwrap();
+    let owned = OwnedRecord::read(0, Occasion::PreTool, sent.as_object().unwrap(), &[]).unwrap();
     let mut shown = sent.as_object().unwrap().clone();
     shown.insert("tool.input.command".into(), "ls -l".into());
     assert_eq!(owned.flat(), shown);
@@ -150,7 +152,7 @@ fn content_is_shown_as_the_document_that_it_is() {
 fn what_breaks_the_catalogue_is_refused_with_its_place() {
     let sent = json!({"tool.id": 5, "no.such": "x", "llm.model": "m"});
     let attributes = sent.as_object().unwrap();
-    let faults = Owned::read(0, Occasion::PreTool, attributes, &["llm.model"]).unwrap_err();
+    let faults = OwnedRecord::read(0, Occasion::PreTool, attributes, &["llm.model"]).unwrap_err();
     let paths: Vec<&str> = faults.kept().iter().map(|fault| fault.path.as_str()).collect();
     assert_eq!(paths, ["/no.such", "/tool.id", "/missing/0"]);
 }
@@ -159,14 +161,21 @@ fn what_breaks_the_catalogue_is_refused_with_its_place() {
 fn an_event_that_no_chunk_holds_is_refused_whole() {
     let mut recorder = Recorder::new(record::schema());
     let large = json!({"request.prompt": "x".repeat(300_000)});
-    let large = Owned::read(0, Occasion::Prompt, large.as_object().unwrap(), &[]).unwrap();
+    let large = OwnedRecord::read(0, Occasion::Prompt, large.as_object().unwrap(), &[]).unwrap();
     assert!(record::put(&large, "hev_1", &mut recorder).is_err());
     let mut endless = Event::new(0, Occasion::Prompt);
     endless.set(
         Field::named("llm.input_tokens").unwrap(),
         Value::Number(f64::INFINITY),
     );
-    assert!(record::put(&Owned::of(&endless, &Symbols::new()), "hev_2", &mut recorder).is_err());
+    assert!(
+        record::put(
+            &OwnedRecord::of(&endless, &Symbols::new()),
+            "hev_2",
+            &mut recorder
+        )
+        .is_err()
+    );
     assert_eq!(recorder.rows(), 0);
 }
 
@@ -264,7 +273,7 @@ fn whatever_was_kept_of_an_input_rows_and_columns_judge_what_it_says_today() {
             }
             let command = lost.or(command.map(|text| Value::Text(symbols.intern(text))));
             event.set(Field::TOOL_COMMAND, command.unwrap_or(Value::Absent));
-            let owned = Owned::of(&event, &symbols);
+            let owned = OwnedRecord::of(&event, &symbols);
             record::put(
                 &owned,
                 &format!("hev_{nth:024}{:02}", expected.len()),
@@ -287,10 +296,10 @@ fn whatever_was_kept_of_an_input_rows_and_columns_judge_what_it_says_today() {
             *expected,
             "row {row}"
         );
-        let again = Owned::of(&event, &symbols).event(&mut symbols);
+        let again = OwnedRecord::of(&event, &symbols).event(&mut symbols);
         assert_eq!(again, event);
     }
-    let lens = Lens::new([Field::TOOL_COMMAND]);
+    let lens = AttributeProjection::new([Field::TOOL_COMMAND]);
     let columns = lens
         .positions()
         .iter()
@@ -300,7 +309,7 @@ fn whatever_was_kept_of_an_input_rows_and_columns_judge_what_it_says_today() {
     let mut symbols = Symbols::new();
     let view = View::new(&lens, &batch, &mut symbols).unwrap();
     let place = lens.fields().binary_search(&Field::TOOL_COMMAND).unwrap();
-    let (mut piece, mut codes) = (Piece::new(&lens), Codes::default());
+    let (mut piece, mut codes) = (RowBatch::new(&lens), Codes::default());
     piece.push(&view, &mut codes, &batch, 0..20);
     piece.push(&view, &mut codes, &batch, 20..expected.len());
     let judged = piece.take(&lens).unwrap();

@@ -2,8 +2,8 @@
 
 use crate::naive::Plain;
 use crate::random::{self, Dice};
-use provost_backtest::record::{self, Owned};
-use provost_backtest::run::{Control, Filters, Finished, Job, Outcome, Question, Results, Tuning, run};
+use provost_backtest::record::{self, OwnedRecord};
+use provost_backtest::run::{Control, Filters, Job, Outcome, Question, Results, RunEnd, Tuning, run};
 use provost_history::scan::Watch;
 use provost_history::{Chunk, Recorder, Sealer, Segment, Source, Storage, chunk};
 use provost_policy::{Definition, Family, Occasion, PolicySet};
@@ -83,7 +83,7 @@ pub fn id(at: usize) -> String {
 fn batch(events: &[(usize, &Plain)]) -> provost_history::Batch {
     let mut recorder = Recorder::new(record::schema());
     for (at, event) in events {
-        let owned = Owned::read(event.at_ms, occasion(event), &event.attributes, &event.missing)
+        let owned = OwnedRecord::read(event.at_ms, occasion(event), &event.attributes, &event.missing)
             .unwrap_or_else(|faults| panic!("{faults}"));
         record::put(&owned, &id(*at), &mut recorder).unwrap();
     }
@@ -162,7 +162,7 @@ pub fn whole(job: &Job) -> Outcome {
         checkpoint: &|_| {},
     };
     let outcome = run(job, None, &control).unwrap();
-    assert_eq!(outcome.finished, Finished::Whole);
+    assert_eq!(outcome.finished, RunEnd::Whole);
     assert_eq!(outcome.events_processed, outcome.events_total);
     outcome
 }

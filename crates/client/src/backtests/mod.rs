@@ -13,11 +13,11 @@ mod wait;
 mod window;
 mod words;
 
-use crate::cli::Own;
+use crate::cli::HandCommand;
 
 /// Returns the commands.
-pub fn own() -> [Own; 2] {
-    let run = Own {
+pub fn own() -> [HandCommand; 2] {
+    let run = HandCommand {
         group: "backtests",
         verb: "run",
         command: run::command,
@@ -28,7 +28,7 @@ pub fn own() -> [Own; 2] {
         ],
         run: |matches, terminal| Box::pin(run::run(matches, terminal)),
     };
-    let report = Own {
+    let report = HandCommand {
         group: "backtests",
         verb: "report",
         command: report::command,

@@ -209,14 +209,14 @@ pub struct Sample {
     /// The occasion: `pre_tool`.
     pub action: Option<String>,
     pub count: Option<u64>,
-    pub baseline: Judged,
-    pub candidate: Judged,
+    pub baseline: SetDecision,
+    pub candidate: SetDecision,
 }
 
 /// How one set decides an event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Judged {
+pub struct SetDecision {
     pub decision: String,
     pub policy_ids: Vec<String>,
 }

@@ -19,12 +19,12 @@ const SESSION: &str = "mcp-session-id";
 const REFUSED: i32 = -32000;
 
 /// A line for the client.
-pub(super) struct Line(pub Vec<u8>);
+pub(super) struct ClientLine(pub Vec<u8>);
 
 /// The way to the server, and what was negotiated on it.
 pub(super) struct Link<S> {
     send: S,
-    lines: Mutex<Option<UnboundedSender<Line>>>,
+    lines: Mutex<Option<UnboundedSender<ClientLine>>>,
     state: Mutex<State>,
 }
 
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl<S: HttpSend> Link<S> {
-    pub fn new(send: S, lines: UnboundedSender<Line>) -> Self {
+    pub fn new(send: S, lines: UnboundedSender<ClientLine>) -> Self {
         Self {
             send,
             lines: Mutex::new(Some(lines)),
@@ -51,7 +51,7 @@ impl<S: HttpSend> Link<S> {
     fn say(&self, line: Vec<u8>) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lines) = lines.as_ref() {
-            let _ = lines.send(Line(line));
+            let _ = lines.send(ClientLine(line));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The OpenAPI document as operations that commands can be made of.
 
-use super::schema::{Field, Kind, Resolved, Schemas};
+use super::schema::{Field, Kind, ResolvedSchema, Schemas};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -50,13 +50,13 @@ pub(super) enum Effect {
     Write {
         /// Nothing can undo it, so `confirm: true` is demanded.
         confirm: bool,
-        trio: Trio,
+        metadata: MetadataPlacement,
     },
 }
 
 /// Where `reason`, `idempotencyKey` and `confirm` travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Trio {
+pub(super) enum MetadataPlacement {
     Body,
     Headers,
     /// In headers, and none of them must be said.
@@ -221,10 +221,10 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
         let has_reason = body_schema.as_ref().and_then(|b| b.properties()?.get("reason"));
         Effect::Write {
             confirm: flag("confirm"),
-            trio: match text(extension, "trio").as_deref() {
-                Some("optional-headers") => Trio::OptionalHeaders,
-                _ if has_reason.is_none() => Trio::Headers,
-                _ => Trio::Body,
+            metadata: match text(extension, "trio").as_deref() {
+                Some("optional-headers") => MetadataPlacement::OptionalHeaders,
+                _ if has_reason.is_none() => MetadataPlacement::Headers,
+                _ => MetadataPlacement::Body,
             },
         }
     } else {
@@ -286,7 +286,7 @@ fn parameters(schemas: &Schemas<'_>, found: &Value, place: &str) -> Vec<Field> {
     all.iter().filter_map(field).collect()
 }
 
-fn body(schemas: &Schemas<'_>, resolved: Resolved) -> Body {
+fn body(schemas: &Schemas<'_>, resolved: ResolvedSchema) -> Body {
     let has_union = ["anyOf", "oneOf", "allOf"]
         .iter()
         .any(|u| resolved.schema.contains_key(*u));
@@ -340,7 +340,7 @@ fn answer(schemas: &Schemas<'_>, found: &Value) -> Option<Shape> {
 }
 
 /// Returns the member that holds the items if the object is a page: one array of objects among plain values.
-fn list_member(schemas: &Schemas<'_>, object: &Resolved) -> Option<String> {
+fn list_member(schemas: &Schemas<'_>, object: &ResolvedSchema) -> Option<String> {
     let properties: &Map<String, Value> = object.properties()?;
     let mut found = None;
     for (name, schema) in properties {

@@ -1,11 +1,11 @@
 //! From operations to clap commands.
 
-use super::api::{Api, Effect, Operation, Shape, Trio};
+use super::api::{Api, Effect, MetadataPlacement, Operation, Shape};
 use super::connection;
 use super::consent;
 use super::content;
 use super::failure::EXIT_CODES;
-use super::flags::{self, Names, Place, file_arg};
+use super::flags::{self, FlagTarget, Names, file_arg};
 use super::pages::Paging;
 use super::profile_command;
 use clap::{Arg, ArgAction, Command, ValueHint};
@@ -39,13 +39,13 @@ fn operation(operation: &Operation) -> Command {
         .after_long_help(format!("Example:\n  {}\n\n{EXIT_CODES}", example(operation)))
         .args(operation.path_parameters.iter().map(flags::positional));
     for field in &operation.query {
-        let long = names.take(Place::Query, field);
-        command = command.arg(flags::flag(Place::Query, field, long).required(field.required));
+        let long = names.take(FlagTarget::Query, field);
+        command = command.arg(flags::flag(FlagTarget::Query, field, long).required(field.required));
     }
     for field in operation.body.iter().flat_map(|body| &body.fields) {
-        let long = names.take(Place::Body, field);
+        let long = names.take(FlagTarget::Body, field);
         let clear = field.can_be_cleared().then(|| flags::clear_flag(field, &long));
-        let arg = flags::flag(Place::Body, field, long);
+        let arg = flags::flag(FlagTarget::Body, field, long);
         let arg = if field.required {
             arg.required_unless_present("global.body")
         } else {
@@ -80,8 +80,8 @@ fn example(operation: &Operation) -> String {
     if operation.answer == Shape::Bytes {
         words.push("--to-file FILE".to_owned());
     }
-    if let Effect::Write { confirm, trio } = operation.kind {
-        if operation.performs.is_none() && trio != Trio::OptionalHeaders {
+    if let Effect::Write { confirm, metadata } = operation.kind {
+        if operation.performs.is_none() && metadata != MetadataPlacement::OptionalHeaders {
             words.push("--reason 'who asked for it'".to_owned());
         }
         if confirm {
@@ -110,8 +110,8 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
     {
         args.extend(content::args(body));
     }
-    if let Effect::Write { confirm, trio } = operation.kind {
-        let may_be_silent = trio == Trio::OptionalHeaders;
+    if let Effect::Write { confirm, metadata } = operation.kind {
+        let may_be_silent = metadata == MetadataPlacement::OptionalHeaders;
         args.extend(
             consent::consent_args()
                 .into_iter()

@@ -1,8 +1,8 @@
 //! What accompanies every write: why, the key under which it acts once, and that it cannot be undone.
 
-use super::api::{Effect, Operation, Trio};
+use super::api::{Effect, MetadataPlacement, Operation};
 use super::failure::Failure;
-use super::flags::Place;
+use super::flags::FlagTarget;
 use super::terminal::{Prompt, Terminal};
 use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
@@ -81,7 +81,7 @@ impl Consent {
     ) -> Result<Option<Self>, Failure> {
         let Effect::Write {
             confirm: must_confirm,
-            trio,
+            metadata,
         } = operation.kind
         else {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Consent {
             return Ok(None);
         }
         let target = operation.path_parameters.last();
-        let target = target.and_then(|field| matches.get_one::<String>(&Place::Path.id(field)));
+        let target = target.and_then(|field| matches.get_one::<String>(&FlagTarget::Path.id(field)));
         let confirm = match target {
             _ if !must_confirm && !operation.takes_confirm() => Confirm::Absent,
             _ if !must_confirm => Confirm::Offered,
@@ -98,7 +98,7 @@ impl Consent {
             Some(id) => Confirm::Demanded(id),
             None => Confirm::Demanded("yes"),
         };
-        let must_say_why = trio != Trio::OptionalHeaders;
+        let must_say_why = metadata != MetadataPlacement::OptionalHeaders;
         Self::take(matches, terminal, confirm, must_say_why).map(Some)
     }
 

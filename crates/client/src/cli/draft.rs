@@ -1,11 +1,11 @@
 //! From what was said on the command line to a request.
 
-use super::api::{Effect, Operation, Shape, Trio};
+use super::api::{Effect, MetadataPlacement, Operation, Shape};
 use super::connection::Connection;
 use super::consent::Consent;
 use super::content;
 use super::failure::{Exit, Failure};
-use super::flags::{self, Place};
+use super::flags::{self, FlagTarget};
 use super::server::{Call, Reply};
 use super::terminal::Terminal;
 use clap::ArgMatches;
@@ -46,7 +46,7 @@ impl Draft {
             .replace("{organizationId}", &encoded(&connection.organization).to_string());
         for field in &operation.path_parameters {
             let value = matches
-                .get_one::<String>(&Place::Path.id(field))
+                .get_one::<String>(&FlagTarget::Path.id(field))
                 .map_or("", String::as_str);
             let name = field.name();
             let mut shown = value;
@@ -61,7 +61,7 @@ impl Draft {
             path = path.replace(&format!("{{{name}}}"), &encoded(shown).to_string());
         }
         for field in &operation.query {
-            if let Some(value) = flags::value(Place::Query, field, matches)? {
+            if let Some(value) = flags::value(FlagTarget::Query, field, matches)? {
                 query.push((field.name(), plain(&value)));
             }
         }
@@ -114,10 +114,10 @@ impl Draft {
 
     /// Adds the trio where the operation takes it.
     pub(super) fn consent(&mut self, operation: &Operation, consent: &Consent) -> Result<(), Failure> {
-        let Effect::Write { trio, .. } = operation.kind else {
+        let Effect::Write { metadata, .. } = operation.kind else {
             return Ok(());
         };
-        if trio != Trio::Body {
+        if metadata != MetadataPlacement::Body {
             return consent.add_to_headers(&mut self.call.headers);
         }
         self.call.body = Some(consent.add_to_body(self.call.body.as_deref())?);
@@ -168,7 +168,7 @@ fn body(operation: &Operation, matches: &ArgMatches, terminal: &Terminal) -> Res
         let value = if is_cleared {
             Some(Value::Null)
         } else {
-            flags::value(Place::Body, field, matches)?
+            flags::value(FlagTarget::Body, field, matches)?
         };
         if let Some(value) = value {
             insert(&mut body, &field.path, value)

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 /// Where a value stands in the request. Its name prefixes the id that clap knows the value by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FlagTarget {
     Path,
     Query,
     Body,
 }
 
-impl Place {
+impl FlagTarget {
     fn word(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -47,7 +47,7 @@ impl Names {
     }
 
     /// Returns the flag of a member: its name in kebab case, with the place before it if that is taken.
-    pub(super) fn take(&mut self, place: Place, field: &Field) -> String {
+    pub(super) fn take(&mut self, place: FlagTarget, field: &Field) -> String {
         let plain = kebab(&field.path.join("-"));
         let name = if self.0.contains(&plain) {
             format!("{}-{plain}", place.word())
@@ -79,7 +79,7 @@ pub(super) fn kebab(name: &str) -> String {
 
 /// Returns the positional of a path parameter.
 pub(super) fn positional(field: &Field) -> Arg {
-    Arg::new(Place::Path.id(field))
+    Arg::new(FlagTarget::Path.id(field))
         .required(true)
         .value_name(placeholder(field))
         .value_parser(segment)
@@ -105,7 +105,7 @@ fn segment(text: &str) -> Result<String, &'static str> {
 }
 
 /// Returns the flag of a query parameter or of a member of the body.
-pub(super) fn flag(place: Place, field: &Field, long: String) -> Arg {
+pub(super) fn flag(place: FlagTarget, field: &Field, long: String) -> Arg {
     let arg = Arg::new(place.id(field)).long(long).help(help(field));
     typed(arg, &field.kind)
 }
@@ -124,7 +124,7 @@ pub(super) fn clear_flag(field: &Field, long: &str) -> Arg {
     Arg::new(clear_id(field))
         .long(format!("clear-{long}"))
         .action(ArgAction::SetTrue)
-        .conflicts_with(Place::Body.id(field))
+        .conflicts_with(FlagTarget::Body.id(field))
         .help(format!("Removes what --{long} sets"))
 }
 
@@ -188,7 +188,11 @@ fn help(field: &Field) -> Resettable<StyledStr> {
 /// Returns what was said for a field, if anything was.
 ///
 /// Errors: usage, when a JSON flag does not hold JSON.
-pub(super) fn value(place: Place, field: &Field, matches: &ArgMatches) -> Result<Option<Value>, Failure> {
+pub(super) fn value(
+    place: FlagTarget,
+    field: &Field,
+    matches: &ArgMatches,
+) -> Result<Option<Value>, Failure> {
     let id = place.id(field);
     let value = match &field.kind {
         Kind::List(item) => list(item, &id, matches),

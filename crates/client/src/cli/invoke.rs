@@ -8,7 +8,7 @@ use super::export;
 use super::failure::{Exit, Failure};
 use super::pages;
 use super::print::{Form, Printer, parsed};
-use super::secret_file::{self, Reserved};
+use super::secret_file::{self, ReservedFile};
 use super::send::Sender;
 use super::server::{Reply, Server};
 use super::terminal::Terminal;
@@ -153,7 +153,7 @@ pub fn lost_references(answer: &Value) -> Vec<String> {
 /// Writes an answer that is not text to a file, or to whatever standard output leads to.
 async fn bytes(sender: &Sender<'_>, matches: &ArgMatches, draft: &Draft) -> Result<(), Failure> {
     let path = matches.get_one::<PathBuf>("global.to-file");
-    let reserved = path.map(|path| Reserved::new(path)).transpose()?;
+    let reserved = path.map(|path| ReservedFile::new(path)).transpose()?;
     let reply = sender.send(&draft.call()).await?;
     match reserved {
         Some(reserved) => Ok(reserved.keep_bytes(&reply.body)?),
@@ -173,7 +173,7 @@ async fn one(
     } else {
         None
     };
-    let reserved = path.map(|path| Reserved::new(path)).transpose()?;
+    let reserved = path.map(|path| ReservedFile::new(path)).transpose()?;
     let reply = sender.send(&draft.call()).await?;
     draft.must_be_about(&reply)?;
     if reply
@@ -213,7 +213,7 @@ fn show(
     printer: &Printer<'_>,
     operation: &Operation,
     reply: &Reply,
-    reserved: Option<Reserved>,
+    reserved: Option<ReservedFile>,
 ) -> Result<(), Failure> {
     let terminal = sender.terminal;
     let mut answer = parsed(reply)?;

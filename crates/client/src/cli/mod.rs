@@ -49,7 +49,7 @@ pub use connection::{config_folder, output_arg};
 pub use consent::{Confirm, Consent, confirm_arg, consent_args, sha256_hex};
 pub use failure::{EXIT_CODES, Exit, Failure};
 pub use invoke::lost_references;
-pub use own::{Own, Running, report};
+pub use own::{CommandFuture, HandCommand, report};
 pub use pages::Trail;
 pub use print::{Form, Printer};
 pub use profile_command::command as profile;
@@ -58,7 +58,7 @@ pub use provost_words::visible::visible;
 pub use relay::relay;
 pub use table::plain as plain_table;
 pub use terminal::{Prompt, Surroundings, Terminal};
-pub use trust::{Trusted, offline_trust_args, trust_args};
+pub use trust::{TrustedKeys, offline_trust_args, trust_args};
 pub use whole_file::replace_file;
 
 use clap::ArgMatches;

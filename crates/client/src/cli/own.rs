@@ -6,10 +6,10 @@ use clap::{ArgMatches, Command};
 use std::pin::Pin;
 
 /// What running a command comes to.
-pub type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+pub type CommandFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
 
 /// One command written by hand: `provost <group> <verb>`.
-pub struct Own {
+pub struct HandCommand {
     /// The group; one that the API has keeps its own verbs.
     pub group: &'static str,
     /// The verb. One that the API has is replaced.
@@ -19,10 +19,10 @@ pub struct Own {
     /// Commands that a person can type, for the end of the help.
     pub examples: &'static [&'static str],
     /// Does it.
-    pub run: for<'a> fn(&'a ArgMatches, &'a Terminal) -> Running<'a>,
+    pub run: for<'a> fn(&'a ArgMatches, &'a Terminal) -> CommandFuture<'a>,
 }
 
-impl Own {
+impl HandCommand {
     /// Says whether these words name it.
     pub fn is(&self, group: &str, verb: &str) -> bool {
         self.group == group && self.verb == verb

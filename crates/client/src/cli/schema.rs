@@ -51,12 +51,12 @@ impl Field {
 }
 
 /// A schema without references and without `null`.
-pub(super) struct Resolved {
+pub(super) struct ResolvedSchema {
     pub(super) schema: Map<String, Value>,
     pub(super) nullable: bool,
 }
 
-impl Resolved {
+impl ResolvedSchema {
     fn text(&self, member: &str) -> Option<&str> {
         self.schema.get(member).and_then(Value::as_str)
     }
@@ -78,7 +78,7 @@ pub(super) struct Schemas<'a>(pub(super) Option<&'a Map<String, Value>>);
 
 impl Schemas<'_> {
     /// Follows references, and takes `null` out of a union of two.
-    pub(super) fn resolve(&self, schema: &Value) -> Resolved {
+    pub(super) fn resolve(&self, schema: &Value) -> ResolvedSchema {
         let mut schema = schema.as_object().cloned().unwrap_or_default();
         let mut nullable = false;
         for _ in 0..MAX_HOPS {
@@ -93,7 +93,7 @@ impl Schemas<'_> {
                 }
             }
         }
-        Resolved { schema, nullable }
+        ResolvedSchema { schema, nullable }
     }
 
     fn hop(&self, schema: &mut Map<String, Value>, nullable: &mut bool) -> Option<Map<String, Value>> {
@@ -123,7 +123,7 @@ impl Schemas<'_> {
     }
 
     /// Returns what a resolved schema takes.
-    pub(super) fn kind(&self, resolved: &Resolved) -> Kind {
+    pub(super) fn kind(&self, resolved: &ResolvedSchema) -> Kind {
         if let Some(choices) = choices(&resolved.schema) {
             return Kind::Text { choices };
         }
@@ -167,7 +167,7 @@ impl Schemas<'_> {
         fields
     }
 
-    fn collect(&self, path: &[String], object: &Resolved, required: bool, fields: &mut Vec<Field>) {
+    fn collect(&self, path: &[String], object: &ResolvedSchema, required: bool, fields: &mut Vec<Field>) {
         let Some(properties) = object.properties() else {
             return;
         };

@@ -23,13 +23,13 @@ pub(super) fn create_private(path: &Path) -> Result<File, Failure> {
 /// A file made before the request is sent, so that no secret is minted that cannot be kept.
 ///
 /// It is removed again unless something was kept in it.
-pub(super) struct Reserved {
+pub(super) struct ReservedFile {
     path: PathBuf,
     file: File,
     is_kept: bool,
 }
 
-impl Reserved {
+impl ReservedFile {
     pub(super) fn new(path: &Path) -> Result<Self, Failure> {
         Ok(Self {
             path: path.to_owned(),
@@ -53,7 +53,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedFile {
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = std::fs::remove_file(&self.path);

@@ -17,7 +17,7 @@ use super::whole_file::replace_file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
-use provost_words::dsse::{self, Envelope, PublicKey, SignedKind, Unverified};
+use provost_words::dsse::{self, Envelope, PublicKey, SignedKind, VerificationError};
 use provost_words::durable::folder_of;
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ struct Pin {
 }
 
 /// The keys that count for one server and organization.
-pub struct Trusted {
+pub struct TrustedKeys {
     /// Absent where there is no home folder; nothing is pinned then.
     path: Option<PathBuf>,
     url: String,
@@ -91,7 +91,7 @@ pub struct Trusted {
     keys: Vec<PublicKey>,
 }
 
-impl Trusted {
+impl TrustedKeys {
     /// Reads the pinned keys of the client's server, and pins those that are given.
     ///
     /// Errors: usage, when the file cannot be read or written.
@@ -168,7 +168,7 @@ impl Trusted {
         let is_first = self.keys.is_empty();
         if !is_first {
             match self.check(&envelope, kind) {
-                Err(Unverified::Untrusted) => {}
+                Err(VerificationError::Untrusted) => {}
                 done => return done.map_err(|why| self.refused(why)),
             }
         }
@@ -177,7 +177,7 @@ impl Trusted {
             signing_keys(&document)
         } else {
             self.announced(&document)
-                .ok_or_else(|| self.refused(Unverified::Untrusted))?
+                .ok_or_else(|| self.refused(VerificationError::Untrusted))?
         };
         let payload = dsse::verify(&envelope, kind, &listed).map_err(|why| self.refused(why))?;
         let how = if is_first { "first contact" } else { "announced" };
@@ -192,7 +192,7 @@ impl Trusted {
         Ok(payload)
     }
 
-    fn check(&self, envelope: &Envelope, kind: SignedKind) -> Result<Vec<u8>, Unverified> {
+    fn check(&self, envelope: &Envelope, kind: SignedKind) -> Result<Vec<u8>, VerificationError> {
         dsse::verify(envelope, kind, &self.keys)
     }
 
@@ -228,11 +228,11 @@ impl Trusted {
         Ok(())
     }
 
-    fn refused(&self, why: Unverified) -> Failure {
+    fn refused(&self, why: VerificationError) -> Failure {
         let place = &self.place;
         match why {
-            Unverified::Malformed => Failure::new(Exit::Conflict, "the signed document is malformed"),
-            Unverified::Untrusted => {
+            VerificationError::Malformed => Failure::new(Exit::Conflict, "the signed document is malformed"),
+            VerificationError::Untrusted => {
                 let line = format!("no key that is trusted for {place} signed this document");
                 let failure = Failure::new(Exit::Conflict, line);
                 let failure = match &self.path {

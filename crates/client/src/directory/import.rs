@@ -100,7 +100,7 @@ struct Import<'a> {
     client: &'a Client<'a>,
     consent: &'a Consent,
     id: String,
-    refused: Refused<'a>,
+    refused: RefusedLines<'a>,
     /// Nothing is imported, and the keys are no import's.
     is_dry: bool,
     confirm_removals: Option<u32>,
@@ -111,7 +111,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let client = Client::connect(matches, terminal)?;
     let path = matches.get_one::<PathBuf>("file").cloned().unwrap_or_default();
     let format = format_of(matches, &path)?;
-    let refused = Refused::new(matches, terminal)?;
+    let refused = RefusedLines::new(matches, terminal)?;
     let (reader, size) = terminal.input(&path)?;
     let consent = Consent::of(matches, terminal, Confirm::Absent)?;
     let text = |id: &str| matches.get_one::<String>(id).cloned().unwrap_or_default();
@@ -375,14 +375,14 @@ fn step(consent: &Consent, is_dry: bool, name: &str) -> Consent {
 }
 
 /// Where refused lines go.
-struct Refused<'a> {
+struct RefusedLines<'a> {
     terminal: &'a Terminal,
     path: Option<PathBuf>,
     file: Option<File>,
     count: u64,
 }
 
-impl<'a> Refused<'a> {
+impl<'a> RefusedLines<'a> {
     fn new(matches: &ArgMatches, terminal: &'a Terminal) -> Result<Self, Failure> {
         let path = matches.get_one::<PathBuf>("refused").cloned();
         if let Some(path) = path.as_ref().filter(|path| path.symlink_metadata().is_ok()) {

@@ -3,11 +3,11 @@
 mod chunks;
 mod import;
 
-use crate::cli::Own;
+use crate::cli::HandCommand;
 
 /// Returns the commands.
-pub fn own() -> [Own; 1] {
-    [Own {
+pub fn own() -> [HandCommand; 1] {
+    [HandCommand {
         group: "directory",
         verb: "import",
         command: import::command,

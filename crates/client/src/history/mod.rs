@@ -4,11 +4,11 @@ mod import;
 mod lines;
 mod tool_calls;
 
-use crate::cli::Own;
+use crate::cli::HandCommand;
 
 /// Returns the commands.
-pub fn own() -> [Own; 1] {
-    [Own {
+pub fn own() -> [HandCommand; 1] {
+    [HandCommand {
         group: "history",
         verb: "import",
         command: import::command,

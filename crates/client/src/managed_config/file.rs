@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// What stands in a file's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FileState {
     Nothing,
     /// A regular file.
     File {
@@ -21,7 +21,7 @@ pub enum Found {
     Other,
 }
 
-impl Found {
+impl FileState {
     /// Looks at the place itself, not through a link.
     pub fn at(path: &Path) -> Result<Self, Failure> {
         let cannot =
@@ -74,7 +74,7 @@ pub fn put(path: &Path, entry: &FileEntry, contents: &[Text]) -> Result<(), Fail
     let content = contents.iter().find(|content| content.name == entry.name);
     let content = content.ok_or_else(|| wrong(&"the release does not hold it"))?;
     replace_file(path, content.content.as_bytes(), entry.permissions()?).map_err(|error| wrong(&error))?;
-    if Found::at(path)?.is(entry) {
+    if FileState::at(path)?.is(entry) {
         return Ok(());
     }
     Err(wrong(&"it was changed at once"))

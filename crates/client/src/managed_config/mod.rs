@@ -16,20 +16,20 @@
 //! Absent on purpose: removing FILE when the server is away for long. Without its file a managed client starts
 //! with no restrictions at all; `fail_closed` is said by the exit code of `verify` instead.
 
+mod applied_release;
 mod file;
-mod kept;
 mod manifest;
 mod pull;
 mod report;
 mod round;
 mod verify;
 
-use crate::cli::Own;
+use crate::cli::HandCommand;
 
 /// Returns the commands.
-pub fn own() -> [Own; 2] {
+pub fn own() -> [HandCommand; 2] {
     [
-        Own {
+        HandCommand {
             group: "managed-config",
             verb: "pull",
             command: pull::command,
@@ -39,7 +39,7 @@ pub fn own() -> [Own; 2] {
             ],
             run: |matches, terminal| Box::pin(pull::run(matches, terminal)),
         },
-        Own {
+        HandCommand {
             group: "managed-config",
             verb: "verify",
             command: verify::command,

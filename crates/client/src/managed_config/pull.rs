@@ -1,10 +1,10 @@
 //! `provost managed-config pull`.
 
-use super::kept::Kept;
+use super::applied_release::AppliedRelease;
 use super::report::Target;
 use super::round::Pull;
 use crate::cli::sha256_hex;
-use crate::cli::{Client, Exit, Failure, Form, Printer, Terminal, Trusted, connection_args, trust_args};
+use crate::cli::{Client, Exit, Failure, Form, Printer, Terminal, TrustedKeys, connection_args, trust_args};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use provost_words::entropy::{Entropy, SystemEntropy};
 use provost_words::time::{Clock, SystemClock};
@@ -97,11 +97,11 @@ fn target_id(text: &str) -> Result<String, &'static str> {
 pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let client = Client::connect(matches, terminal)?;
     let path = |id: &str| matches.get_one::<PathBuf>(id).cloned();
-    let kept = Kept::load(&path("to").unwrap_or_default())?;
+    let kept = AppliedRelease::load(&path("to").unwrap_or_default())?;
     // What was pulled before decides whose keys count, or another URL would be another first contact.
     let mut trusted = match kept {
-        Some(kept) => Trusted::offline((&kept.url, client.organization()), matches, terminal)?,
-        None => Trusted::of(&client, matches)?,
+        Some(kept) => TrustedKeys::offline((&kept.url, client.organization()), matches, terminal)?,
+        None => TrustedKeys::of(&client, matches)?,
     };
     let mut pull = Pull {
         profile_id: String::new(),
@@ -138,7 +138,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
 /// Pulls until something cannot get better by trying again.
 async fn watch(
     client: &Client<'_>,
-    trusted: &mut Trusted,
+    trusted: &mut TrustedKeys,
     pull: &mut Pull,
     named: &str,
     interval: Option<u64>,

@@ -1,11 +1,11 @@
 //! One round of a pull: ask, check, write, keep, report.
 
-use super::file::{self, Found};
-use super::kept::{self, Kept};
+use super::applied_release::{self, AppliedRelease};
+use super::file::{self, FileState};
 use super::manifest::{Manifest, Text};
 use super::report::{self, Report, Target};
 use super::verify;
-use crate::cli::{Client, Exit, Failure, Trusted};
+use crate::cli::{Client, Exit, Failure, TrustedKeys};
 use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub struct Done {
 /// What the server offers.
 struct Offer {
     manifest: Manifest,
-    kept: Kept,
+    kept: AppliedRelease,
 }
 
 impl Pull {
@@ -42,16 +42,16 @@ impl Pull {
     pub async fn round(
         &self,
         client: &Client<'_>,
-        trusted: &mut Trusted,
+        trusted: &mut TrustedKeys,
         reports: bool,
     ) -> Result<Done, Failure> {
-        let _lock = kept::lock(&self.to).await?;
-        let kept = Kept::load(&self.to)?;
+        let _lock = applied_release::lock(&self.to).await?;
+        let kept = AppliedRelease::load(&self.to)?;
         if let Some(kept) = &kept {
             self.is_ours(kept, client)?;
         }
-        let applied = kept.as_ref().map(Kept::manifest).transpose()?;
-        let found = Found::at(&self.to)?;
+        let applied = kept.as_ref().map(AppliedRelease::manifest).transpose()?;
+        let found = FileState::at(&self.to)?;
         let is_drifted = applied
             .as_ref()
             .and_then(|m| m.file("enforced"))
@@ -87,7 +87,7 @@ impl Pull {
             Err(failure) => {
                 let failure = self.healed(failure, kept.as_ref(), trusted);
                 let known = applied.as_ref().unwrap_or(&offer.manifest);
-                let found = Found::at(&self.to)?;
+                let found = FileState::at(&self.to)?;
                 let why = failure.lines.first().map_or("", String::as_str);
                 self.report(client, failed(known, found.digest(applied.as_ref()), why))
                     .await;
@@ -118,7 +118,7 @@ impl Pull {
         })
     }
 
-    fn is_ours(&self, kept: &Kept, client: &Client<'_>) -> Result<(), Failure> {
+    fn is_ours(&self, kept: &AppliedRelease, client: &Client<'_>) -> Result<(), Failure> {
         if kept.profile_id == self.profile_id && kept.organization == client.organization() {
             return Ok(());
         }
@@ -128,13 +128,13 @@ impl Pull {
             kept.profile_id,
             kept.organization
         );
-        let path = Kept::path(&self.to);
+        let path = AppliedRelease::path(&self.to);
         Err(Failure::new(Exit::Conflict, line)
             .and(format!("to give it to another profile remove {}", path.display())))
     }
 
     /// Fetches the current release and checks everything that does not depend on this machine's past.
-    async fn offer(&self, client: &Client<'_>, trusted: &mut Trusted) -> Result<Offer, Failure> {
+    async fn offer(&self, client: &Client<'_>, trusted: &mut TrustedKeys) -> Result<Offer, Failure> {
         let path = ["managed-config", "profiles", &self.profile_id, "current"];
         let current = client.get_json(&path, &[]).await?;
         if current.get("redacted") == Some(&Value::Bool(true)) {
@@ -159,7 +159,7 @@ impl Pull {
         let interval = current
             .pointer("/profile/pollIntervalSeconds")
             .and_then(Value::as_u64);
-        let kept = Kept {
+        let kept = AppliedRelease {
             url: trusted.url().to_owned(),
             organization: client.organization().to_owned(),
             profile_id: self.profile_id.clone(),
@@ -176,16 +176,16 @@ impl Pull {
         let contents = &offer.kept.files;
         let mut has_written = false;
         if let Some(entry) = offer.manifest.file("enforced")
-            && !Found::at(&self.to)?.is(entry)
+            && !FileState::at(&self.to)?.is(entry)
         {
             file::put(&self.to, entry, contents)?;
             has_written = true;
         }
         match (offer.manifest.file("defaults"), &self.defaults_to) {
             (Some(entry), Some(path)) => {
-                let found = Found::at(path)?;
+                let found = FileState::at(path)?;
                 // Claude Code's starting values go into the user's own file: whatever is there is the user's.
-                if offer.manifest.target == "claude_code" && found != Found::Nothing {
+                if offer.manifest.target == "claude_code" && found != FileState::Nothing {
                     if has_written {
                         client.note(&format!("{} is there already and stays", path.display()));
                     }
@@ -204,12 +204,12 @@ impl Pull {
 
     /// Removes the defaults of an earlier release if they are still what was written.
     fn forget_defaults(&self, path: &std::path::Path, client: &Client<'_>) -> Result<(), Failure> {
-        let Some(kept) = Kept::load(&self.to)? else {
+        let Some(kept) = AppliedRelease::load(&self.to)? else {
             return Ok(());
         };
         let earlier = kept.manifest()?;
         let is_it = match earlier.file("defaults") {
-            Some(entry) => earlier.target != "claude_code" && Found::at(path)?.is(entry),
+            Some(entry) => earlier.target != "claude_code" && FileState::at(path)?.is(entry),
             None => false,
         };
         if is_it {
@@ -229,8 +229,8 @@ impl Pull {
     async fn without_offer(
         &self,
         failure: Failure,
-        kept: Option<&Kept>,
-        trusted: &Trusted,
+        kept: Option<&AppliedRelease>,
+        trusted: &TrustedKeys,
         client: &Client<'_>,
     ) -> Failure {
         let is_refusal = failure.exit == Exit::Conflict;
@@ -238,7 +238,7 @@ impl Pull {
         let Some(applied) = kept.and_then(|kept| kept.manifest().ok()) else {
             return failure;
         };
-        if let (true, Ok(found)) = (is_refusal, Found::at(&self.to)) {
+        if let (true, Ok(found)) = (is_refusal, FileState::at(&self.to)) {
             let why = failure.lines.first().map_or("", String::as_str);
             self.report(client, failed(&applied, found.digest(Some(&applied)), why))
                 .await;
@@ -246,7 +246,7 @@ impl Pull {
         failure
     }
 
-    fn healed(&self, failure: Failure, kept: Option<&Kept>, trusted: &Trusted) -> Failure {
+    fn healed(&self, failure: Failure, kept: Option<&AppliedRelease>, trusted: &TrustedKeys) -> Failure {
         let Some(kept) = kept else { return failure };
         let shown = self.to.display();
         match self.put_back(kept, trusted) {
@@ -266,11 +266,11 @@ impl Pull {
     }
 
     /// Writes the enforced file of the kept release where it is not in place.
-    fn put_back(&self, kept: &Kept, trusted: &Trusted) -> Result<Manifest, Failure> {
+    fn put_back(&self, kept: &AppliedRelease, trusted: &TrustedKeys) -> Result<Manifest, Failure> {
         let payload = trusted.verified(&kept.envelope, SignedKind::Release)?;
         let manifest = Manifest::checked(&payload, &kept.files)?;
         if let Some(entry) = manifest.file("enforced")
-            && !Found::at(&self.to)?.is(entry)
+            && !FileState::at(&self.to)?.is(entry)
         {
             file::put(&self.to, entry, &kept.files)?;
         }

@@ -1,9 +1,9 @@
 //! `provost managed-config verify`: is FILE what was signed? Offline.
 
-use super::file::Found;
-use super::kept::Kept;
+use super::applied_release::AppliedRelease;
+use super::file::FileState;
 use super::manifest::{Manifest, OnUnavailable};
-use crate::cli::{Exit, Failure, Terminal, Trusted, offline_trust_args};
+use crate::cli::{Exit, Failure, Terminal, TrustedKeys, offline_trust_args};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use provost_words::Timestamp;
 use provost_words::dsse::SignedKind;
@@ -40,15 +40,15 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         return Err(Failure::usage("say which file"));
     };
     let shown = file.display();
-    let kept = Kept::load(file)?;
+    let kept = AppliedRelease::load(file)?;
     let kept =
         kept.ok_or_else(|| Failure::new(Exit::NotFound, format!("nothing was pulled into {shown}")))?;
-    let trusted = Trusted::offline((&kept.url, &kept.organization), matches, terminal)?;
+    let trusted = TrustedKeys::offline((&kept.url, &kept.organization), matches, terminal)?;
     let payload = trusted.verified(&kept.envelope, SignedKind::Release)?;
     let manifest = Manifest::checked(&payload, &kept.files)?;
     manifest.is_of(&kept.organization, &kept.profile_id)?;
     let is_it = match manifest.file("enforced") {
-        Some(entry) => Found::at(file)?.is(entry),
+        Some(entry) => FileState::at(file)?.is(entry),
         None => false,
     };
     if !is_it {
@@ -72,7 +72,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
 }
 
 /// Says whether a profile that fails closed was out of contact for too long.
-pub fn is_overdue(manifest: &Manifest, kept: &Kept, now: Timestamp) -> bool {
+pub fn is_overdue(manifest: &Manifest, kept: &AppliedRelease, now: Timestamp) -> bool {
     let secs = i64::try_from(kept.poll_interval_seconds)
         .unwrap_or(i64::MAX)
         .saturating_mul(INTERVALS);
@@ -80,7 +80,7 @@ pub fn is_overdue(manifest: &Manifest, kept: &Kept, now: Timestamp) -> bool {
 }
 
 /// Returns what is said of such a profile.
-pub fn overdue(kept: &Kept) -> Failure {
+pub fn overdue(kept: &AppliedRelease) -> Failure {
     Failure::new(
         Exit::Unavailable,
         format!(

@@ -2,11 +2,11 @@
 
 mod verify;
 
-use crate::cli::Own;
+use crate::cli::HandCommand;
 
 /// Returns the commands.
-pub fn own() -> [Own; 1] {
-    [Own {
+pub fn own() -> [HandCommand; 1] {
+    [HandCommand {
         group: "resource-credentials",
         verb: "verify",
         command: verify::command,

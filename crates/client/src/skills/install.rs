@@ -1,12 +1,12 @@
 //! `provost skills install`: from the registry to the client's place.
 
-use super::place::{self, Place};
 use super::receipt::{Receipt, Receipts, State, cannot};
 use super::reference::{self, Reference};
 use super::signed::Listing;
+use super::skill_folder::{self, SkillFolder};
 use crate::cli::{
-    Client, Confirm, Consent, Exit, Failure, Form, Printer, Terminal, Trusted, connection_args, consent_args,
-    trust_args,
+    Client, Confirm, Consent, Exit, Failure, Form, Printer, Terminal, TrustedKeys, connection_args,
+    consent_args, trust_args,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use http::Method;
@@ -29,7 +29,7 @@ pub fn command() -> Command {
              of the install in a file beside it that is yours alone.",
         )
         .arg(reference::arg().required(true))
-        .args(place::args())
+        .args(skill_folder::args())
         .arg(
             Arg::new("version")
                 .long("version")
@@ -50,7 +50,7 @@ pub fn command() -> Command {
 /// The answer of `cli-install`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Installed {
+struct InstallAnswer {
     install: Install,
     version: Version,
     gateway_token: GatewayToken,
@@ -91,7 +91,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         None => name_of(&client, &wanted).await?,
     };
     let receipts = Receipts::change(matches, terminal)?;
-    let place = Place::chosen(matches, terminal, &name)?;
+    let place = SkillFolder::chosen(matches, terminal, &name)?;
     let before = receipts.at(&place)?;
     judge(
         &place,
@@ -101,14 +101,14 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         matches.get_flag("force"),
     )?;
     let consent = Consent::of(matches, terminal, Confirm::Absent)?;
-    let mut trusted = Trusted::of(&client, matches)?;
+    let mut trusted = TrustedKeys::of(&client, matches)?;
 
     let client_name = matches.get_one::<String>("client").cloned().unwrap_or_default();
     let device = receipts.device()?;
     let body = json!({ "client": client_name, "device": device, "path": place.folder });
     let path = ["skill-registry", &wanted.segment(), "cli-install"];
     let answer = client.send_json(Method::POST, &path, &body, &consent).await?;
-    let installed: Installed = serde_json::from_value(answer)
+    let installed: InstallAnswer = serde_json::from_value(answer)
         .map_err(|error| Failure::new(Exit::ServerFault, format!("the answer is no install: {error}")))?;
     let mut receipt = Receipt {
         name,
@@ -162,7 +162,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
 }
 
 /// Returns a receipt of what the server says; the place is still to be said.
-fn begun(client: &Client<'_>, installed: &Installed) -> Receipt {
+fn begun(client: &Client<'_>, installed: &InstallAnswer) -> Receipt {
     Receipt {
         state: State::Installing,
         server: client.url().to_owned(),
@@ -209,7 +209,7 @@ async fn name_of(client: &Client<'_>, wanted: &Reference) -> Result<String, Fail
 
 // INVARIANT SL-1: judged before the server is asked for anything.
 fn judge(
-    place: &Place,
+    place: &SkillFolder,
     before: Option<&Receipt>,
     wanted: &Reference,
     client: &Client<'_>,
@@ -256,7 +256,7 @@ fn judge(
 
 /// Refuses a version that has a file where somebody else's file lies.
 // INVARIANT SL-1: not even with --force; nobody could get that file back.
-fn must_fit(place: &Place, receipt: &Receipt, listing: &Listing) -> Result<(), Failure> {
+fn must_fit(place: &SkillFolder, receipt: &Receipt, listing: &Listing) -> Result<(), Failure> {
     let sight = place
         .survey(&receipt.previous)
         .map_err(|error| cannot("read", &place.folder, &error))?;
@@ -285,8 +285,8 @@ fn must_fit(place: &Place, receipt: &Receipt, listing: &Listing) -> Result<(), F
 async fn fetch(
     client: &Client<'_>,
     wanted: &Reference,
-    installed: &Installed,
-    trusted: &mut Trusted,
+    installed: &InstallAnswer,
+    trusted: &mut TrustedKeys,
 ) -> Result<(Listing, Package), Failure> {
     let payload = trusted
         .open(client, &installed.envelope, SignedKind::Skill)

@@ -1,7 +1,7 @@
 //! `provost skills list`: what is installed on this machine, and in which state.
 
-use super::place::{Place, Sight};
 use super::receipt::{Receipt, Receipts, State, cannot};
+use super::skill_folder::{FolderComparison, SkillFolder};
 use crate::cli::{Client, Exit, Failure, Form, Printer, Terminal, connection_args};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
@@ -56,8 +56,8 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
 }
 
 /// Compares the place of a receipt with what was written there.
-pub fn survey(receipt: &Receipt) -> Result<Sight, Failure> {
-    let place = Place {
+pub fn survey(receipt: &Receipt) -> Result<FolderComparison, Failure> {
+    let place = SkillFolder {
         folder: receipt.path.clone(),
     };
     let known = receipt.known();
@@ -67,7 +67,7 @@ pub fn survey(receipt: &Receipt) -> Result<Sight, Failure> {
 }
 
 /// Returns the word for what is there.
-pub fn state(receipt: &Receipt, sight: &Sight) -> &'static str {
+pub fn state(receipt: &Receipt, sight: &FolderComparison) -> &'static str {
     match receipt.state {
         State::Installing => "installing",
         State::Uninstalling | State::Removed => "uninstalling",

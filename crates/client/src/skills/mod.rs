@@ -22,19 +22,19 @@
 
 mod install;
 mod list;
-mod place;
 mod publish;
 mod receipt;
 mod reference;
 mod signed;
+mod skill_folder;
 mod uninstall;
 mod verify;
 
-use crate::cli::Own;
+use crate::cli::HandCommand;
 
 /// Returns the commands.
-pub fn own() -> [Own; 5] {
-    let own = |verb, command, examples, run| Own {
+pub fn own() -> [HandCommand; 5] {
+    let own = |verb, command, examples, run| HandCommand {
         group: "skills",
         verb,
         command,

@@ -1,6 +1,6 @@
 //! What was installed where: one file for each place, for its owner alone.
 
-use super::place::Place;
+use super::skill_folder::SkillFolder;
 use crate::cli::{Exit, Failure, Terminal, config_folder, replace_file};
 use clap::ArgMatches;
 use provost_skill_package::{ManifestFile, sha256};
@@ -149,7 +149,7 @@ impl Receipts {
     }
 
     /// Returns the receipt of a place.
-    pub fn at(&self, place: &Place) -> Result<Option<Receipt>, Failure> {
+    pub fn at(&self, place: &SkillFolder) -> Result<Option<Receipt>, Failure> {
         let all = self.all()?.into_iter();
         Ok(all.into_iter().find(|receipt| receipt.path == place.folder))
     }

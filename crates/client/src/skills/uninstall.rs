@@ -1,8 +1,8 @@
 //! `provost skills uninstall`: the server forgets the installs and revokes the tokens, and the files go (D10.7).
 
-use super::place::Place;
 use super::receipt::{Receipt, Receipts, State, cannot};
 use super::reference::{self, Reference};
+use super::skill_folder::SkillFolder;
 use crate::cli::{
     Client, Confirm, Consent, Exit, Failure, Form, Printer, Request, Terminal, connection_args, consent_args,
 };
@@ -118,7 +118,7 @@ fn remove(
 ) -> Result<Vec<String>, Failure> {
     let mut kept = Vec::new();
     for receipt in mine.iter_mut().filter(|receipt| receipt.state != State::Removed) {
-        let place = Place {
+        let place = SkillFolder {
             folder: receipt.path.clone(),
         };
         let left = place

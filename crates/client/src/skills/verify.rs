@@ -4,7 +4,7 @@ use super::list::{state, survey};
 use super::receipt::{Receipt, Receipts, State};
 use super::reference::{self, Reference};
 use super::signed::Listing;
-use crate::cli::{Exit, Failure, Form, Printer, Terminal, Trusted, offline_trust_args, output_arg};
+use crate::cli::{Exit, Failure, Form, Printer, Terminal, TrustedKeys, offline_trust_args, output_arg};
 use clap::{ArgMatches, Command};
 use provost_words::dsse::SignedKind;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     for receipt in &chosen {
         let sight = survey(receipt)?;
         let place = (receipt.server.as_str(), receipt.organization.as_str());
-        let signature = Trusted::offline(place, matches, terminal)
+        let signature = TrustedKeys::offline(place, matches, terminal)
             .and_then(|trusted| check(receipt, &trusted))
             .err();
         let state = state(receipt, &sight);
@@ -86,7 +86,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         .fold(Failure::new(Exit::Conflict, line), Failure::and))
 }
 
-fn check(receipt: &Receipt, trusted: &Trusted) -> Result<(), Failure> {
+fn check(receipt: &Receipt, trusted: &TrustedKeys) -> Result<(), Failure> {
     if receipt.envelope == Value::Null || receipt.state == State::Installing {
         let line = "it was never installed completely; repeat `provost skills install`";
         return Err(Failure::new(Exit::Conflict, line));

@@ -63,14 +63,14 @@ impl Answer {
 
 /// A request as it arrived.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub method: String,
     pub target: String,
     pub headers: hyper::HeaderMap,
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
@@ -85,7 +85,7 @@ impl Asked {
 /// A running server; dropping it ends its tasks.
 pub struct Server {
     pub url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     _tasks: JoinSet<()>,
 }
 
@@ -116,7 +116,7 @@ impl Server {
     }
 
     /// Returns every request so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().expect("no panic").clone()
     }
 }
@@ -132,7 +132,7 @@ async fn accept(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     answers: Answers,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -159,7 +159,7 @@ async fn accept(
 async fn answer(
     request: Request<Incoming>,
     answers: Answers,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) -> io::Result<Response> {
     let (parts, body) = request.into_parts();
     let body = body
@@ -168,7 +168,7 @@ async fn answer(
         .map_err(io::Error::other)?
         .to_bytes()
         .to_vec();
-    asked.lock().expect("no panic").push(Asked {
+    asked.lock().expect("no panic").push(ReceivedRequest {
         method: parts.method.to_string(),
         target: parts.uri.to_string(),
         headers: parts.headers,

@@ -5,8 +5,8 @@ use provost_kernel::auth::Role;
 use provost_kernel::expose::openapi;
 use provost_kernel::operation::{Empty, Entry, Input, Meta, Method, NoContent, Operation, Registry};
 use provost_kernel::page::{Limit, Offset};
-use provost_kernel::text::{Bounded, Description, Name};
-use provost_kernel::{Cx, Error, Result};
+use provost_kernel::text::{Description, IntegerBetween, Name};
+use provost_kernel::{Error, OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ struct CreateBody {
     /// What it is called.
     name: Name,
     scopes: Vec<String>,
-    weight: Option<Bounded<0, 604_800>>,
+    weight: Option<IntegerBetween<0, 604_800>>,
     tokens: Option<Tokens>,
     visible: Option<bool>,
 }
@@ -90,17 +90,17 @@ struct CreateBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "see ListQuery")]
 struct Tokens {
-    secret_replay_seconds: Option<Bounded<0, 86_400>>,
+    secret_replay_seconds: Option<IntegerBetween<0, 86_400>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Created {
+struct CreationAnswer {
     widget: Widget,
-    token: Issued,
+    token: IssueAnswer,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Issued {
+struct IssueAnswer {
     id: String,
     token: String,
 }
@@ -181,7 +181,7 @@ struct ResolveBody {
 
 /// Read from the content by the operation.
 #[derive(Deserialize, JsonSchema)]
-struct Uploaded {
+struct UploadAnswer {
     #[serde(skip)]
     #[expect(dead_code, reason = "see ListQuery")]
     bytes: Vec<u8>,
@@ -221,7 +221,7 @@ macro_rules! declared {
             type Body = $body;
             type Output = $output;
 
-            fn call(_: &mut Cx<'_>, _: &Input<Self>) -> Result<$output> {
+            fn call(_: &mut OperationContext<'_>, _: &Input<Self>) -> Result<$output> {
                 Err(Error::unavailable("the server of the test answers"))
             }
         }
@@ -252,7 +252,7 @@ declared! {
     List read("listWidgets", "/widgets").command("widgets", "list").says("Lists widgets", ""),
         Empty, ListQuery, Empty => Page;
     Create write("createWidget", Method::Post, "/widgets").command("widgets", "create").status(201).reveals_secret()
-        .says("Creates a widget", "It has a token."), Empty, Empty, CreateBody => Created;
+        .says("Creates a widget", "It has a token."), Empty, Empty, CreateBody => CreationAnswer;
     Update write("updateWidget", Method::Patch, "/widgets/{widgetId}").command("widgets", "update")
         .says("Changes a widget", ""), WidgetPath, Empty, UpdateBody => Widget;
     Delete write("deleteWidget", Method::Delete, "/widgets/{widgetId}").command("widgets", "delete").status(204)
@@ -270,7 +270,7 @@ declared! {
         WidgetPath, Empty, RevertBody => Widget;
     Upload write("uploadPackage", Method::Post, "/packages").command("packages", "upload").status(201)
         .says("Uploads a package", "").consumes(&["application/gzip", "application/zip"], 1024, 10),
-        Empty, UploadQuery, Uploaded => Widget;
+        Empty, UploadQuery, UploadAnswer => Widget;
     Download read("downloadPackage", "/packages/{widgetId}/content").command("packages", "download")
         .produces("application/gzip").says("Downloads a package", ""), WidgetPath, Empty, Empty => NoContent;
     Forget write("forgetPackage", Method::Post, "/packages/{widgetId}/forget").command("packages", "forget")

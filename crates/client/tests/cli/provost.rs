@@ -184,7 +184,7 @@ impl Provost {
         let terminal = Terminal {
             stdin: Mutex::new(Box::new(io::Cursor::new(self.stdin))),
             stdout: Mutex::new(if self.is_unread {
-                Box::new(Closed)
+                Box::new(ClosedPipe)
             } else {
                 Box::new(out.clone())
             }),
@@ -216,9 +216,9 @@ impl Provost {
 }
 
 /// A pipe that nobody reads.
-struct Closed;
+struct ClosedPipe;
 
-impl Write for Closed {
+impl Write for ClosedPipe {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
         Err(io::ErrorKind::BrokenPipe.into())
     }

@@ -21,14 +21,14 @@ fn key(seed: u8) -> Ed25519KeyPair {
 
 /// What one version of the skill is, and how the registry signs it.
 #[derive(Clone)]
-struct Published {
+struct SkillVersion {
     version: &'static str,
     package: Package,
     payload: Value,
     seed: u8,
 }
 
-impl Published {
+impl SkillVersion {
     fn of(version: &'static str, files: &[(&str, &str)]) -> Self {
         let source = folder().join("reading");
         for (path, text) in [("SKILL.md", SKILL)].iter().chain(files) {
@@ -267,7 +267,7 @@ fn refused(outcome: &Outcome, code: u8, words: &str) {
 #[tokio::test]
 async fn an_install_writes_the_files_the_receipt_and_the_token() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[("scripts/run.sh", "#!/bin/sh\n")]);
+    let one = SkillVersion::of("1.0.0", &[("scripts/run.sh", "#!/bin/sh\n")]);
     let (outcome, server) = machine.installs(one.first(), &[]).await;
     assert_eq!(outcome.code, 0, "{outcome:?}");
 
@@ -315,7 +315,7 @@ async fn an_install_writes_the_files_the_receipt_and_the_token() {
 #[tokio::test]
 async fn another_folder_can_be_said_and_generic_clients_must_say_it() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[]);
+    let one = SkillVersion::of("1.0.0", &[]);
     let (outcome, server) = machine.installs(one.first(), &["--client", "generic"]).await;
     refused(&outcome, 2, "--into FOLDER");
     assert!(server.asked().is_empty());
@@ -329,7 +329,7 @@ async fn another_folder_can_be_said_and_generic_clients_must_say_it() {
 /// Proves SL-1.
 #[tokio::test]
 async fn a_folder_of_somebody_else_stays_as_it_is() {
-    let one = Published::of("1.0.0", &[]);
+    let one = SkillVersion::of("1.0.0", &[]);
     let mut machine = Machine::new();
     fs::create_dir_all(machine.skill()).unwrap();
     fs::write(machine.skill().join("SKILL.md"), "mine").unwrap();
@@ -351,7 +351,7 @@ async fn a_folder_of_somebody_else_stays_as_it_is() {
 #[tokio::test]
 async fn the_place_of_another_item_is_not_taken() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[]);
+    let one = SkillVersion::of("1.0.0", &[]);
     machine.installs(one.first(), &[]).await;
     let words = ["skills", "install", "@team/reading", "--reason", "r", "--force"];
     let (outcome, server) = machine.does(one.first(), &words).await;
@@ -363,8 +363,8 @@ async fn the_place_of_another_item_is_not_taken() {
 #[tokio::test]
 async fn an_update_replaces_what_was_written_and_keeps_what_was_not() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[("old", "old"), ("deep/old", "old"), ("both", "1")]);
-    let two = Published::of("2.0.0", &[("new", "new"), ("both", "2")]);
+    let one = SkillVersion::of("1.0.0", &[("old", "old"), ("deep/old", "old"), ("both", "1")]);
+    let two = SkillVersion::of("2.0.0", &[("new", "new"), ("both", "2")]);
     machine.installs(one.first(), &[]).await;
     fs::create_dir(machine.skill().join("cache")).unwrap();
     fs::write(machine.skill().join("cache/mine"), "mine").unwrap();
@@ -394,8 +394,8 @@ async fn an_update_replaces_what_was_written_and_keeps_what_was_not() {
 async fn a_new_version_does_not_take_the_place_of_somebody_elses_file() {
     for (mine, theirs) in [("new", "new"), ("new", "new/er"), ("new/er", "new")] {
         let mut machine = Machine::new();
-        let one = Published::of("1.0.0", &[]);
-        let two = Published::of("2.0.0", &[(theirs, "theirs")]);
+        let one = SkillVersion::of("1.0.0", &[]);
+        let two = SkillVersion::of("2.0.0", &[(theirs, "theirs")]);
         machine.installs(one.first(), &[]).await;
         let mine = machine.skill().join(mine);
         fs::create_dir_all(mine.parent().unwrap()).unwrap();
@@ -420,7 +420,7 @@ async fn a_new_version_does_not_take_the_place_of_somebody_elses_file() {
 #[tokio::test]
 async fn changed_files_are_replaced_only_by_force() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[("a.sh", "a"), ("b", "b")]);
+    let one = SkillVersion::of("1.0.0", &[("a.sh", "a"), ("b", "b")]);
     machine.installs(one.first(), &[]).await;
     fs::write(machine.skill().join("b"), "B").unwrap();
     fs::set_permissions(machine.skill().join("a.sh"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -436,8 +436,8 @@ async fn changed_files_are_replaced_only_by_force() {
 /// Proves SL-2.
 #[tokio::test]
 async fn nothing_is_written_that_was_not_signed_for_this() {
-    let one = Published::of("1.0.0", &[]);
-    let other = Published::of("1.0.0", &[("evil", "evil")]);
+    let one = SkillVersion::of("1.0.0", &[]);
+    let other = SkillVersion::of("1.0.0", &[("evil", "evil")]);
     let with = |pointer: &str, new: Value| {
         let mut version = one.clone();
         *version.payload.pointer_mut(pointer).unwrap() = new;
@@ -506,10 +506,10 @@ async fn nothing_is_written_that_was_not_signed_for_this() {
 #[tokio::test]
 async fn a_new_key_is_refused_and_a_given_one_is_trusted() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[]);
-    let two = Published {
+    let one = SkillVersion::of("1.0.0", &[]);
+    let two = SkillVersion {
         seed: 2,
-        ..Published::of("2.0.0", &[])
+        ..SkillVersion::of("2.0.0", &[])
     };
     machine.installs(one.first(), &[]).await;
     let (outcome, _) = machine.installs(two.first(), &[]).await;
@@ -523,7 +523,7 @@ async fn a_new_key_is_refused_and_a_given_one_is_trusted() {
 #[tokio::test]
 async fn an_uninstall_removes_what_was_written_and_reports_it() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[("deep/er/a", "a"), ("b", "b")]);
+    let one = SkillVersion::of("1.0.0", &[("deep/er/a", "a"), ("b", "b")]);
     machine.installs(one.first(), &[]).await;
     let (outcome, server) = machine
         .uninstalls(vec![forgotten("uninstalled"), reported()], &[])
@@ -548,7 +548,7 @@ async fn an_uninstall_removes_what_was_written_and_reports_it() {
 #[tokio::test]
 async fn what_was_changed_or_added_survives_an_uninstall() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[("deep/a", "a"), ("b", "b")]);
+    let one = SkillVersion::of("1.0.0", &[("deep/a", "a"), ("b", "b")]);
     machine.installs(one.first(), &[]).await;
     fs::write(machine.skill().join("deep/a"), "A").unwrap();
     fs::write(machine.skill().join("mine"), "mine").unwrap();
@@ -579,7 +579,7 @@ async fn what_was_changed_or_added_survives_an_uninstall() {
 #[tokio::test]
 async fn changed_files_can_be_kept() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[("a", "a")]);
+    let one = SkillVersion::of("1.0.0", &[("a", "a")]);
     machine.installs(one.first(), &[]).await;
     fs::write(machine.skill().join("a"), "A").unwrap();
     let answers = vec![forgotten("uninstalled"), reported()];
@@ -592,7 +592,9 @@ async fn changed_files_can_be_kept() {
 #[tokio::test]
 async fn an_uninstall_works_when_the_files_are_gone() {
     let mut machine = Machine::new();
-    machine.installs(Published::of("1.0.0", &[]).first(), &[]).await;
+    machine
+        .installs(SkillVersion::of("1.0.0", &[]).first(), &[])
+        .await;
     fs::remove_dir_all(machine.home.join(".claude")).unwrap();
     let (outcome, server) = machine
         .uninstalls(vec![forgotten("uninstalled"), reported()], &[])
@@ -606,7 +608,9 @@ async fn an_uninstall_works_when_the_files_are_gone() {
 #[tokio::test]
 async fn an_uninstall_without_the_server_says_what_remains_and_can_be_repeated() {
     let mut machine = Machine::new();
-    machine.installs(Published::of("1.0.0", &[]).first(), &[]).await;
+    machine
+        .installs(SkillVersion::of("1.0.0", &[]).first(), &[])
+        .await;
     let (outcome, _) = machine.uninstalls(vec![Answer::Lost], &[]).await;
     refused(
         &outcome,
@@ -632,7 +636,9 @@ async fn an_uninstall_without_the_server_says_what_remains_and_can_be_repeated()
 #[tokio::test]
 async fn what_the_registry_does_not_know_any_more_can_still_be_removed() {
     let mut machine = Machine::new();
-    machine.installs(Published::of("1.0.0", &[]).first(), &[]).await;
+    machine
+        .installs(SkillVersion::of("1.0.0", &[]).first(), &[])
+        .await;
     let unknown = || refusal(404, "not_found", "no such item");
     let (outcome, _) = machine.uninstalls(vec![unknown(), unknown()], &[]).await;
     assert_eq!(outcome.code, 0, "{outcome:?}");
@@ -644,8 +650,8 @@ async fn what_the_registry_does_not_know_any_more_can_still_be_removed() {
 /// Proves SL-3.
 #[tokio::test]
 async fn an_interrupted_install_can_be_finished_or_undone() {
-    let one = Published::of("1.0.0", &[("a", "a"), ("gone", "x")]);
-    let two = Published::of("2.0.0", &[("a", "A")]);
+    let one = SkillVersion::of("1.0.0", &[("a", "a"), ("gone", "x")]);
+    let two = SkillVersion::of("2.0.0", &[("a", "A")]);
     for (at, finish) in (0..4).flat_map(|at| [(at, true), (at, false)]) {
         let mut machine = Machine::new();
         machine.installs(one.first(), &[]).await;
@@ -702,7 +708,7 @@ async fn the_list_shows_in_which_state_a_skill_is() {
     assert_eq!(none.code, 0);
     assert_eq!(none.out, "{\n  \"skills\": []\n}\n");
     machine
-        .installs(Published::of("1.0.0", &[("a", "a")]).first(), &[])
+        .installs(SkillVersion::of("1.0.0", &[("a", "a")]).first(), &[])
         .await;
     let state = async |machine: &Machine| {
         let list = machine.alone(&["skills", "list", "--output", "json"]).await;
@@ -742,7 +748,7 @@ async fn the_list_shows_in_which_state_a_skill_is() {
 #[tokio::test]
 async fn verify_compares_files_receipt_and_signature_without_a_server() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[("run.sh", "a"), ("b", "b")]);
+    let one = SkillVersion::of("1.0.0", &[("run.sh", "a"), ("b", "b")]);
     machine.installs(one.first(), &[]).await;
     fs::write(machine.skill().join("mine"), "mine").unwrap();
     let outcome = machine.alone(&["skills", "verify", "reading"]).await;
@@ -776,7 +782,7 @@ async fn verify_compares_files_receipt_and_signature_without_a_server() {
     refused(&outcome, 5, "the receipt is not what was signed");
     assert!(outcome.out.contains("\"state\": \"ok\""), "{outcome:?}");
     // Nor can a signature of another server's key stand in.
-    let forged = Published { seed: 9, ..one };
+    let forged = SkillVersion { seed: 9, ..one };
     machine.change_receipt(|receipt| receipt["envelope"] = forged.envelope());
     refused(
         &machine.alone(&["skills", "verify"]).await,
@@ -790,7 +796,7 @@ async fn verify_compares_files_receipt_and_signature_without_a_server() {
 async fn a_receipt_cannot_lead_out_of_its_folder() {
     let mut machine = Machine::new();
     machine
-        .installs(Published::of("1.0.0", &[("deep/a", "a")]).first(), &[])
+        .installs(SkillVersion::of("1.0.0", &[("deep/a", "a")]).first(), &[])
         .await;
     let outside = machine.home.join("outside");
     fs::create_dir(&outside).unwrap();
@@ -805,7 +811,9 @@ async fn a_receipt_cannot_lead_out_of_its_folder() {
     assert!(outside.join("a").exists());
 
     let mut machine = Machine::new();
-    machine.installs(Published::of("1.0.0", &[]).first(), &[]).await;
+    machine
+        .installs(SkillVersion::of("1.0.0", &[]).first(), &[])
+        .await;
     machine.change_receipt(|receipt| {
         let mut file = receipt["files"][0].clone();
         file["path"] = "../../../outside".into();
@@ -822,7 +830,7 @@ async fn a_receipt_cannot_lead_out_of_its_folder() {
 #[tokio::test]
 async fn two_commands_do_not_change_the_skills_at_once() {
     let mut machine = Machine::new();
-    let one = Published::of("1.0.0", &[]);
+    let one = SkillVersion::of("1.0.0", &[]);
     machine.installs(one.first(), &[]).await;
     let lock = fs::File::options()
         .write(true)

@@ -16,12 +16,12 @@ mod partial;
 
 use crate::batch::{Column, Dictionary};
 use crate::error::{Error, Result, invalid};
-use crate::plan::{Place, Plan, Unit};
+use crate::plan::{EventPosition, Plan, Unit};
 use crate::scan::{Watch, share};
 use crate::schema::Schema;
 use crate::segment::{DAY_MS, Segment};
 use crate::source::Source;
-use partial::{Known, Partial, Run};
+use partial::{Partial, Run, SourceProjections};
 use std::sync::Arc;
 
 /// How much memory a grouping takes at most.
@@ -55,7 +55,7 @@ pub struct Groups {
     /// The instant of the newest event of each group. Units: milliseconds since the Unix epoch.
     pub newest_at: Vec<i64>,
     /// Where the newest event of each group is; of several at its instant that with the highest event id.
-    pub newest: Vec<Place>,
+    pub newest: Vec<EventPosition>,
     /// The day of the first of `days`: days since the Unix epoch, UTC.
     pub first_day: i64,
     /// For each day from `first_day` on, how many events of each group happened on it, UTC.
@@ -91,7 +91,7 @@ pub fn group(
     if days.count > limits.cells {
         return Err(Error::TooDistinct);
     }
-    let frame = Frame {
+    let frame = GroupingContext {
         schema: plan.schema(),
         columns,
         days,
@@ -119,7 +119,7 @@ pub fn group(
 }
 
 /// What all threads know.
-struct Frame<'a> {
+struct GroupingContext<'a> {
     schema: &'a Arc<Schema>,
     columns: &'a [usize],
     days: Days,
@@ -150,7 +150,7 @@ impl Days {
 /// Adds what the plan has of one source.
 fn read_source(
     plan: &Plan,
-    frame: &Frame<'_>,
+    frame: &GroupingContext<'_>,
     units: std::ops::Range<usize>,
     partial: &mut Partial,
     watch: &Watch,
@@ -169,7 +169,7 @@ fn read_source(
             .try_for_each(|unit| read_unit(plan, frame, unit, partial, watch));
     };
     let keys = partial.keys(&table.columns, frame)?;
-    let mut known = vec![Known::default(); table.rows];
+    let mut known = vec![SourceProjections::default(); table.rows];
     for unit in units {
         watch.check()?;
         let (places, codes, at) = behaviour_codes(segment, unit)?;
@@ -189,7 +189,7 @@ fn read_source(
 /// Adds a unit of which no table of behaviours is known.
 fn read_unit(
     plan: &Plan,
-    frame: &Frame<'_>,
+    frame: &GroupingContext<'_>,
     unit: &Unit,
     partial: &mut Partial,
     watch: &Watch,
@@ -202,7 +202,7 @@ fn read_unit(
         return Err(Error::TooDistinct);
     }
     let keys = partial.keys(&batch.columns, frame)?;
-    let mut known = vec![Known::default(); local.first_rows.len()];
+    let mut known = vec![SourceProjections::default(); local.first_rows.len()];
     let places: Vec<u32> = (0..).take(known.len()).collect();
     let run = Run {
         unit,

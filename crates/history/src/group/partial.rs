@@ -1,9 +1,9 @@
 //! The groups that one thread has found so far.
 
-use super::{Frame, Groups, ranks};
+use super::{GroupingContext, Groups, ranks};
 use crate::batch::{Column, Dictionary, Values};
 use crate::error::{Error, Result};
-use crate::plan::{Place, Plan, Unit};
+use crate::plan::{EventPosition, Plan, Unit};
 use crate::segment::{DAY_MS, mix};
 use crate::symbols::Symbols;
 use crate::texts::Texts;
@@ -19,9 +19,9 @@ pub(super) struct Partial {
     /// How many groups there are.
     count: usize,
     /// The newest event of each group; of those at one instant the last of the source that was seen first.
-    newest: Vec<(i64, Place)>,
+    newest: Vec<(i64, EventPosition)>,
     /// The newest events of other sources at the same instant: their ids decide, at the end.
-    rivals: HashMap<u32, Vec<Place>>,
+    rivals: HashMap<u32, Vec<EventPosition>>,
     /// For each day, for each group that was known then, how many events. One day's counts lie side by side, as
     /// events come day after day.
     days: Vec<Vec<u32>>,
@@ -40,10 +40,10 @@ pub(super) struct Run<'a> {
 
 /// What is known of a distinct projection of a source.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Known {
+pub(super) struct SourceProjections {
     group: Option<u32>,
     /// The newest event of the source that has this projection.
-    newest: Option<(i64, Place)>,
+    newest: Option<(i64, EventPosition)>,
 }
 
 /// Columns in the codes of a partial.
@@ -62,7 +62,7 @@ impl Keys<'_> {
 }
 
 impl Partial {
-    pub(super) fn new(frame: &Frame<'_>) -> Self {
+    pub(super) fn new(frame: &GroupingContext<'_>) -> Self {
         let symbols = frame
             .columns
             .iter()
@@ -80,7 +80,11 @@ impl Partial {
     }
 
     /// Translates the dictionaries of these columns, once per entry.
-    pub(super) fn keys<'a>(&mut self, columns: &'a [Column], frame: &Frame<'_>) -> Result<Keys<'a>> {
+    pub(super) fn keys<'a>(
+        &mut self,
+        columns: &'a [Column],
+        frame: &GroupingContext<'_>,
+    ) -> Result<Keys<'a>> {
         let mut translated = Vec::with_capacity(columns.len());
         for (symbols, column) in self.symbols.iter_mut().zip(columns) {
             translated.push(symbols.translate(&column.dictionary)?);
@@ -95,11 +99,11 @@ impl Partial {
     /// `rows` names for it.
     pub(super) fn add(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &GroupingContext<'_>,
         run: &Run<'_>,
         keys: &Keys<'_>,
         rows: Option<&[u32]>,
-        known: &mut [Known],
+        known: &mut [SourceProjections],
     ) -> Result<()> {
         let mut tally = std::mem::take(&mut self.tally);
         let mut key = Vec::with_capacity(frame.columns.len());
@@ -137,7 +141,7 @@ impl Partial {
     }
 
     /// Remembers the newest events of a source, of which all rows were added.
-    pub(super) fn settle(&mut self, known: &[Known]) {
+    pub(super) fn settle(&mut self, known: &[SourceProjections]) {
         for known in known {
             if let (Some(group), Some((at, place))) = (known.group, known.newest) {
                 self.see(group, at, place);
@@ -154,7 +158,7 @@ impl Partial {
     }
 
     /// Remembers the event if it may be the newest of the group.
-    fn see(&mut self, group: u32, at: i64, place: Place) {
+    fn see(&mut self, group: u32, at: i64, place: EventPosition) {
         let newest = &mut self.newest[group as usize];
         if newest.1 == NOWHERE {
             *newest = (at, place);
@@ -176,7 +180,7 @@ impl Partial {
     }
 
     /// Returns the group with this key, a new one if there is none.
-    fn group(&mut self, frame: &Frame<'_>, key: &[u32]) -> Result<u32> {
+    fn group(&mut self, frame: &GroupingContext<'_>, key: &[u32]) -> Result<u32> {
         let hash = key.iter().fold(0, |hash, code| mix(hash, *code));
         let width = key.len();
         let keys = &self.keys;
@@ -203,7 +207,7 @@ impl Partial {
         Ok(group)
     }
 
-    fn check_values(&self, frame: &Frame<'_>) -> Result<()> {
+    fn check_values(&self, frame: &GroupingContext<'_>) -> Result<()> {
         if self.symbols.iter().map(Symbols::memory).sum::<usize>() > frame.limits.value_bytes {
             return Err(Error::TooDistinct);
         }
@@ -211,7 +215,7 @@ impl Partial {
     }
 
     /// Adds what another thread has found.
-    pub(super) fn join(&mut self, other: &Self, frame: &Frame<'_>) -> Result<()> {
+    pub(super) fn join(&mut self, other: &Self, frame: &GroupingContext<'_>) -> Result<()> {
         let mut translated = Vec::new();
         for (symbols, others) in self.symbols.iter_mut().zip(&other.symbols) {
             translated.push(symbols.translate(others.dictionary())?);
@@ -249,7 +253,7 @@ impl Partial {
             places.extend(rivals);
             groups.resize(places.len(), group);
         }
-        let mut best: HashMap<u32, (String, Place)> = HashMap::new();
+        let mut best: HashMap<u32, (String, EventPosition)> = HashMap::new();
         for ((group, id), place) in groups.into_iter().zip(plan.ids(&places)?).zip(places) {
             let candidate = (id, place);
             match best.get_mut(&group) {
@@ -265,7 +269,7 @@ impl Partial {
     }
 
     /// Returns the groups in the order of their values, in dictionaries of the values that occur.
-    pub(super) fn finish(mut self, plan: &Plan, frame: &Frame<'_>) -> Result<Groups> {
+    pub(super) fn finish(mut self, plan: &Plan, frame: &GroupingContext<'_>) -> Result<Groups> {
         self.decide_rivals(plan)?;
         let width = frame.columns.len();
         let ranks: Vec<Vec<u32>> = self
@@ -332,7 +336,7 @@ fn order(keys: &[u32], ranks: &[Vec<u32>]) -> Vec<u32> {
 }
 
 /// The place of the newest event of a group that was made just now.
-const NOWHERE: Place = Place {
+const NOWHERE: EventPosition = EventPosition {
     source: u32::MAX,
     group: u32::MAX,
     row: u32::MAX,

@@ -38,7 +38,7 @@ mod seal;
 
 pub(crate) use behaviour::mix;
 pub use read::Segment;
-pub use seal::{SEGMENT_EVENTS, Sealed, Sealer};
+pub use seal::{SEGMENT_EVENTS, Sealer, SegmentSummary};
 
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
@@ -79,12 +79,12 @@ pub(crate) struct RowGroup {
     pub(crate) min_at: i64,
     pub(crate) max_at: i64,
     /// One for each column of the file: ids, instants, those of the schema, behaviour.
-    columns: Vec<Piece>,
+    columns: Vec<ByteRange>,
 }
 
 /// Some bytes of the file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Piece {
+struct ByteRange {
     offset: u64,
     length: u32,
     crc: u32,
@@ -94,7 +94,7 @@ struct Piece {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Table {
-    piece: Piece,
+    piece: ByteRange,
     raw_bytes: u32,
     rows: u32,
 }

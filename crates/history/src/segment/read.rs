@@ -1,6 +1,6 @@
 //! Reading a segment: its header once, then the columns of one row group at a time.
 
-use super::{FORMAT, HEADER_KEY, Header, Piece, RowGroup, SEAL, behaviour, pages};
+use super::{ByteRange, FORMAT, HEADER_KEY, Header, RowGroup, SEAL, behaviour, pages};
 use crate::batch::{Batch, Column};
 use crate::error::{Error, Result};
 use crate::schema::Schema;
@@ -259,7 +259,7 @@ impl Segment {
 
     /// Returns the bytes of a part of the file.
     // INVARIANT HI-4: every part is read here, and here its checksum is verified.
-    fn read(&self, piece: Piece) -> Result<Bytes> {
+    fn read(&self, piece: ByteRange) -> Result<Bytes> {
         let bytes = self
             .storage
             .read(&self.name, piece.offset, piece.length as usize)?;

@@ -1,7 +1,9 @@
 //! Sealing: many chunks become one segment.
 
 use super::columns::{self, failed, write, write_column};
-use super::{FORMAT, HEADER_KEY, Header, LEVEL, Piece, ROW_GROUP_EVENTS, RowGroup, SEAL, Table, behaviour};
+use super::{
+    ByteRange, FORMAT, HEADER_KEY, Header, LEVEL, ROW_GROUP_EVENTS, RowGroup, SEAL, Table, behaviour,
+};
 use crate::batch::{Batch, Column, Values};
 use crate::error::{Error, Result, invalid};
 use crate::event::order;
@@ -25,7 +27,7 @@ const ROW_GROUP_BYTES: usize = 256 * 1024 * 1024;
 
 /// What a sealed segment is, for the database row that lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SegmentSummary {
     /// How many events it holds.
     pub rows: u32,
     /// The instant of the oldest event. Units: milliseconds since the Unix epoch.
@@ -99,14 +101,14 @@ impl Sealer {
     /// The bytes depend on the events and the order in which they were added, on nothing else.
     ///
     /// Errors: `Invalid` without events; `Storage` when it cannot be written, and then sealing anew repairs.
-    pub fn seal(self, storage: &dyn Storage, name: &str) -> Result<Sealed> {
+    pub fn seal(self, storage: &dyn Storage, name: &str) -> Result<SegmentSummary> {
         let (bytes, sealed) = self.bytes()?;
         storage.put(name, &mut |out| Ok(out.write_all(&bytes)?))?;
         Ok(sealed)
     }
 
     /// Returns the bytes of the segment.
-    fn bytes(mut self) -> Result<(Vec<u8>, Sealed)> {
+    fn bytes(mut self) -> Result<(Vec<u8>, SegmentSummary)> {
         if self.at.is_empty() {
             return invalid("a segment has at least one event");
         }
@@ -129,7 +131,7 @@ impl Sealer {
             .transpose()?;
         file.flush()?;
         let header = self.header(&file, table)?;
-        let sealed = Sealed {
+        let sealed = SegmentSummary {
             rows: header.rows,
             min_at: header.min_at,
             max_at: header.max_at,
@@ -147,7 +149,7 @@ impl Sealer {
         let checksum = crc32fast::hash(&bytes[seal_at + 4..]);
         bytes[seal_at..seal_at + 4].copy_from_slice(&checksum.to_le_bytes());
         let size_bytes = bytes.len() as u64;
-        Ok((bytes, Sealed { size_bytes, ..sealed }))
+        Ok((bytes, SegmentSummary { size_bytes, ..sealed }))
     }
 
     /// Puts the events into the order of (instant, event id).
@@ -256,7 +258,7 @@ impl Sealer {
         let offset = file.bytes_written() as u64;
         file.write_all(&packed)?;
         Ok(Table {
-            piece: Piece {
+            piece: ByteRange {
                 offset,
                 length: small(packed.len())?,
                 crc: crc32fast::hash(&packed),
@@ -283,7 +285,7 @@ impl Sealer {
                 let part = part
                     .get(..usize::try_from(length).unwrap_or(usize::MAX))
                     .ok_or(Error::Corrupt("length"))?;
-                columns.push(Piece {
+                columns.push(ByteRange {
                     offset,
                     length: small(part.len())?,
                     crc: crc32fast::hash(part),

@@ -6,16 +6,16 @@
 //!
 //! The folder `fuzz` of the repository holds the fuzzer's side and the corpus; the test here replays it.
 
-use provost_history::{Entry, Schema, chunk, grow};
+use provost_history::{Entry, Schema, chunk, synthetic};
 use std::sync::LazyLock;
 
 const HEADER_BYTES: usize = 43;
 
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| grow::schema().unwrap());
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| synthetic::schema().unwrap());
 const FIRST: i64 = 7;
 /// A chunk whose header the inputs get: rows at 15, instants at 19 and 27, raw length at 35, checksum at 39.
 static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut recorder = provost_history::Recorder::new(std::sync::Arc::new(grow::schema().unwrap()));
+    let mut recorder = provost_history::Recorder::new(std::sync::Arc::new(synthetic::schema().unwrap()));
     let values = vec![provost_history::Value::Missing; SCHEMA.columns().len()];
     let event = provost_history::Event {
         id: "e",

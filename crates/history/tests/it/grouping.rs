@@ -12,20 +12,20 @@ use std::sync::atomic::Ordering;
 const DAY_MS: i64 = 86_400_000;
 
 #[derive(Debug, Default, PartialEq)]
-struct Counted {
+struct CountedStorage {
     count: u64,
     newest: (i64, String),
     days: BTreeMap<i64, u32>,
 }
 
 /// Counts the rows in the plainest way.
-fn naive(rows: &[Row], columns: &[usize]) -> BTreeMap<Vec<String>, Counted> {
-    let mut groups: BTreeMap<Vec<String>, Counted> = BTreeMap::new();
+fn naive(rows: &[Row], columns: &[usize]) -> BTreeMap<Vec<String>, CountedStorage> {
+    let mut groups: BTreeMap<Vec<String>, CountedStorage> = BTreeMap::new();
     for row in rows {
         let key = columns.iter().map(|column| row.values[*column].key()).collect();
-        let group = groups.entry(key).or_insert_with(|| Counted {
+        let group = groups.entry(key).or_insert_with(|| CountedStorage {
             newest: (i64::MIN, String::new()),
-            ..Counted::default()
+            ..CountedStorage::default()
         });
         group.count += 1;
         group.newest = group.newest.clone().max((row.at, row.id.clone()));
@@ -35,9 +35,9 @@ fn naive(rows: &[Row], columns: &[usize]) -> BTreeMap<Vec<String>, Counted> {
 }
 
 /// Brings a grouping into the same form.
-fn counted(plan: &Plan, groups: &Groups) -> BTreeMap<Vec<String>, Counted> {
+fn counted(plan: &Plan, groups: &Groups) -> BTreeMap<Vec<String>, CountedStorage> {
     let entry = |column: &Column, index: usize| {
-        Owned::of(column.dictionary.entry(column.codes[index]).unwrap()).key()
+        OwnedValue::of(column.dictionary.entry(column.codes[index]).unwrap()).key()
     };
     let ids = plan.ids(&groups.newest).unwrap();
     (0..groups.len())
@@ -51,7 +51,7 @@ fn counted(plan: &Plan, groups: &Groups) -> BTreeMap<Vec<String>, Counted> {
                 .collect();
             (
                 key,
-                Counted {
+                CountedStorage {
                     count: groups.counts[index],
                     newest,
                     days,

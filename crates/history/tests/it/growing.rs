@@ -1,6 +1,6 @@
 //! A grown history is as asked for, and the same for the same seed.
 
-use provost_history::grow::{Census, Grown, Recording, Shape, schema};
+use provost_history::synthetic::{Census, Grown, Recording, Shape, schema};
 use provost_history::{Entry, Event, Recorder};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -93,7 +93,7 @@ fn single_ids_are_found_in_every_page_and_instants_of_every_size_come_back() {
     };
     for step in [1, 7, 8_191, 8_192, 70_001] {
         let rows: Vec<usize> = (0..want.len()).rev().step_by(step).chain([5, 5]).collect();
-        let places: Vec<Place> = rows.iter().map(|row| place(*row)).collect();
+        let places: Vec<EventPosition> = rows.iter().map(|row| place(*row)).collect();
         let ids = plan.ids(&places).unwrap();
         assert!(
             ids.iter().eq(rows.iter().map(|row| &want[*row].id)),
@@ -211,7 +211,7 @@ fn a_segment_of_several_row_groups_reads_in_order() {
     })
     .unwrap();
     assert_eq!(next, 139_000);
-    let places = [(1, 3), (0, 130_000), (1, 0), (0, 9_000)].map(|(group, row)| Place {
+    let places = [(1, 3), (0, 130_000), (1, 0), (0, 9_000)].map(|(group, row)| EventPosition {
         source: 0,
         group,
         row,

@@ -40,7 +40,7 @@ proptest! {
         };
         let mut want = expected(&rows);
         for row in &mut want {
-            row.values.push(Owned::Missing);
+            row.values.push(OwnedValue::Missing);
         }
         let plan = whole(&later, vec![source]);
         prop_assert_eq!(read(&plan), want);
@@ -58,7 +58,7 @@ fn what_a_later_schema_wrote_is_not_read() {
     columns.push(ColumnSpec::of("added", Kind::Text));
     let later = Arc::new(Schema::new(2, columns).unwrap());
     let mut new_row = row("1", 5, "search");
-    new_row.values.push(Owned::Missing);
+    new_row.values.push(OwnedValue::Missing);
     segment(&storage, &later, "new", std::slice::from_ref(&new_row));
     let opened = Segment::open(Arc::clone(&storage) as Arc<dyn Storage>, "new", &old);
     assert!(matches!(opened, Err(Error::Newer)));
@@ -85,7 +85,7 @@ fn what_a_later_schema_wrote_is_not_read() {
 fn an_event_that_breaks_a_rule_leaves_nothing_behind() {
     let schema = plain();
     let mut recorder = Recorder::new(Arc::clone(&schema));
-    let with = |column: usize, value: Owned| {
+    let with = |column: usize, value: OwnedValue| {
         let mut row = row("1", 5, "search");
         row.values[column] = value;
         row
@@ -93,11 +93,11 @@ fn an_event_that_breaks_a_rule_leaves_nothing_behind() {
     let mut short = row("1", 5, "search");
     short.values.pop();
     for bad in [
-        with(5, Owned::Number(f64::NAN)),
-        with(5, Owned::Number(f64::INFINITY)),
-        with(5, Owned::Text("x".into())),
-        with(4, Owned::Json("{}".into())),
-        with(4, Owned::Text("x".repeat(300_000))),
+        with(5, OwnedValue::Number(f64::NAN)),
+        with(5, OwnedValue::Number(f64::INFINITY)),
+        with(5, OwnedValue::Text("x".into())),
+        with(4, OwnedValue::Json("{}".into())),
+        with(4, OwnedValue::Text("x".repeat(300_000))),
         short,
         row("", 5, "search"),
         row(&"x".repeat(129), 5, "search"),
@@ -154,11 +154,11 @@ fn a_column_gives_bitmaps_sets_and_numbers() {
         .map(|index| {
             let mut values = row(&format!("{index:02}"), index.into(), "x").values;
             values.truncate(4);
-            values[1] = Owned::Set(vec!["b".into(), "a".into(), "b".into()]);
+            values[1] = OwnedValue::Set(vec!["b".into(), "a".into(), "b".into()]);
             values.push(if index == 65 {
-                Owned::Missing
+                OwnedValue::Missing
             } else {
-                Owned::Number(index.into())
+                OwnedValue::Number(index.into())
             });
             Row {
                 id: format!("{index:02}"),

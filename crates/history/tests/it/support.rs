@@ -50,7 +50,7 @@ impl Storage for Memory {
 
 /// A value that owns itself, as a test compares it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Owned {
+pub enum OwnedValue {
     Missing,
     Text(String),
     Set(Vec<String>),
@@ -65,10 +65,10 @@ pub enum Owned {
 pub struct Row {
     pub id: String,
     pub at: i64,
-    pub values: Vec<Owned>,
+    pub values: Vec<OwnedValue>,
 }
 
-impl Owned {
+impl OwnedValue {
     /// Returns the value as it reads back.
     pub fn normal(&self) -> Self {
         match self {
@@ -110,7 +110,7 @@ pub fn record(recorder: &mut Recorder, row: &Row) -> provost_history::Result<()>
         .values
         .iter()
         .map(|value| match value {
-            Owned::Set(members) => members.iter().map(String::as_str).collect(),
+            OwnedValue::Set(members) => members.iter().map(String::as_str).collect(),
             _ => Vec::new(),
         })
         .collect();
@@ -119,13 +119,13 @@ pub fn record(recorder: &mut Recorder, row: &Row) -> provost_history::Result<()>
         .iter()
         .zip(&sets)
         .map(|(value, set)| match value {
-            Owned::Missing => Value::Missing,
-            Owned::Text(text) => Value::Text(text),
-            Owned::Set(_) => Value::Set(set),
-            Owned::Number(number) => Value::Number(*number),
-            Owned::Boolean(is_true) => Value::Boolean(*is_true),
-            Owned::Json(text) => Value::Json(text),
-            Owned::Instant(at) => Value::Instant(*at),
+            OwnedValue::Missing => Value::Missing,
+            OwnedValue::Text(text) => Value::Text(text),
+            OwnedValue::Set(_) => Value::Set(set),
+            OwnedValue::Number(number) => Value::Number(*number),
+            OwnedValue::Boolean(is_true) => Value::Boolean(*is_true),
+            OwnedValue::Json(text) => Value::Json(text),
+            OwnedValue::Instant(at) => Value::Instant(*at),
         })
         .collect();
     recorder.record(&Event {
@@ -147,7 +147,7 @@ pub fn batch(schema: &Arc<Schema>, rows: &[Row]) -> Batch {
 /// Returns the rows that a batch with ids has.
 pub fn rows(batch: &Batch, range: std::ops::Range<usize>) -> Vec<Row> {
     let value = |column: &provost_history::Column, row: usize| {
-        Owned::of(column.dictionary.entry(column.codes[row]).unwrap())
+        OwnedValue::of(column.dictionary.entry(column.codes[row]).unwrap())
     };
     range
         .map(|row| Row {
@@ -161,7 +161,7 @@ pub fn rows(batch: &Batch, range: std::ops::Range<usize>) -> Vec<Row> {
 /// Returns the rows as they read back: normal values, in the order of (instant, event id).
 pub fn expected(rows: &[Row]) -> Vec<Row> {
     let normal = |row: &Row| Row {
-        values: row.values.iter().map(Owned::normal).collect(),
+        values: row.values.iter().map(OwnedValue::normal).collect(),
         ..row.clone()
     };
     let mut rows: Vec<Row> = rows.iter().map(normal).collect();
@@ -268,20 +268,22 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![3 => "[a-c]{0,2}", 1 => "\\PC{0,20}", 1 => prop::sample::select(vec!["\0".to_owned(), "\"\\\n".into(), "🧭é\u{2028}".into()])]
 }
 
-fn value(kind: Kind) -> BoxedStrategy<Owned> {
+fn value(kind: Kind) -> BoxedStrategy<OwnedValue> {
     let some = match kind {
-        Kind::Text => text().prop_map(Owned::Text).boxed(),
-        Kind::TextSet => prop::collection::vec(text(), 0..4).prop_map(Owned::Set).boxed(),
-        Kind::Number => number().prop_map(Owned::Number).boxed(),
-        Kind::Boolean => any::<bool>().prop_map(Owned::Boolean).boxed(),
+        Kind::Text => text().prop_map(OwnedValue::Text).boxed(),
+        Kind::TextSet => prop::collection::vec(text(), 0..4)
+            .prop_map(OwnedValue::Set)
+            .boxed(),
+        Kind::Number => number().prop_map(OwnedValue::Number).boxed(),
+        Kind::Boolean => any::<bool>().prop_map(OwnedValue::Boolean).boxed(),
         Kind::Json => text()
-            .prop_map(|text| Owned::Json(serde_json::json!({ "t": text }).to_string()))
+            .prop_map(|text| OwnedValue::Json(serde_json::json!({ "t": text }).to_string()))
             .boxed(),
         Kind::Instant => prop_oneof![Just(i64::MIN), Just(i64::MAX), 0_i64..3]
-            .prop_map(Owned::Instant)
+            .prop_map(OwnedValue::Instant)
             .boxed(),
     };
-    prop_oneof![4 => some, 1 => Just(Owned::Missing)].boxed()
+    prop_oneof![4 => some, 1 => Just(OwnedValue::Missing)].boxed()
 }
 
 fn instant() -> impl Strategy<Value = i64> {
@@ -305,7 +307,7 @@ pub fn schemas() -> impl Strategy<Value = Arc<Schema>> {
 pub fn histories(schema: Arc<Schema>, count: usize) -> impl Strategy<Value = (Arc<Schema>, Vec<Row>)> {
     let values: Vec<_> = schema.columns().iter().map(|column| value(column.kind)).collect();
     prop::collection::vec((instant(), values), 1..count).prop_map(move |rows| {
-        let row = |(index, (at, values)): (usize, (i64, Vec<Owned>))| Row {
+        let row = |(index, (at, values)): (usize, (i64, Vec<OwnedValue>))| Row {
             id: format!("{:x}-{index}", index * 7919 % 256),
             at,
             values,
@@ -332,14 +334,14 @@ pub fn plain() -> Arc<Schema> {
 }
 
 pub fn row(id: &str, at: i64, tool: &str) -> Row {
-    let text = |text: &str| Owned::Text(text.to_owned());
+    let text = |text: &str| OwnedValue::Text(text.to_owned());
     let values = vec![
         text("allow"),
-        Owned::Set(Vec::new()),
+        OwnedValue::Set(Vec::new()),
         text("psv_1"),
         text("enforce"),
         text(tool),
-        Owned::Missing,
+        OwnedValue::Missing,
     ];
     Row {
         id: id.to_owned(),

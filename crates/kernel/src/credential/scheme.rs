@@ -1,7 +1,7 @@
 //! The kinds of tokens, as the areas declare them that hold their rows.
 
-use super::{Credential, McpClient, Use, Verified, invalid_token};
-use crate::cx::Cx;
+use super::{Credential, McpClient, Use, VerifiedToken, invalid_token};
+use crate::context::OperationContext;
 use crate::db::{Param, Row, Statement, Tx};
 use crate::error::{Error, Result};
 use crate::time::Timestamp;
@@ -49,10 +49,10 @@ pub trait TokenScheme: Send + Sync {
     }
 
     /// Notes that a token was used for the first time: its replay ends (D4.8).
-    fn first_use(&self, cx: &mut Cx<'_>, token_id: &str) -> Result<()>;
+    fn first_use(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()>;
 
     /// Notes a use that is 60 seconds newer than the stored one (D2.5).
-    fn touch(&self, cx: &mut Cx<'_>, used: &Use) -> Result<()>;
+    fn touch(&self, ctx: &mut OperationContext<'_>, used: &Use) -> Result<()>;
 
     /// Returns the action under which the audit log has that a revoked token was presented again (D2.10); nothing where
     /// that is no news.
@@ -61,7 +61,7 @@ pub trait TokenScheme: Send + Sync {
     }
 
     /// Reacts to a revoked token that was presented again (D2.10).
-    fn reused(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
+    fn reused(&self, _cx: &mut OperationContext<'_>, _token_id: &str) -> Result<()> {
         Ok(())
     }
 }
@@ -75,13 +75,14 @@ pub trait Sessions: TokenScheme {
     /// Makes the session of a token that another issuer gave out and that is seen for the first time (D7.1).
     ///
     /// Errors: `Unauthenticated` when the organization knows no such principal.
-    fn open(&self, cx: &mut Cx<'_>, verified: &Verified) -> Result<()>;
+    fn open(&self, ctx: &mut OperationContext<'_>, verified: &VerifiedToken) -> Result<()>;
 
     /// Says whether a token may come by MCP from a client (D7.11).
     fn admit(&self, tx: &mut Tx<'_>, credential: &Credential, client: &McpClient) -> Result<Admission>;
 
     /// Makes the session of a token and a client.
-    fn join(&self, cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()>;
+    fn join(&self, ctx: &mut OperationContext<'_>, credential: &Credential, client: &McpClient)
+    -> Result<()>;
 }
 
 /// What the sessions say of a token at the MCP endpoint.
@@ -155,7 +156,7 @@ pub struct Schemes {
 
 impl Schemes {
     /// Returns the scheme of a token that was parsed.
-    pub(crate) fn of(&self, parsed: &token::Presented<'_>) -> Option<Scheme> {
+    pub(crate) fn of(&self, parsed: &token::ParsedToken<'_>) -> Option<Scheme> {
         let is_of = |scheme: &&&'static dyn TokenScheme| scheme.form().is_some_and(|form| parsed.is_of(form));
         self.own.iter().find(is_of).map(|scheme| Scheme(*scheme))
     }

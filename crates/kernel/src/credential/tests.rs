@@ -1,19 +1,19 @@
 //! What a credential is good for, and how tokens are recognized.
 
 use super::*;
-use crate::cx::Cx;
+use crate::context::OperationContext;
 use crate::db::{Row, Statement, Tx};
 use crate::token::Form;
 
 /// Tokens of which nobody has any.
-pub(crate) struct Nobodys(&'static str, Option<Form>, Reach);
+pub(crate) struct NoSchemes(&'static str, Option<Form>, Reach);
 
 /// Of a principal, of an item, of a session.
-pub(crate) const OURS: Nobodys = Nobodys("ours", Some(Form::new("prov_sat_")), Reach::Principal);
-const OF_ITEMS: Nobodys = Nobodys("of items", Some(Form::new("prov_gwt_")), Reach::Item);
-const THEIRS: Nobodys = Nobodys("theirs", None, Reach::Session);
+pub(crate) const OURS: NoSchemes = NoSchemes("ours", Some(Form::new("prov_sat_")), Reach::Principal);
+const OF_ITEMS: NoSchemes = NoSchemes("of items", Some(Form::new("prov_gwt_")), Reach::Item);
+const THEIRS: NoSchemes = NoSchemes("theirs", None, Reach::Session);
 
-impl TokenScheme for Nobodys {
+impl TokenScheme for NoSchemes {
     fn name(&self) -> &'static str {
         self.0
     }
@@ -34,21 +34,21 @@ impl TokenScheme for Nobodys {
         Err(invalid_token())
     }
 
-    fn first_use(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
+    fn first_use(&self, _cx: &mut OperationContext<'_>, _token_id: &str) -> Result<()> {
         Ok(())
     }
 
-    fn touch(&self, _cx: &mut Cx<'_>, _used: &Use) -> Result<()> {
+    fn touch(&self, _cx: &mut OperationContext<'_>, _used: &Use) -> Result<()> {
         Ok(())
     }
 }
 
-impl Sessions for Nobodys {
+impl Sessions for NoSchemes {
     fn began(&self) -> &'static str {
         "session.began"
     }
 
-    fn open(&self, _cx: &mut Cx<'_>, _verified: &Verified) -> Result<()> {
+    fn open(&self, _cx: &mut OperationContext<'_>, _verified: &VerifiedToken) -> Result<()> {
         Ok(())
     }
 
@@ -56,7 +56,12 @@ impl Sessions for Nobodys {
         Ok(Admission::New)
     }
 
-    fn join(&self, _cx: &mut Cx<'_>, _credential: &Credential, _client: &McpClient) -> Result<()> {
+    fn join(
+        &self,
+        _cx: &mut OperationContext<'_>,
+        _credential: &Credential,
+        _client: &McpClient,
+    ) -> Result<()> {
         Ok(())
     }
 }
@@ -88,7 +93,7 @@ fn credential() -> Credential {
 
 #[test]
 fn debug_shows_whose_it_is_and_nothing_that_opens_a_door() {
-    let verified = Verified {
+    let verified = VerifiedToken {
         organization: OrganizationId::parse("acme").unwrap(),
         grant: "grant-of-somebody".into(),
         client: None,
@@ -103,7 +108,7 @@ fn debug_shows_whose_it_is_and_nothing_that_opens_a_door() {
         said.contains("acme") && !said.contains("grant-of-somebody"),
         "{said}"
     );
-    let presented = Presented {
+    let presented = BearerToken {
         caller: Caller {
             scheme: Scheme(&OURS),
             lookup: "public-part".into(),
@@ -118,8 +123,8 @@ fn debug_shows_whose_it_is_and_nothing_that_opens_a_door() {
 /// Proves CR-1.
 #[test]
 fn expiry_is_exclusive_to_the_millisecond() {
-    assert!(credential().judge(Timestamp::from_ms(9_999)).is_ok());
-    let error = credential().judge(Timestamp::from_ms(10_000)).unwrap_err();
+    assert!(credential().authenticate(Timestamp::from_ms(9_999)).is_ok());
+    let error = credential().authenticate(Timestamp::from_ms(10_000)).unwrap_err();
     assert_eq!(error.code(), Code::TokenExpired);
 }
 
@@ -130,14 +135,22 @@ fn a_revoked_token_serves_only_the_replay_of_its_own_rotation() {
     revoked.expires_at = Timestamp::from_ms(10_000_000);
     revoked.revoked_at = Some(Timestamp::from_ms(1_000));
     assert_eq!(
-        revoked.judge(Timestamp::from_ms(1_000)).unwrap_err().code(),
+        revoked
+            .authenticate(Timestamp::from_ms(1_000))
+            .unwrap_err()
+            .code(),
         Code::TokenRevoked
     );
     revoked.self_rotated = true;
-    assert!(revoked.judge(Timestamp::from_ms(600_999)).unwrap().replay_only);
-    assert!(revoked.judge(Timestamp::from_ms(601_000)).is_err());
+    assert!(
+        revoked
+            .authenticate(Timestamp::from_ms(600_999))
+            .unwrap()
+            .replay_only
+    );
+    assert!(revoked.authenticate(Timestamp::from_ms(601_000)).is_err());
     revoked.self_rotated = false;
-    assert!(revoked.judge(Timestamp::from_ms(999)).is_err());
+    assert!(revoked.authenticate(Timestamp::from_ms(999)).is_err());
 }
 
 #[test]
@@ -171,16 +184,16 @@ fn one_header_of_a_known_scheme_carries_the_token() {
 }
 
 /// Says yes to everything that it is asked about.
-struct Trusting;
+struct TrustingAreas;
 
-impl Verifier for Trusting {
+impl Verifier for TrustingAreas {
     fn verify<'a>(
         &'a self,
         token: &'a str,
-        _ask: Ask<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Verified>> + Send + 'a>> {
+        _ask: TokenCheck<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<VerifiedToken>> + Send + 'a>> {
         Box::pin(async move {
-            Ok(Verified {
+            Ok(VerifiedToken {
                 organization: OrganizationId::parse("acme").unwrap(),
                 grant: token.to_owned(),
                 client: None,
@@ -203,14 +216,14 @@ async fn tokens_of_ours_are_never_shown_to_the_verifier() {
     let recognize = async |value: &str, verifier: Option<&dyn Verifier>| {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, http::HeaderValue::from_str(value).unwrap());
-        let ask = Ask {
-            surface: &Surface::Http,
+        let ask = TokenCheck {
+            entry_point: &EntryPoint::Http,
             method: &Method::GET,
             path: "/",
             headers: &headers,
             origin: &Origin::internal(Timestamp::EPOCH, &mut crate::entropy::UnitRng::new([2; 32])),
         };
-        let found = Presented::recognize(&schemes(Some(&THEIRS)), verifier, ask)
+        let found = BearerToken::recognize(&schemes(Some(&THEIRS)), verifier, ask)
             .await
             .ok()?;
         Some((
@@ -223,7 +236,7 @@ async fn tokens_of_ours_are_never_shown_to_the_verifier() {
         let minted = token::mint(form, &mut crate::entropy::UnitRng::new([1; 32]));
         (minted.token.expose().clone(), minted.lookup_id)
     };
-    let trusting = Some(&Trusting as &dyn Verifier);
+    let trusting = Some(&TrustingAreas as &dyn Verifier);
     for scheme in [Scheme(&OURS), Scheme(&OF_ITEMS)] {
         let (text, lookup) = made(scheme.form().unwrap());
         let found = recognize(&format!("Bearer {text}"), trusting).await;
@@ -249,8 +262,8 @@ fn who_has_no_role_is_known_and_may_do_nothing() {
         role: None,
         ..credential()
     };
-    let actor = without.judge(Timestamp::EPOCH).unwrap();
-    assert!(!actor.has_role && credential().judge(Timestamp::EPOCH).unwrap().has_role);
+    let actor = without.authenticate(Timestamp::EPOCH).unwrap();
+    assert!(!actor.has_role && credential().authenticate(Timestamp::EPOCH).unwrap().has_role);
     assert_eq!(actor.permission, Permission::none());
 }
 
@@ -260,7 +273,7 @@ fn a_disabled_account_is_a_stranger() {
     let mut disabled = credential();
     disabled.enabled = false;
     assert_eq!(
-        disabled.judge(Timestamp::EPOCH).unwrap_err().code(),
+        disabled.authenticate(Timestamp::EPOCH).unwrap_err().code(),
         Code::Unauthenticated
     );
 }
@@ -273,7 +286,7 @@ fn a_mac_that_differs_in_one_bit_or_in_its_length_is_another_tokens() {
     let _ = std::fs::remove_dir_all(&dir);
     let entropy = crate::entropy::SeededEntropy::new(1);
     let keys = Keys::create(&dir, Timestamp::EPOCH, &entropy).unwrap();
-    let presented = Presented {
+    let presented = BearerToken {
         caller: Caller {
             scheme: Scheme(&OURS),
             lookup: "x".into(),
@@ -315,7 +328,7 @@ fn a_delegated_token_can_do_what_it_and_its_session_both_say_until_the_first_of_
     let caller = |scopes: &[&str], ms| Caller {
         scheme: Scheme(&THEIRS),
         lookup: "x".into(),
-        verified: Some(Arc::new(Verified {
+        verified: Some(Arc::new(VerifiedToken {
             organization: OrganizationId::parse("acme").unwrap(),
             grant: "x".into(),
             client: Some("client".into()),

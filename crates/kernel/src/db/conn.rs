@@ -347,11 +347,11 @@ impl Conn {
     /// Lifts the limits on time (`false`) or restores them, for work on a whole table.
     ///
     /// Errors: those of the connection.
-    pub fn hurry(&mut self, hurry: bool) -> Result<()> {
+    pub fn set_statement_timeouts(&mut self, set_statement_timeouts: bool) -> Result<()> {
         let outcome = match &mut self.driver {
             Driver::Sqlite(_) => Ok(()),
-            Driver::Postgres(postgres) if hurry => postgres.hurried(),
-            Driver::Postgres(postgres) => postgres.unhurried(),
+            Driver::Postgres(postgres) if set_statement_timeouts => postgres.restore_statement_timeouts(),
+            Driver::Postgres(postgres) => postgres.lift_statement_timeouts(),
         };
         outcome.map_err(|fault| self.fail(fault))
     }

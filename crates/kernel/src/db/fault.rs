@@ -4,7 +4,7 @@
 //! DETAIL, CONTEXT and HINT are dropped, and so is the message of a data exception (SQLSTATE class 22), which
 //! quotes the value.
 
-use crate::error::{Class, Code, Error, Told};
+use crate::error::{Class, Code, Error, OperatorNotice};
 use rusqlite::ffi::ErrorCode;
 use std::error::Error as _;
 
@@ -136,7 +136,7 @@ impl From<Fault> for Error {
             .class(fault.class)
             .retry_after(1);
         if fault.is_told {
-            return error.caused_by(Told(fault.detail));
+            return error.caused_by(OperatorNotice(fault.detail));
         }
         error.caused_by(fault.detail)
     }

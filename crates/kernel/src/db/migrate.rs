@@ -83,10 +83,10 @@ crate::statements! {
 /// Errors: `Internal` with a public sentence when the store has a migration that this program does not know,
 /// or one with another content; nothing is changed then.
 pub fn migrate(conn: &mut Conn, migrations: &[Migration], now: Timestamp) -> Result<Vec<u32>> {
-    conn.hurry(false)?;
+    conn.set_statement_timeouts(false)?;
     let outcome = create_tables(conn).and_then(|()| apply_missing(conn, migrations, now));
     // After a failure the connection may be gone; the failure is the news.
-    let restored = conn.hurry(true);
+    let restored = conn.set_statement_timeouts(true);
     let applied = outcome?;
     restored?;
     Ok(applied)

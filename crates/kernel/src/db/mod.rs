@@ -14,23 +14,23 @@
 //! Absent on purpose: a connection pool (a thread owns its connection), an interrupt (an interrupted INSERT
 //! destroys the whole SQLite transaction), SQL made with `format!`.
 
+mod codec;
 mod conn;
-mod crew;
 mod fault;
-mod line;
+#[cfg(test)]
+mod impostors;
 pub mod migrate;
 mod param;
+mod pipeline;
 mod plain;
 mod postgres;
+mod postgres_connection;
 pub mod readers;
 #[cfg(test)]
 mod round_trips;
 mod row;
 mod sqlite;
 mod statement;
-mod step;
-#[cfg(test)]
-mod strangers;
 mod surroundings;
 #[cfg(test)]
 mod surroundings_tests;
@@ -41,7 +41,7 @@ mod tests;
 mod tls;
 pub mod touched;
 mod url;
-mod wire;
+mod worker_pool;
 
 pub use conn::{Conn, Tx, Watch};
 pub use migrate::{Migration, is_migrated, migrate};

@@ -19,7 +19,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 pub(super) const ASKED_IN_CLEAR: &str = "the PostgreSQL server asks for the password in clear without TLS, and it was not sent; \
                                          use sslmode=require, or have the server ask with scram-sha-256";
 
-/// Says whether this is what a [`Watched`] ended with.
+/// Says whether this is what a [`PlaintextStream`] ended with.
 pub(super) fn is_asked_in_clear(error: &tokio_postgres::Error) -> bool {
     let source = std::error::Error::source(error);
     source
@@ -33,10 +33,10 @@ pub(super) fn is_asked_in_clear(error: &tokio_postgres::Error) -> bool {
 
 /// Stands where TLS would.
 #[derive(Clone, Copy)]
-pub(super) struct Watching;
+pub(super) struct PlaintextConnector;
 
-impl MakeTlsConnect<Socket> for Watching {
-    type Stream = Watched<Socket>;
+impl MakeTlsConnect<Socket> for PlaintextConnector {
+    type Stream = PlaintextStream<Socket>;
     type TlsConnect = Self;
     type Error = Infallible;
 
@@ -45,13 +45,13 @@ impl MakeTlsConnect<Socket> for Watching {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsConnect<S> for Watching {
-    type Stream = Watched<S>;
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsConnect<S> for PlaintextConnector {
+    type Stream = PlaintextStream<S>;
     type Error = Infallible;
-    type Future = Ready<Result<Watched<S>, Infallible>>;
+    type Future = Ready<Result<PlaintextStream<S>, Infallible>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        ready(Ok(Watched {
+        ready(Ok(PlaintextStream {
             stream,
             watch: Watch::default(),
         }))
@@ -59,25 +59,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsConnect<S> for Watching {
 }
 
 /// A stream without TLS that ends where a password is asked for in clear.
-pub(super) struct Watched<S> {
+pub(super) struct PlaintextStream<S> {
     stream: S,
     watch: Watch,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Watched<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for PlaintextStream<S> {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PlaintextStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        ctx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        std::task::ready!(Pin::new(&mut self.stream).poll_read(ctx, buf))?;
         if self
             .watch
             .sees_request_in_clear(buf.filled().get(before..).unwrap_or_default())
@@ -89,17 +89,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+impl<S: AsyncWrite + Unpin> AsyncWrite for PlaintextStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, ctx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(ctx, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+    fn poll_flush(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(ctx)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    fn poll_shutdown(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(ctx)
     }
 }
 

@@ -17,11 +17,11 @@
 
 use super::Access;
 use super::fault::Fault;
-use super::line::Line;
 use super::param::Param;
-use super::row::{Kept, Rows};
+use super::pipeline::{Answer, Params, PipelineStep, address, ask};
+use super::postgres_connection::PostgresConnection;
+use super::row::{BufferedRows, Rows};
 use super::statement::{Call, Statement};
-use super::step::{Answer, Params, Step, address, ask};
 use super::url::PostgresUrl;
 use crate::error::Class;
 use std::collections::{HashMap, HashSet};
@@ -53,21 +53,21 @@ const NAME_SESSION: &str = "SELECT set_config('provost.session', $1, false)";
 
 const SESSION_NAME: &str = "SELECT current_setting('provost.session', true)";
 
-type Unanswered = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
+type PendingBatch = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
 
 pub(super) struct Postgres {
     /// Before `line`, which says goodbye to the server when the client is gone.
     client: Arc<Client>,
-    line: Line,
+    line: PostgresConnection,
     /// By address of the catalogue's static.
     prepared: HashMap<usize, tokio_postgres::Statement>,
     /// What rides with the next statement.
-    deferred: Vec<Step<'static>>,
+    deferred: Vec<PipelineStep<'static>>,
     savepoint: Savepoint,
     /// Where the tables lie.
     schema: String,
     /// The end of the last read, which was sent but whose answer nobody waited for.
-    unanswered: Option<Unanswered>,
+    unanswered: Option<PendingBatch>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Postgres {
     ///
     /// Errors: whatever keeps it from being used, as `Unavailable`.
     pub fn open(url: &PostgresUrl, access: Access, schema: Option<&str>) -> Result<Self, Fault> {
-        let (client, line) = Line::open(url)?;
+        let (client, line) = PostgresConnection::open(url)?;
         let mut made = Self {
             client: Arc::new(client),
             line,
@@ -199,10 +199,10 @@ impl Postgres {
     pub fn finish_read(&mut self) -> Result<(), Fault> {
         match self.deferred.as_slice() {
             // Nothing was asked: the transaction was never opened.
-            [Step::Command(_)] => self.deferred.clear(),
+            [PipelineStep::Command(_)] => self.deferred.clear(),
             [] => {
                 let client = Arc::clone(&self.client);
-                let mut end: Unanswered = Box::pin(async move { client.batch_execute("COMMIT").await });
+                let mut end: PendingBatch = Box::pin(async move { client.batch_execute("COMMIT").await });
                 let mut quiet = Context::from_waker(Waker::noop());
                 if end.as_mut().poll(&mut quiet).is_pending() {
                     self.unanswered = Some(end);
@@ -251,14 +251,14 @@ impl Postgres {
     }
 
     pub fn queue(&mut self, statement: &'static Statement, params: &[Param<'_>]) {
-        self.deferred.push(Step::Call {
+        self.deferred.push(PipelineStep::Call {
             statement,
             params: Params::Queued(params.iter().map(|param| param.clone().into_owned()).collect()),
         });
     }
 
     pub fn run(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<Rows, Fault> {
-        let step = Step::Call {
+        let step = PipelineStep::Call {
             statement,
             params: Params::Asked(params),
         };
@@ -271,12 +271,12 @@ impl Postgres {
     pub fn flush(&mut self, calls: &[Call<'_>], end: Option<&'static str>) -> Result<Vec<Rows>, Fault> {
         let mut steps = Vec::with_capacity(calls.len() + 1);
         for call in calls {
-            steps.push(Step::Call {
+            steps.push(PipelineStep::Call {
                 statement: call.statement,
                 params: Params::Asked(&call.params),
             });
         }
-        steps.extend(end.map(Step::Command));
+        steps.extend(end.map(PipelineStep::Command));
         self.flush_steps(steps)
     }
 
@@ -291,15 +291,15 @@ impl Postgres {
     }
 
     /// Lifts the limits on time, for migrations.
-    pub fn unhurried(&mut self) -> Result<(), Fault> {
+    pub fn lift_statement_timeouts(&mut self) -> Result<(), Fault> {
         self.batch("SET statement_timeout = 0; SET lock_timeout = 0")?;
-        self.line.hurry(false);
+        self.line.set_statement_timeouts(false);
         Ok(())
     }
 
     /// Restores them.
-    pub fn hurried(&mut self) -> Result<(), Fault> {
-        self.line.hurry(true);
+    pub fn restore_statement_timeouts(&mut self) -> Result<(), Fault> {
+        self.line.set_statement_timeouts(true);
         self.batch(SESSION)
     }
 
@@ -313,11 +313,11 @@ impl Postgres {
     }
 
     fn defer(&mut self, sql: &'static str) {
-        self.deferred.push(Step::Command(sql));
+        self.deferred.push(PipelineStep::Command(sql));
     }
 
-    fn flush_steps(&mut self, asked: Vec<Step<'_>>) -> Result<Vec<Rows>, Fault> {
-        let mut steps: Vec<Step<'_>> = std::mem::take(&mut self.deferred);
+    fn flush_steps(&mut self, asked: Vec<PipelineStep<'_>>) -> Result<Vec<Rows>, Fault> {
+        let mut steps: Vec<PipelineStep<'_>> = std::mem::take(&mut self.deferred);
         steps.extend(asked);
         if self.savepoint != Savepoint::None {
             self.savepoint = Savepoint::Sent;
@@ -330,11 +330,11 @@ impl Postgres {
         let rest = steps.split_off(first);
         let mut seen = HashSet::new();
         for step in &rest {
-            if let Step::Call { statement, .. } = step
+            if let PipelineStep::Call { statement, .. } = step
                 && self.is_unknown(step)
                 && seen.insert(address(statement))
             {
-                steps.push(Step::Prepare(statement));
+                steps.push(PipelineStep::Prepare(statement));
             }
         }
         let mut rows = self.exchange(&steps)?;
@@ -342,19 +342,19 @@ impl Postgres {
         Ok(rows)
     }
 
-    fn is_unknown(&self, step: &Step<'_>) -> bool {
-        matches!(step, Step::Call { statement, .. } if !self.prepared.contains_key(&address(statement)))
+    fn is_unknown(&self, step: &PipelineStep<'_>) -> bool {
+        matches!(step, PipelineStep::Call { statement, .. } if !self.prepared.contains_key(&address(statement)))
     }
 
     /// Sends all steps at once, takes every answer, and returns the rows of the calls or the first fault.
-    fn exchange(&mut self, steps: &[Step<'_>]) -> Result<Vec<Rows>, Fault> {
+    fn exchange(&mut self, steps: &[PipelineStep<'_>]) -> Result<Vec<Rows>, Fault> {
         let client = Arc::clone(&self.client);
         let unanswered = self.unanswered.take();
         let mut asked: Vec<_> = steps
             .iter()
             .map(|step| {
                 let prepared = match step {
-                    Step::Call { statement, .. } => self.prepared.get(&address(statement)).cloned(),
+                    PipelineStep::Call { statement, .. } => self.prepared.get(&address(statement)).cloned(),
                     _ => None,
                 };
                 Box::pin(ask(&client, prepared, step))
@@ -364,7 +364,7 @@ impl Postgres {
             // The first poll of each puts its message into the connection's queue, in this order.
             let mut answers = Vec::with_capacity(asked.len());
             for one in &mut asked {
-                answers.push(poll_fn(|cx| Poll::Ready(ready(one.as_mut().poll(cx)))).await);
+                answers.push(poll_fn(|ctx| Poll::Ready(ready(one.as_mut().poll(ctx)))).await);
             }
             let before = match unanswered {
                 Some(end) => end.await,
@@ -409,14 +409,14 @@ impl Postgres {
         Err(fault)
     }
 
-    fn accept(&mut self, step: &Step<'_>, answer: Answer) -> Option<Rows> {
+    fn accept(&mut self, step: &PipelineStep<'_>, answer: Answer) -> Option<Rows> {
         match (step, answer) {
-            (Step::Prepare(statement), Answer::Prepared(prepared)) => {
+            (PipelineStep::Prepare(statement), Answer::Prepared(prepared)) => {
                 self.prepared.insert(address(statement), prepared);
                 None
             }
             (
-                Step::Call {
+                PipelineStep::Call {
                     statement, params, ..
                 },
                 answer,
@@ -428,7 +428,7 @@ impl Postgres {
                 };
                 Some(Rows {
                     statement,
-                    kept: Kept::Postgres(rows),
+                    kept: BufferedRows::Postgres(rows),
                     affected,
                 })
             }

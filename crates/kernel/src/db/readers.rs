@@ -1,6 +1,6 @@
 //! A fixed number of threads that read, each with its own connection; or one connection that reads inline.
 
-use super::crew::{Crew, Jobs, Refused};
+use super::worker_pool::{JobRejection, Jobs, WorkerPool};
 use super::{Access, Conn, Location, Watch};
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ pub type Job = Box<dyn FnOnce(&mut Conn) + Send>;
 
 /// The threads that serve reads.
 pub struct Readers {
-    crew: Crew<Job>,
+    crew: WorkerPool<Job>,
     /// The connection of a simulation, which has no threads.
     inline: Option<Mutex<Conn>>,
 }
@@ -22,15 +22,15 @@ impl Readers {
     /// Errors: those of [`Conn::open`], if one of the connections cannot be opened.
     pub fn start(location: Location, threads: usize, queue: usize, watch: &Arc<dyn Watch>) -> Result<Self> {
         let location = Arc::new(location);
-        let (crew, jobs) = Crew::new(queue);
+        let (crew, jobs) = WorkerPool::new(queue);
         let readers = Self { crew, inline: None };
         let (opened, outcomes) = flume::bounded(threads);
         for index in 0..threads {
             let (location, jobs, opened) = (Arc::clone(&location), jobs.clone(), opened.clone());
             let watch = Arc::clone(watch);
             let work = move || serve(&location, watch, &jobs, opened);
-            let hired = readers.crew.hire(format!("reader-{index}"), work);
-            hired.map_err(Error::internal)?;
+            let spawned = readers.crew.spawn(format!("reader-{index}"), work);
+            spawned.map_err(Error::internal)?;
         }
         // Only the threads hold these from here on, so that their end is seen.
         drop((jobs, opened));
@@ -44,7 +44,7 @@ impl Readers {
     pub fn inline(location: &Location, watch: &Arc<dyn Watch>) -> Result<Self> {
         let conn = Conn::open(location, Access::Read)?.watched(Arc::clone(watch));
         Ok(Self {
-            crew: Crew::new(0).0,
+            crew: WorkerPool::new(0).0,
             inline: Some(Mutex::new(conn)),
         })
     }
@@ -54,7 +54,7 @@ impl Readers {
     /// Errors: `Unavailable` when the queue is full or the readers are stopped.
     pub fn submit(&self, job: Job) -> Result<()> {
         let submitted = match &self.inline {
-            Some(_) if self.crew.is_stopped() => Err(Refused::Stopped),
+            Some(_) if self.crew.is_stopped() => Err(JobRejection::Stopped),
             Some(conn) => {
                 run(&mut conn.lock().unwrap_or_else(PoisonError::into_inner), job);
                 Ok(())
@@ -62,8 +62,8 @@ impl Readers {
             None => self.crew.submit(job),
         };
         submitted.map_err(|refused| match refused {
-            Refused::Stopped => Error::unavailable("the server is stopping"),
-            Refused::Full => Error::unavailable("too many requests are waiting; try again"),
+            JobRejection::Stopped => Error::unavailable("the server is stopping"),
+            JobRejection::Full => Error::unavailable("too many requests are waiting; try again"),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Rows: three sources, one way to read a column.
 
+use super::codec;
 use super::statement::Statement;
-use super::wire;
 use crate::error::{Error, Result};
 use crate::time::Timestamp;
 
@@ -159,7 +159,7 @@ impl<'r> Row<'r> {
         let value = match self.source {
             Source::Sqlite(row) => row.get_ref(index).ok(),
             Source::Kept(values) => values.get(index).map(ValueRef::from),
-            Source::Postgres(row) => return wire::value(row, index),
+            Source::Postgres(row) => return codec::value(row, index),
         };
         match value {
             Some(ValueRef::Null) => Value::Null,
@@ -189,11 +189,11 @@ impl<'r> Row<'r> {
 /// The answer to one statement of a batch.
 pub struct Rows {
     pub(super) statement: &'static Statement,
-    pub(super) kept: Kept,
+    pub(super) kept: BufferedRows,
     pub(super) affected: u64,
 }
 
-pub(super) enum Kept {
+pub(super) enum BufferedRows {
     Sqlite(Vec<Vec<rusqlite::types::Value>>),
     Postgres(Vec<tokio_postgres::Row>),
 }
@@ -202,8 +202,8 @@ impl Rows {
     /// Returns how many rows came back.
     pub fn len(&self) -> usize {
         match &self.kept {
-            Kept::Sqlite(rows) => rows.len(),
-            Kept::Postgres(rows) => rows.len(),
+            BufferedRows::Sqlite(rows) => rows.len(),
+            BufferedRows::Postgres(rows) => rows.len(),
         }
     }
 
@@ -229,8 +229,8 @@ impl Rows {
 
     fn row(&self, index: usize) -> Option<Row<'_>> {
         let source = match &self.kept {
-            Kept::Sqlite(rows) => Source::Kept(rows.get(index)?),
-            Kept::Postgres(rows) => Source::Postgres(rows.get(index)?),
+            BufferedRows::Sqlite(rows) => Source::Kept(rows.get(index)?),
+            BufferedRows::Postgres(rows) => Source::Postgres(rows.get(index)?),
         };
         Some(Row {
             statement: self.statement,

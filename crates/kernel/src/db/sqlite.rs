@@ -3,7 +3,7 @@
 use super::Access;
 use super::fault::Fault;
 use super::param::Param;
-use super::row::{Kept, Row, Rows};
+use super::row::{BufferedRows, Row, Rows};
 use super::statement::{Call, Statement};
 use crate::durable::{make_private_file, sync_folder};
 use crate::error::Class;
@@ -286,7 +286,7 @@ impl Sqlite {
         })?;
         Ok(Rows {
             statement,
-            kept: Kept::Sqlite(kept),
+            kept: BufferedRows::Sqlite(kept),
             affected,
         })
     }

@@ -68,7 +68,7 @@ fn table(schema: &str) -> String {
 #[test]
 fn a_database_that_cannot_hold_every_text_is_refused() {
     on_postgres("encoding", |url, schema, conn| {
-        conn.hurry(false).expect("takes its time");
+        conn.set_statement_timeouts(false).expect("takes its time");
         for (encoding, is_refused) in [("LATIN1", true), ("SQL_ASCII", true), ("UTF8", false)] {
             let database = format!("{schema}_{}", encoding.to_lowercase());
             conn.batch(&format!("DROP DATABASE IF EXISTS {database}"))

@@ -262,7 +262,7 @@ fn on(url: &str, sql: &str) -> crate::Result<()> {
 fn connected(url: &str) -> crate::Result<Conn> {
     let location = Location::Postgres(PostgresUrl::new(Secret::new(url.to_owned())));
     let mut conn = Conn::open(&location, Access::Write)?;
-    conn.hurry(false)?;
+    conn.set_statement_timeouts(false)?;
     Ok(conn)
 }
 

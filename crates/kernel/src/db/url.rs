@@ -228,11 +228,11 @@ struct Text<'a> {
     /// What the head says already.
     named: Vec<&'static str>,
     separator: &'static str,
-    options: Vec<Spoken<'a>>,
+    options: Vec<UrlOption<'a>>,
 }
 
 /// One option.
-struct Spoken<'a> {
+struct UrlOption<'a> {
     key: Cow<'a, str>,
     value: Cow<'a, str>,
     raw: &'a str,
@@ -269,7 +269,7 @@ impl<'a> Text<'a> {
         while !rest.is_empty() {
             let (key, after) = rest.split_once('=')?;
             let (value, next) = after.split_once('&').unwrap_or((after, ""));
-            options.push(Spoken {
+            options.push(UrlOption {
                 key: percent_decode_str(key).decode_utf8().ok()?,
                 value: percent_decode_str(value).decode_utf8().ok()?,
                 raw: &rest[..key.len() + 1 + value.len()],
@@ -295,7 +295,7 @@ impl<'a> Text<'a> {
             }
             let after = after.trim_start().strip_prefix('=')?.trim_start();
             let (value, after) = word(after)?;
-            options.push(Spoken {
+            options.push(UrlOption {
                 key: key.into(),
                 value: value.into(),
                 raw: &rest[..rest.len() - after.len()],

@@ -8,14 +8,14 @@ use crate::error::{Code, Error, Result};
 use crate::idempotency::KeyUse;
 use crate::json;
 use crate::kernel::Kernel;
+use crate::mutation_metadata::{MANAGER_HEADERS, MutationMetadata};
 use crate::operation::{Consent, Content, Entry, IN_QUERY, Meta, Precondition, Raw, authorize_performance};
 use crate::text::IdempotencyKey;
-use crate::wire::{MANAGER_HEADERS, Trio};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 
-pub(super) struct Decoded {
-    pub bound: Box<dyn crate::operation::Bound>,
+pub(super) struct DecodedRequest {
+    pub bound: Box<dyn crate::operation::BoundCall>,
     pub path: Value,
     pub key: Option<KeyUse>,
     /// The call only shows what it would do (D8.5).
@@ -29,7 +29,7 @@ pub(super) fn decode(
     request: &Request,
     actor: &Actor,
     path: Value,
-) -> Result<Decoded> {
+) -> Result<DecodedRequest> {
     let meta = entry.meta;
     let content = content_of(entry, request)?;
     let mut body = match content {
@@ -37,23 +37,23 @@ pub(super) fn decode(
         None => body_of(entry, request)?,
     };
     let query = query_of(entry, request)?;
-    let mut trio = Trio::take(meta, &request.headers, &mut body)?;
-    let is_preview = meta.performance.is_some() && !trio.confirm;
+    let mut metadata = MutationMetadata::take(meta, &request.headers, &mut body)?;
+    let is_preview = meta.performance.is_some() && !metadata.confirm;
     if !is_preview {
         authorize_performance(meta, actor)?;
     }
-    if trio.key.is_none() && meta.consent == Consent::OptionalHeaders {
-        trio.key = Some(made_key(kernel));
+    if metadata.key.is_none() && meta.consent == Consent::OptionalHeaders {
+        metadata.key = Some(made_key(kernel));
     }
-    let key = trio.key.as_ref().map(|key| {
+    let key = metadata.key.as_ref().map(|key| {
         // Members of the fingerprint: D4.4.
         let mut fingerprint = Value::Object(body.clone());
         if let Some(content) = &content {
             fingerprint["mediaType"] = content.media_type.as_str().into();
             fingerprint["content"] = crate::hex::hex(&sha256(&content.bytes)).into();
         }
-        fingerprint["reason"] = json!(trio.reason.as_ref().map(crate::text::Reason::as_str));
-        fingerprint["confirm"] = trio.confirm.into();
+        fingerprint["reason"] = json!(metadata.reason.as_ref().map(crate::text::Reason::as_str));
+        fingerprint["confirm"] = metadata.confirm.into();
         let manager = |name: &str| {
             request
                 .headers
@@ -79,13 +79,13 @@ pub(super) fn decode(
         query,
         body: Value::Object(body),
         content,
-        reason: trio.reason,
-        confirm: trio.confirm,
+        reason: metadata.reason,
+        confirm: metadata.confirm,
         if_match: precondition(meta, request, Precondition::Match)?,
         if_none_match: precondition(meta, request, Precondition::NoneMatch)?,
-        manager: crate::wire::manager(&request.headers)?,
+        manager: crate::mutation_metadata::manager(&request.headers)?,
     };
-    Ok(Decoded {
+    Ok(DecodedRequest {
         bound: (entry.bind)(raw)?,
         path,
         key,

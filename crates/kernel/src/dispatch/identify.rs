@@ -1,13 +1,15 @@
 //! Finds out who sent a request, before anything looks at what it asks for: step 3 of D1.4, for HTTP and MCP alike.
 
-use super::record::{failed, known_but_dead, misdated, note_use, stranger};
-use super::{Case, First, Joining, Outcome, Request, Step};
+use super::record::{failed, known_but_dead, misdated, note_use, refuse_unauthenticated};
+use super::{Case, ClientArrival, First, Outcome, Request, Step};
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Admission, Ask, Credential, Presented, Reach, Surface, Use, Verifier};
+use crate::credential::{
+    self, Admission, BearerToken, Credential, EntryPoint, Reach, TokenCheck, Use, Verifier,
+};
 use crate::db::{Conn, Tx};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::threads::Turn;
+use crate::threads::SchedulePoint;
 use crate::time::Timestamp;
 use http::{HeaderMap, Method};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,39 +18,39 @@ use tokio::sync::oneshot;
 
 /// A request as its head shows it, before its caller is authenticated.
 #[derive(Clone, Debug)]
-pub struct Knock {
+pub struct UnauthenticatedRequest {
     /// The headers.
     pub headers: HeaderMap,
     /// Where it came from.
     pub origin: Origin,
     /// By which door it comes.
-    pub surface: Surface,
+    pub entry_point: EntryPoint,
     /// The method of the HTTP request, and its raw path without query.
     pub line: (Method, String),
 }
 
 /// A caller whose token was recognized.
 #[derive(Debug)]
-pub struct Identity {
+pub struct AuthenticatedCaller {
     /// The caller, as of this instant; every operation judges them anew.
     pub actor: Actor,
     /// The recognized token, for the operations of this HTTP request and of no other.
-    pub presented: Arc<Presented>,
+    pub presented: Arc<BearerToken>,
 }
 
 /// The result of looking a token up in one snapshot.
-pub(super) enum Found {
+pub(super) enum TokenLookup {
     Known(Box<(Actor, Credential)>),
     First(OrganizationId, First),
     Refused(Outcome),
 }
 
 /// The call that was begun in the snapshot in which its caller was found, if what it asks for was known already.
-type Begun = Option<(Request, Step)>;
+type EarlyStep = Option<(Request, Step)>;
 
 /// The result of authenticating a request on a reader thread.
-enum Looked {
-    Known(Box<(Actor, Begun)>),
+enum LookupOutcome {
+    Known(Box<(Actor, EarlyStep)>),
     First(OrganizationId, First),
     Refused(Outcome),
 }
@@ -61,18 +63,18 @@ enum Looked {
 /// identity. A token that [`recognize`] returned for this request is given as `presented`: a proof of possession serves once.
 pub async fn identify_and_call<F>(
     kernel: &Arc<Kernel>,
-    knock: Knock,
-    presented: Option<Arc<Presented>>,
+    unauthenticated: UnauthenticatedRequest,
+    presented: Option<Arc<BearerToken>>,
     want: F,
-) -> std::result::Result<(Identity, Option<Outcome>), Outcome>
+) -> std::result::Result<(AuthenticatedCaller, Option<Outcome>), Outcome>
 where
-    F: Fn(&Actor, &Arc<Presented>) -> Option<Request> + Send + Sync + 'static,
+    F: Fn(&Actor, &Arc<BearerToken>) -> Option<Request> + Send + Sync + 'static,
 {
     let presented = match presented {
         Some(presented) => presented,
-        None => present(kernel, &knock).await?,
+        None => present(kernel, &unauthenticated).await?,
     };
-    let (identity, begun) = look_up(kernel, knock, presented, None, Arc::new(want)).await?;
+    let (identity, begun) = look_up(kernel, unauthenticated, presented, None, Arc::new(want)).await?;
     let Some((request, step)) = begun else {
         return Ok((identity, None));
     };
@@ -91,12 +93,19 @@ where
 /// Returns who calls an operation of the registry. Some operations also accept tokens that are bound to one item.
 pub(super) async fn identify_for(
     kernel: &Arc<Kernel>,
-    knock: Knock,
-    place: Option<usize>,
-) -> std::result::Result<Identity, Outcome> {
-    let nothing = |_: &Actor, _: &Arc<Presented>| None;
-    let presented = present(kernel, &knock).await?;
-    let (identity, _) = look_up(kernel, knock, presented, place, Arc::new(nothing)).await?;
+    unauthenticated: UnauthenticatedRequest,
+    operation_index: Option<usize>,
+) -> std::result::Result<AuthenticatedCaller, Outcome> {
+    let nothing = |_: &Actor, _: &Arc<BearerToken>| None;
+    let presented = present(kernel, &unauthenticated).await?;
+    let (identity, _) = look_up(
+        kernel,
+        unauthenticated,
+        presented,
+        operation_index,
+        Arc::new(nothing),
+    )
+    .await?;
     Ok(identity)
 }
 
@@ -104,14 +113,17 @@ pub(super) async fn identify_for(
 /// Nothing is written: a missing session is opened later, when the whole request is known.
 ///
 /// Errors: the outcome that answers the request, a 401 as a rule.
-pub async fn recognize(kernel: &Arc<Kernel>, knock: &Knock) -> std::result::Result<Arc<Presented>, Outcome> {
-    let presented = present(kernel, knock).await?;
+pub async fn recognize(
+    kernel: &Arc<Kernel>,
+    unauthenticated: &UnauthenticatedRequest,
+) -> std::result::Result<Arc<BearerToken>, Outcome> {
+    let presented = present(kernel, unauthenticated).await?;
     if presented.scheme().reach() == Reach::Item {
-        return Err(invalid(kernel, &knock.origin));
+        return Err(invalid(kernel, &unauthenticated.origin));
     }
     let (reply, answer) = oneshot::channel();
-    let (shared, origin, token) = (kernel.clone(), knock.origin.clone(), presented.clone());
-    kernel.settings.threads.pause(Turn::Read).await;
+    let (shared, origin, token) = (kernel.clone(), unauthenticated.origin.clone(), presented.clone());
+    kernel.settings.threads.pause(SchedulePoint::Read).await;
     let submitted = kernel.submit_read(move |conn| {
         let look = || conn.read(|tx| glance(&shared, tx, &origin, &token));
         let looked = catch_unwind(AssertUnwindSafe(look));
@@ -133,15 +145,15 @@ fn glance(
     kernel: &Arc<Kernel>,
     tx: &mut Tx<'_>,
     origin: &Origin,
-    presented: &Presented,
+    presented: &BearerToken,
 ) -> Result<std::result::Result<(), Outcome>> {
     let credential = match find(kernel, tx, origin, presented)? {
         Ok(credential) => credential,
-        Err(Found::Refused(outcome)) => return Ok(Err(outcome)),
+        Err(TokenLookup::Refused(outcome)) => return Ok(Err(outcome)),
         // Its issuer vouches for the token; its audience is checked when the session is opened.
         Err(_) => return Ok(Ok(())),
     };
-    let judged = credential.judge(kernel.latest());
+    let judged = credential.authenticate(kernel.latest());
     let judged = judged.and_then(|actor| {
         if actor.replay_only {
             return Err(credential::only_replays());
@@ -164,48 +176,49 @@ fn glance(
 }
 
 fn invalid(kernel: &Kernel, origin: &Origin) -> Outcome {
-    stranger(kernel, origin, "invalid", credential::invalid_token())
+    refuse_unauthenticated(kernel, origin, "invalid", credential::invalid_token())
 }
 
 async fn look_up<F>(
     kernel: &Arc<Kernel>,
-    knock: Knock,
-    presented: Arc<Presented>,
-    place: Option<usize>,
+    unauthenticated: UnauthenticatedRequest,
+    presented: Arc<BearerToken>,
+    operation_index: Option<usize>,
     want: Arc<F>,
-) -> std::result::Result<(Identity, Begun), Outcome>
+) -> std::result::Result<(AuthenticatedCaller, EarlyStep), Outcome>
 where
-    F: Fn(&Actor, &Arc<Presented>) -> Option<Request> + Send + Sync + 'static,
+    F: Fn(&Actor, &Arc<BearerToken>) -> Option<Request> + Send + Sync + 'static,
 {
-    let asked_for = place.map(|place| kernel.registry.entries()[place].meta);
+    let asked_for = operation_index.map(|operation_index| kernel.registry.entries()[operation_index].meta);
     if presented.scheme().reach() == Reach::Item && !asked_for.is_some_and(|meta| meta.of_item) {
-        return Err(invalid(kernel, &knock.origin));
+        return Err(invalid(kernel, &unauthenticated.origin));
     }
     // A token that rotated itself may still fetch the answer that it lost; `dispatch` decides whether this call does so (D5.5).
     let takes_replays = asked_for.is_some_and(|meta| meta.reveals_secret && !meta.reads_late());
-    let knock = Arc::new(knock);
+    let unauthenticated = Arc::new(unauthenticated);
     for _ in 0..3 {
         let (reply, answer) = oneshot::channel();
-        let (shared, asked, token) = (kernel.clone(), knock.clone(), presented.clone());
+        let (shared, asked, token) = (kernel.clone(), unauthenticated.clone(), presented.clone());
         let want = want.clone();
-        kernel.settings.threads.pause(Turn::Read).await;
+        kernel.settings.threads.pause(SchedulePoint::Read).await;
         let submitted = kernel.submit_read(move |conn| {
             let found = catch_unwind(AssertUnwindSafe(|| {
                 look(&shared, conn, &asked, &token, takes_replays, &*want)
             }));
-            let panicked = |_| Looked::Refused(Outcome::refused(Error::internal("a reader panicked"), None));
+            let panicked =
+                |_| LookupOutcome::Refused(Outcome::refused(Error::internal("a reader panicked"), None));
             let _ = reply.send(found.unwrap_or_else(panicked));
         });
         submitted.map_err(|error| Outcome::refused(error, None))?;
         match answer.await {
-            Ok(Looked::Known(known)) => {
+            Ok(LookupOutcome::Known(known)) => {
                 let (actor, begun) = *known;
-                return Ok((Identity { actor, presented }, begun));
+                return Ok((AuthenticatedCaller { actor, presented }, begun));
             }
-            Ok(Looked::First(organization, first)) => {
-                super::settle(kernel, &knock.origin, organization, first).await?;
+            Ok(LookupOutcome::First(organization, first)) => {
+                super::settle(kernel, &unauthenticated.origin, organization, first).await?;
             }
-            Ok(Looked::Refused(outcome)) => return Err(outcome),
+            Ok(LookupOutcome::Refused(outcome)) => return Err(outcome),
             Err(_) => break,
         }
     }
@@ -220,28 +233,28 @@ where
 /// Errors: the outcome that answers the request.
 pub(super) async fn present(
     kernel: &Arc<Kernel>,
-    knock: &Knock,
-) -> std::result::Result<Arc<Presented>, Outcome> {
+    unauthenticated: &UnauthenticatedRequest,
+) -> std::result::Result<Arc<BearerToken>, Outcome> {
     let verifier = kernel.extra::<Arc<dyn Verifier>>().map(AsRef::as_ref);
-    let ask = Ask {
-        surface: &knock.surface,
-        method: &knock.line.0,
-        path: &knock.line.1,
-        headers: &knock.headers,
-        origin: &knock.origin,
+    let ask = TokenCheck {
+        entry_point: &unauthenticated.entry_point,
+        method: &unauthenticated.line.0,
+        path: &unauthenticated.line.1,
+        headers: &unauthenticated.headers,
+        origin: &unauthenticated.origin,
     };
-    let presented = Presented::recognize(&kernel.schemes, verifier, ask).await;
+    let presented = BearerToken::recognize(&kernel.schemes, verifier, ask).await;
     presented.map(Arc::new).map_err(|error| {
         if error.code().status() != 401 {
             return Outcome::refused(error, None);
         }
-        if let Some(outcome) = misdated(kernel, &knock.origin, &error) {
+        if let Some(outcome) = misdated(kernel, &unauthenticated.origin, &error) {
             return outcome;
         }
-        let is_there = knock.headers.contains_key(http::header::AUTHORIZATION);
-        stranger(
+        let is_there = unauthenticated.headers.contains_key(http::header::AUTHORIZATION);
+        refuse_unauthenticated(
             kernel,
-            &knock.origin,
+            &unauthenticated.origin,
             if is_there { "invalid" } else { "absent" },
             error,
         )
@@ -251,41 +264,48 @@ pub(super) async fn present(
 fn look(
     kernel: &Arc<Kernel>,
     conn: &mut Conn,
-    knock: &Knock,
-    presented: &Arc<Presented>,
+    unauthenticated: &UnauthenticatedRequest,
+    presented: &Arc<BearerToken>,
     takes_replays: bool,
-    want: &impl Fn(&Actor, &Arc<Presented>) -> Option<Request>,
-) -> Looked {
+    want: &impl Fn(&Actor, &Arc<BearerToken>) -> Option<Request>,
+) -> LookupOutcome {
     let now = kernel.clock.now();
     let found = conn.read(|tx| {
-        let found = in_snapshot(kernel, tx, &knock.origin, &knock.surface, presented, now)?;
+        let found = in_snapshot(
+            kernel,
+            tx,
+            &unauthenticated.origin,
+            &unauthenticated.entry_point,
+            presented,
+            now,
+        )?;
         let (actor, credential) = match found {
-            Found::Known(known) => *known,
-            Found::First(organization, first) => return Ok(Looked::First(organization, first)),
-            Found::Refused(outcome) => return Ok(Looked::Refused(outcome)),
+            TokenLookup::Known(known) => *known,
+            TokenLookup::First(organization, first) => return Ok(LookupOutcome::First(organization, first)),
+            TokenLookup::Refused(outcome) => return Ok(LookupOutcome::Refused(outcome)),
         };
         let scheme = presented.scheme();
         let note_use = || {
-            let used = Use::of(&credential, &knock.origin, now);
+            let used = Use::of(&credential, &unauthenticated.origin, now);
             note_use(kernel, scheme, credential.last_used_at, used);
         };
         if actor.replay_only && !takes_replays {
             note_use();
             let error = credential::only_replays();
-            let dead = known_but_dead(kernel, &knock.origin, scheme, &credential, error);
-            return Ok(Looked::Refused(dead));
+            let dead = known_but_dead(kernel, &unauthenticated.origin, scheme, &credential, error);
+            return Ok(LookupOutcome::Refused(dead));
         }
         let Some(request) = want(&actor, presented) else {
             if !actor.replay_only {
                 note_use();
             }
-            return Ok(Looked::Known(Box::new((actor, None))));
+            return Ok(LookupOutcome::Known(Box::new((actor, None))));
         };
         let case = Case::of(kernel, &request, actor.clone(), now);
         let step = case.proceed(tx, presented, credential)?;
-        Ok(Looked::Known(Box::new((actor, Some((request, step))))))
+        Ok(LookupOutcome::Known(Box::new((actor, Some((request, step))))))
     });
-    found.unwrap_or_else(|error| Looked::Refused(Outcome::refused(error, None)))
+    found.unwrap_or_else(|error| LookupOutcome::Refused(Outcome::refused(error, None)))
 }
 
 /// Finds the row of a token, and checks whether the token may be used.
@@ -293,16 +313,16 @@ pub(super) fn in_snapshot(
     kernel: &Arc<Kernel>,
     tx: &mut Tx<'_>,
     origin: &Origin,
-    surface: &Surface,
-    presented: &Presented,
+    entry_point: &EntryPoint,
+    presented: &BearerToken,
     now: Timestamp,
-) -> Result<Found> {
+) -> Result<TokenLookup> {
     let credential = match find(kernel, tx, origin, presented)? {
         Ok(credential) => credential,
         Err(found) => return Ok(found),
     };
     let dead = |error| {
-        Found::Refused(known_but_dead(
+        TokenLookup::Refused(known_but_dead(
             kernel,
             origin,
             presented.scheme(),
@@ -310,35 +330,38 @@ pub(super) fn in_snapshot(
             error,
         ))
     };
-    let actor = match credential.judge(kernel.clockwatch.latest(now)) {
+    let actor = match credential.authenticate(kernel.clockwatch.latest(now)) {
         Ok(actor) => actor,
         Err(error) => return Ok(dead(error)),
     };
     if !actor.replay_only {
         origin.arrival.recognized();
     }
-    let Surface::Mcp(client) = surface else {
-        return Ok(Found::Known(Box::new((actor, credential))));
+    let EntryPoint::Mcp(client) = entry_point else {
+        return Ok(TokenLookup::Known(Box::new((actor, credential))));
     };
     if presented.scheme().reach() == Reach::Principal && !actor.replay_only {
         let (sessions, scheme) = kernel.schemes.sessions()?;
         match sessions.admit(tx, &credential, client)? {
             Admission::Refused => {
                 let error = credential::cut_at_mcp();
-                kernel.ledger.count_known(
+                kernel.write_behind.count_known(
                     &credential.organization,
                     &credential.token_id,
                     error.code().as_str(),
                 );
-                return Ok(Found::Refused(failed(kernel, origin, error)));
+                return Ok(TokenLookup::Refused(failed(kernel, origin, error)));
             }
             Admission::New => {
-                let joining = Joining {
+                let joining = ClientArrival {
                     caller: presented.caller.clone(),
                     token_id: credential.token_id,
                     client: client.clone(),
                 };
-                return Ok(Found::First(actor.organization, First::Join(Box::new(joining))));
+                return Ok(TokenLookup::First(
+                    actor.organization,
+                    First::Join(Box::new(joining)),
+                ));
             }
             Admission::Known {
                 session_id,
@@ -352,7 +375,7 @@ pub(super) fn in_snapshot(
             }
         }
     }
-    Ok(Found::Known(Box::new((actor, credential))))
+    Ok(TokenLookup::Known(Box::new((actor, credential))))
 }
 
 /// Finds the row of a token, or what must be written before it is there.
@@ -360,15 +383,15 @@ fn find(
     kernel: &Arc<Kernel>,
     tx: &mut Tx<'_>,
     origin: &Origin,
-    presented: &Presented,
-) -> Result<std::result::Result<Credential, Found>> {
+    presented: &BearerToken,
+) -> Result<std::result::Result<Credential, TokenLookup>> {
     let caller = &presented.caller;
     let found = caller.scheme.find(tx, &caller.lookup)?;
     if let (None, Some(verified)) = (&found, presented.verified())
         && verified.opening.is_some()
     {
         let first = First::Open(verified.clone());
-        return Ok(Err(Found::First(verified.organization.clone(), first)));
+        return Ok(Err(TokenLookup::First(verified.organization.clone(), first)));
     }
     let found = match found {
         Some(credential) if presented.matches(&credential, &kernel.keys)? => Some(credential),
@@ -378,11 +401,18 @@ fn find(
         && presented.outgrows(credential)
         && caller
             .bound(credential.clone())
-            .is_ok_and(|bound| bound.judge(kernel.latest()).is_ok())
+            .is_ok_and(|bound| bound.authenticate(kernel.latest()).is_ok())
     {
         let first = First::Open(verified.clone());
-        return Ok(Err(Found::First(verified.organization.clone(), first)));
+        return Ok(Err(TokenLookup::First(verified.organization.clone(), first)));
     }
     let found = found.and_then(|credential| caller.bound(credential).ok());
-    Ok(found.ok_or_else(|| Found::Refused(stranger(kernel, origin, "invalid", credential::invalid_token()))))
+    Ok(found.ok_or_else(|| {
+        TokenLookup::Refused(refuse_unauthenticated(
+            kernel,
+            origin,
+            "invalid",
+            credential::invalid_token(),
+        ))
+    }))
 }

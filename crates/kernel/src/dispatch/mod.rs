@@ -12,28 +12,28 @@ mod decode;
 mod identify;
 mod record;
 
-pub use crate::credential::{McpClient, Presented, Surface};
+pub use crate::credential::{BearerToken, EntryPoint, McpClient};
 pub use decode::percent_decode;
-pub use identify::{Identity, Knock, identify_and_call, recognize};
+pub use identify::{AuthenticatedCaller, UnauthenticatedRequest, identify_and_call, recognize};
 
 use crate::auth::{Actor, OrganizationId, Origin};
-use crate::credential::{self, Caller, Credential, Reach, Scheme, Sessions, Use, Verified};
-use crate::cx::Cx;
+use crate::context::OperationContext;
+use crate::credential::{self, Caller, Credential, Reach, Scheme, Sessions, Use, VerifiedToken};
 use crate::db::{Conn, Tx};
+use crate::effects::{DeferredResponse, Effects};
 use crate::error::{Class, Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::operation::{self, Answer, Entry, authorize};
-use crate::rate::{Bucket, Taken, buckets};
+use crate::rate::{Bucket, RateDecision, buckets};
 use crate::supervisor::catch_panic;
-use crate::threads::Turn;
+use crate::threads::SchedulePoint;
 use crate::time::Timestamp;
-use crate::traces::{Later, Traces};
 use crate::work::{Call, Run, Unit};
 use bytes::Bytes;
-use decode::{Decoded, decode, path_of};
+use decode::{DecodedRequest, decode, path_of};
 use http::{HeaderMap, Method};
-use identify::Found;
-use record::{BREATH, known_but_dead, note_use, stranger};
+use identify::TokenLookup;
+use record::{BACKPRESSURE_DELAY, known_but_dead, note_use, refuse_unauthenticated};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub struct Request {
     /// The place of the operation in the registry.
-    pub place: usize,
+    pub operation_index: usize,
     /// The organization of the path.
     pub organization: String,
     /// The other path parameters, decoded once.
@@ -57,12 +57,12 @@ pub struct Request {
     /// Where it came from.
     pub origin: Origin,
     /// Whether it came over HTTP or MCP.
-    pub surface: Surface,
+    pub entry_point: EntryPoint,
     /// The method of the HTTP request, and its raw path without query.
     pub line: (Method, String),
     /// The caller's token, where it was recognized before: by [`precheck`] or [`identify_and_call`]. A proof of possession
     /// serves once.
-    pub presented: Option<Arc<Presented>>,
+    pub presented: Option<Arc<BearerToken>>,
 }
 
 /// What came of a request.
@@ -71,7 +71,7 @@ pub struct Outcome {
     /// The answer or the refusal.
     pub result: Result<Answer>,
     /// What the caller's bucket holds; present once the caller is known.
-    pub rate: Option<(&'static Bucket, Taken)>,
+    pub rate: Option<(&'static Bucket, RateDecision)>,
 }
 
 impl Outcome {
@@ -90,11 +90,11 @@ enum Step {
     /// replay ends (D4.8), or its session is not there yet (D7.1).
     First(OrganizationId, First),
     /// The snapshot is released, and a future computes the rest of the answer.
-    Later(Box<Promised>),
+    Later(Box<DeferredRead>),
     /// A writer answers.
     Queued(
         oneshot::Receiver<Result<Answer>>,
-        Option<(&'static Bucket, Taken)>,
+        Option<(&'static Bucket, RateDecision)>,
     ),
     /// A writer answers a revoked token that may only fetch the lost answer of its own rotation.
     Fetching(oneshot::Receiver<Result<Answer>>, Scheme, Box<Credential>),
@@ -104,40 +104,40 @@ enum Step {
 #[derive(Clone)]
 enum First {
     Use(Scheme, String),
-    Open(Arc<Verified>),
-    Join(Box<Joining>),
+    Open(Arc<VerifiedToken>),
+    Join(Box<ClientArrival>),
 }
 
 /// A token that comes to the MCP endpoint as a client for the first time.
 #[derive(Clone)]
-struct Joining {
+struct ClientArrival {
     caller: Caller,
     token_id: String,
     client: McpClient,
 }
 
-impl Joining {
+impl ClientArrival {
     /// Opens the session.
     ///
     /// INVARIANT MS-5: whoever was disabled or lost the token since a reader looked opens none.
     ///
     /// Errors: those of a token that may not come.
-    fn open(&self, cx: &mut Cx<'_>, sessions: &dyn Sessions) -> Result<()> {
-        let found = self.caller.scheme.find(&mut cx.tx(), &self.caller.lookup)?;
+    fn open(&self, ctx: &mut OperationContext<'_>, sessions: &dyn Sessions) -> Result<()> {
+        let found = self.caller.scheme.find(&mut ctx.tx(), &self.caller.lookup)?;
         let credential = found.ok_or_else(credential::invalid_token)?;
-        if credential.judge(cx.latest())?.replay_only {
+        if credential.authenticate(ctx.latest())?.replay_only {
             return Err(Error::new(Code::TokenRevoked, "the token was rotated"));
         }
-        sessions.join(cx, &credential, &self.client)
+        sessions.join(ctx, &credential, &self.client)
     }
 }
 
-/// An answer to a read whose bytes come later ([`Cx::later`]).
-struct Promised {
-    later: Later,
+/// An answer to a read whose bytes come later ([`OperationContext::later`]).
+struct DeferredRead {
+    later: DeferredResponse,
     answer: Answer,
     actor: Actor,
-    traces: Traces,
+    effects: Effects,
     now: Timestamp,
     rate: Rate,
 }
@@ -145,7 +145,7 @@ struct Promised {
 /// Answers a request.
 pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
     if request.presented.is_none() {
-        match identify::present(kernel, &request.knock()).await {
+        match identify::present(kernel, &request.unauthenticated()).await {
             Ok(presented) => request.presented = Some(presented),
             Err(outcome) => return outcome,
         }
@@ -155,7 +155,7 @@ pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
     for _ in 0..3 {
         let (reply, answer) = oneshot::channel();
         let (shared, asked) = (kernel.clone(), request.clone());
-        kernel.settings.threads.pause(Turn::Read).await;
+        kernel.settings.threads.pause(SchedulePoint::Read).await;
         let submitted = kernel.submit_read(move |conn| {
             let step = catch_unwind(AssertUnwindSafe(|| on_reader(&shared, conn, &asked)));
             let step = step.unwrap_or_else(|_| refused(Error::internal("a reader panicked"), None));
@@ -187,7 +187,7 @@ async fn conclude(
     let stopping = |_| Err(Error::unavailable("the server is shutting down"));
     Ok(match step {
         Step::Done(outcome) => outcome,
-        Step::Later(promised) => keep(kernel, request, *promised).await,
+        Step::Later(promised) => finish_deferred(kernel, request, *promised).await,
         Step::Queued(answer, rate) => {
             let result = answer.await.unwrap_or_else(stopping);
             Outcome { result, rate }
@@ -203,12 +203,12 @@ async fn conclude(
 }
 
 /// Waits for the rest of an answer, and records the read with its result.
-async fn keep(kernel: &Arc<Kernel>, request: &Request, promised: Promised) -> Outcome {
-    let Promised {
+async fn finish_deferred(kernel: &Arc<Kernel>, request: &Request, promised: DeferredRead) -> Outcome {
+    let DeferredRead {
         later,
         mut answer,
         actor,
-        traces,
+        effects,
         now,
         rate,
     } = promised;
@@ -219,9 +219,9 @@ async fn keep(kernel: &Arc<Kernel>, request: &Request, promised: Promised) -> Ou
         answer.media_type = later.media_type.unwrap_or(answer.media_type);
         answer
     });
-    let recorded = Case::of(kernel, request, actor, now).record_read(traces, &result);
+    let recorded = Case::of(kernel, request, actor, now).record_read(effects, &result);
     if let Ok(true) = recorded {
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(BACKPRESSURE_DELAY).await;
     }
     Outcome {
         result: recorded.and(result),
@@ -250,13 +250,13 @@ async fn settle(
     // The beginning of a session is an entry of the audit log of its own.
     let began = schemes.delegated.map(Sessions::began);
     let action = began.filter(|_| !matches!(first, First::Use(..)));
-    let run = move |cx: &mut Cx<'_>| match &first {
+    let run = move |ctx: &mut OperationContext<'_>| match &first {
         First::Use(scheme, token_id) => {
-            cx.erase_replay(token_id)?;
-            scheme.first_use(cx, token_id)
+            ctx.erase_replay(token_id)?;
+            scheme.first_use(ctx, token_id)
         }
-        First::Open(verified) => schemes.sessions()?.0.open(cx, verified),
-        First::Join(joining) => joining.open(cx, schemes.sessions()?.0),
+        First::Open(verified) => schemes.sessions()?.0.open(ctx, verified),
+        First::Join(joining) => joining.open(ctx, schemes.sessions()?.0),
     };
     let done = match kernel.system(organization, action, run).await {
         // The token changed in the meantime. The next round finds out how, and counts it.
@@ -266,11 +266,11 @@ async fn settle(
     done.map_err(|error| match (error.code(), is_stranger, error.is_refusal()) {
         (Code::RateLimited, ..) => {
             kernel
-                .ledger
+                .write_behind
                 .count_known(&place, &whose, Code::RateLimited.as_str());
             Outcome::refused(error, None)
         }
-        (_, true, true) => stranger(kernel, origin, "invalid", credential::invalid_token()),
+        (_, true, true) => refuse_unauthenticated(kernel, origin, "invalid", credential::invalid_token()),
         _ => Outcome::refused(error, None),
     })
 }
@@ -286,12 +286,13 @@ fn refused(error: Error, rate: Rate) -> Step {
 pub async fn precheck(
     kernel: &Arc<Kernel>,
     request: &Request,
-) -> std::result::Result<Arc<Presented>, Outcome> {
-    let identity = identify::identify_for(kernel, request.knock(), Some(request.place)).await?;
+) -> std::result::Result<Arc<BearerToken>, Outcome> {
+    let identity =
+        identify::identify_for(kernel, request.unauthenticated(), Some(request.operation_index)).await?;
     if identity.actor.replay_only {
         return Ok(identity.presented);
     }
-    let Identity { actor, presented } = identity;
+    let AuthenticatedCaller { actor, presented } = identity;
     let case = Case::of(kernel, request, actor, kernel.clock.now());
     match case.admit(&path_of(case.entry, request)) {
         Ok(()) => Ok(presented),
@@ -300,11 +301,11 @@ pub async fn precheck(
 }
 
 impl Request {
-    fn knock(&self) -> Knock {
-        Knock {
+    fn unauthenticated(&self) -> UnauthenticatedRequest {
+        UnauthenticatedRequest {
             headers: self.headers.clone(),
             origin: self.origin.clone(),
-            surface: self.surface.clone(),
+            entry_point: self.entry_point.clone(),
             line: self.line.clone(),
         }
     }
@@ -315,9 +316,9 @@ fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
     let Some(presented) = &request.presented else {
         return refused(Error::internal("a request without its token"), None);
     };
-    let meta = kernel.registry.entries()[request.place].meta;
+    let meta = kernel.registry.entries()[request.operation_index].meta;
     if presented.scheme().reach() == Reach::Item && !meta.of_item {
-        return Step::Done(stranger(
+        return Step::Done(refuse_unauthenticated(
             kernel,
             &request.origin,
             "invalid",
@@ -332,14 +333,14 @@ fn in_snapshot(
     kernel: &Arc<Kernel>,
     tx: &mut Tx<'_>,
     request: &Request,
-    presented: &Presented,
+    presented: &BearerToken,
 ) -> Result<Step> {
     let now = kernel.clock.now();
-    let found = identify::in_snapshot(kernel, tx, &request.origin, &request.surface, presented, now)?;
+    let found = identify::in_snapshot(kernel, tx, &request.origin, &request.entry_point, presented, now)?;
     let (actor, credential) = match found {
-        Found::Known(known) => *known,
-        Found::First(organization, first) => return Ok(Step::First(organization, first)),
-        Found::Refused(outcome) => return Ok(Step::Done(outcome)),
+        TokenLookup::Known(known) => *known,
+        TokenLookup::First(organization, first) => return Ok(Step::First(organization, first)),
+        TokenLookup::Refused(outcome) => return Ok(Step::Done(outcome)),
     };
     let case = Case::of(kernel, request, actor, now);
     if case.actor.replay_only {
@@ -357,13 +358,13 @@ struct Case<'a> {
     now: Timestamp,
 }
 
-type Rate = Option<(&'static Bucket, Taken)>;
+type Rate = Option<(&'static Bucket, RateDecision)>;
 
 impl<'a> Case<'a> {
     fn of(kernel: &'a Arc<Kernel>, request: &'a Request, actor: Actor, now: Timestamp) -> Self {
         Self {
             kernel,
-            entry: &kernel.registry.entries()[request.place],
+            entry: &kernel.registry.entries()[request.operation_index],
             request,
             actor,
             now,
@@ -371,7 +372,7 @@ impl<'a> Case<'a> {
     }
 
     /// Everything behind the authentication, for a token that is alive.
-    fn proceed(self, tx: &mut Tx<'_>, presented: &Presented, credential: Credential) -> Result<Step> {
+    fn proceed(self, tx: &mut Tx<'_>, presented: &BearerToken, credential: Credential) -> Result<Step> {
         if credential.replay_pending {
             return Ok(Step::First(
                 self.actor.organization,
@@ -423,7 +424,7 @@ impl<'a> Case<'a> {
 
     /// Lets a token that rotated itself fetch the lost answer of that rotation. For every other request, a malformed one
     /// included, it is answered as any revoked token is (D5.5).
-    fn fetch_lost_answer(self, presented: &Presented, credential: Credential) -> Step {
+    fn fetch_lost_answer(self, presented: &BearerToken, credential: Credential) -> Step {
         let (kernel, origin, scheme) = (self.kernel, &self.request.origin, presented.scheme());
         let dead = |credential: &Credential| {
             let error = credential::only_replays();
@@ -470,31 +471,31 @@ impl<'a> Case<'a> {
         [self.actor.organization.as_str(), &self.actor.id]
     }
 
-    fn read(self, tx: &mut Tx<'_>, decoded: &Decoded, rate: Rate) -> Result<Step> {
+    fn read(self, tx: &mut Tx<'_>, decoded: &DecodedRequest, rate: Rate) -> Result<Step> {
         let seed = self.kernel.entropy.seed();
-        let mut cx = Cx::new(tx.reborrow(), self.kernel, &self.actor, self.now, seed, None);
-        cx.origin = Some(&self.request.origin);
-        let result = catch_unwind(AssertUnwindSafe(|| decoded.bound.call(&mut cx)));
+        let mut ctx = OperationContext::new(tx.reborrow(), self.kernel, &self.actor, self.now, seed, None);
+        ctx.origin = Some(&self.request.origin);
+        let result = catch_unwind(AssertUnwindSafe(|| decoded.bound.call(&mut ctx)));
         let result = result.unwrap_or_else(|_| Err(Error::internal("the operation panicked")));
-        let mut traces = std::mem::take(&mut cx.traces);
-        drop(cx);
+        let mut effects = std::mem::take(&mut ctx.effects);
+        drop(ctx);
         let lost = |error: &Error| error.work_class() == Class::Lost;
-        let later = traces.later.take();
+        let later = effects.later.take();
         match (result, later) {
             // The connection repeats the whole read once on a new connection.
             (Err(error), _) if lost(&error) => Err(error),
-            (Ok(answer), Some(later)) => Ok(Step::Later(Box::new(Promised {
+            (Ok(answer), Some(later)) => Ok(Step::Later(Box::new(DeferredRead {
                 later,
                 answer,
                 actor: self.actor,
-                traces,
+                effects,
                 now: self.now,
                 rate,
             }))),
             (result, _) => {
-                let recorded = self.record_read(traces, &result);
+                let recorded = self.record_read(effects, &result);
                 if let Ok(true) = recorded {
-                    std::thread::sleep(BREATH);
+                    std::thread::sleep(BACKPRESSURE_DELAY);
                 }
                 let result = recorded.and(result);
                 Ok(Step::Done(Outcome { result, rate }))
@@ -502,7 +503,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn queue(self, presented: &Presented, decoded: Decoded, rate: Rate) -> Step {
+    fn queue(self, presented: &BearerToken, decoded: DecodedRequest, rate: Rate) -> Step {
         let Self {
             kernel,
             entry,
@@ -525,7 +526,7 @@ impl<'a> Case<'a> {
             bound: decoded.bound,
             path: decoded.path,
             caller: presented.caller.clone(),
-            surface: request.surface.clone(),
+            entry_point: request.entry_point.clone(),
             principal_id: actor.id,
             key,
             origin: request.origin.clone(),

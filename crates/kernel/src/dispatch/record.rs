@@ -3,27 +3,32 @@
 //! Keeps CK-2.
 
 use super::{Case, Outcome};
-use crate::audit::{Decision, Note};
+use crate::audit::{AuditRecord, Decision};
 use crate::auth::Origin;
+use crate::context::OperationContext;
 use crate::credential::{Credential, Scheme, Use};
-use crate::cx::Cx;
+use crate::effects::Effects;
 use crate::error::{Code, Error, Result};
 use crate::fence;
 use crate::kernel::Kernel;
-use crate::ledger::{USE_PRECISION_MS, network};
 use crate::operation::Answer;
 use crate::rate::buckets;
 use crate::time::Timestamp;
-use crate::traces::Traces;
+use crate::write_behind::{USE_PRECISION_MS, network};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a reader pauses for the writer of the audit log when that falls behind.
-pub(super) const BREATH: Duration = Duration::from_micros(200);
+pub(super) const BACKPRESSURE_DELAY: Duration = Duration::from_micros(200);
 
 /// Counts a failed authentication whose token belongs to nobody.
-pub(super) fn stranger(kernel: &Kernel, origin: &Origin, code: &'static str, error: Error) -> Outcome {
-    kernel.ledger.count_stranger(code, origin.source_ip);
+pub(super) fn refuse_unauthenticated(
+    kernel: &Kernel,
+    origin: &Origin,
+    code: &'static str,
+    error: Error,
+) -> Outcome {
+    kernel.write_behind.count_unauthenticated(code, origin.source_ip);
     failed(kernel, origin, error)
 }
 
@@ -60,18 +65,18 @@ pub(super) fn known_but_dead(
     }
     let organization = &credential.organization;
     kernel
-        .ledger
+        .write_behind
         .count_known(organization, &credential.token_id, error.code().as_str());
     let now = kernel.clock.now();
     let revoked = error.code() == Code::TokenRevoked;
     if revoked
         && let Some(action) = scheme.reuse()
-        && kernel.ledger.is_new_reuse(&credential.token_id, now)
+        && kernel.write_behind.is_new_reuse(&credential.token_id, now)
     {
         let token_id = credential.token_id.clone();
-        let run = move |cx: &mut Cx<'_>| {
-            cx.target(&fence::TOKEN, token_id.clone());
-            scheme.reused(cx, &token_id)
+        let run = move |ctx: &mut OperationContext<'_>| {
+            ctx.target(&fence::TOKEN, token_id.clone());
+            scheme.reused(ctx, &token_id)
         };
         let unit = kernel.unit(organization.clone(), Some(action), Box::new(run), None);
         if let Err(error) = kernel.submit(unit) {
@@ -84,7 +89,7 @@ pub(super) fn known_but_dead(
 /// Notes the use of a token or of a session, if the stored one is old.
 pub(super) fn note_use(kernel: &Kernel, scheme: Scheme, last: Option<Timestamp>, used: Use) {
     if last.is_none_or(|at| used.at.as_ms() - at.as_ms() > USE_PRECISION_MS) {
-        kernel.ledger.used(scheme, used);
+        kernel.write_behind.used(scheme, used);
     }
 }
 
@@ -100,9 +105,9 @@ impl Case<'_> {
         let noted = self
             .kernel
             .disagreement()
-            .map_or_else(|| self.kernel.ledger.notes.add(note), Err);
+            .map_or_else(|| self.kernel.write_behind.notes.add(note), Err);
         match noted {
-            Ok(true) => self.kernel.nudge(&self.actor.organization),
+            Ok(true) => self.kernel.notify(&self.actor.organization),
             Ok(false) => {}
             Err(full) => tracing::error!("a denial could not be recorded: {full}"),
         }
@@ -110,11 +115,15 @@ impl Case<'_> {
 
     /// Counts a read, or records it in the audit buffer. Returns whether the reader should pause: slower reads now are
     /// better than refused reads once the buffer is full (D12.7).
-    pub(super) fn record_read(&self, traces: Traces, result: &Result<Answer>) -> Result<bool> {
-        let (meta, ledger, organization) = (self.entry.meta, &self.kernel.ledger, &self.actor.organization);
+    pub(super) fn record_read(&self, effects: Effects, result: &Result<Answer>) -> Result<bool> {
+        let (meta, write_behind, organization) = (
+            self.entry.meta,
+            &self.kernel.write_behind,
+            &self.actor.organization,
+        );
         let missed = result.as_ref().err().is_some_and(|e| e.code() == Code::NotFound);
         if !meta.sensitive && !missed {
-            ledger.count_read(organization, &self.actor.id, meta.id);
+            write_behind.count_read(organization, &self.actor.id, meta.id);
             return Ok(false);
         }
         // A read is refused when its audit entry would get a false date (CK-2).
@@ -122,9 +131,9 @@ impl Case<'_> {
             return Err(error);
         }
         let mut note = self.note(self.now);
-        note.target = traces.target;
+        note.target = effects.target;
         // The details of the question that the operation wants in its audit entry (D6.10).
-        note.changes = traces.changes;
+        note.changes = effects.changes;
         match result {
             Ok(answer) => note.status = answer.status,
             Err(error) => {
@@ -133,14 +142,14 @@ impl Case<'_> {
                 note.decision = Decision::of_status(note.status);
             }
         }
-        if ledger.notes.add(note)? {
-            self.kernel.nudge(organization);
+        if write_behind.notes.add(note)? {
+            self.kernel.notify(organization);
         }
-        Ok(ledger.notes.is_pressed(organization))
+        Ok(write_behind.notes.is_pressed(organization))
     }
 
-    fn note(&self, time: Timestamp) -> Note {
-        let mut note = Note::new(self.actor.organization.clone(), time, self.entry.meta.id);
+    fn note(&self, time: Timestamp) -> AuditRecord {
+        let mut note = AuditRecord::new(self.actor.organization.clone(), time, self.entry.meta.id);
         note.actor = Some(self.actor.clone());
         note.origin = Some(self.request.origin.clone());
         note

@@ -22,8 +22,8 @@
 
 mod model;
 
+pub(crate) use model::ClockReading;
 pub use model::Doubt;
-pub(crate) use model::Reading;
 
 use crate::db::{Conn, Engine, Tx, Watch};
 use crate::error::{Error, Result};
@@ -110,7 +110,7 @@ impl Clockwatch {
         if !self.compares {
             return None;
         }
-        let doubt = self.lock().disagreement(Reading::of(self.clock.as_ref()))?;
+        let doubt = self.lock().disagreement(ClockReading::of(self.clock.as_ref()))?;
         Some(refusal(doubt))
     }
 
@@ -121,7 +121,7 @@ impl Clockwatch {
         if !self.compares {
             return None;
         }
-        let reading = Reading::of(self.clock.as_ref());
+        let reading = ClockReading::of(self.clock.as_ref());
         let is_plausible = self.lock().is_plausible(made, waited_ms, reading);
         (!is_plausible)
             .then(|| Error::unavailable("the clock of the server was set while this waited; try again"))
@@ -134,15 +134,15 @@ impl Clockwatch {
         }
         let said = tx.query_opt(&DATABASE_TIME, params![], |row| row.get::<Timestamp>(0))?;
         let said = said.ok_or_else(|| Error::internal("the database does not say what time it is"))?;
-        self.lock().asked(said, Reading::of(self.clock.as_ref()));
+        self.lock().asked(said, ClockReading::of(self.clock.as_ref()));
         Ok(())
     }
 
     /// Reads what the store says and judges the clock.
-    pub fn look(&self, tx: &mut Tx<'_>, is_first: bool) -> Result<Reading> {
+    pub fn look(&self, tx: &mut Tx<'_>, is_first: bool) -> Result<ClockReading> {
         self.ask(tx)?;
         let (record, newest) = (kept(tx)?, newest(tx)?);
-        let now = Reading::of(self.clock.as_ref());
+        let now = ClockReading::of(self.clock.as_ref());
         let mut mind = self.lock();
         let before = mind.reason;
         if is_first {
@@ -157,7 +157,7 @@ impl Clockwatch {
     }
 
     /// Returns the instant that was just read, if the clock is not doubted.
-    pub fn sure(&self, now: Reading) -> Option<SureTime> {
+    pub fn sure(&self, now: ClockReading) -> Option<SureTime> {
         match self.lock().reason {
             None => Some(SureTime(now.wall)),
             Some(doubt) => {
@@ -169,11 +169,11 @@ impl Clockwatch {
 
     /// Returns why the clock is doubted, by what was last heard of the store and the database.
     pub fn doubt(&self) -> Option<Doubt> {
-        self.lock().doubt(Reading::of(self.clock.as_ref()))
+        self.lock().doubt(ClockReading::of(self.clock.as_ref()))
     }
 
     /// Counts the time since the last count; there is nothing to be kept beside a database that says another time.
-    pub fn count(&self, now: Reading) -> Option<Count> {
+    pub fn count(&self, now: ClockReading) -> Option<Count> {
         let mut mind = self.lock();
         let (ran_ms, is_even) = mind.count(now);
         let reason = mind.reason;
@@ -209,7 +209,7 @@ impl Clockwatch {
     }
 
     /// Believes the clock from a reading on.
-    pub fn believe(&self, now: Reading) {
+    pub fn believe(&self, now: ClockReading) {
         self.lock().believe(now);
     }
 }
@@ -217,7 +217,7 @@ impl Clockwatch {
 /// What a round counted: how long the clock ran since the last one, and whether evenly.
 #[derive(Clone, Copy)]
 pub(crate) struct Count {
-    now: Reading,
+    now: ClockReading,
     reason: Option<Doubt>,
     ran_ms: i64,
     is_even: bool,

@@ -13,7 +13,7 @@ pub(super) const PATIENCE_MS: i64 = 24 * 3_600_000;
 
 /// What the clocks of the machine said at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     /// What time it is.
     pub wall: Timestamp,
     /// Since a fixed point, sleep included. Units: milliseconds.
@@ -22,7 +22,7 @@ pub(crate) struct Reading {
     pub running_ms: i64,
 }
 
-impl Reading {
+impl ClockReading {
     pub fn of(clock: &dyn Clock) -> Self {
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         Self {
@@ -33,7 +33,7 @@ impl Reading {
     }
 
     /// Returns by how much the wall clock was moved since an earlier reading, forward or back.
-    pub fn moved_since(self, earlier: Reading) -> i64 {
+    pub fn moved_since(self, earlier: ClockReading) -> i64 {
         let wall = self.wall.as_ms().saturating_sub(earlier.wall.as_ms());
         wall.saturating_sub(self.boot_ms.saturating_sub(earlier.boot_ms))
     }
@@ -182,13 +182,13 @@ pub(super) struct Mind {
     /// The newest entry that was ever seen; 0 before there was one.
     pub newest: i64,
     /// The clocks when they were first believed.
-    anchor: Option<Reading>,
+    anchor: Option<ClockReading>,
     /// How far the clock was from the database's, and when that was asked.
-    database: Option<(i64, Reading)>,
+    database: Option<(i64, ClockReading)>,
     /// The server began long after the last instant that was kept.
     began_late: bool,
     /// When running time was last counted.
-    counted: Option<Reading>,
+    counted: Option<ClockReading>,
     /// Running time in a doubt of this server's own.
     waited: i64,
     pub reason: Option<Doubt>,
@@ -196,7 +196,7 @@ pub(super) struct Mind {
 
 impl Mind {
     /// Begins with what the store says.
-    pub fn begin(&mut self, record: Record, newest: i64, now: Reading) {
+    pub fn begin(&mut self, record: Record, newest: i64, now: ClockReading) {
         self.record = record;
         self.newest = newest;
         self.waited = record.waited;
@@ -206,7 +206,7 @@ impl Mind {
     }
 
     /// How long before now the last kept instant lies; a store of an earlier build has its newest entry instead.
-    fn stop_ms(&self, now: Reading) -> i64 {
+    fn stop_ms(&self, now: ClockReading) -> i64 {
         let last = if self.record.kept > 0 {
             self.record.kept
         } else {
@@ -220,7 +220,7 @@ impl Mind {
     }
 
     /// Takes what the store says now.
-    pub fn read(&mut self, record: Record, newest: i64, now: Reading) {
+    pub fn read(&mut self, record: Record, newest: i64, now: ClockReading) {
         if record.accepted > self.record.accepted {
             self.believe(now);
             self.newest = 0;
@@ -230,24 +230,24 @@ impl Mind {
     }
 
     /// Takes what the database said what time it is.
-    pub fn asked(&mut self, database: Timestamp, now: Reading) {
+    pub fn asked(&mut self, database: Timestamp, now: ClockReading) {
         self.database = Some((now.wall.as_ms().saturating_sub(database.as_ms()), now));
     }
 
     /// Returns how far the clock is from the database's by now, if it was ever asked.
-    fn database_offset(&self, now: Reading) -> Option<i64> {
+    fn database_offset(&self, now: ClockReading) -> Option<i64> {
         self.database
             .map(|(then, asked)| then.saturating_add(now.moved_since(asked)))
     }
 
     /// Returns what makes it impossible to date an entry.
-    pub fn disagreement(&self, now: Reading) -> Option<Doubt> {
+    pub fn disagreement(&self, now: ClockReading) -> Option<Doubt> {
         let ms = self.database_offset(now)?;
         (ms.abs() > TOLERANCE_MS).then_some(Doubt::Database(ms))
     }
 
     /// Says whether an instant that was taken earlier can be the date of an entry.
-    pub fn is_plausible(&self, taken: Timestamp, waited_ms: i64, now: Reading) -> bool {
+    pub fn is_plausible(&self, taken: Timestamp, waited_ms: i64, now: ClockReading) -> bool {
         let Some(off) = self.database_offset(now) else {
             return true;
         };
@@ -257,13 +257,13 @@ impl Mind {
     }
 
     /// Says whether the clock is doubted, and why.
-    pub fn judge(&mut self, now: Reading) -> Option<Doubt> {
+    pub fn judge(&mut self, now: ClockReading) -> Option<Doubt> {
         self.reason = self.doubt(now);
         self.reason
     }
 
     /// As [`Mind::judge`], for a question in between.
-    pub fn doubt(&mut self, now: Reading) -> Option<Doubt> {
+    pub fn doubt(&mut self, now: ClockReading) -> Option<Doubt> {
         if let Some(doubt) = self.disagreement(now) {
             return Some(doubt);
         }
@@ -286,7 +286,7 @@ impl Mind {
     }
 
     /// Counts running time since it was last counted; returns it, and whether the clock ran evenly.
-    pub fn count(&mut self, now: Reading) -> (i64, bool) {
+    pub fn count(&mut self, now: ClockReading) -> (i64, bool) {
         let Some(before) = self.counted.replace(now) else {
             return (0, true);
         };
@@ -308,7 +308,7 @@ impl Mind {
     }
 
     /// Believes the clock from here on.
-    pub fn believe(&mut self, now: Reading) {
+    pub fn believe(&mut self, now: ClockReading) {
         self.anchor = Some(now);
         self.began_late = false;
         self.waited = 0;
@@ -324,8 +324,8 @@ mod tests {
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
 
-    fn at(wall: i64, passed: i64) -> Reading {
-        Reading {
+    fn at(wall: i64, passed: i64) -> ClockReading {
+        ClockReading {
             wall: Timestamp::from_ms(START + wall),
             boot_ms: passed,
             running_ms: passed,
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn sleep_and_a_time_without_writes_are_no_doubt() {
         let mut mind = mind(kept(MINUTE), START - MINUTE);
-        let slept = Reading {
+        let slept = ClockReading {
             running_ms: MINUTE,
             ..at(40 * DAY, 40 * DAY)
         };

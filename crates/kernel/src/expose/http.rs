@@ -12,7 +12,7 @@ use super::edge::{ClientIp, RequestId, check_declared, read_body, respond};
 use super::template::Template;
 use crate::arrival::Arrival;
 use crate::auth::Origin;
-use crate::dispatch::{self, Outcome, Surface, percent_decode};
+use crate::dispatch::{self, EntryPoint, Outcome, percent_decode};
 use crate::error::{Code, Error};
 use crate::kernel::Kernel;
 use crate::operation::Answer;
@@ -39,7 +39,7 @@ pub const AT_ONCE: Duration = Duration::from_millis(50);
 
 /// How the handler reads requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct BodyLimits {
     /// LIMIT: bytes of a body (D1.10: 256 KiB).
     pub max_body_bytes: usize,
     /// A request must be complete within this time.
@@ -56,18 +56,18 @@ struct Variant {
 }
 
 /// What a request names: an operation by its place, with the parameters of its path.
-struct Named {
-    place: usize,
+struct RouteMatch {
+    operation_index: usize,
     parameters: Vec<(&'static str, String)>,
 }
 
 impl Route {
-    fn add(&mut self, template: Template, method: &'static str, place: usize) {
+    fn add(&mut self, template: Template, method: &'static str, operation_index: usize) {
         match self.0.iter_mut().find(|variant| variant.template == template) {
-            Some(variant) => variant.places.push((method, place)),
+            Some(variant) => variant.places.push((method, operation_index)),
             None => self.0.push(Variant {
                 template,
-                places: vec![(method, place)],
+                places: vec![(method, operation_index)],
             }),
         }
         // INVARIANT RT-1: most words first.
@@ -75,13 +75,13 @@ impl Route {
             .sort_by_key(|variant| std::cmp::Reverse(variant.template.words_behind()));
     }
 
-    fn find(&self, method: &str, uri: &http::Uri) -> Option<Named> {
+    fn find(&self, method: &str, uri: &http::Uri) -> Option<RouteMatch> {
         let segments = segments(uri);
         self.0.iter().find_map(|variant| {
-            let (_, place) = variant.places.iter().find(|(known, _)| *known == method)?;
+            let (_, operation_index) = variant.places.iter().find(|(known, _)| *known == method)?;
             let parameters = variant.template.read(segments.get(1..)?)?;
-            Some(Named {
-                place: *place,
+            Some(RouteMatch {
+                operation_index: *operation_index,
                 parameters,
             })
         })
@@ -111,12 +111,12 @@ fn segments(uri: &http::Uri) -> Vec<&str> {
 }
 
 /// Returns the routes of every operation, with the envelope for unknown routes and methods.
-pub fn router(kernel: &Arc<Kernel>, reading: Reading) -> Router {
+pub fn router(kernel: &Arc<Kernel>, reading: BodyLimits) -> Router {
     let mut by_path: BTreeMap<String, Route> = BTreeMap::new();
-    for (place, entry) in kernel.registry.entries().iter().enumerate() {
+    for (operation_index, entry) in kernel.registry.entries().iter().enumerate() {
         let template = Template::of(entry.meta.path);
         let route = by_path.entry(template.route()).or_default();
-        route.add(template, entry.meta.method.as_str(), place);
+        route.add(template, entry.meta.method.as_str(), operation_index);
     }
     let mut router = Router::new();
     for (path, route) in by_path {
@@ -148,7 +148,7 @@ fn request_id(request: &Request) -> RequestId {
         .unwrap_or_else(|| RequestId(String::new()))
 }
 
-async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: Request) -> Response {
+async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: BodyLimits, request: Request) -> Response {
     let id = request_id(&request);
     let accept = request.headers().get(header::ACCEPT).cloned();
     if request.method() == Method::OPTIONS {
@@ -168,11 +168,11 @@ async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: 
         return response;
     };
     let started = kernel.clock.monotonic();
-    let meta = kernel.registry.entries()[named.place].meta;
+    let meta = kernel.registry.entries()[named.operation_index].meta;
     let outcome = match serve(kernel, &named, reading, request, &id).await {
         Ok(outcome) | Err(outcome) => outcome,
     };
-    let response = answer(kernel, outcome, &id, accept.as_ref(), &Surface::Http);
+    let response = answer(kernel, outcome, &id, accept.as_ref(), &EntryPoint::Http);
     count(
         meta.id,
         response.status(),
@@ -190,12 +190,12 @@ async fn handle(kernel: &Arc<Kernel>, route: &Route, reading: Reading, request: 
 /// Errors: the outcome that answers a request which is not dispatched.
 async fn serve(
     kernel: &Arc<Kernel>,
-    named: &Named,
-    reading: Reading,
+    named: &RouteMatch,
+    reading: BodyLimits,
     request: Request,
     id: &RequestId,
 ) -> Result<Outcome, Outcome> {
-    let meta = kernel.registry.entries()[named.place].meta;
+    let meta = kernel.registry.entries()[named.operation_index].meta;
     let refused = |error| Outcome {
         result: Err(error),
         rate: None,
@@ -235,17 +235,17 @@ async fn serve(
 }
 
 /// Returns what a request asks for, without its body.
-fn call(named: &Named, parts: &http::request::Parts, id: &RequestId) -> dispatch::Request {
+fn call(named: &RouteMatch, parts: &http::request::Parts, id: &RequestId) -> dispatch::Request {
     let organization = segments(&parts.uri).first().copied().unwrap_or_default();
     dispatch::Request {
-        place: named.place,
+        operation_index: named.operation_index,
         organization: percent_decode(organization).unwrap_or_else(|| "\u{fffd}".into()),
         path: named.parameters.clone(),
         query: parts.uri.query().map(str::to_owned),
         origin: origin(parts, id),
         headers: parts.headers.clone(),
         body: bytes::Bytes::new(),
-        surface: Surface::Http,
+        entry_point: EntryPoint::Http,
         line: (parts.method.clone(), parts.uri.path().to_owned()),
         presented: None,
     }
@@ -293,14 +293,14 @@ pub fn answer(
     outcome: Outcome,
     id: &RequestId,
     accept: Option<&HeaderValue>,
-    surface: &Surface,
+    entry_point: &EntryPoint,
 ) -> Response {
     let Outcome { result, rate } = outcome;
     let mut response = match result {
         Ok(answer) => success(answer),
         Err(error) => {
             let mut response = respond(&error, id, accept);
-            challenge(kernel, &error, surface, response.headers_mut());
+            challenge(kernel, &error, entry_point, response.headers_mut());
             for (name, value) in error.headers() {
                 if let Ok(value) = HeaderValue::from_str(value) {
                     response
@@ -343,8 +343,8 @@ fn success(answer: Answer) -> Response {
 }
 
 /// Adds `WWW-Authenticate` to a 401 and to a missing scope, and to a 415 what would be read (D1.7).
-fn challenge(kernel: &Kernel, error: &Error, surface: &Surface, headers: &mut HeaderMap) {
-    let (url, resource) = (&kernel.settings.public_url, surface.audience());
+fn challenge(kernel: &Kernel, error: &Error, entry_point: &EntryPoint, headers: &mut HeaderMap) {
+    let (url, resource) = (&kernel.settings.public_url, entry_point.audience());
     let metadata = format!("resource_metadata=\"{url}/.well-known/oauth-protected-resource{resource}\"");
     let value = match error.code() {
         Code::Unauthenticated | Code::TokenExpired | Code::TokenRevoked => {

@@ -563,7 +563,7 @@ fn extension(entry: &Entry) -> Value {
             json!({ "scope": scope, "roles": roles, "selfScope": self_scope })
         }
     };
-    let trio = match (meta.kind, meta.consent) {
+    let metadata = match (meta.kind, meta.consent) {
         (Kind::Read, _) => "none",
         (_, Consent::OptionalHeaders) => "optional-headers",
         _ if meta.trio_in_headers() => "headers",
@@ -576,7 +576,7 @@ fn extension(entry: &Entry) -> Value {
         "confirm": meta.confirm,
         "revealsSecret": meta.reveals_secret,
         "audited": meta.sensitive || meta.kind == Kind::Write,
-        "trio": trio,
+        "trio": metadata,
     });
     if let Some(needs) = meta.performance {
         extension["previews"] = json!({ "scope": needs.scope, "roles": needs.roles });

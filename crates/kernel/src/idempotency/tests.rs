@@ -11,12 +11,12 @@ const BODY: &str = r#"{"token":""}"#;
 const NOW: Timestamp = Timestamp::from_ms(1_795_144_500_000);
 
 /// Keys in a folder of their own, which ends with them.
-struct Ground {
+struct Fixture {
     keys: Keys,
     folder: PathBuf,
 }
 
-impl Ground {
+impl Fixture {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("provost-idempotency-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -30,8 +30,8 @@ impl Ground {
     }
 
     /// The record of an answer whose secret may be repeated for so long.
-    fn stored(&self, replay_secs: i64) -> Stored {
-        let traces = Traces {
+    fn stored(&self, replay_secs: i64) -> StoredAnswer {
+        let effects = Effects {
             target: Some((&crate::fence::TOKEN, "sac_1".into())),
             reveal: Some(Reveal {
                 token_id: "sat_1".into(),
@@ -40,12 +40,12 @@ impl Ground {
                 replay_secs,
             }),
             secret_at: Some(10),
-            ..Traces::default()
+            ..Effects::default()
         };
-        self.stored_with(&traces)
+        self.stored_with(&effects)
     }
 
-    fn stored_with(&self, traces: &Traces) -> Stored {
+    fn stored_with(&self, effects: &Effects) -> StoredAnswer {
         let answer = Answer {
             status: 201,
             headers: vec![
@@ -59,18 +59,18 @@ impl Ground {
         };
         let (key, audit_id) = (self.key(KEY, &json!({ "a": 1 })), "aud_1".to_owned());
         let (actor, salt) = (actor("sac_1"), [7; 16]);
-        Stored::new(
-            &self.keys, &actor, OPERATION, &key, &answer, traces, audit_id, NOW, salt,
+        StoredAnswer::new(
+            &self.keys, &actor, OPERATION, &key, &answer, effects, audit_id, NOW, salt,
         )
         .unwrap()
     }
 
-    fn replay(&self, stored: &Stored, key: &KeyUse, now: Timestamp) -> Result<Answer> {
+    fn replay(&self, stored: &StoredAnswer, key: &KeyUse, now: Timestamp) -> Result<Answer> {
         stored.replay(&self.keys, &actor("sac_1"), OPERATION, key, now, &["text/plain"])
     }
 }
 
-impl Drop for Ground {
+impl Drop for Fixture {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -85,7 +85,7 @@ fn actor(id: &str) -> Actor {
 
 #[test]
 fn an_answer_is_repeated_with_its_status_its_headers_and_its_secret_in_its_place() {
-    let ground = Ground::new("repeat");
+    let ground = Fixture::new("repeat");
     let stored = ground.stored(60);
     assert_eq!(
         (stored.audit_id.as_str(), stored.target_id.as_deref()),
@@ -106,8 +106,8 @@ fn an_answer_is_repeated_with_its_status_its_headers_and_its_secret_in_its_place
 
 #[test]
 fn an_answer_without_a_secret_is_repeated_for_ever() {
-    let ground = Ground::new("plain");
-    let stored = ground.stored_with(&Traces::default());
+    let ground = Fixture::new("plain");
+    let stored = ground.stored_with(&Effects::default());
     let key = ground.key(KEY, &json!({ "a": 1 }));
     let again = ground
         .replay(&stored, &key, NOW.plus_secs(RETENTION_SECS))
@@ -118,7 +118,7 @@ fn an_answer_without_a_secret_is_repeated_for_ever() {
 
 #[test]
 fn a_key_for_another_request_is_refused() {
-    let ground = Ground::new("mismatch");
+    let ground = Fixture::new("mismatch");
     let stored = ground.stored(60);
     let other = ground.key(KEY, &json!({ "a": 2 }));
     let refused = ground.replay(&stored, &other, NOW).unwrap_err();
@@ -127,7 +127,7 @@ fn a_key_for_another_request_is_refused() {
 
 #[test]
 fn the_secret_ends_with_its_time_to_the_millisecond_and_with_its_token() {
-    let ground = Ground::new("end");
+    let ground = Fixture::new("end");
     let key = ground.key(KEY, &json!({ "a": 1 }));
     let mut stored = ground.stored(60);
     let end = NOW.plus_secs(60);
@@ -147,7 +147,7 @@ fn the_secret_ends_with_its_time_to_the_millisecond_and_with_its_token() {
 
 #[test]
 fn without_a_time_no_cell_is_kept_and_the_secret_is_not_lacking_silently() {
-    let ground = Ground::new("none");
+    let ground = Fixture::new("none");
     let stored = ground.stored(0);
     assert!(stored.cell.is_none());
     let key = ground.key(KEY, &json!({ "a": 1 }));
@@ -158,10 +158,10 @@ fn without_a_time_no_cell_is_kept_and_the_secret_is_not_lacking_silently() {
 
 #[test]
 fn a_cell_opens_for_its_caller_its_operation_and_its_day() {
-    let ground = Ground::new("bound");
+    let ground = Fixture::new("bound");
     let key = ground.key(KEY, &json!({ "a": 1 }));
     let stored = ground.stored(60);
-    let opened = |stored: &Stored, actor: &Actor, operation: &str| {
+    let opened = |stored: &StoredAnswer, actor: &Actor, operation: &str| {
         let secret = stored.open(&ground.keys, actor, operation, &key, NOW).unwrap();
         secret.map(|secret| secret.expose().clone())
     };
@@ -183,7 +183,7 @@ fn a_cell_opens_for_its_caller_its_operation_and_its_day() {
 
 #[test]
 fn a_place_that_is_none_is_a_fault_and_no_answer_without_its_secret() {
-    let ground = Ground::new("place");
+    let ground = Fixture::new("place");
     let key = ground.key(KEY, &json!({ "a": 1 }));
     let mut stored = ground.stored(60);
     stored.secret_at = Some(1_000);
@@ -195,14 +195,14 @@ fn a_place_that_is_none_is_a_fault_and_no_answer_without_its_secret() {
 
 #[test]
 fn a_key_is_unguessable_from_22_characters_on() {
-    let ground = Ground::new("guess");
+    let ground = Fixture::new("guess");
     let is_unguessable = |length: usize| ground.key(&"k".repeat(length), &json!({})).is_unguessable();
     assert!(!is_unguessable(21) && is_unguessable(22) && is_unguessable(23));
 }
 
 #[test]
 fn a_key_is_one_of_its_organization_and_a_fingerprint_one_of_its_request() {
-    let ground = Ground::new("mac");
+    let ground = Fixture::new("mac");
     let make = |raw, org, operation, request: Value| {
         let key = KeyUse::new(&ground.keys, raw, org, operation, &request);
         (key.mac, key.fingerprint)
@@ -225,7 +225,7 @@ fn a_key_is_one_of_its_organization_and_a_fingerprint_one_of_its_request() {
 
 #[test]
 fn what_is_stored_are_macs_and_a_sealed_cell() {
-    let ground = Ground::new("row");
+    let ground = Fixture::new("row");
     let key = ground.key(KEY, &json!({ "a": 1 }));
     let found = key.find("acme", "sac_1", OPERATION);
     assert!(
@@ -242,7 +242,7 @@ fn what_is_stored_are_macs_and_a_sealed_cell() {
     assert_eq!(row.params.len(), 18);
     assert!(row.params[13] == Param::from(20_777_i64));
     assert!(row.params[16] == Param::from(NOW.plus_secs(60)));
-    let plain = ground.stored_with(&Traces::default());
+    let plain = ground.stored_with(&Effects::default());
     let row = plain.insert(&actor("sac_1"), OPERATION, &key, NOW);
     assert!(row.params[11..17].iter().all(|param| *param == Param::Null));
 }

@@ -10,7 +10,7 @@
 //!
 //! Shares are counted in this process: each server of an installation has as many places.
 
-use super::{Claimed, Handler, LEASE_SECS, Work, run_one};
+use super::{ClaimedJob, Handler, LEASE_SECS, Work, run_one};
 use crate::auth::OrganizationId;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -69,21 +69,21 @@ impl Pool {
 
 /// What runs: how many of each pool, and of each organization and kind.
 #[derive(Default)]
-struct Running {
+struct RunningJobs {
     pools: HashMap<Pool, usize>,
     shares: HashMap<(String, String), usize>,
 }
 
 /// A place in a pool and in a share. Dropping it makes room.
 struct Slot {
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<RunningJobs>>,
     pool: Pool,
     share: (String, String),
 }
 
 impl Slot {
     /// Takes a place, if the pool and the share have one.
-    fn take(running: &Arc<Mutex<Running>>, pool: Pool, share: (String, String)) -> Option<Self> {
+    fn take(running: &Arc<Mutex<RunningJobs>>, pool: Pool, share: (String, String)) -> Option<Self> {
         let mut known = running.lock().unwrap_or_else(PoisonError::into_inner);
         let in_pool = known.pools.get(&pool).copied().unwrap_or(0);
         let of_share = known.shares.get(&share).copied().unwrap_or(0);
@@ -121,7 +121,7 @@ pub(super) struct Worker {
     handlers: Arc<Vec<Handler>>,
     /// The kinds that reach outside, each between two bars.
     outside: Arc<str>,
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<RunningJobs>>,
     tasks: JoinSet<Result<()>>,
 }
 
@@ -183,7 +183,7 @@ impl Worker {
         Ok(begun)
     }
 
-    fn spawn(&mut self, slot: Slot, job: Claimed) {
+    fn spawn(&mut self, slot: Slot, job: ClaimedJob) {
         let (kernel, handlers) = (self.kernel.clone(), self.handlers.clone());
         self.tasks.spawn(async move {
             let slot = slot;
@@ -249,17 +249,17 @@ fn count(number: usize) -> i64 {
 }
 
 /// Takes the leases of these jobs, as far as nobody else has them.
-async fn claim(kernel: &Arc<Kernel>, wanted: Vec<(String, String)>) -> Result<Vec<Claimed>> {
+async fn claim(kernel: &Arc<Kernel>, wanted: Vec<(String, String)>) -> Result<Vec<ClaimedJob>> {
     let found = Arc::new(Mutex::new(Vec::new()));
     let sink = found.clone();
     kernel
-        .system(OrganizationId::installation(), None, move |cx| {
-            let now = cx.now();
+        .system(OrganizationId::installation(), None, move |ctx| {
+            let now = ctx.now();
             let mut claimed = Vec::with_capacity(wanted.len());
             for (organization, id) in &wanted {
                 let params = params![organization.as_str(), id.as_str(), now, now.plus_secs(LEASE_SECS)];
-                claimed.extend(cx.query_opt(&TAKE, params, |row| {
-                    Ok(Claimed {
+                claimed.extend(ctx.query_opt(&TAKE, params, |row| {
+                    Ok(ClaimedJob {
                         organization: OrganizationId::from_store(organization.clone()),
                         id: id.clone(),
                         kind: row.get(0)?,

@@ -26,7 +26,7 @@ impl Keys {
 mod tests {
     use super::*;
     use crate::Timestamp;
-    use crate::dsse::{PublicKey, Unverified, verify};
+    use crate::dsse::{PublicKey, VerificationError, verify};
     use crate::entropy::SeededEntropy;
 
     fn with_keys(name: &str, test: impl FnOnce(&Keys, &std::path::Path)) {
@@ -49,7 +49,7 @@ mod tests {
             );
             assert_eq!(
                 verify(&envelope, SignedKind::Skill, &trusted),
-                Err(Unverified::Malformed)
+                Err(VerificationError::Malformed)
             );
             let renamed = Envelope {
                 payload_type: SignedKind::Skill.payload_type().into(),
@@ -57,7 +57,7 @@ mod tests {
             };
             assert_eq!(
                 verify(&renamed, SignedKind::Skill, &trusted),
-                Err(Unverified::Untrusted)
+                Err(VerificationError::Untrusted)
             );
             let edited = Envelope {
                 payload: STANDARD.encode(b"{\"version\":2}"),
@@ -65,7 +65,7 @@ mod tests {
             };
             assert_eq!(
                 verify(&edited, SignedKind::Release, &trusted),
-                Err(Unverified::Untrusted)
+                Err(VerificationError::Untrusted)
             );
             let other = [PublicKey {
                 id: trusted[0].id.clone(),
@@ -73,11 +73,11 @@ mod tests {
             }];
             assert_eq!(
                 verify(&envelope, SignedKind::Release, &other),
-                Err(Unverified::Untrusted)
+                Err(VerificationError::Untrusted)
             );
             assert_eq!(
                 verify(&envelope, SignedKind::Release, &[]),
-                Err(Unverified::Untrusted)
+                Err(VerificationError::Untrusted)
             );
         });
     }
@@ -94,7 +94,7 @@ mod tests {
             let release = keys.sign(SignedKind::Release, b"{}");
             assert_eq!(
                 verify(&release, SignedKind::Release, &old),
-                Err(Unverified::Untrusted)
+                Err(VerificationError::Untrusted)
             );
         });
     }

@@ -48,11 +48,11 @@ const CHECK: &[u8] = b"provost/key-check/v1";
 #[derive(Clone)]
 pub struct Keys {
     dir: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<SharedKeys>,
     clock: Arc<dyn Clock>,
 }
 
-struct Shared {
+struct SharedKeys {
     ring: RwLock<Arc<Ring>>,
     /// When the folder was last read for what nobody knew. Whoever changes the ring holds it.
     looked_at: Mutex<Option<Duration>>,
@@ -222,7 +222,7 @@ impl Keys {
         }
         Ok(Self {
             dir: dir.to_owned(),
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedKeys {
                 ring: RwLock::new(Arc::new(ring)),
                 looked_at: Mutex::default(),
             }),

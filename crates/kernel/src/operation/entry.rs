@@ -1,9 +1,9 @@
 //! An operation with its types, and without them: how a request is bound to it, and what all of them together are.
 
 use super::{Answer, Kind, Meta};
-use crate::cx::Cx;
+use crate::context::OperationContext;
 use crate::error::{Code, Error, Result};
-use crate::fence::{Declared, Fences};
+use crate::fence::{DeclaredKinds, Fences};
 use crate::json;
 use crate::text::Reason;
 use bytes::Bytes;
@@ -26,17 +26,17 @@ pub trait Operation: 'static {
     type Output: Serialize + JsonSchema;
 
     /// Does it, inside one transaction.
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Self::Output>;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Self::Output>;
 
     /// Checks again, before a stored answer is repeated, what may have changed about the caller's rights
     /// (D1.4 step 9).
-    fn recheck(_cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<()> {
+    fn recheck(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<()> {
         Ok(())
     }
 
     /// Returns what others would lose by the act, as a member of the refusal of a call without `confirm: true`
     /// ([`Meta::weighed`]).
-    fn weigh(_cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+    fn weigh(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
         Ok(None)
     }
 
@@ -107,34 +107,34 @@ pub struct Empty {}
 pub struct NoContent {}
 
 /// A decoded call, bound to its operation.
-pub trait Bound: Send {
+pub trait BoundCall: Send {
     /// Runs the operation.
-    fn call(&self, cx: &mut Cx<'_>) -> Result<Answer>;
+    fn call(&self, ctx: &mut OperationContext<'_>) -> Result<Answer>;
 
     /// See [`Operation::recheck`].
-    fn recheck(&self, cx: &mut Cx<'_>) -> Result<()>;
+    fn recheck(&self, ctx: &mut OperationContext<'_>) -> Result<()>;
 
     /// The reason, if one was given.
     fn reason(&self) -> Option<&str>;
 }
 
-impl<O: Operation> Bound for Input<O> {
-    fn call(&self, cx: &mut Cx<'_>) -> Result<Answer> {
+impl<O: Operation> BoundCall for Input<O> {
+    fn call(&self, ctx: &mut OperationContext<'_>) -> Result<Answer> {
         if O::META.confirm && !self.confirm {
             let refusal = unconfirmed();
-            return Err(match O::weigh(cx, self)? {
+            return Err(match O::weigh(ctx, self)? {
                 Some((member, value)) => refusal.with(member, value),
                 None => refusal,
             });
         }
-        let output = O::call(cx, self)?;
-        let status = cx.taken_status().unwrap_or(O::META.status);
-        let body = if matches!(status, 204 | 304) || cx.answers_later() {
+        let output = O::call(ctx, self)?;
+        let status = ctx.taken_status().unwrap_or(O::META.status);
+        let body = if matches!(status, 204 | 304) || ctx.answers_later() {
             Bytes::new()
         } else {
-            Bytes::from(cx.encode(&output, O::META.produces)?)
+            Bytes::from(ctx.encode(&output, O::META.produces)?)
         };
-        let headers = cx.take_headers();
+        let headers = ctx.take_headers();
         debug_assert!(
             headers.iter().all(|(name, _)| O::META
                 .answers
@@ -152,8 +152,8 @@ impl<O: Operation> Bound for Input<O> {
         })
     }
 
-    fn recheck(&self, cx: &mut Cx<'_>) -> Result<()> {
-        O::recheck(cx, self)
+    fn recheck(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
+        O::recheck(ctx, self)
     }
 
     fn reason(&self) -> Option<&str> {
@@ -189,7 +189,7 @@ pub struct Raw {
     pub manager: Option<Manager>,
 }
 
-fn bind<O: Operation>(raw: Raw) -> Result<Box<dyn Bound>> {
+fn bind<O: Operation>(raw: Raw) -> Result<Box<dyn BoundCall>> {
     let input: Input<O> = Input {
         path: json::decode(raw.path, "/path")?,
         query: json::decode(raw.query, "/query")?,
@@ -214,7 +214,7 @@ pub struct Entry {
     /// The declaration.
     pub meta: &'static Meta,
     /// Decodes a call.
-    pub bind: fn(Raw) -> Result<Box<dyn Bound>>,
+    pub bind: fn(Raw) -> Result<Box<dyn BoundCall>>,
     /// The schemas of path, query, body and output.
     pub schemas: [SchemaOf; 4],
     /// The names of the query parameters.
@@ -265,7 +265,7 @@ fn members(schema: &Schema) -> Vec<String> {
 #[derive(Default)]
 pub struct Registry {
     entries: Vec<Entry>,
-    fences: Declared,
+    fences: DeclaredKinds,
 }
 
 impl Registry {
@@ -289,7 +289,7 @@ impl Registry {
     }
 
     /// Returns who reads the details of entries and events.
-    pub fn fences(&self) -> &Declared {
+    pub fn fences(&self) -> &DeclaredKinds {
         &self.fences
     }
 

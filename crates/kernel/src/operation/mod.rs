@@ -16,7 +16,7 @@ mod tests;
 pub use crate::answer::Answer;
 pub use authorize::{authorize, authorize_performance, may_call};
 pub(crate) use entry::unconfirmed;
-pub use entry::{Bound, Content, Empty, Entry, Input, Manager, NoContent, Operation, Raw, Registry};
+pub use entry::{BoundCall, Content, Empty, Entry, Input, Manager, NoContent, Operation, Raw, Registry};
 pub use meta::{
     Access, BodyLimit, Consent, Consumes, Draft, IN_QUERY, Kind, Meta, Method, Performance, Precondition,
     RateClass,

@@ -7,7 +7,7 @@
 //! xtask endure schedules`.
 
 use super::sync::{Mutex, PoisonError};
-use crate::rate::{Bucket, Pace, Taken};
+use crate::rate::{Bucket, Pace, RateDecision};
 use crate::time::Clock;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -59,16 +59,16 @@ impl Limiter {
     /// Takes one token from the bucket of `key`, if there is one.
     ///
     /// Cost: one hash and one short lock; no allocation for a known key.
-    pub fn take(&self, bucket: &Bucket, key: &[&str]) -> Taken {
+    pub fn take(&self, bucket: &Bucket, key: &[&str]) -> RateDecision {
         self.ask(bucket, key, true)
     }
 
     /// Returns what [`Self::take`] would, and takes nothing.
-    pub fn peek(&self, bucket: &Bucket, key: &[&str]) -> Taken {
+    pub fn peek(&self, bucket: &Bucket, key: &[&str]) -> RateDecision {
         self.ask(bucket, key, false)
     }
 
-    fn ask(&self, bucket: &Bucket, key: &[&str], keep: bool) -> Taken {
+    fn ask(&self, bucket: &Bucket, key: &[&str], keep: bool) -> RateDecision {
         let now_ns = self.clock.monotonic().as_nanos();
         let pace = Pace::of(bucket, now_ns);
         with_key(bucket.name, key, |key| {

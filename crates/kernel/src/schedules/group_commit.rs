@@ -1,8 +1,8 @@
 //! The queue before a writer: units.
 
+use super::audit_buffer::AuditBuffer;
 use super::explore;
-use super::notes::NoteBuffer;
-use super::queue::{Limits, Refused};
+use super::queue::{Limits, UnitRejection};
 use super::sync::thread;
 use super::writer::{Scene, Store, Writer, assert_in_order, sorted};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn what_was_let_in_runs_once_also_when_a_stop_comes_between() {
         scene.thread.join().unwrap();
         let mut let_in = first.join().unwrap();
         let_in.extend(second.join().unwrap());
-        assert_eq!(late.submit(1), Err(Refused::Stopped));
+        assert_eq!(late.submit(1), Err(UnitRejection::Stopped));
         scene.store.fates(|fates| {
             assert_in_order(&fates.ran);
             assert_eq!(sorted(fates.ran.clone()), sorted(let_in));
@@ -94,8 +94,8 @@ fn no_more_units_wait_than_may_and_the_room_comes_back() {
                     assert!(lane.waiting() <= 2, "{} wait", lane.waiting());
                     refused
                 });
-                let refusals: Vec<Refused> = refusals.collect();
-                assert!(refusals.iter().all(|refused| *refused == Refused::Full));
+                let refusals: Vec<UnitRejection> = refusals.collect();
+                assert!(refusals.iter().all(|refused| *refused == UnitRejection::Full));
                 3 - refusals.len()
             })
         });
@@ -122,7 +122,7 @@ fn what_waits_for_a_writer_that_is_gone_is_dropped() {
     explore("queue", "writers that end", || {
         let writer = Writer {
             store: Store::refusing(0),
-            notes: Arc::new(NoteBuffer::new(8)),
+            notes: Arc::new(AuditBuffer::new(8)),
             chain: None,
         };
         let scene = Scene::of(writer, ROOMY, |_, queue| drop(queue.wait()));

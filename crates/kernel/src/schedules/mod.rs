@@ -12,29 +12,29 @@
 //! Absent on purpose: weak memory. Shuttle takes every atomic for sequentially consistent; those of these files are, or
 //! decide nothing.
 
-mod crew_of_readers;
+mod buffered_records;
 mod group_commit;
-mod note_buffer;
 mod rate_limits;
+mod reader_pool;
 mod sync;
 mod writer;
 
+#[expect(dead_code, clippy::duplicate_mod, reason = "as above")]
+#[path = "../write_behind/audit_buffer.rs"]
+mod audit_buffer;
+#[expect(dead_code, clippy::duplicate_mod, reason = "as above")]
+#[path = "../rate/limiter.rs"]
+mod limiter;
+#[expect(dead_code, clippy::duplicate_mod, reason = "as above")]
+#[path = "../work/queue.rs"]
+mod queue;
 #[expect(
     dead_code,
     clippy::duplicate_mod,
     reason = "read a second time on purpose, and the scenes do not ask for all that the product asks for"
 )]
-#[path = "../db/crew.rs"]
-mod crew;
-#[expect(dead_code, clippy::duplicate_mod, reason = "as above")]
-#[path = "../rate/limiter.rs"]
-mod limiter;
-#[expect(dead_code, clippy::duplicate_mod, reason = "as above")]
-#[path = "../ledger/notes.rs"]
-mod notes;
-#[expect(dead_code, clippy::duplicate_mod, reason = "as above")]
-#[path = "../work/queue.rs"]
-mod queue;
+#[path = "../db/worker_pool.rs"]
+mod worker_pool;
 
 use serde_json::json;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};

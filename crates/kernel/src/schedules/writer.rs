@@ -1,23 +1,23 @@
 //! A writer over a store that keeps nothing but what it was given, and in which order.
 
-use super::notes::NoteBuffer;
+use super::audit_buffer::AuditBuffer;
 use super::queue::{self, Commit, Lane, Limits, Queue};
 use super::sync::thread::{self, JoinHandle};
-use crate::audit::Note;
+use crate::audit::AuditRecord;
 use crate::auth::OrganizationId;
 use crate::time::Timestamp;
 use shuttle::sync::{Condvar, Mutex};
 use std::sync::Arc;
 
 /// Names a unit or a note: its sender, and its number among those of that sender.
-pub(super) type Mark = (&'static str, i64);
+pub(super) type SenderMark = (&'static str, i64);
 
 /// What happened to each unit and note. A dropped unit was never run, and its sender was told.
 #[derive(Default)]
-pub(super) struct Fates {
-    pub ran: Vec<Mark>,
-    pub dropped: Vec<Mark>,
-    pub written: Vec<Mark>,
+pub(super) struct Endings {
+    pub ran: Vec<SenderMark>,
+    pub dropped: Vec<SenderMark>,
+    pub written: Vec<SenderMark>,
     pub batches: Vec<(usize, usize)>,
     /// Transactions with notes that the store still refuses.
     pub refusals: usize,
@@ -28,7 +28,7 @@ pub(super) struct Fates {
 /// The store.
 #[derive(Default)]
 pub(super) struct Store {
-    fates: Mutex<Fates>,
+    fates: Mutex<Endings>,
     changed: Condvar,
 }
 
@@ -40,19 +40,19 @@ impl Store {
     }
 
     /// Looks at what became of everything.
-    pub fn fates<T>(&self, look: impl FnOnce(&Fates) -> T) -> T {
+    pub fn fates<T>(&self, look: impl FnOnce(&Endings) -> T) -> T {
         look(&self.fates.lock().unwrap())
     }
 
     /// Blocks until it is so.
-    pub fn wait_until(&self, is_so: impl Fn(&Fates) -> bool) {
+    pub fn wait_until(&self, is_so: impl Fn(&Endings) -> bool) {
         let mut fates = self.fates.lock().unwrap();
         while !is_so(&fates) {
             fates = self.changed.wait(fates).unwrap();
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Fates)) {
+    fn change(&self, change: impl FnOnce(&mut Endings)) {
         change(&mut self.fates.lock().unwrap());
         self.changed.notify_all();
     }
@@ -60,7 +60,7 @@ impl Store {
 
 /// A unit: the store hears of it when it is dropped without having run, as the waiting client of a real one does.
 pub(super) struct Unit {
-    mark: Mark,
+    mark: SenderMark,
     store: Arc<Store>,
     has_run: bool,
 }
@@ -77,20 +77,20 @@ impl Drop for Unit {
 /// The writer's side of a scene.
 pub(super) struct Writer {
     pub store: Arc<Store>,
-    pub notes: Arc<NoteBuffer>,
+    pub notes: Arc<AuditBuffer>,
     /// The chain that it owns; all of them when absent.
     pub chain: Option<&'static str>,
 }
 
 impl Commit<Unit> for Writer {
-    type Note = Note;
+    type Note = AuditRecord;
 
-    fn take_notes(&mut self, max: usize) -> Vec<Note> {
+    fn take_notes(&mut self, max: usize) -> Vec<AuditRecord> {
         let owned = |chain: &OrganizationId| self.chain.is_none_or(|own| chain.as_str() == own);
         self.notes.take(max, owned)
     }
 
-    fn commit(&mut self, units: Vec<Unit>, notes: Vec<Note>) -> bool {
+    fn commit(&mut self, units: Vec<Unit>, notes: Vec<AuditRecord>) -> bool {
         let is_refused = !notes.is_empty() && self.store.fates(|fates| fates.refusals > 0);
         if is_refused {
             self.notes.put_back(notes.clone());
@@ -127,7 +127,7 @@ impl Writer {
 pub(super) struct Scene {
     pub lane: Arc<Lane<Unit>>,
     pub store: Arc<Store>,
-    pub notes: Arc<NoteBuffer>,
+    pub notes: Arc<AuditBuffer>,
     pub thread: JoinHandle<()>,
 }
 
@@ -139,7 +139,7 @@ impl Scene {
 
     /// Starts a writer over a store.
     pub fn over(store: Arc<Store>, limits: Limits) -> Self {
-        let notes = Arc::new(NoteBuffer::new(8));
+        let notes = Arc::new(AuditBuffer::new(8));
         let writer = Writer {
             store,
             notes,
@@ -172,7 +172,7 @@ impl Scene {
     }
 
     /// Stops the writer and waits for its end.
-    pub fn stop(self) -> (Arc<Lane<Unit>>, Arc<Store>, Arc<NoteBuffer>) {
+    pub fn stop(self) -> (Arc<Lane<Unit>>, Arc<Store>, Arc<AuditBuffer>) {
         self.lane.stop();
         self.thread.join().unwrap();
         (self.lane, self.store, self.notes)
@@ -185,12 +185,12 @@ pub(super) struct Caller {
     name: &'static str,
     lane: Arc<Lane<Unit>>,
     store: Arc<Store>,
-    notes: Arc<NoteBuffer>,
+    notes: Arc<AuditBuffer>,
 }
 
 impl Caller {
     /// Submits a unit; says whether it was let in.
-    pub fn submit(&self, number: i64) -> Result<(), queue::Refused> {
+    pub fn submit(&self, number: i64) -> Result<(), queue::UnitRejection> {
         self.lane.submit(Unit {
             mark: (self.name, number),
             store: self.store.clone(),
@@ -199,7 +199,7 @@ impl Caller {
     }
 
     /// Submits units 1 to `last`; returns those that were let in.
-    pub fn submit_to(&self, last: i64) -> Vec<Mark> {
+    pub fn submit_to(&self, last: i64) -> Vec<SenderMark> {
         (1..=last)
             .filter(|number| self.submit(*number).is_ok())
             .map(|number| (self.name, number))
@@ -209,14 +209,14 @@ impl Caller {
     /// Makes a note in the chain of its own name, as a reader does.
     pub fn note(&self, number: i64) {
         let chain = OrganizationId::parse(self.name).unwrap();
-        let note = Note::new(chain, Timestamp::from_ms(number), "x");
+        let note = AuditRecord::new(chain, Timestamp::from_ms(number), "x");
         if self.notes.add(note).unwrap() {
-            self.lane.nudge();
+            self.lane.notify();
         }
     }
 }
 
-pub(super) fn mark_of(note: &Note) -> Mark {
+pub(super) fn mark_of(note: &AuditRecord) -> SenderMark {
     let name = match note.organization.as_str() {
         "a" => "a",
         "b" => "b",
@@ -226,7 +226,7 @@ pub(super) fn mark_of(note: &Note) -> Mark {
 }
 
 /// Fails unless what each sender sent stands there in its order.
-pub(super) fn assert_in_order(marks: &[Mark]) {
+pub(super) fn assert_in_order(marks: &[SenderMark]) {
     for name in ["a", "b", "c"] {
         let numbers = marks.iter().filter(|mark| mark.0 == name).map(|mark| mark.1);
         assert!(numbers.is_sorted_by(|one, next| one < next), "{marks:?}");
@@ -234,7 +234,7 @@ pub(super) fn assert_in_order(marks: &[Mark]) {
 }
 
 /// Returns marks in one order, for comparison.
-pub(super) fn sorted(mut marks: Vec<Mark>) -> Vec<Mark> {
+pub(super) fn sorted(mut marks: Vec<SenderMark>) -> Vec<SenderMark> {
     marks.sort_unstable();
     marks
 }

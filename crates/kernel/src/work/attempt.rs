@@ -3,24 +3,24 @@
 //! Keeps AD-1, ID-1, KY-1, WK-4, WT-1.
 
 use super::{Call, Run, Unit};
-use crate::audit::{self, Decision, Head, Note};
+use crate::audit::{self, AuditRecord, Decision, Head};
 use crate::auth::{Actor, OrganizationId};
-use crate::credential::{self, Admission, Credential, Reach, Scheme, Surface};
-use crate::cx::Cx;
+use crate::context::OperationContext;
+use crate::credential::{self, Admission, Credential, EntryPoint, Reach, Scheme};
 use crate::db::{self, Conn, Param, Rows};
+use crate::effects::Effects;
 use crate::ends::{self, ChainEnd, CommitRevocations};
 use crate::entropy::UnitRng;
 use crate::error::{Class, Code, Error, Result};
 use crate::fence;
-use crate::idempotency::Stored;
+use crate::idempotency::StoredAnswer;
 use crate::kernel::Kernel;
 use crate::keys::{self, MacPurpose};
 use crate::operation::{Answer, authorize, authorize_performance};
 use crate::proofs;
-use crate::threads::Moment;
+use crate::threads::TransactionPhase;
 use crate::time::Timestamp;
-use crate::traces::Traces;
-use crate::witness::Place;
+use crate::witness::ChainPosition;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -37,7 +37,7 @@ pub(super) struct Done {
 struct Outcome {
     result: Result<Answer>,
     actor: Option<Actor>,
-    traces: Traces,
+    effects: Effects,
     replay_of: Option<String>,
 }
 
@@ -48,7 +48,7 @@ struct Batch<'a> {
     units: &'a [Unit],
     heads: BTreeMap<OrganizationId, Head>,
     credentials: HashMap<(Scheme, String), Option<Credential>>,
-    stored: HashMap<KeyPlace, Stored>,
+    stored: HashMap<KeyPlace, StoredAnswer>,
     calls: Vec<db::Call<'static>>,
     /// What the units of each chain did, for the lines of what takes away.
     acts: BTreeMap<OrganizationId, BTreeSet<&'static str>>,
@@ -61,18 +61,23 @@ struct Batch<'a> {
 ///
 /// Errors: those that make the whole transaction unusable; nothing has happened then, unless the class is
 /// `Lost` (the COMMIT may have taken place; the units' keys make a second run harmless).
-pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Note]) -> Result<Vec<Done>> {
-    kernel.settings.threads.strike(Moment::Begin)?;
+pub(super) fn run(
+    kernel: &Kernel,
+    conn: &mut Conn,
+    units: &[Unit],
+    notes: &[AuditRecord],
+) -> Result<Vec<Done>> {
+    kernel.settings.threads.inject(TransactionPhase::Begin)?;
     let mut batch = prologue(kernel, conn, units, notes)?;
     let mut done = Vec::with_capacity(units.len());
     for place in 0..units.len() {
         let mut outcome = batch.run_unit(conn, place)?;
         if outcome.result.is_ok() {
-            batch.refresh(conn, place, &outcome.traces)?;
+            batch.refresh(conn, place, &outcome.effects)?;
         }
         let is_due = |job: &crate::job::NewJob| job.run_at <= kernel.clock.now();
-        let has_due_job = outcome.result.is_ok() && outcome.traces.jobs.iter().any(is_due);
-        let wakes = std::mem::take(&mut outcome.traces.wakes);
+        let has_due_job = outcome.result.is_ok() && outcome.effects.jobs.iter().any(is_due);
+        let wakes = std::mem::take(&mut outcome.effects.wakes);
         let result = batch.record(place, outcome)?;
         done.push(Done {
             result,
@@ -87,7 +92,12 @@ pub(super) fn run(kernel: &Kernel, conn: &mut Conn, units: &[Unit], notes: &[Not
     Ok(done)
 }
 
-fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &[Note]) -> Result<Batch<'a>> {
+fn prologue<'a>(
+    kernel: &'a Kernel,
+    conn: &mut Conn,
+    units: &'a [Unit],
+    notes: &[AuditRecord],
+) -> Result<Batch<'a>> {
     let mut organizations: Vec<&OrganizationId> = units
         .iter()
         .map(|u| &u.organization)
@@ -121,7 +131,7 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
             .map(|(u, c)| c.key.find(u.organization.as_str(), &c.principal_id, c.meta.id)),
     );
 
-    let known: Vec<Option<Place>> = organizations.iter().map(|o| kernel.witness.known(o)).collect();
+    let known: Vec<Option<ChainPosition>> = organizations.iter().map(|o| kernel.witness.known(o)).collect();
     let mut rows = conn.begin(&calls)?.into_iter();
     let mut heads = BTreeMap::new();
     for (organization, known) in organizations.into_iter().zip(known) {
@@ -140,7 +150,7 @@ fn prologue<'a>(kernel: &'a Kernel, conn: &mut Conn, units: &'a [Unit], notes: &
     for (_, call) in keyed {
         if let Some(record) = rows
             .next()
-            .and_then(|r| r.first().map(|row| Stored::read(&row)))
+            .and_then(|r| r.first().map(|row| StoredAnswer::read(&row)))
             .transpose()?
         {
             stored.insert(call.key_place(), record);
@@ -214,7 +224,7 @@ impl Batch<'_> {
         match &unit.run {
             Run::System { run, .. } => {
                 let actor = Actor::system(unit.organization.clone());
-                let blank = |_: &mut Cx<'_>| {
+                let blank = |_: &mut OperationContext<'_>| {
                     Ok(Answer {
                         status: 200,
                         headers: Vec::new(),
@@ -223,12 +233,12 @@ impl Batch<'_> {
                         replayed: false,
                     })
                 };
-                let (result, traces) =
-                    self.in_savepoint(conn, unit, &actor, |cx| run(cx).and_then(|()| blank(cx)))?;
+                let (result, effects) =
+                    self.in_savepoint(conn, unit, &actor, |ctx| run(ctx).and_then(|()| blank(ctx)))?;
                 Ok(Outcome {
                     result,
                     actor: Some(actor),
-                    traces,
+                    effects,
                     replay_of: None,
                 })
             }
@@ -240,7 +250,7 @@ impl Batch<'_> {
         let refused = |error, actor| Outcome {
             result: Err(error),
             actor,
-            traces: Traces::default(),
+            effects: Effects::default(),
             replay_of: None,
         };
         let actor = match self.actor(unit, call) {
@@ -252,21 +262,21 @@ impl Batch<'_> {
             return Ok(refused(credential::cut_at_mcp(), Some(actor)));
         }
         if let Some(stored) = self.stored.get(&call.key_place()).cloned() {
-            let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| {
-                cx.traces.target = stored.target_id.clone().map(|id| (&fence::RECORD, id));
-                call.bound.recheck(cx)?;
+            let (result, effects) = self.in_savepoint(conn, unit, &actor, |ctx| {
+                ctx.effects.target = stored.target_id.clone().map(|id| (&fence::RECORD, id));
+                call.bound.recheck(ctx)?;
                 let media_types = [call.meta.produces];
                 stored.replay(
-                    &cx.services().keys,
-                    cx.actor(),
+                    &ctx.services().keys,
+                    ctx.actor(),
                     call.meta.id,
                     &call.key,
                     self.kernel.latest().max(unit.now),
                     &media_types,
                 )
             })?;
-            let mut traces = traces;
-            traces.target = stored.target_id.clone().map(|id| (&fence::RECORD, id));
+            let mut effects = effects;
+            effects.target = stored.target_id.clone().map(|id| (&fence::RECORD, id));
             // A token that only fetches its lost answer is a revoked one whenever it does not get it (D5.5).
             let result = match result {
                 Err(error) if actor.replay_only && error.is_refusal() => Err(credential::only_replays()),
@@ -276,18 +286,18 @@ impl Batch<'_> {
             return Ok(Outcome {
                 result,
                 actor: Some(actor),
-                traces,
+                effects,
                 replay_of,
             });
         }
         if actor.replay_only {
             return Ok(refused(credential::only_replays(), Some(actor)));
         }
-        let (result, traces) = self.in_savepoint(conn, unit, &actor, |cx| call.bound.call(cx))?;
+        let (result, effects) = self.in_savepoint(conn, unit, &actor, |ctx| call.bound.call(ctx))?;
         Ok(Outcome {
             result,
             actor: Some(actor),
-            traces,
+            effects,
             replay_of: None,
         })
     }
@@ -300,7 +310,7 @@ impl Batch<'_> {
         let credential = self.credentials.get(&place).and_then(Option::as_ref);
         let credential = credential.ok_or_else(credential::invalid_token)?;
         let credential = call.caller.bound(credential.clone())?;
-        let actor = credential.judge(self.kernel.latest().max(unit.now))?;
+        let actor = credential.authenticate(self.kernel.latest().max(unit.now))?;
         if !actor.is(&unit.organization, &call.principal_id) {
             return Err(credential::invalid_token());
         }
@@ -314,7 +324,7 @@ impl Batch<'_> {
 
     /// Whether a session of the caller's token was revoked since its call was let in at the MCP endpoint (WK-4, MS-5).
     fn is_cut(&self, conn: &mut Conn, call: &Call) -> Result<bool> {
-        let Surface::Mcp(client) = &call.surface else {
+        let EntryPoint::Mcp(client) = &call.entry_point else {
             return Ok(false);
         };
         if call.caller.scheme.reach() != Reach::Principal {
@@ -331,16 +341,16 @@ impl Batch<'_> {
 
     /// Renews what the prologue read and this unit changed, for the units behind it: the rights of the
     /// account that it was about, and the replay cells that it erased.
-    fn refresh(&mut self, conn: &mut Conn, place: usize, traces: &Traces) -> Result<()> {
-        if !traces.erased.is_empty() {
+    fn refresh(&mut self, conn: &mut Conn, place: usize, effects: &Effects) -> Result<()> {
+        if !effects.erased.is_empty() {
             for stored in self.stored.values_mut() {
-                stored.forget_cell_of(&traces.erased);
+                stored.forget_cell_of(&effects.erased);
             }
         }
-        let target = traces.target.as_ref().map(|(_, id)| id.as_str());
+        let target = effects.target.as_ref().map(|(_, id)| id.as_str());
         // The program's own named acts may change any account, for example all tokens of a family.
-        let any =
-            traces.stale_callers || matches!(&self.units[place].run, Run::System { action: Some(_), .. });
+        let any = effects.credentials_invalidated
+            || matches!(&self.units[place].run, Run::System { action: Some(_), .. });
         let is_stale = |c: &Option<Credential>| {
             let is_meant = |c: &Credential| {
                 target.is_some_and(|id| [&c.principal_id, &c.token_id].map(String::as_str).contains(&id))
@@ -364,7 +374,7 @@ impl Batch<'_> {
         let now = self.kernel.latest();
         for ((scheme, lookup), known) in &self.credentials {
             let found = scheme.find(&mut conn.tx(), lookup)?;
-            let [known, found] = [known, &found].map(|one| one.as_ref().map(|one| one.standing(now)));
+            let [known, found] = [known, &found].map(|one| one.as_ref().map(|one| one.auth_state(now)));
             assert!(
                 known == found,
                 "INVARIANT WK-4: {} changed what a caller may do and did not say so: {known:?} is {found:?}",
@@ -379,30 +389,31 @@ impl Batch<'_> {
         conn: &mut Conn,
         unit: &Unit,
         actor: &Actor,
-        run: impl Fn(&mut Cx<'_>) -> Result<Answer>,
-    ) -> Result<(Result<Answer>, Traces)> {
+        run: impl Fn(&mut OperationContext<'_>) -> Result<Answer>,
+    ) -> Result<(Result<Answer>, Effects)> {
         conn.savepoint()?;
         let deadline = self.kernel.clock.monotonic() + self.kernel.settings.unit_deadline;
-        let mut cx = Cx::new(conn.tx(), self.kernel, actor, unit.now, unit.seed, Some(deadline));
-        let result = catch_unwind(AssertUnwindSafe(|| run(&mut cx)));
-        let failed = cx.tx_failed();
-        let traces = std::mem::take(&mut cx.traces);
-        drop(cx);
+        let mut ctx =
+            OperationContext::new(conn.tx(), self.kernel, actor, unit.now, unit.seed, Some(deadline));
+        let result = catch_unwind(AssertUnwindSafe(|| run(&mut ctx)));
+        let failed = ctx.tx_failed();
+        let effects = std::mem::take(&mut ctx.effects);
+        drop(ctx);
         let result = result.unwrap_or_else(|_| Err(Error::internal("the unit panicked")));
         let result = match result {
-            Ok(_) if traces.later.is_some() => Err(Error::internal("a unit of work answers at once")),
+            Ok(_) if effects.later.is_some() => Err(Error::internal("a unit of work answers at once")),
             result => result,
         };
         match result {
             Ok(answer) if !failed => {
                 conn.release()?;
-                Ok((Ok(answer), traces))
+                Ok((Ok(answer), effects))
             }
             Ok(_) => {
                 conn.rollback_to()?;
                 Ok((
                     Err(Error::internal("the unit went on after a storage error")),
-                    Traces::default(),
+                    Effects::default(),
                 ))
             }
             Err(error) if matches!(error.work_class(), Class::Retry | Class::Lost | Class::Broken) => {
@@ -411,10 +422,10 @@ impl Batch<'_> {
             Err(error) => {
                 conn.rollback_to()?;
                 // A refused unit keeps its target and the events that are emitted on refusal: its audit entry needs them.
-                let kept = Traces {
-                    target: traces.target,
-                    alarms: traces.alarms,
-                    ..Traces::default()
+                let kept = Effects {
+                    target: effects.target,
+                    alarms: effects.alarms,
+                    ..Effects::default()
                 };
                 Ok((Err(error), kept))
             }
@@ -431,7 +442,7 @@ impl Batch<'_> {
         let Outcome {
             mut result,
             actor,
-            traces,
+            effects,
             replay_of,
         } = outcome;
         // The salt is stored in the open: it must say nothing of what the operation drew, secrets included.
@@ -439,7 +450,7 @@ impl Batch<'_> {
         let mut salt = [0_u8; 16];
         rng.fill(&mut salt);
         let mut audit_id = None;
-        let action = traces.action.or(action);
+        let action = effects.action.or(action);
         if result.is_ok() {
             let acts = self.acts.entry(unit.organization.clone()).or_default();
             acts.insert(action.unwrap_or("housekeeping"));
@@ -451,15 +462,15 @@ impl Batch<'_> {
                 action,
                 &result,
                 actor.clone(),
-                &traces,
+                &effects,
                 replay_of,
             );
             audit_id = Some(self.append(&note)?);
-        } else if result.is_ok() && !traces.events.is_empty() {
+        } else if result.is_ok() && !effects.events.is_empty() {
             return Err(Error::internal("housekeeping must not emit events"));
         }
         if result.is_ok() {
-            for job in &traces.jobs {
+            for job in &effects.jobs {
                 let id = crate::job::mint(unit.now, &mut rng);
                 self.calls.push(job.insert(&unit.organization, &id, unit.now));
             }
@@ -472,13 +483,13 @@ impl Batch<'_> {
         {
             let keys = &self.kernel.keys;
             let operation = call.meta.id;
-            let stored = Stored::new(
-                keys, actor, operation, &call.key, answer, &traces, audit_id, unit.now, salt,
+            let stored = StoredAnswer::new(
+                keys, actor, operation, &call.key, answer, &effects, audit_id, unit.now, salt,
             )?;
             self.calls
                 .push(stored.insert(actor, operation, &call.key, unit.now));
             self.stored.insert(call.key_place(), stored);
-            if let (Some(reveal), Some(at)) = (&traces.reveal, traces.secret_at) {
+            if let (Some(reveal), Some(at)) = (&effects.reveal, effects.secret_at) {
                 let mut body = answer.body.to_vec();
                 body.splice(at..at, reveal.secret.expose().bytes());
                 answer.body = body.into();
@@ -515,7 +526,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn append(&mut self, note: &Note) -> Result<String> {
+    fn append(&mut self, note: &AuditRecord) -> Result<String> {
         let head = self.heads.get_mut(&note.organization);
         let head = head.ok_or_else(|| Error::internal("a chain head was not locked"))?;
         self.longer.insert(note.organization.clone());
@@ -562,12 +573,12 @@ impl Batch<'_> {
             self.note_taken(&taken, now)?;
         }
         let threads = &self.kernel.settings.threads;
-        threads.strike(Moment::BeforeCommit)?;
+        threads.inject(TransactionPhase::BeforeCommit)?;
         conn.commit(&self.calls)?;
         for (organization, head) in &self.heads {
             self.kernel.witness.saw(organization, head.place());
         }
-        threads.strike(Moment::AfterCommit)
+        threads.inject(TransactionPhase::AfterCommit)
     }
 }
 
@@ -585,12 +596,12 @@ fn note_of(
     action: &'static str,
     result: &Result<Answer>,
     actor: Option<Actor>,
-    traces: &Traces,
+    effects: &Effects,
     replay_of: Option<String>,
-) -> Note {
-    let mut note = Note::new(unit.organization.clone(), unit.now, action);
+) -> AuditRecord {
+    let mut note = AuditRecord::new(unit.organization.clone(), unit.now, action);
     note.actor = actor;
-    note.target.clone_from(&traces.target);
+    note.target.clone_from(&effects.target);
     match result {
         Ok(answer) => {
             note.status = answer.status;
@@ -599,16 +610,16 @@ fn note_of(
             } else {
                 Decision::Allowed
             };
-            note.changes.clone_from(&traces.changes);
+            note.changes.clone_from(&effects.changes);
             if !answer.replayed {
-                note.events.clone_from(&traces.events);
+                note.events.clone_from(&effects.events);
             }
         }
         Err(error) => {
             note.status = error.code().status();
             note.code = Some(error.code().as_str());
             note.decision = Decision::of_status(note.status);
-            note.events.clone_from(&traces.alarms);
+            note.events.clone_from(&effects.alarms);
         }
     }
     note.replay_of = replay_of;
@@ -616,7 +627,7 @@ fn note_of(
         note.reason = call.bound.reason().map(str::to_owned);
         note.origin = Some(call.origin.clone());
         note.key_hash = Some(call.key.mac);
-    } else if let Some((caller, origin)) = &traces.served {
+    } else if let Some((caller, origin)) = &effects.served {
         note.actor = Some(caller.clone());
         note.origin.clone_from(origin);
     }

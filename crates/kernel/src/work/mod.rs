@@ -30,11 +30,11 @@ pub(crate) use in_flight::{Flights, InFlight};
 pub(crate) use writer::Writers;
 
 use crate::auth::{OrganizationId, Origin};
-use crate::credential::{Caller, Surface};
-use crate::cx::Cx;
+use crate::context::OperationContext;
+use crate::credential::{Caller, EntryPoint};
 use crate::error::Result;
 use crate::idempotency::KeyUse;
-use crate::operation::{Answer, Bound, Meta};
+use crate::operation::{Answer, BoundCall, Meta};
 use crate::sync;
 use crate::time::Timestamp;
 use serde_json::Value;
@@ -44,7 +44,7 @@ use tokio::sync::oneshot;
 /// What a dispatcher hears back.
 pub(crate) type Reply = oneshot::Sender<Result<Answer>>;
 
-pub(crate) type SystemRun = Box<dyn Fn(&mut Cx<'_>) -> Result<()> + Send>;
+pub(crate) type SystemRun = Box<dyn Fn(&mut OperationContext<'_>) -> Result<()> + Send>;
 
 /// What a unit runs.
 pub(crate) enum Run {
@@ -60,11 +60,11 @@ pub(crate) enum Run {
 /// A decoded request that waits for its writer.
 pub(crate) struct Call {
     pub meta: &'static Meta,
-    pub bound: Box<dyn Bound>,
+    pub bound: Box<dyn BoundCall>,
     pub path: Value,
     pub caller: Caller,
     /// By which door it came.
-    pub surface: Surface,
+    pub entry_point: EntryPoint,
     pub principal_id: String,
     pub key: KeyUse,
     pub origin: Origin,

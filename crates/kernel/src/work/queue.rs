@@ -73,7 +73,7 @@ pub(super) trait Commit<T> {
 
 /// Why a unit was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum UnitRejection {
     /// Too many wait.
     Full,
     /// The writer ends, or has ended.
@@ -99,12 +99,12 @@ pub(super) struct Queue<T> {
     receiver: Receiver<Message<T>>,
     waiting: Arc<AtomicUsize>,
     limits: Limits,
-    notes: Notes,
+    notes: QueuedRecords,
 }
 
 /// What a writer knows of the notes that wait for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Notes {
+enum QueuedRecords {
     None,
     /// Some wait, and the writer gives others a moment to join them.
     Wait,
@@ -125,7 +125,7 @@ pub(super) fn queue<T>(limits: Limits) -> (Lane<T>, Queue<T>) {
         receiver,
         waiting,
         limits,
-        notes: Notes::None,
+        notes: QueuedRecords::None,
     };
     (lane, queue)
 }
@@ -134,24 +134,24 @@ impl<T> Lane<T> {
     /// Lets a unit in.
     ///
     /// Cost: one allocation, one short lock of the channel.
-    pub fn submit(&self, unit: T) -> Result<(), Refused> {
+    pub fn submit(&self, unit: T) -> Result<(), UnitRejection> {
         let room = |count: usize| (count < self.limit).then_some(count + 1);
         let order = Ordering::SeqCst;
         if let Err(count) = self.waiting.fetch_update(order, order, room) {
             return Err(if count < CLOSED {
-                Refused::Full
+                UnitRejection::Full
             } else {
-                Refused::Stopped
+                UnitRejection::Stopped
             });
         }
         // The writer's end goes only when it has received everybody who was counted.
         self.sender
             .send(Message::Unit(Box::new(unit)))
-            .map_err(|_| Refused::Stopped)
+            .map_err(|_| UnitRejection::Stopped)
     }
 
     /// Says that notes wait.
-    pub fn nudge(&self) {
+    pub fn notify(&self) {
         let _ = self.sender.send(Message::Nudge);
     }
 
@@ -203,9 +203,9 @@ impl<T> Queue<T> {
     /// Returns for how long the writer waits for a call; without notes it waits until there is one.
     fn patience(&self) -> Option<Duration> {
         match self.notes {
-            Notes::None => None,
-            Notes::Wait => Some(NOTES_WAIT),
-            Notes::Pour => Some(Duration::ZERO),
+            QueuedRecords::None => None,
+            QueuedRecords::Wait => Some(NOTES_WAIT),
+            QueuedRecords::Pour => Some(Duration::ZERO),
         }
     }
 
@@ -218,7 +218,7 @@ impl<T> Queue<T> {
         while let Some(message) = next {
             match message {
                 Message::Unit(unit) => units.push(*unit),
-                Message::Nudge if self.notes == Notes::None => self.notes = Notes::Wait,
+                Message::Nudge if self.notes == QueuedRecords::None => self.notes = QueuedRecords::Wait,
                 Message::Nudge => {}
                 Message::Stop => stopping = true,
             }
@@ -237,9 +237,9 @@ impl<T> Queue<T> {
         let written = work.commit(units, notes);
         // Notes that the store refused wait for the next call, so that a broken store is not tried without end.
         self.notes = if is_full && written {
-            Notes::Pour
+            QueuedRecords::Pour
         } else {
-            Notes::None
+            QueuedRecords::None
         };
         if stopping {
             self.finish(work);

@@ -4,15 +4,15 @@
 //! Keeps WK-1, WK-3.
 
 use super::attempt::{self, Done};
-use super::queue::{self, Commit, Lane, Limits, Message, Queue, Refused};
+use super::queue::{self, Commit, Lane, Limits, Message, Queue, UnitRejection};
 use super::{Reply, Unit};
-use crate::audit::Note;
+use crate::audit::AuditRecord;
 use crate::auth::OrganizationId;
 use crate::db::{Access, Conn, Location, Watch};
 use crate::error::{Class, Error, Result};
 use crate::kernel::Kernel;
 use crate::operation::Answer;
-use crate::threads::{Threads, Turn};
+use crate::threads::{SchedulePoint, Threads};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -118,14 +118,14 @@ impl Writers {
     pub fn submit(&self, unit: Unit) -> Result<()> {
         let lane = &self.lanes[lane_of(&unit.organization, self.lanes.len())];
         lane.submit(unit).map_err(|refused| match refused {
-            Refused::Full => Error::unavailable("too many changes are waiting; try again"),
-            Refused::Stopped => Error::unavailable("the server is shutting down"),
+            UnitRejection::Full => Error::unavailable("too many changes are waiting; try again"),
+            UnitRejection::Stopped => Error::unavailable("the server is shutting down"),
         })
     }
 
     /// Says that notes wait for a chain.
-    pub fn nudge(&self, organization: &OrganizationId) {
-        self.lanes[lane_of(organization, self.lanes.len())].nudge();
+    pub fn notify(&self, organization: &OrganizationId) {
+        self.lanes[lane_of(organization, self.lanes.len())].notify();
     }
 
     /// Returns how many units wait for their writer.
@@ -172,15 +172,15 @@ struct AtWork<'a> {
 }
 
 impl Commit<Unit> for AtWork<'_> {
-    type Note = Note;
+    type Note = AuditRecord;
 
-    fn take_notes(&mut self, max: usize) -> Vec<Note> {
+    fn take_notes(&mut self, max: usize) -> Vec<AuditRecord> {
         let (place, count) = (self.writer.place, self.writer.count);
         let owned = |organization: &OrganizationId| lane_of(organization, count) == place;
-        self.kernel.ledger.notes.take(max, owned)
+        self.kernel.write_behind.notes.take(max, owned)
     }
 
-    fn commit(&mut self, units: Vec<Unit>, notes: Vec<Note>) -> bool {
+    fn commit(&mut self, units: Vec<Unit>, notes: Vec<AuditRecord>) -> bool {
         self.writer.process(self.kernel, units, notes)
     }
 }
@@ -198,7 +198,7 @@ impl Writer {
     async fn work_inline(mut self, mut queue: Queue<Unit>, threads: Threads) {
         loop {
             let first = queue.wait_inline().await;
-            threads.pause(Turn::Write).await;
+            threads.pause(SchedulePoint::Write).await;
             if !self.turn(&mut queue, first) {
                 return;
             }
@@ -217,7 +217,7 @@ impl Writer {
     }
 
     /// Runs units and writes notes or puts them back; every unit is answered. Says whether the notes were written.
-    fn process(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<Note>) -> bool {
+    fn process(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<AuditRecord>) -> bool {
         if kernel.is_broken() {
             refuse_all(kernel, units);
             return put_back(kernel, notes);
@@ -243,7 +243,7 @@ impl Writer {
         }
         match attempt::run(kernel, &mut self.conn, &units, &notes) {
             Ok(done) => {
-                wake(kernel, &done);
+                notify_worker(kernel, &done);
                 answer_all(units, done);
                 true
             }
@@ -251,7 +251,7 @@ impl Writer {
         }
     }
 
-    fn recover(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<Note>, error: &Error) -> bool {
+    fn recover(&mut self, kernel: &Kernel, units: Vec<Unit>, notes: Vec<AuditRecord>, error: &Error) -> bool {
         self.conn.rollback();
         match error.work_class() {
             Class::Broken => {
@@ -296,7 +296,7 @@ impl Writer {
             }
             match attempt::run(kernel, &mut self.conn, &units, &[]) {
                 Ok(done) => {
-                    wake(kernel, &done);
+                    notify_worker(kernel, &done);
                     return answer_all(units.into(), done);
                 }
                 Err(error) => {
@@ -322,7 +322,7 @@ impl Writer {
         answer(unit.reply, Err(public));
     }
 
-    fn write_notes(&mut self, kernel: &Kernel, notes: Vec<Note>) -> bool {
+    fn write_notes(&mut self, kernel: &Kernel, notes: Vec<AuditRecord>) -> bool {
         if notes.is_empty() || kernel.is_broken() {
             return put_back(kernel, notes);
         }
@@ -361,9 +361,9 @@ fn busy() -> Error {
 }
 
 /// Puts notes back into their buffer, and returns whether there were none.
-fn put_back(kernel: &Kernel, notes: Vec<Note>) -> bool {
+fn put_back(kernel: &Kernel, notes: Vec<AuditRecord>) -> bool {
     let was_none = notes.is_empty();
-    kernel.ledger.notes.put_back(notes);
+    kernel.write_behind.notes.put_back(notes);
     was_none
 }
 
@@ -373,12 +373,12 @@ fn refuse_all(kernel: &Kernel, units: Vec<Unit>) {
     }
 }
 
-fn wake(kernel: &Kernel, done: &[Done]) {
+fn notify_worker(kernel: &Kernel, done: &[Done]) {
     if done.iter().any(|done| done.has_due_job) {
         kernel.jobs_due.notify_one();
     }
     for worker in done.iter().flat_map(|done| &done.wakes) {
-        kernel.wake(worker);
+        kernel.notify_worker(worker);
     }
 }
 

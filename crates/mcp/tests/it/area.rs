@@ -3,14 +3,14 @@
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet, Scopes, Toolset, scope};
 use provost_kernel::credential::{
-    Admission, Credential, McpClient, Reach, Sessions, TokenScheme, Use, Verified,
+    Admission, Credential, McpClient, Reach, Sessions, TokenScheme, Use, VerifiedToken,
 };
 use provost_kernel::db::{Migration, Row, Statement, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::operation::{Content, Empty, Entry, Input, Meta, Method, NoContent, Operation, Registry};
 use provost_kernel::token::Form;
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -125,7 +125,7 @@ pub struct Tokens;
 
 /// The scheme of sessions, with a client that is cut off while it calls.
 #[derive(Default)]
-pub struct Delegated {
+pub struct SessionScheme {
     fleeting: AtomicUsize,
 }
 
@@ -174,16 +174,16 @@ impl TokenScheme for Tokens {
         })
     }
 
-    fn first_use(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
+    fn first_use(&self, _cx: &mut OperationContext<'_>, _token_id: &str) -> Result<()> {
         Ok(())
     }
 
-    fn touch(&self, _cx: &mut Cx<'_>, _used: &Use) -> Result<()> {
+    fn touch(&self, _cx: &mut OperationContext<'_>, _used: &Use) -> Result<()> {
         Ok(())
     }
 }
 
-impl TokenScheme for Delegated {
+impl TokenScheme for SessionScheme {
     fn name(&self) -> &'static str {
         "delegated"
     }
@@ -204,21 +204,21 @@ impl TokenScheme for Delegated {
         Err(Error::internal("there are no delegated tokens here"))
     }
 
-    fn first_use(&self, _cx: &mut Cx<'_>, _token_id: &str) -> Result<()> {
+    fn first_use(&self, _cx: &mut OperationContext<'_>, _token_id: &str) -> Result<()> {
         Err(Error::internal("there are no delegated tokens here"))
     }
 
-    fn touch(&self, _cx: &mut Cx<'_>, _used: &Use) -> Result<()> {
+    fn touch(&self, _cx: &mut OperationContext<'_>, _used: &Use) -> Result<()> {
         Ok(())
     }
 }
 
-impl Sessions for Delegated {
+impl Sessions for SessionScheme {
     fn began(&self) -> &'static str {
         "session.began"
     }
 
-    fn open(&self, _cx: &mut Cx<'_>, _verified: &Verified) -> Result<()> {
+    fn open(&self, _cx: &mut OperationContext<'_>, _verified: &VerifiedToken) -> Result<()> {
         Err(Error::internal("there are no delegated tokens here"))
     }
 
@@ -244,15 +244,20 @@ impl Sessions for Delegated {
         }))
     }
 
-    fn join(&self, cx: &mut Cx<'_>, credential: &Credential, client: &McpClient) -> Result<()> {
-        let org = cx.org();
+    fn join(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        credential: &Credential,
+        client: &McpClient,
+    ) -> Result<()> {
+        let org = ctx.org();
         let row = params![
             org,
             credential.token_id.as_str(),
             client.id.as_str(),
             client.display.as_deref()
         ];
-        cx.queue(&JOIN, row)
+        ctx.queue(&JOIN, row)
     }
 }
 
@@ -302,9 +307,9 @@ pub struct Lines {
     lines: Vec<String>,
 }
 
-fn things(cx: &mut Cx<'_>) -> Result<Vec<String>> {
-    let org = cx.org();
-    cx.query(&THINGS, params![org], |row| row.get(0))
+fn things(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
+    let org = ctx.org();
+    ctx.query(&THINGS, params![org], |row| row.get(0))
 }
 
 pub struct ListThings;
@@ -317,13 +322,13 @@ impl Operation for ListThings {
     type Body = Empty;
     type Output = Things;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Things> {
         let limit = input.query.limit.as_ref().map(|limit| limit.parse::<usize>());
         let limit = limit
             .transpose()
             .map_err(|_| Error::invalid("/query/limit", "must be a number"))?;
         let prefix = input.query.prefix.clone().unwrap_or_default();
-        let mut things = things(cx)?;
+        let mut things = things(ctx)?;
         things.retain(|thing| thing.starts_with(&prefix));
         things.truncate(limit.unwrap_or(usize::MAX));
         Ok(Things { things })
@@ -340,9 +345,9 @@ impl Operation for GetThing {
     type Body = Empty;
     type Output = Things;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
-        let org = cx.org();
-        let found = cx.query_opt(&THING, params![org, input.path.thing_id.as_str()], |row| {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Things> {
+        let org = ctx.org();
+        let found = ctx.query_opt(&THING, params![org, input.path.thing_id.as_str()], |row| {
             row.get(0)
         })?;
         let thing: String = found.ok_or_else(|| Error::not_found("thing"))?;
@@ -361,10 +366,10 @@ impl Operation for CreateThing {
     type Body = NewThing;
     type Output = Things;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
-        let (org, id) = (cx.org(), input.body.id.clone());
-        cx.target(&KIND, id.clone());
-        if cx.execute(&ADD, params![org, id.as_str()])? == 0 {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Things> {
+        let (org, id) = (ctx.org(), input.body.id.clone());
+        ctx.target(&KIND, id.clone());
+        if ctx.execute(&ADD, params![org, id.as_str()])? == 0 {
             return Err(Error::new(Code::AlreadyExists, "there is a thing of this id"));
         }
         let numbers = input.body.numbers.iter().flatten().map(u32::to_string);
@@ -388,10 +393,10 @@ impl Operation for DeleteThing {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
-        let org = cx.org();
-        cx.target(&KIND, input.path.thing_id.clone());
-        match cx.execute(&REMOVE, params![org, input.path.thing_id.as_str()])? {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
+        let org = ctx.org();
+        ctx.target(&KIND, input.path.thing_id.clone());
+        match ctx.execute(&REMOVE, params![org, input.path.thing_id.as_str()])? {
             0 => Err(Error::not_found("thing")),
             _ => Ok(NoContent {}),
         }
@@ -409,10 +414,10 @@ impl Operation for ClearThings {
     type Body = Empty;
     type Output = Things;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
-        let (org, things) = (cx.org(), things(cx)?);
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Things> {
+        let (org, things) = (ctx.org(), things(ctx)?);
         if input.confirm {
-            cx.execute(&CLEAR, params![org])?;
+            ctx.execute(&CLEAR, params![org])?;
         }
         Ok(Things { things })
     }
@@ -429,8 +434,8 @@ impl Operation for TouchThing {
     type Body = Empty;
     type Output = Things;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
-        cx.target(&KIND, input.path.thing_id.clone());
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Things> {
+        ctx.target(&KIND, input.path.thing_id.clone());
         let reason = input.reason.as_ref().map(|reason| reason.as_str().to_owned());
         Ok(Things {
             things: vec![input.path.thing_id.clone(), reason.unwrap_or_default()],
@@ -449,10 +454,10 @@ impl Operation for ImportThings {
     type Body = Lines;
     type Output = Things;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
-        let org = cx.org();
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Things> {
+        let org = ctx.org();
         for line in &input.body.lines {
-            cx.execute(&ADD, params![org, line.as_str()])?;
+            ctx.execute(&ADD, params![org, line.as_str()])?;
         }
         Ok(Things {
             things: input.body.lines.clone(),
@@ -479,7 +484,7 @@ impl Operation for UploadThing {
     type Body = Lines;
     type Output = Things;
 
-    fn call(_cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Things> {
+    fn call(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Things> {
         Ok(Things {
             things: input.body.lines.clone(),
         })
@@ -503,7 +508,7 @@ impl Operation for ReceiveThings {
     type Body = Lines;
     type Output = Things;
 
-    fn call(_cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<Things> {
+    fn call(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<Things> {
         Ok(Things { things: Vec::new() })
     }
 }
@@ -519,8 +524,8 @@ impl Operation for ExportThings {
     type Body = Empty;
     type Output = String;
 
-    fn call(cx: &mut Cx<'_>, _input: &Input<Self>) -> Result<String> {
-        Ok(things(cx)?.join("\n"))
+    fn call(ctx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<String> {
+        Ok(things(ctx)?.join("\n"))
     }
 }
 
@@ -536,7 +541,7 @@ impl Operation for FetchThing {
     type Body = Empty;
     type Output = String;
 
-    fn call(_cx: &mut Cx<'_>, input: &Input<Self>) -> Result<String> {
+    fn call(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<String> {
         let size = input.path.thing_id.parse::<usize>();
         Ok(size.map_or_else(|_| input.path.thing_id.clone(), |size| "x".repeat(size)))
     }

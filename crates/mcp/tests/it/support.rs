@@ -142,7 +142,7 @@ impl App {
             registry: area::registry(more),
             schemes: Schemes {
                 own: &[&area::Tokens],
-                delegated: Some(Box::leak(Box::new(area::Delegated::default()))),
+                delegated: Some(Box::leak(Box::new(area::SessionScheme::default()))),
             },
             keys,
             location,
@@ -189,9 +189,9 @@ impl App {
             mac,
             pepper.clone(),
         );
-        let run = move |cx: &mut provost_kernel::Cx<'_>| {
-            let (org, (lookup, principal, role, scopes, mac, pepper)) = (cx.org(), &row);
-            cx.execute(
+        let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+            let (org, (lookup, principal, role, scopes, mac, pepper)) = (ctx.org(), &row);
+            ctx.execute(
                 &area::ADD_TOKEN,
                 params![
                     org,
@@ -213,9 +213,9 @@ impl App {
 
     pub async fn revoke(&self, organization: &str, principal: &'static str) {
         let now = self.clock.now();
-        let run = move |cx: &mut provost_kernel::Cx<'_>| {
-            let org = cx.org();
-            cx.execute(&area::REVOKE, params![org, principal, now])?;
+        let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+            let org = ctx.org();
+            ctx.execute(&area::REVOKE, params![org, principal, now])?;
             Ok(())
         };
         self.kernel

@@ -1,6 +1,6 @@
 //! One connection, one request, one answer.
 
-use super::fetch::{FetchRefused, Fetched};
+use super::fetch::{FetchRefusal, FetchedDocument};
 use super::freshness::max_age;
 use crate::address::Address;
 use crate::introspection::Form;
@@ -25,7 +25,7 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
 
 /// What is sent.
-pub(super) enum Asked {
+pub(super) enum OutgoingRequest {
     Document,
     Form {
         form: Form,
@@ -34,15 +34,15 @@ pub(super) enum Asked {
 }
 
 /// Connects to the first address that answers.
-pub(super) async fn connect(targets: &[SocketAddr]) -> Result<TcpStream, FetchRefused> {
+pub(super) async fn connect(targets: &[SocketAddr]) -> Result<TcpStream, FetchRefusal> {
     for target in targets {
         let attempt = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await;
         if let Ok(Ok(stream)) = attempt {
-            stream.set_nodelay(true).map_err(|_| FetchRefused::Unreachable)?;
+            stream.set_nodelay(true).map_err(|_| FetchRefusal::Unreachable)?;
             return Ok(stream);
         }
     }
-    Err(FetchRefused::Unreachable)
+    Err(FetchRefusal::Unreachable)
 }
 
 /// Encrypts the connection; the certificate must be one for the URL's host, wherever the connection leads.
@@ -50,45 +50,45 @@ pub(super) async fn encrypt(
     tls: &TlsConnector,
     stream: TcpStream,
     address: &Address<'_>,
-) -> Result<TlsStream<TcpStream>, FetchRefused> {
+) -> Result<TlsStream<TcpStream>, FetchRefusal> {
     let name = match address.ip() {
         Some(ip) => ServerName::from(ip),
-        None => ServerName::try_from(address.host.to_owned()).map_err(|_| FetchRefused::Tls)?,
+        None => ServerName::try_from(address.host.to_owned()).map_err(|_| FetchRefusal::Tls)?,
     };
-    tls.connect(name, stream).await.map_err(|_| FetchRefused::Tls)
+    tls.connect(name, stream).await.map_err(|_| FetchRefusal::Tls)
 }
 
 /// Sends the request and reads the whole answer.
 pub(super) async fn run<S>(
     stream: S,
     address: &Address<'_>,
-    asked: Asked,
+    asked: OutgoingRequest,
     max_bytes: usize,
-) -> Result<Fetched, FetchRefused>
+) -> Result<FetchedDocument, FetchRefusal>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let request = request(address, asked).map_err(|_| FetchRefused::Broken)?;
+    let request = request(address, asked).map_err(|_| FetchRefusal::Broken)?;
     let mut client = http1::Builder::new();
     client.max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
     let handshake = client.handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|_| FetchRefused::Broken)?;
+    let (mut sender, connection) = handshake.map_err(|_| FetchRefusal::Broken)?;
     let mut exchange = pin!(async {
         let answer = sender
             .send_request(request)
             .await
-            .map_err(|_| FetchRefused::Broken)?;
+            .map_err(|_| FetchRefusal::Broken)?;
         let (head, body) = answer.into_parts();
         judge(head.status.as_u16(), &head.headers)?;
         let body = Limited::new(body, max_bytes).collect().await;
         let body = body.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                FetchRefused::TooLarge
+                FetchRefusal::TooLarge
             } else {
-                FetchRefused::Broken
+                FetchRefusal::Broken
             }
         })?;
-        Ok(Fetched {
+        Ok(FetchedDocument {
             body: body.to_bytes(),
             max_age: max_age(&head.headers),
         })
@@ -102,19 +102,19 @@ where
     }
 }
 
-fn judge(status: u16, headers: &HeaderMap) -> Result<(), FetchRefused> {
+fn judge(status: u16, headers: &HeaderMap) -> Result<(), FetchRefusal> {
     match status {
         200 => {}
-        300..=399 => return Err(FetchRefused::Redirect),
-        status => return Err(FetchRefused::Status(status)),
+        300..=399 => return Err(FetchRefusal::Redirect),
+        status => return Err(FetchRefusal::Status(status)),
     }
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(media_type), None) = (types.next(), types.next()) else {
-        return Err(FetchRefused::ContentType);
+        return Err(FetchRefusal::ContentType);
     };
     let is_json = media_type.to_str().is_ok_and(is_json);
     let plain = !headers.contains_key(header::CONTENT_ENCODING);
-    (is_json && plain).then_some(()).ok_or(FetchRefused::ContentType)
+    (is_json && plain).then_some(()).ok_or(FetchRefusal::ContentType)
 }
 
 /// `application/json`, or an `application/` type of JSON's structure (RFC 6839 §3.1).
@@ -129,7 +129,7 @@ fn is_json(media_type: &str) -> bool {
     subtype.is_some_and(|subtype| subtype == "json" || (subtype.len() > 5 && subtype.ends_with("+json")))
 }
 
-fn request(address: &Address<'_>, asked: Asked) -> http::Result<Request<Full<Bytes>>> {
+fn request(address: &Address<'_>, asked: OutgoingRequest) -> http::Result<Request<Full<Bytes>>> {
     let mut target = if address.path.is_empty() {
         "/".to_owned()
     } else {
@@ -150,8 +150,8 @@ fn request(address: &Address<'_>, asked: Asked) -> http::Result<Request<Full<Byt
         .header(header::CONNECTION, "close")
         .header(header::USER_AGENT, concat!("provost/", env!("CARGO_PKG_VERSION")));
     match asked {
-        Asked::Document => request.body(Full::default()),
-        Asked::Form { form, authorization } => {
+        OutgoingRequest::Document => request.body(Full::default()),
+        OutgoingRequest::Form { form, authorization } => {
             let mut request = request
                 .method(Method::POST)
                 .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT OA-6: a fetch connects only to a checked address, and to none if any is not public.
 
-use super::exchange::{self, Asked};
+use super::exchange::{self, OutgoingRequest};
 use super::network::{Network, is_public};
 use super::resolve::{Resolve, System};
 use crate::address::Address;
@@ -58,7 +58,7 @@ pub struct Options {
 
 /// What was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedDocument {
     /// The JSON.
     pub body: Bytes,
     /// How long its server allows it to be used again; `None` when it does not say.
@@ -67,7 +67,7 @@ pub struct Fetched {
 
 /// Why nothing was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FetchRefused {
+pub enum FetchRefusal {
     /// The URL is none that is fetched.
     Url(Refusal),
     /// The name has no address, or its resolver did not answer.
@@ -92,7 +92,7 @@ pub enum FetchRefused {
     Broken,
 }
 
-impl fmt::Display for FetchRefused {
+impl fmt::Display for FetchRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentence = match self {
             Self::Url(refusal) => return refusal.fmt(out),
@@ -111,9 +111,9 @@ impl fmt::Display for FetchRefused {
     }
 }
 
-impl std::error::Error for FetchRefused {}
+impl std::error::Error for FetchRefusal {}
 
-impl From<Refusal> for FetchRefused {
+impl From<Refusal> for FetchRefusal {
     fn from(refusal: Refusal) -> Self {
         Self::Url(refusal)
     }
@@ -158,13 +158,13 @@ impl Fetcher {
     }
 
     /// Fetches a JSON document: `GET`, without credentials.
-    pub async fn get(&self, url: &str, limits: Limits) -> Result<Bytes, FetchRefused> {
+    pub async fn get(&self, url: &str, limits: Limits) -> Result<Bytes, FetchRefusal> {
         self.get_with_age(url, limits).await.map(|found| found.body)
     }
 
     /// Fetches a JSON document and says how long it may be used again.
-    pub async fn get_with_age(&self, url: &str, limits: Limits) -> Result<Fetched, FetchRefused> {
-        self.ask(url, Asked::Document, limits).await
+    pub async fn get_with_age(&self, url: &str, limits: Limits) -> Result<FetchedDocument, FetchRefusal> {
+        self.ask(url, OutgoingRequest::Document, limits).await
     }
 
     /// Sends a form and returns the JSON that answers it; for the introspection at the operator's own issuers.
@@ -174,15 +174,22 @@ impl Fetcher {
         form: Form,
         mut authorization: Option<HeaderValue>,
         limits: Limits,
-    ) -> Result<Bytes, FetchRefused> {
+    ) -> Result<Bytes, FetchRefusal> {
         if let Some(value) = &mut authorization {
             value.set_sensitive(true);
         }
-        let answer = self.ask(url, Asked::Form { form, authorization }, limits).await;
+        let answer = self
+            .ask(url, OutgoingRequest::Form { form, authorization }, limits)
+            .await;
         answer.map(|found| found.body)
     }
 
-    async fn ask(&self, url: &str, asked: Asked, limits: Limits) -> Result<Fetched, FetchRefused> {
+    async fn ask(
+        &self,
+        url: &str,
+        asked: OutgoingRequest,
+        limits: Limits,
+    ) -> Result<FetchedDocument, FetchRefusal> {
         let address = Address::parse(url)?;
         if !address.is_https && !self.plain_loopback {
             return Err(Refusal::Url("it must begin with https://").into());
@@ -197,22 +204,22 @@ impl Fetcher {
             exchange::run(stream, &address, asked, limits.max_bytes).await
         };
         let waited = tokio::time::timeout(limits.timeout, exchange).await;
-        waited.unwrap_or(Err(FetchRefused::TooSlow))
+        waited.unwrap_or(Err(FetchRefusal::TooSlow))
     }
 
     /// INVARIANT OA-6: the only source of addresses to connect to; one that is not allowed spoils them all.
-    async fn targets(&self, address: &Address<'_>) -> Result<Vec<SocketAddr>, FetchRefused> {
+    async fn targets(&self, address: &Address<'_>) -> Result<Vec<SocketAddr>, FetchRefusal> {
         let found = if let Some(ip) = address.ip() {
             vec![ip]
         } else {
             let answer = self.resolver.resolve(address.host).await;
-            answer.map_err(|_| FetchRefused::Unresolved)?
+            answer.map_err(|_| FetchRefusal::Unresolved)?
         };
         if found.is_empty() {
-            return Err(FetchRefused::Unresolved);
+            return Err(FetchRefusal::Unresolved);
         }
         if !found.iter().all(|ip| self.may_connect(*ip, address.is_https)) {
-            return Err(FetchRefused::NotPublic);
+            return Err(FetchRefusal::NotPublic);
         }
         Ok(found
             .into_iter()

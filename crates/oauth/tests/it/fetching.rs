@@ -1,7 +1,7 @@
 //! The guarded fetch against real servers on this machine: TLS, redirects, slow, large and wrong answers, mixed
 //! addresses.
 
-use provost_oauth::guard::{FetchRefused, Fetcher, Limits, Network, Options, Resolve};
+use provost_oauth::guard::{FetchRefusal, Fetcher, Limits, Network, Options, Resolve};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::future::pending;
@@ -137,9 +137,9 @@ where
 }
 
 /// A resolver that gives the same addresses for every name, and counts how often it is asked.
-struct Fixed(Vec<IpAddr>, Arc<AtomicU32>);
+struct FixedResolver(Vec<IpAddr>, Arc<AtomicU32>);
 
-impl Resolve for Fixed {
+impl Resolve for FixedResolver {
     fn resolve<'a>(
         &'a self,
         _: &'a str,
@@ -152,7 +152,7 @@ impl Resolve for Fixed {
 fn fetcher_for(addresses: &[&str], options: Options) -> (Fetcher, Arc<AtomicU32>) {
     let asked = Arc::new(AtomicU32::new(0));
     let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-    let resolver = Box::new(Fixed(addresses, Arc::clone(&asked)));
+    let resolver = Box::new(FixedResolver(addresses, Arc::clone(&asked)));
     (Fetcher::with_resolver(options, resolver).unwrap(), asked)
 }
 
@@ -241,7 +241,7 @@ async fn nothing_is_connected_when_any_address_is_not_public() {
         );
         assert_eq!(
             fetcher.get(&server.url(), LIMITS).await,
-            Err(FetchRefused::NotPublic),
+            Err(FetchRefusal::NotPublic),
             "{addresses:?}"
         );
     }
@@ -249,7 +249,7 @@ async fn nothing_is_connected_when_any_address_is_not_public() {
     let (fetcher, _) = fetcher_for(&["127.0.0.1", "127.0.0.2"], trusting());
     assert_eq!(
         fetcher.get(&server.url(), LIMITS).await,
-        Err(FetchRefused::NotPublic)
+        Err(FetchRefusal::NotPublic)
     );
     assert_eq!(server.connections(), 0);
 }
@@ -275,7 +275,7 @@ async fn addresses_in_the_url_are_judged_like_resolved_ones() {
         let url = format!("https://{host}:{}/", server.port);
         assert_eq!(
             fetcher.get(&url, LIMITS).await,
-            Err(FetchRefused::NotPublic),
+            Err(FetchRefusal::NotPublic),
             "{host}"
         );
     }
@@ -289,7 +289,7 @@ async fn addresses_in_the_url_are_judged_like_resolved_ones() {
     ] {
         let url = format!("https://{host}:{}/", server.port);
         assert!(
-            matches!(fetcher.get(&url, LIMITS).await, Err(FetchRefused::Url(_))),
+            matches!(fetcher.get(&url, LIMITS).await, Err(FetchRefusal::Url(_))),
             "{host}"
         );
     }
@@ -307,7 +307,7 @@ async fn a_name_without_addresses_is_refused() {
     let (fetcher, _) = fetcher_for(&[], trusting());
     assert_eq!(
         fetcher.get("https://nobody.example/", LIMITS).await,
-        Err(FetchRefused::Unresolved)
+        Err(FetchRefusal::Unresolved)
     );
 }
 
@@ -317,7 +317,7 @@ async fn the_certificate_must_be_trusted_and_for_the_name() {
     let other = format!("https://other.example:{}/", server.port);
     assert_eq!(
         fetcher().get(&other, LIMITS).await,
-        Err(FetchRefused::Tls),
+        Err(FetchRefusal::Tls),
         "another name"
     );
     let (stranger, _) = fetcher_for(
@@ -329,13 +329,13 @@ async fn the_certificate_must_be_trusted_and_for_the_name() {
     );
     assert_eq!(
         stranger.get(&server.url(), LIMITS).await,
-        Err(FetchRefused::Tls),
+        Err(FetchRefusal::Tls),
         "not trusted"
     );
     let plain = Server::start(Answer::Greeting("220 mail.example\r\n"), false).await;
     assert_eq!(
         fetcher().get(&plain.url(), LIMITS).await,
-        Err(FetchRefused::Tls),
+        Err(FetchRefusal::Tls),
         "no TLS"
     );
 }
@@ -351,7 +351,7 @@ async fn a_redirect_is_not_followed() {
         let server = Server::says(&head, "{}").await;
         assert_eq!(
             fetcher().get(&server.url(), LIMITS).await,
-            Err(FetchRefused::Redirect),
+            Err(FetchRefusal::Redirect),
             "{status}"
         );
     }
@@ -364,7 +364,7 @@ async fn another_status_and_another_type_are_refused() {
         let server = Server::says(&format!("{status} X\r\ncontent-type: application/json"), "").await;
         assert_eq!(
             fetcher().get(&server.url(), LIMITS).await,
-            Err(FetchRefused::Status(status))
+            Err(FetchRefusal::Status(status))
         );
     }
     for headers in [
@@ -381,7 +381,7 @@ async fn another_status_and_another_type_are_refused() {
         let server = Server::says(&format!("200 OK\r\n{headers}"), "{}").await;
         assert_eq!(
             fetcher().get(&server.url(), LIMITS).await,
-            Err(FetchRefused::ContentType),
+            Err(FetchRefusal::ContentType),
             "{headers}"
         );
     }
@@ -395,12 +395,12 @@ async fn a_large_answer_is_refused_at_the_limit() {
     let larger = Server::says(json, &" ".repeat(1025)).await;
     assert_eq!(
         fetcher().get(&larger.url(), LIMITS).await,
-        Err(FetchRefused::TooLarge)
+        Err(FetchRefusal::TooLarge)
     );
     let endless = Server::start(Answer::Endless, true).await;
     assert_eq!(
         fetcher().get(&endless.url(), LIMITS).await,
-        Err(FetchRefused::TooLarge)
+        Err(FetchRefusal::TooLarge)
     );
 }
 
@@ -413,18 +413,18 @@ async fn a_long_head_and_a_cut_answer_are_refused() {
     let server = Server::says(&head, "{}").await;
     assert_eq!(
         fetcher().get(&server.url(), LIMITS).await,
-        Err(FetchRefused::Broken)
+        Err(FetchRefusal::Broken)
     );
     let cut = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{";
     let server = Server::start(Answer::Bytes(cut.into()), true).await;
     assert_eq!(
         fetcher().get(&server.url(), LIMITS).await,
-        Err(FetchRefused::Broken)
+        Err(FetchRefusal::Broken)
     );
     let server = Server::start(Answer::Bytes("SSH-2.0-OpenSSH_9.9\r\n".into()), true).await;
     assert_eq!(
         fetcher().get(&server.url(), LIMITS).await,
-        Err(FetchRefused::Broken)
+        Err(FetchRefusal::Broken)
     );
 }
 
@@ -443,7 +443,7 @@ async fn an_answer_that_does_not_end_in_time_is_refused() {
         let server = Server::start(Answer::Never(begun.into()), true).await;
         assert_eq!(
             fetcher().get(&server.url(), limits).await,
-            Err(FetchRefused::TooSlow),
+            Err(FetchRefusal::TooSlow),
             "{begun:?}"
         );
     }
@@ -454,7 +454,7 @@ async fn plain_http_is_for_allowed_loopback_alone_and_only_when_it_is_switched_o
     let server = Server::start(Answer::Bytes(OK.into()), false).await;
     let url = format!("http://127.0.0.1:{}/keys", server.port);
     assert!(
-        matches!(fetcher().get(&url, LIMITS).await, Err(FetchRefused::Url(_))),
+        matches!(fetcher().get(&url, LIMITS).await, Err(FetchRefusal::Url(_))),
         "switched off"
     );
     let plain = |allow: &str| {
@@ -471,17 +471,17 @@ async fn plain_http_is_for_allowed_loopback_alone_and_only_when_it_is_switched_o
     };
     assert_eq!(
         plain("127.0.0.2/32").get(&url, LIMITS).await,
-        Err(FetchRefused::NotPublic),
+        Err(FetchRefusal::NotPublic),
         "not allowed"
     );
     assert_eq!(
         plain("10.0.0.0/8").get("http://inner.example/", LIMITS).await,
-        Err(FetchRefused::NotPublic),
+        Err(FetchRefusal::NotPublic),
         "not loopback"
     );
     assert_eq!(
         plain("10.0.0.0/8").get("http://93.184.216.34/", LIMITS).await,
-        Err(FetchRefused::NotPublic),
+        Err(FetchRefusal::NotPublic),
         "public"
     );
     assert_eq!(server.connections(), 0);

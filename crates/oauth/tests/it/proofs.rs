@@ -2,7 +2,7 @@
 
 use crate::attacks::{NOW, WORKSHOP};
 use provost_oauth::Refusal;
-use provost_oauth::dpop::{Proof, Replays, verify};
+use provost_oauth::dpop::{Proof, ReplayCache, verify};
 use serde_json::{Value, json};
 
 const URL: &str = "https://provost.example/oauth/token";
@@ -199,7 +199,7 @@ fn seen(id: &str, issued_at: i64) -> Proof {
 
 #[test]
 fn a_proof_is_accepted_once_for_as_long_as_it_could_be_accepted() {
-    let replays = Replays::new(10);
+    let replays = ReplayCache::new(10);
     assert_eq!(replays.admit(&seen("a", NOW), NOW), Ok(()));
     for later in [0, 1, 59, 60] {
         assert_eq!(
@@ -238,7 +238,7 @@ fn a_proof_is_accepted_once_for_as_long_as_it_could_be_accepted() {
 /// Proves OA-7.
 #[test]
 fn a_full_memory_refuses_and_forgets_nothing_early() {
-    let replays = Replays::new(3);
+    let replays = ReplayCache::new(3);
     for id in ["a", "b", "c"] {
         assert_eq!(replays.admit(&seen(id, NOW), NOW), Ok(()));
     }
@@ -254,7 +254,7 @@ fn a_full_memory_refuses_and_forgets_nothing_early() {
 /// Proves OA-7.
 #[test]
 fn of_many_threads_with_one_proof_one_is_admitted() {
-    let replays = Replays::new(1000);
+    let replays = ReplayCache::new(1000);
     let admitted = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -272,7 +272,7 @@ fn of_many_threads_with_one_proof_one_is_admitted() {
 
 #[test]
 fn a_memory_keeps_owners_apart_and_serves_assertions() {
-    let replays = Replays::new(10);
+    let replays = ReplayCache::new(10);
     assert_eq!(replays.admit_until("ab", "c", NOW + 300, NOW), Ok(()));
     assert_eq!(replays.admit_until("a", "bc", NOW + 300, NOW), Ok(()));
     assert_eq!(

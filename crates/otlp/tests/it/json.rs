@@ -1,7 +1,7 @@
 //! Payloads in JSON, written by hand after the specification's rules.
 
 use super::{TIMES, assert_readable, json, logs};
-use provost_otlp::{Encoding, Error, Signal, Skipped, read};
+use provost_otlp::{Encoding, Error, Signal, SkipReason, read};
 use provost_policy::Occasion;
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn nulls_and_unknown_members_are_nothing() {
     assert_eq!((reading.read, reading.rejected), (0, 0));
     let record = json!({ "timeUnixNano": null, "body": null, "attributes": null, "eventName": null });
     let reading = json(Signal::Logs, &logs(&json!([record, null])));
-    assert_eq!(reading.skipped[&Skipped::Other], 1);
+    assert_eq!(reading.skipped[&SkipReason::Other], 1);
     assert_eq!((reading.rejected, reading.why), (1, "a record is malformed"));
 }
 
@@ -330,7 +330,7 @@ fn told(name: &str, attributes: &Value) -> Vec<provost_otlp::Event> {
 }
 
 /// The events of a span.
-fn spanned(name: &str, attributes: &Value) -> provost_otlp::Reading {
+fn spanned(name: &str, attributes: &Value) -> provost_otlp::PayloadReading {
     let span = json!({ "name": name, "spanId": "0102030405060708", "attributes": attributes });
     let payload = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": [span] }] }] });
     json(Signal::Traces, &payload)
@@ -515,5 +515,5 @@ fn a_record_of_which_nobody_can_read_what_it_tells_of_is_rejected() {
     assert_eq!((reading.rejected, reading.events.len()), (1, 0));
     assert!(reading.why.contains("cannot be read"), "{}", reading.why);
     let reading = spanned("something", &json!([text("gen_ai.operation.name", "embeddings")]));
-    assert_eq!((reading.rejected, reading.skipped[&Skipped::Other]), (0, 1));
+    assert_eq!((reading.rejected, reading.skipped[&SkipReason::Other]), (0, 1));
 }

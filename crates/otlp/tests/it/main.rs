@@ -8,9 +8,9 @@ mod json;
 mod recorded;
 
 use fuzz::{TIMES, assert_readable};
-use provost_otlp::{Encoding, Reading, Signal, read};
+use provost_otlp::{Encoding, PayloadReading, Signal, read};
 
-fn json(signal: Signal, payload: &serde_json::Value) -> Reading {
+fn json(signal: Signal, payload: &serde_json::Value) -> PayloadReading {
     read(signal, Encoding::Json, payload.to_string().as_bytes(), TIMES).unwrap()
 }
 

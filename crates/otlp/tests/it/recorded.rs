@@ -1,7 +1,7 @@
 //! The bodies in `fixtures/`, recorded from the Python exporters by `record.py`.
 
 use super::{TIMES, assert_readable};
-use provost_otlp::{Encoding, Signal, Skipped, expand, read};
+use provost_otlp::{Encoding, Signal, SkipReason, expand, read};
 use std::path::Path;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -13,7 +13,7 @@ fn folder() -> std::path::PathBuf {
 }
 
 /// Compares all events of a body with a golden; `UPDATE_GOLDENS=1` writes it.
-fn assert_events(signal: Signal, body: &str, golden: &str) -> provost_otlp::Reading {
+fn assert_events(signal: Signal, body: &str, golden: &str) -> provost_otlp::PayloadReading {
     let reading = read(signal, Encoding::Protobuf, &fixture(body), TIMES).unwrap();
     reading.events.iter().for_each(assert_readable);
     let mut lines = String::new();
@@ -39,8 +39,8 @@ fn assert_events(signal: Signal, body: &str, golden: &str) -> provost_otlp::Read
 fn logs_of_claude_code_codex_and_the_former_conventions_are_read() {
     let reading = assert_events(Signal::Logs, "logs.pb", "logs.events.jsonl");
     assert_eq!((reading.read, reading.rejected), (12, 0));
-    assert_eq!(reading.skipped[&Skipped::Twice], 2);
-    assert_eq!(reading.skipped[&Skipped::Other], 2);
+    assert_eq!(reading.skipped[&SkipReason::Twice], 2);
+    assert_eq!(reading.skipped[&SkipReason::Other], 2);
 }
 
 /// Proves OT-4, OT-5.
@@ -48,8 +48,8 @@ fn logs_of_claude_code_codex_and_the_former_conventions_are_read() {
 fn spans_of_the_conventions_are_read() {
     let reading = assert_events(Signal::Traces, "traces.pb", "traces.events.jsonl");
     assert_eq!((reading.read, reading.rejected), (5, 0));
-    assert_eq!(reading.skipped[&Skipped::Twice], 1);
-    assert_eq!(reading.skipped[&Skipped::Other], 2);
+    assert_eq!(reading.skipped[&SkipReason::Twice], 1);
+    assert_eq!(reading.skipped[&SkipReason::Other], 2);
 }
 
 /// Proves OT-6.

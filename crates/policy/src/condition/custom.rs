@@ -11,7 +11,7 @@
 //! never absent.
 
 use crate::catalogue::FieldType;
-use crate::document::{Item, Reading};
+use crate::document::{DocumentReading, Item};
 use crate::read::Object;
 use crate::violation::Violations;
 use std::collections::BTreeMap;
@@ -75,11 +75,13 @@ impl CustomPath {
     }
 
     /// Returns what stands at the path of a text that was read.
-    pub fn of<'a>(&self, reading: &'a Reading, text: &'a str) -> Place<'a> {
+    pub fn of<'a>(&self, reading: &'a DocumentReading, text: &'a str) -> Place<'a> {
         let mut item = match reading {
-            Reading::None => return Place::Absent,
-            Reading::Object(document) => document.root(text),
-            Reading::List(_) | Reading::Text | Reading::Unreadable { .. } => return Place::Missing,
+            DocumentReading::None => return Place::Absent,
+            DocumentReading::Object(document) => document.root(text),
+            DocumentReading::List(_) | DocumentReading::Text | DocumentReading::Unreadable { .. } => {
+                return Place::Missing;
+            }
         };
         for step in &self.0 {
             let next = match step {

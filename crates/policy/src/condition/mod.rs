@@ -59,12 +59,12 @@ pub(crate) enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
-    Past(Past),
+    Past(HistoryCondition),
 }
 
 /// A condition on the subject's earlier events. Times in milliseconds.
 #[derive(Clone, Debug)]
-pub(crate) enum Past {
+pub(crate) enum HistoryCondition {
     Prior(Box<Condition>),
     Sequence {
         within_ms: i64,
@@ -175,7 +175,7 @@ impl Condition {
     }
 }
 
-impl Past {
+impl HistoryCondition {
     fn each_operand(&self, see: &mut dyn FnMut(&Operand)) {
         match self {
             Self::Prior(node) | Self::Count { matching: node, .. } => node.each_operand(see),

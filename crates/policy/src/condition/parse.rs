@@ -2,7 +2,7 @@
 
 use super::custom::CustomField;
 use super::{
-    CHILD_LIMIT, COUNT_LIMIT, Compare, Condition, DEPTH_LIMIT, NODE_LIMIT, Operand, Order, Past,
+    CHILD_LIMIT, COUNT_LIMIT, Compare, Condition, DEPTH_LIMIT, HistoryCondition, NODE_LIMIT, Operand, Order,
     WITHIN_LIMIT_MS, predicate,
 };
 use crate::catalogue::{Field, FieldType};
@@ -95,7 +95,11 @@ impl<'a> Parser<'a> {
             "all" => Condition::All(self.nodes(value, &path, 1..=CHILD_LIMIT, depth)?),
             "any" => Condition::Any(self.nodes(value, &path, 1..=CHILD_LIMIT, depth)?),
             "not" => Condition::Not(Box::new(self.node(value, &path, depth + 1)?)),
-            "hasPriorEvent" => Condition::Past(Past::Prior(Box::new(self.node(value, &path, depth + 1)?))),
+            "hasPriorEvent" => Condition::Past(HistoryCondition::Prior(Box::new(self.node(
+                value,
+                &path,
+                depth + 1,
+            )?))),
             _ => {
                 let inner = Object::of(value, &path, self.faults)?;
                 Condition::Past(match form {
@@ -147,21 +151,21 @@ impl<'a> Parser<'a> {
         field.map(Operand::Field)
     }
 
-    fn sequence(&mut self, node: Object<'_>, depth: usize) -> Option<Past> {
+    fn sequence(&mut self, node: Object<'_>, depth: usize) -> Option<HistoryCondition> {
         node.only(&["within", "ordered", "events"], self.faults);
         let within_ms = self.within(node);
         node.required("ordered", self.faults);
         let ordered = node.boolean("ordered", self.faults);
         let events = node.required("events", self.faults);
         let events = events.and_then(|value| self.nodes(value, &node.at("events"), 2..=16, depth));
-        Some(Past::Sequence {
+        Some(HistoryCondition::Sequence {
             within_ms: within_ms?,
             ordered: ordered?,
             events: events?,
         })
     }
 
-    fn count(&mut self, node: Object<'_>, depth: usize) -> Option<Past> {
+    fn count(&mut self, node: Object<'_>, depth: usize) -> Option<HistoryCondition> {
         node.only(&["within", "where", "op", "value"], self.faults);
         let within_ms = self.within(node);
         let compare = self.compare(node);
@@ -169,14 +173,14 @@ impl<'a> Parser<'a> {
         let matching = node
             .get("where")
             .and_then(|value| self.node(value, &node.at("where"), depth + 1));
-        Some(Past::Count {
+        Some(HistoryCondition::Count {
             within_ms: within_ms?,
             matching: Box::new(matching?),
             compare: compare?,
         })
     }
 
-    fn distinct(&mut self, node: Object<'_>, depth: usize) -> Option<Past> {
+    fn distinct(&mut self, node: Object<'_>, depth: usize) -> Option<HistoryCondition> {
         node.only(&["within", "field", "where", "op", "value"], self.faults);
         let within_ms = self.within(node);
         let compare = self.compare(node);
@@ -191,7 +195,7 @@ impl<'a> Parser<'a> {
                 "must be a string, a string set, a number or a boolean",
             );
         }
-        Some(Past::Distinct {
+        Some(HistoryCondition::Distinct {
             within_ms: within_ms?,
             operand,
             matching: match matching {

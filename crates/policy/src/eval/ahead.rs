@@ -2,9 +2,9 @@
 //!
 //! A guard that depends on the past is not known ahead; its module is asked, and the answer may be of no use.
 
-use super::chronicle::Chronicle;
 use super::name::Chosen;
-use super::row::{Asked, Asking, Row, ask};
+use super::row::{ModuleCalls, ModuleQuestion, Row, ask};
+use super::subject_states::SubjectStates;
 use crate::event::Event;
 use crate::set::{Node, NodeId, PolicySet};
 use crate::symbols::Symbols;
@@ -28,9 +28,9 @@ pub(crate) fn ahead(
     events: &[Event],
     symbols: &Symbols,
     candidates: &dyn Fn(&Event) -> Vec<NodeId>,
-    asking: Asking<'_>,
+    asking: ModuleCalls<'_>,
 ) -> Vec<Ahead> {
-    let nothing = Chronicle::new();
+    let nothing = SubjectStates::new();
     let unknown = |_: NodeId, _: Option<&Chosen<'_>>| Truth::Unknown;
     let mut asked: Vec<(usize, NodeId)> = Vec::new();
     let mut inputs: Vec<Option<Value>> = Vec::with_capacity(events.len());
@@ -55,7 +55,7 @@ pub(crate) fn ahead(
     for (at, id) in asked {
         if let (Node::Module { module, .. }, Some(input)) = (set.program.node(id), &inputs[at]) {
             let event = &events[at];
-            questions.push(Asked { module, input, event });
+            questions.push(ModuleQuestion { module, input, event });
             places.push((at, id));
         }
     }

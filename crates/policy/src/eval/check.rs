@@ -6,7 +6,7 @@ use super::name::{self, Chosen};
 use crate::catalogue::{Field, FieldType};
 use crate::condition::{Check, CustomField, Operand, Place};
 use crate::digest::exact_text;
-use crate::document::{self, Item, Meaning, Reading};
+use crate::document::{self, DocumentReading, Item, Meaning};
 use crate::event::{Event, Value};
 use crate::set::Test;
 use crate::symbols::{Symbol, Symbols};
@@ -14,7 +14,7 @@ use crate::truth::Truth;
 use std::borrow::Cow;
 
 /// A value that is there, ready to be looked at.
-enum Seen<'a> {
+enum CheckedValue<'a> {
     Text(Cow<'a, str>),
     /// A document, or a text of an attribute that can be one.
     Content(Content<'a>),
@@ -29,7 +29,7 @@ enum Seen<'a> {
 /// A text that may be a document, as it stands and as what it says.
 struct Content<'a> {
     text: &'a str,
-    reading: &'a Reading,
+    reading: &'a DocumentReading,
     meaning: Option<&'a Meaning>,
     /// Free text is expected: what is no document is a text like any other.
     is_free: bool,
@@ -76,27 +76,27 @@ impl Test {
             Value::Missing => return Truth::Unknown,
             value => match &self.operand {
                 Operand::Field(field) => match value {
-                    Value::Text(symbol) if field.is_document() => Seen::Content(Content {
+                    Value::Text(symbol) if field.is_document() => CheckedValue::Content(Content {
                         text: symbols.text(symbol),
                         reading: symbols.reading(symbol),
                         meaning: symbols.meaning(symbol),
                         is_free: field.kind() == FieldType::Text,
                     }),
-                    Value::Text(symbol) => Seen::Text(symbols.text(symbol).into()),
+                    Value::Text(symbol) => CheckedValue::Text(symbols.text(symbol).into()),
                     Value::Line { whole, words } => {
                         let words = Members::Symbols(symbols.set(words), symbols);
-                        Seen::Line(symbols.text(whole), words)
+                        CheckedValue::Line(symbols.text(whole), words)
                     }
-                    Value::Set(set) => Seen::Set(Members::Symbols(symbols.set(set), symbols)),
-                    Value::Number(number) => Seen::Number(number),
-                    Value::Boolean(is) => Seen::Boolean(is),
+                    Value::Set(set) => CheckedValue::Set(Members::Symbols(symbols.set(set), symbols)),
+                    Value::Number(number) => CheckedValue::Number(number),
+                    Value::Boolean(is) => CheckedValue::Boolean(is),
                     Value::Absent | Value::Missing => return Truth::Unknown,
                 },
                 Operand::Custom(custom) => match at(custom, value, symbols) {
                     Place::Absent => return Truth::False,
                     Place::Missing => return Truth::Unknown,
                     Place::Value(item) => match seen(custom.kind, item) {
-                        Some(Seen::Text(text)) if custom.kind == FieldType::Content => {
+                        Some(CheckedValue::Text(text)) if custom.kind == FieldType::Content => {
                             return self.check.passes_text_of_content(&text);
                         }
                         Some(seen) => seen,
@@ -106,7 +106,7 @@ impl Test {
             },
         };
         match &seen {
-            Seen::Content(content) => self.check.passes_content(content),
+            CheckedValue::Content(content) => self.check.passes_content(content),
             seen => self.check.passes(seen).map_or(Truth::Unknown, Truth::from),
         }
     }
@@ -123,21 +123,21 @@ fn at<'a>(custom: &CustomField, value: Value, symbols: &'a Symbols) -> Place<'a>
 }
 
 /// Returns a value of a document as one of a type; nothing where it is none of it, or cannot be represented.
-fn seen(kind: FieldType, item: Item<'_>) -> Option<Seen<'_>> {
+fn seen(kind: FieldType, item: Item<'_>) -> Option<CheckedValue<'_>> {
     Some(match kind {
-        FieldType::Text => Seen::Text(item.text()?),
-        FieldType::Content if item.is_text() => Seen::Text(item.text()?),
-        FieldType::Content => Seen::Text(exact_text(&item.json()?).into()),
+        FieldType::Text => CheckedValue::Text(item.text()?),
+        FieldType::Content if item.is_text() => CheckedValue::Text(item.text()?),
+        FieldType::Content => CheckedValue::Text(exact_text(&item.json()?).into()),
         FieldType::Set if item.is_list() => {
             let texts: Option<Vec<Cow<'_, str>>> = item.items().map(Item::text).collect();
             let mut texts = texts?;
             texts.sort_unstable();
             texts.dedup();
-            Seen::Set(Members::Texts(texts))
+            CheckedValue::Set(Members::Texts(texts))
         }
-        FieldType::Number => Seen::Number(item.number()?),
-        FieldType::Boolean => Seen::Boolean(item.boolean()?),
-        FieldType::Object if item.is_object() => Seen::Object,
+        FieldType::Number => CheckedValue::Number(item.number()?),
+        FieldType::Boolean => CheckedValue::Boolean(item.boolean()?),
+        FieldType::Object if item.is_object() => CheckedValue::Object,
         FieldType::Set | FieldType::Object => return None,
     })
 }
@@ -218,10 +218,10 @@ pub(super) fn each_value(
         Place::Value(item) => item,
     };
     match seen(custom.kind, item) {
-        Some(Seen::Text(text)) => take(Key::Text(text.into())),
-        Some(Seen::Number(number)) => take(Value::Number(number + 0.0).into()),
-        Some(Seen::Boolean(is)) => take(Value::Boolean(is).into()),
-        Some(Seen::Set(Members::Texts(texts))) => {
+        Some(CheckedValue::Text(text)) => take(Key::Text(text.into())),
+        Some(CheckedValue::Number(number)) => take(Value::Number(number + 0.0).into()),
+        Some(CheckedValue::Boolean(is)) => take(Value::Boolean(is).into()),
+        Some(CheckedValue::Set(Members::Texts(texts))) => {
             for text in texts {
                 take(Key::Text(text.into_owned().into()));
             }
@@ -260,37 +260,39 @@ fn each_name(field: Field, value: Value, symbols: &Symbols, take: &mut dyn FnMut
 
 impl Check {
     /// Returns whether the value passes, or nothing when it is of another type.
-    fn passes(&self, value: &Seen<'_>) -> Option<bool> {
+    fn passes(&self, value: &CheckedValue<'_>) -> Option<bool> {
         let has = |list: &[Box<str>], text: &str| list.binary_search_by(|item| (**item).cmp(text)).is_ok();
-        if let Seen::Line(whole, words) = value {
+        if let CheckedValue::Line(whole, words) = value {
             return self.passes_line(whole, words);
         }
         Some(match (self, value) {
             (Self::Exists, _) => true,
-            (Self::Text { is, negated }, Seen::Text(text)) => (**is == **text) != *negated,
-            (Self::TextIn { list, negated }, Seen::Text(text)) => has(list, text) != *negated,
-            (Self::Contains(part), Seen::Text(text)) => text.contains(&**part),
-            (Self::StartsWith(part), Seen::Text(text)) => text.starts_with(&**part),
-            (Self::EndsWith(part), Seen::Text(text)) => text.ends_with(&**part),
-            (Self::Matches(pattern), Seen::Text(text)) => pattern.is_match(text),
+            (Self::Text { is, negated }, CheckedValue::Text(text)) => (**is == **text) != *negated,
+            (Self::TextIn { list, negated }, CheckedValue::Text(text)) => has(list, text) != *negated,
+            (Self::Contains(part), CheckedValue::Text(text)) => text.contains(&**part),
+            (Self::StartsWith(part), CheckedValue::Text(text)) => text.starts_with(&**part),
+            (Self::EndsWith(part), CheckedValue::Text(text)) => text.ends_with(&**part),
+            (Self::Matches(pattern), CheckedValue::Text(text)) => pattern.is_match(text),
             (
                 Self::Number {
                     order,
                     value,
                     negated,
                 },
-                Seen::Number(number),
+                CheckedValue::Number(number),
             ) => order.holds(number, value) != *negated,
-            (Self::NumberIn { list, negated }, Seen::Number(number)) => list.contains(number) != *negated,
-            (Self::Boolean { is, negated }, Seen::Boolean(value)) => (is == value) != *negated,
-            (Self::Set { is, negated }, Seen::Set(set)) => {
+            (Self::NumberIn { list, negated }, CheckedValue::Number(number)) => {
+                list.contains(number) != *negated
+            }
+            (Self::Boolean { is, negated }, CheckedValue::Boolean(value)) => (is == value) != *negated,
+            (Self::Set { is, negated }, CheckedValue::Set(set)) => {
                 // Both are free of repetitions.
                 let is_same = set.len() == is.len() && !set.any(|text| !has(is, text));
                 is_same != *negated
             }
-            (Self::Member(text), Seen::Set(set)) => set.any(|member| member == &**text),
-            (Self::AnyOf(list), Seen::Set(set)) => set.any(|member| has(list, member)),
-            (Self::AllOf(list), Seen::Set(set)) => {
+            (Self::Member(text), CheckedValue::Set(set)) => set.any(|member| member == &**text),
+            (Self::AnyOf(list), CheckedValue::Set(set)) => set.any(|member| has(list, member)),
+            (Self::AllOf(list), CheckedValue::Set(set)) => {
                 list.iter().all(|text| set.any(|member| member == &**text))
             }
             // What is asked of names alone is asked elsewhere.
@@ -328,9 +330,9 @@ impl Check {
         let canonical = meaning.and_then(|meaning| meaning.canonical.as_deref());
         // Whether something may stand in the document that nobody can read.
         let is_unread = match reading {
-            Reading::None | Reading::Text => false,
-            Reading::Object(_) | Reading::List(_) => canonical.is_none(),
-            Reading::Unreadable { .. } => !is_free,
+            DocumentReading::None | DocumentReading::Text => false,
+            DocumentReading::Object(_) | DocumentReading::List(_) => canonical.is_none(),
+            DocumentReading::Unreadable { .. } => !is_free,
         };
         let doubt = |is: bool| if is { Truth::Unknown } else { Truth::False };
         let negation = |truth: Truth, negated: bool| if negated { !truth } else { truth };
@@ -385,10 +387,10 @@ impl Check {
             return Truth::True;
         }
         match reading {
-            Reading::Object(document) | Reading::List(document) => {
+            DocumentReading::Object(document) | DocumentReading::List(document) => {
                 doubt(is_unread || asks_for_ends && document.any_part(text, holds))
             }
-            Reading::Unreadable { .. } if is_unread => doubt(match self {
+            DocumentReading::Unreadable { .. } if is_unread => doubt(match self {
                 // Without an escape, each part of it stands in it as it is.
                 _ if text.contains('\\') => true,
                 Self::StartsWith(part) | Self::EndsWith(part) => text.contains(&**part),
@@ -406,7 +408,7 @@ impl Check {
         );
         let mut is_typed = true;
         let mut is = |text: &str| {
-            let passes = self.passes(&Seen::Text(text.into()));
+            let passes = self.passes(&CheckedValue::Text(text.into()));
             is_typed &= passes.is_some();
             passes.is_some_and(|passes| passes != negated)
         };

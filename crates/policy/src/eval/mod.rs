@@ -9,7 +9,6 @@
 mod ahead;
 mod batch;
 mod check;
-mod chronicle;
 mod mask;
 mod name;
 mod pair;
@@ -17,15 +16,16 @@ mod past;
 mod row;
 mod scan;
 mod spread;
+mod subject_states;
 mod tally;
 mod tracker;
 
 pub use ahead::Ahead;
 pub(crate) use ahead::ahead;
 pub use batch::{BATCH_ROWS, Batch, BatchFault};
-pub use chronicle::Chronicle;
 pub use pair::Pair;
-pub use past::Past;
-pub(crate) use row::{Asking, Row};
+pub use past::EventWindow;
+pub(crate) use row::{ModuleCalls, Row};
 pub use scan::Scan;
+pub use subject_states::SubjectStates;
 pub use tally::{Comparison, Tally};

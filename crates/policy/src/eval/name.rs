@@ -16,7 +16,7 @@
 use crate::catalogue::Field;
 use crate::condition::Check;
 use crate::event::{Event, Value};
-use crate::register::Named;
+use crate::register::NamedRecord;
 use crate::symbols::{Symbol, Symbols};
 use crate::truth::Truth;
 use std::slice;
@@ -28,7 +28,7 @@ const WAYS_LIMIT: usize = 32;
 /// One way in which the names of an event can be meant.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen<'a> {
-    picks: Vec<(Field, &'a str, &'a Arc<Named>)>,
+    picks: Vec<(Field, &'a str, &'a Arc<NamedRecord>)>,
 }
 
 /// The ways in which the names of an event can be meant.
@@ -41,7 +41,7 @@ pub(super) enum Ways<'a> {
 
 impl<'a> Ways<'a> {
     pub fn of(event: &Event, symbols: &'a Symbols) -> Self {
-        let mut open: Vec<(Field, &str, &[Arc<Named>])> = Vec::new();
+        let mut open: Vec<(Field, &str, &[Arc<NamedRecord>])> = Vec::new();
         for (field, value) in event.values() {
             let mut add = |symbol: Symbol| {
                 let meant = symbols.meant(*field, symbol);
@@ -65,7 +65,7 @@ impl<'a> Ways<'a> {
             if ways.len() * meant.len() > WAYS_LIMIT {
                 return Self::TooMany;
             }
-            let with = |way: &Chosen<'a>, named: &'a Arc<Named>| Chosen {
+            let with = |way: &Chosen<'a>, named: &'a Arc<NamedRecord>| Chosen {
                 picks: way.picks.iter().copied().chain([(field, key, named)]).collect(),
             };
             ways = ways
@@ -79,7 +79,7 @@ impl<'a> Ways<'a> {
 
 impl<'a> Chosen<'a> {
     /// Returns the record as which a name is meant.
-    pub fn pick(&self, field: Field, key: &str) -> Option<&'a Arc<Named>> {
+    pub fn pick(&self, field: Field, key: &str) -> Option<&'a Arc<NamedRecord>> {
         let found = self
             .picks
             .iter()
@@ -101,7 +101,7 @@ enum Name<'a> {
         text: &'a str,
         key: &'a str,
     },
-    Records(&'a [Arc<Named>]),
+    Records(&'a [Arc<NamedRecord>]),
     /// Nobody sees it.
     Blank,
 }
@@ -147,7 +147,7 @@ impl<'a> Name<'a> {
     }
 }
 
-fn of_record(named: &Named, holds: &impl Fn(&str, &str) -> bool) -> Truth {
+fn of_record(named: &NamedRecord, holds: &impl Fn(&str, &str) -> bool) -> Truth {
     let mut truth = Truth::False;
     for face in named.faces() {
         if holds(&face.text, &face.key) {

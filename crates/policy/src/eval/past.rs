@@ -21,8 +21,8 @@
 //!
 //! Absent on purpose: where events are recorded, and making a past anew.
 
-use super::chronicle::Chronicle;
 use super::row::Row;
+use super::subject_states::SubjectStates;
 use crate::catalogue::Field;
 use crate::condition::WITHIN_LIMIT_MS;
 use crate::event::{Event, Subject};
@@ -38,21 +38,21 @@ const WEIGHT_FLOOR: usize = 32 * 1024 * 1024;
 
 /// The remembered past of one set.
 #[derive(Debug)]
-pub struct Past {
+pub struct EventWindow {
     set: Arc<PolicySet>,
     /// The attributes that history conditions read.
     fields: Vec<Field>,
     /// Those of them that name records, beside whose past it is.
     names: Vec<Field>,
     symbols: Symbols,
-    chronicle: Chronicle,
+    chronicle: SubjectStates,
     /// For each place of the chronicle, the instant of its newest event.
     newest: Vec<i64>,
     floor: usize,
     limit: usize,
 }
 
-impl Past {
+impl EventWindow {
     /// Returns the past of a set before anything was recorded.
     pub fn new(set: Arc<PolicySet>) -> Self {
         Self::weighing(set, WEIGHT_FLOOR)
@@ -68,7 +68,7 @@ impl Past {
                 .collect(),
             set,
             symbols: Symbols::new(),
-            chronicle: Chronicle::new(),
+            chronicle: SubjectStates::new(),
             newest: Vec::new(),
             floor,
             limit: floor,
@@ -126,8 +126,8 @@ impl Past {
     }
 
     /// Returns what is remembered of the subjects of these events and of somebody unknown, in the events' own table.
-    pub fn recall(&self, events: &[Event], theirs: &mut Symbols) -> Chronicle {
-        let mut recalled = Chronicle::new();
+    pub fn recall(&self, events: &[Event], theirs: &mut Symbols) -> SubjectStates {
+        let mut recalled = SubjectStates::new();
         for event in events {
             let Subject::Known(field, symbol) = event.subject(theirs) else {
                 continue;
@@ -166,7 +166,7 @@ impl Past {
 
     /// Returns whether some history condition may look at an event.
     fn can_match(&self, event: &Event) -> bool {
-        let unknown = Chronicle::unknown();
+        let unknown = SubjectStates::unknown();
         let row = Row::new(&self.set, event, &self.symbols, &unknown);
         let family = event.occasion().family();
         let asked = self.set.program.trackers.iter().filter(|t| t.family == family);
@@ -186,7 +186,7 @@ impl Past {
         let horizon = self.newest.iter().max().copied().unwrap_or(i64::MIN);
         let horizon = horizon.saturating_sub(WITHIN_LIMIT_MS);
         let mut symbols = Symbols::knowing(Arc::clone(self.symbols.register()));
-        let (mut chronicle, mut newest) = (Chronicle::new(), Vec::new());
+        let (mut chronicle, mut newest) = (SubjectStates::new(), Vec::new());
         for (family, field, key, place) in self.chronicle.names() {
             if self.newest[place] < horizon || self.chronicle.is_blank(place) {
                 continue;

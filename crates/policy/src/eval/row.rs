@@ -3,10 +3,10 @@
 //! Keeps NW-1, RG-4, RG-5.
 
 use super::ahead::Ahead;
-use super::chronicle::Chronicle;
 use super::name::{Chosen, Ways};
+use super::subject_states::SubjectStates;
 use crate::event::Event;
-use crate::rego::{InProcess, Module, Question, Runner, Saying};
+use crate::rego::{InProcess, Module, ModuleAnswer, Question, Runner};
 use crate::set::{Node, NodeId, PolicySet};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
@@ -17,8 +17,8 @@ pub(crate) struct Row<'a> {
     set: &'a PolicySet,
     event: &'a Event,
     symbols: &'a Symbols,
-    known: Known<'a>,
-    asking: Asking<'a>,
+    known: NodeAnswers<'a>,
+    asking: ModuleCalls<'a>,
     /// What modules said before anybody needed it.
     ahead: Option<&'a Ahead>,
     ways: OnceCell<Ways<'a>>,
@@ -31,23 +31,28 @@ pub(crate) struct Row<'a> {
 
 /// Who runs modules, and for how long.
 #[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct ModuleCalls<'a> {
     pub runner: &'a dyn Runner,
     pub has_time: &'a dyn Fn() -> bool,
 }
 
 /// What is known of the nodes that depend on more than the event.
 #[derive(Clone, Copy)]
-enum Known<'a> {
+enum NodeAnswers<'a> {
     /// The past; modules are asked.
-    Chronicle(&'a Chronicle),
+    Chronicle(&'a SubjectStates),
     /// The answers of history conditions and modules.
     Told(&'a dyn Fn(NodeId, Option<&Chosen<'_>>) -> Truth),
 }
 
 impl<'a> Row<'a> {
-    pub fn new(set: &'a PolicySet, event: &'a Event, symbols: &'a Symbols, chronicle: &'a Chronicle) -> Self {
-        let asking = Asking {
+    pub fn new(
+        set: &'a PolicySet,
+        event: &'a Event,
+        symbols: &'a Symbols,
+        chronicle: &'a SubjectStates,
+    ) -> Self {
+        let asking = ModuleCalls {
             runner: &InProcess,
             has_time: &|| true,
         };
@@ -60,15 +65,15 @@ impl<'a> Row<'a> {
         set: &'a PolicySet,
         event: &'a Event,
         symbols: &'a Symbols,
-        chronicle: &'a Chronicle,
-        asking: Asking<'a>,
+        chronicle: &'a SubjectStates,
+        asking: ModuleCalls<'a>,
         ahead: Option<&'a Ahead>,
     ) -> Self {
         Self {
             set,
             event,
             symbols,
-            known: Known::Chronicle(chronicle),
+            known: NodeAnswers::Chronicle(chronicle),
             asking,
             ahead,
             ways: OnceCell::new(),
@@ -84,10 +89,10 @@ impl<'a> Row<'a> {
         event: &'a Event,
         symbols: &'a Symbols,
         told: &'a dyn Fn(NodeId, Option<&Chosen<'_>>) -> Truth,
-        nothing: &'a Chronicle,
+        nothing: &'a SubjectStates,
     ) -> Self {
         Self {
-            known: Known::Told(told),
+            known: NodeAnswers::Told(told),
             ..Self::new(set, event, symbols, nothing)
         }
     }
@@ -134,10 +139,10 @@ impl<'a> Row<'a> {
             Node::Occasions(bits) => (bits & self.event.occasion().bit() != 0).into(),
             Node::Before(at_ms) => (self.event.at_ms() < *at_ms).into(),
             Node::Past(tracker) => match self.known {
-                Known::Chronicle(chronicle) => {
+                NodeAnswers::Chronicle(chronicle) => {
                     chronicle.answer(self.set, *tracker, self.event, self.symbols, chosen)
                 }
-                Known::Told(told) => told(id, chosen),
+                NodeAnswers::Told(told) => told(id, chosen),
             },
             Node::Module { module, guard } => match self.truth_as(*guard, chosen) {
                 Truth::False => Truth::False,
@@ -149,7 +154,7 @@ impl<'a> Row<'a> {
     /// Returns what a module says. It is asked once: of names that mean several records it is told nothing, whichever of
     /// them is chosen.
     fn module(&self, id: NodeId, module: &Module, chosen: Option<&Chosen<'a>>) -> Truth {
-        if let Known::Told(told) = self.known {
+        if let NodeAnswers::Told(told) = self.known {
             return told(id, chosen);
         }
         if chosen.is_some() {
@@ -192,7 +197,7 @@ impl<'a> Row<'a> {
         let input = self
             .input
             .get_or_init(|| crate::rego::input(&self.event.nested(self.symbols)));
-        let asked = Asked {
+        let asked = ModuleQuestion {
             module,
             input,
             event: self.event,
@@ -210,7 +215,7 @@ impl<'a> Row<'a> {
 }
 
 /// A module that is asked about an event, whose input this is.
-pub(super) struct Asked<'a> {
+pub(super) struct ModuleQuestion<'a> {
     pub module: &'a Module,
     pub input: &'a regorus::Value,
     pub event: &'a Event,
@@ -221,7 +226,11 @@ const OTHERS: usize = 8;
 
 /// Returns what modules say, each with its word for why. One that compares the id of a record with a text is asked with each
 /// word of the record as well (RG-5), as long as there is time.
-pub(super) fn ask(all: &[Asked<'_>], symbols: &Symbols, asking: Asking<'_>) -> Vec<(Truth, Option<String>)> {
+pub(super) fn ask(
+    all: &[ModuleQuestion<'_>],
+    symbols: &Symbols,
+    asking: ModuleCalls<'_>,
+) -> Vec<(Truth, Option<String>)> {
     let missing: Vec<_> = all
         .iter()
         .map(|asked| asked.event.missing_paths(symbols))
@@ -246,11 +255,11 @@ pub(super) fn ask(all: &[Asked<'_>], symbols: &Symbols, asking: Asking<'_>) -> V
 }
 
 fn with_others(
-    asked: &Asked<'_>,
+    asked: &ModuleQuestion<'_>,
     missing: &[Vec<String>],
     own: (Truth, Option<String>),
     symbols: &Symbols,
-    asking: Asking<'_>,
+    asking: ModuleCalls<'_>,
 ) -> (Truth, Option<String>) {
     let module = asked.module;
     if own.0 == Truth::True || module.spoken().is_empty() {
@@ -287,7 +296,7 @@ fn with_others(
 }
 
 /// Returns what a module's answer is worth: nothing where it looked at what is missing (RG-4).
-fn answer(saying: Saying) -> (Truth, Option<String>) {
+fn answer(saying: ModuleAnswer) -> (Truth, Option<String>) {
     match saying.answer {
         Ok(answer) if !saying.has_read_missing => (answer.matched.into(), answer.reason_code),
         _ => (Truth::Unknown, None),

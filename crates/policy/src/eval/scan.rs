@@ -7,11 +7,11 @@
 //! History conditions are answered first, tracker by tracker, in the order of the rows; inner ones before outer ones.
 
 use super::batch::Batch;
-use super::chronicle::{Chronicle, Places};
 use super::mask::{Bits, Mask, WORDS, each, first, has, put, rows};
 use super::name::Chosen;
-use super::row::{Asked, Asking, Row, ask};
-use super::spread::{Known, Numbers, SORT_READERS, Sorted, spread};
+use super::row::{ModuleCalls, ModuleQuestion, Row, ask};
+use super::spread::{Numbers, PredicateCache, SORT_READERS, SortedRows, spread};
+use super::subject_states::{StateIndexes, SubjectStates};
 use crate::action::Action;
 use crate::catalogue::{FIELDS, Field};
 use crate::condition::{Check, Operand};
@@ -30,42 +30,42 @@ const MODULE_ROWS: usize = 64;
 /// The walk of one set over batches, oldest first.
 pub struct Scan<'a> {
     set: &'a PolicySet,
-    chronicle: Chronicle,
-    found: Vec<Found>,
+    chronicle: SubjectStates,
+    found: Vec<NodeState>,
     masks: Vec<Mask>,
-    known: Vec<Known>,
+    known: Vec<PredicateCache>,
     /// For each attribute, how many predicates read it.
     readers: Vec<usize>,
-    sorted: Vec<Option<Sorted>>,
+    sorted: Vec<Option<SortedRows>>,
     numbers: Vec<Option<Numbers>>,
     rows: Bits,
     /// For each node the one that asks the same in the set of the walk beside this one.
     twins: Vec<Option<NodeId>>,
     /// What history conditions answer of the last batch for each record that a row's subject may be, by node and row.
     each: HashMap<(NodeId, usize), Vec<Truth>>,
-    pub(super) judged: Judged,
+    pub(super) judged: BatchDecisions,
 }
 
 /// Whether a node was answered for the batch at hand.
 #[derive(Clone, Copy, PartialEq)]
-enum Found {
+enum NodeState {
     NotYet,
     False,
     Mask,
 }
 
 /// Whose past an event belongs to.
-struct Whose {
+struct SubjectOfPast {
     family: Family,
     subject: Subject,
     /// Where the event is remembered.
     place: Option<usize>,
     /// Where what was before it is remembered; nothing where that is the same place and no other.
-    places: Option<Places>,
+    places: Option<StateIndexes>,
 }
 
 /// The decisions on the last batch.
-pub(super) struct Judged {
+pub(super) struct BatchDecisions {
     pub rows: usize,
     /// For each action, weakest first, the rows that it decides.
     pub actions: [Bits; Action::ALL.len()],
@@ -86,17 +86,17 @@ impl<'a> Scan<'a> {
         }
         Self {
             set,
-            chronicle: Chronicle::new(),
-            found: vec![Found::NotYet; nodes],
+            chronicle: SubjectStates::new(),
+            found: vec![NodeState::NotYet; nodes],
             masks: vec![Mask::FALSE; nodes],
-            known: vec![Known::default(); nodes],
+            known: vec![PredicateCache::default(); nodes],
             readers,
             sorted: (0..FIELDS).map(|_| None).collect(),
             numbers: (0..FIELDS).map(|_| None).collect(),
             rows: [0; WORDS],
             twins: Vec::new(),
             each: HashMap::new(),
-            judged: Judged {
+            judged: BatchDecisions {
                 rows: 0,
                 actions: [[0; WORDS]; Action::ALL.len()],
                 unknown: [0; WORDS],
@@ -142,7 +142,7 @@ impl<'a> Scan<'a> {
         is_over: &dyn Fn() -> bool,
         beside: Option<&Scan<'_>>,
     ) -> bool {
-        self.found.fill(Found::NotYet);
+        self.found.fill(NodeState::NotYet);
         self.sorted.fill_with(|| None);
         self.numbers.fill_with(|| None);
         self.rows = first(batch.rows());
@@ -229,13 +229,13 @@ impl<'a> Scan<'a> {
     /// Whoever reads a long history calls this when the table has grown too large.
     pub fn renew(&mut self, old: &Symbols, new: &mut Symbols) {
         self.chronicle = self.chronicle.renewed(old, new);
-        self.known.fill_with(Known::default);
+        self.known.fill_with(PredicateCache::default);
     }
 
     /// Answers a node; false when it is false for every row.
     fn answer(&mut self, id: NodeId, step: &Step<'_>) -> bool {
         let at = id as usize;
-        if self.found[at] == Found::NotYet && !self.borrow(at, step) {
+        if self.found[at] == NodeState::NotYet && !self.borrow(at, step) {
             let set = self.set;
             let mask = match set.program.node(id) {
                 Node::Constant(truth) => self.everywhere(*truth),
@@ -261,7 +261,7 @@ impl<'a> Scan<'a> {
             };
             self.keep(at, mask);
         }
-        self.found[at] == Found::Mask
+        self.found[at] == NodeState::Mask
     }
 
     /// Takes over the answer of the walk beside this one, if it has one.
@@ -271,19 +271,19 @@ impl<'a> Scan<'a> {
         };
         let twin = *twin as usize;
         self.found[at] = beside.found[twin];
-        if self.found[at] == Found::Mask {
+        if self.found[at] == NodeState::Mask {
             self.masks[at].clone_from(&beside.masks[twin]);
         }
-        self.found[at] != Found::NotYet
+        self.found[at] != NodeState::NotYet
     }
 
     fn keep(&mut self, at: usize, mask: Option<Mask>) {
         self.found[at] = match mask {
             Some(mask) if !mask.is_false() => {
                 self.masks[at] = mask;
-                Found::Mask
+                NodeState::Mask
             }
-            _ => Found::False,
+            _ => NodeState::False,
         };
     }
 
@@ -355,7 +355,7 @@ impl<'a> Scan<'a> {
         if self.readers[field.index()] < SORT_READERS {
             return spread(column, None, &passing, &self.rows);
         }
-        let sorted = self.sorted[field.index()].get_or_insert_with(|| Sorted::new(column));
+        let sorted = self.sorted[field.index()].get_or_insert_with(|| SortedRows::new(column));
         spread(column, Some(sorted), &passing, &self.rows)
     }
 
@@ -385,8 +385,8 @@ impl<'a> Scan<'a> {
             let subject = Subject::of(step.symbols, |field| step.batch.value(field, row));
             let place = self.chronicle.place(set, family, subject, step.symbols);
             let places = self.chronicle.places(family, subject, step.symbols, None);
-            let is_same = matches!((&places, place), (Places::Of(all), Some(place)) if *all == [place]);
-            whose.push(Whose {
+            let is_same = matches!((&places, place), (StateIndexes::Of(all), Some(place)) if *all == [place]);
+            whose.push(SubjectOfPast {
                 family,
                 subject,
                 place,
@@ -403,7 +403,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn track(&mut self, at: usize, tracker: usize, step: &Step<'_>, whose: &[Whose]) -> Mask {
+    fn track(&mut self, at: usize, tracker: usize, step: &Step<'_>, whose: &[SubjectOfPast]) -> Mask {
         let set = self.set;
         let question = &set.program.trackers[tracker].question;
         let family = set.program.trackers[tracker].family;
@@ -416,9 +416,9 @@ impl<'a> Scan<'a> {
             }
             let before = match &whose.places {
                 None => None,
-                Some(Places::Unknown) => Some(Truth::Unknown),
-                Some(Places::Of(places)) => Some(self.chronicle.answer_of(set, tracker, places, at_ms)),
-                Some(Places::Each(each)) => {
+                Some(StateIndexes::Unknown) => Some(Truth::Unknown),
+                Some(StateIndexes::Of(places)) => Some(self.chronicle.answer_of(set, tracker, places, at_ms)),
+                Some(StateIndexes::Each(each)) => {
                     let answers: Vec<Truth> = each
                         .iter()
                         .map(|places| self.chronicle.answer_of(set, tracker, places, at_ms))
@@ -465,7 +465,7 @@ impl<'a> Scan<'a> {
         each(&mut open, &mask.may, |a, b| a & b);
         each(&mut open, &mask.sure, |a, b| a & !b);
         let mut agreed = Vec::new();
-        let nothing = Chronicle::new();
+        let nothing = SubjectStates::new();
         for row in rows(&open) {
             let event = step.batch.event(row);
             let told = |id: NodeId, chosen: Option<&Chosen<'_>>| self.told(id, row, &event, chosen, step);
@@ -511,8 +511,8 @@ impl<'a> Scan<'a> {
     fn at(&self, id: NodeId, row: usize) -> Truth {
         let mask = &self.masks[id as usize];
         match self.found[id as usize] {
-            Found::Mask if has(&mask.sure, row) => Truth::True,
-            Found::Mask if has(&mask.may, row) => Truth::Unknown,
+            NodeState::Mask if has(&mask.sure, row) => Truth::True,
+            NodeState::Mask if has(&mask.may, row) => Truth::Unknown,
             _ => Truth::False,
         }
     }
@@ -578,7 +578,7 @@ impl Step<'_> {
     fn module(&self, module: &Module, guard: &Mask) -> Mask {
         let mut mask = Mask::FALSE;
         let all: Vec<usize> = rows(&guard.may).collect();
-        let asking = Asking {
+        let asking = ModuleCalls {
             runner: self.modules,
             has_time: &|| !(self.is_over)(),
         };
@@ -592,10 +592,10 @@ impl Step<'_> {
                 .iter()
                 .map(|event| crate::rego::input(&event.nested(self.symbols)))
                 .collect();
-            let asked: Vec<Asked<'_>> = events
+            let asked: Vec<ModuleQuestion<'_>> = events
                 .iter()
                 .zip(&inputs)
-                .map(|(event, input)| Asked { module, input, event })
+                .map(|(event, input)| ModuleQuestion { module, input, event })
                 .collect();
             let answers = ask(&asked, self.symbols, asking);
             // What was cut off in the middle is no answer.

@@ -16,14 +16,14 @@ pub(super) const SORT_READERS: usize = 4;
 
 /// What a predicate said before, by symbol.
 #[derive(Clone, Default)]
-pub(super) struct Known {
+pub(super) struct PredicateCache {
     texts: Vec<Option<Truth>>,
     sets: Vec<Option<Truth>>,
 }
 
 /// The codes of a column whose values pass a predicate, and those of which nobody can say.
 #[derive(Default)]
-pub(super) struct Passing {
+pub(super) struct PassingCodes {
     sure: Codes,
     unknown: Codes,
 }
@@ -41,9 +41,9 @@ impl Default for Codes {
     }
 }
 
-impl Known {
+impl PredicateCache {
     /// Returns which values of a column's dictionary pass.
-    pub fn judge(&mut self, test: &Test, column: &Column, symbols: &Symbols) -> Passing {
+    pub fn judge(&mut self, test: &Test, column: &Column, symbols: &Symbols) -> PassingCodes {
         let (mut sure, mut unknown) = (Vec::new(), Vec::new());
         for (code, found) in (0_u16..).zip(&column.dictionary) {
             match self.one(test, *found, symbols) {
@@ -52,7 +52,7 @@ impl Known {
                 Truth::True => sure.push(code),
             }
         }
-        Passing {
+        PassingCodes {
             sure: Codes::List(sure),
             unknown: Codes::List(unknown),
         }
@@ -96,7 +96,7 @@ impl Numbers {
     }
 
     /// Returns which pass. Numbers are rarely repeated: a table costs less than a list of half of them.
-    pub fn judge(&self, order: Order, value: f64, negated: bool) -> Passing {
+    pub fn judge(&self, order: Order, value: f64, negated: bool) -> PassingCodes {
         let table = match order {
             Order::Equal => self.table(negated, |number| order.holds(&number, &value)),
             Order::Greater => self.table(negated, |number| number > value),
@@ -104,7 +104,7 @@ impl Numbers {
             Order::Less => self.table(negated, |number| number < value),
             Order::AtMost => self.table(negated, |number| number <= value),
         };
-        Passing {
+        PassingCodes {
             sure: Codes::Table(table),
             unknown: Codes::List(self.unknown.clone()),
         }
@@ -118,13 +118,13 @@ impl Numbers {
 }
 
 /// The rows of a column by their codes.
-pub(super) struct Sorted {
+pub(super) struct SortedRows {
     /// For each code the place of its first row in `rows`, and the end.
     starts: Vec<u16>,
     rows: Vec<u16>,
 }
 
-impl Sorted {
+impl SortedRows {
     pub fn new(column: &Column) -> Self {
         // A batch has at most 4096 rows: places fit into 16 bits.
         let mut starts = vec![0_u16; column.dictionary.len() + 1];
@@ -165,11 +165,11 @@ impl Sorted {
 /// Returns the rows whose values pass, and those whose values may.
 pub(super) fn spread(
     column: &Column,
-    sorted: Option<&Sorted>,
-    passing: &Passing,
+    sorted: Option<&SortedRows>,
+    passing: &PassingCodes,
     rows: &Bits,
 ) -> Option<Mask> {
-    let Passing { sure, unknown } = passing;
+    let PassingCodes { sure, unknown } = passing;
     if let (Codes::List(sure), Codes::List(unknown)) = (sure, unknown) {
         if sure.is_empty() && unknown.is_empty() {
             return None;
@@ -189,7 +189,7 @@ pub(super) fn spread(
 }
 
 /// Adds the rows that have one of some codes.
-fn add(bits: &mut Bits, column: &Column, sorted: Option<&Sorted>, codes: &Codes) {
+fn add(bits: &mut Bits, column: &Column, sorted: Option<&SortedRows>, codes: &Codes) {
     let few = column.codes.len() / 4;
     match (codes, sorted) {
         (Codes::List(list), _) if list.is_empty() => {}

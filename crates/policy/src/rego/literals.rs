@@ -97,7 +97,7 @@ fn diagnostic(place: (u32, u32), text: &str, say: impl Fn(&str) -> String) -> Di
 
 /// What is found in a module.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ModuleLiterals {
     /// The texts that are compared with names, in the order of the module. Ids are none of them, and neither are texts that
     /// nobody sees.
     pub literals: Vec<NamedLiteral>,
@@ -108,9 +108,9 @@ pub(super) struct Found {
 /// Returns what of a module is compared with names.
 ///
 /// What the parser refuses has nothing: whoever asks has compiled the module.
-pub(super) fn of(source: &str, package: &[&str]) -> Found {
+pub(super) fn of(source: &str, package: &[&str]) -> ModuleLiterals {
     let Some(module) = parse(source) else {
-        return Found::default();
+        return ModuleLiterals::default();
     };
     let mut walk = Walk::new(&module, package);
     for rule in &module.policy {
@@ -149,7 +149,7 @@ fn is_id(text: &str) -> bool {
 type Class = usize;
 
 #[derive(Default)]
-struct Held {
+struct ValueClass {
     /// What stands under a name that is known.
     members: BTreeMap<String, Class>,
     /// What stands under any name or place; of a set its members.
@@ -163,13 +163,13 @@ struct Held {
 #[derive(Default)]
 struct Classes {
     parents: Vec<Class>,
-    held: Vec<Held>,
+    held: Vec<ValueClass>,
 }
 
 impl Classes {
     fn fresh(&mut self) -> Class {
         self.parents.push(self.parents.len());
-        self.held.push(Held::default());
+        self.held.push(ValueClass::default());
         self.parents.len() - 1
     }
 
@@ -190,7 +190,7 @@ impl Classes {
             if into == from {
                 continue;
             }
-            let size = |held: &Held| held.members.len() + held.texts.len();
+            let size = |held: &ValueClass| held.members.len() + held.texts.len();
             if size(&self.held[into]) < size(&self.held[from]) {
                 std::mem::swap(&mut into, &mut from);
             }
@@ -327,8 +327,8 @@ impl Walk {
         walk
     }
 
-    fn found(mut self) -> Found {
-        let mut found = Found::default();
+    fn found(mut self) -> ModuleLiterals {
+        let mut found = ModuleLiterals::default();
         for (field, path) in names() {
             let held = self.held_at(field, &path);
             let in_parts = std::mem::take(&mut self.in_parts);

@@ -3,7 +3,7 @@
 //! A module is code that a stranger wrote. Steps, sizes and the clock end it everywhere alike; a server still runs it where it
 //! can be killed, and the simulation and an agent on a device run it in their own process behind the same bounds.
 
-use super::{Module, Saying};
+use super::{Module, ModuleAnswer};
 use regorus::Value;
 
 /// What a module is asked.
@@ -21,7 +21,7 @@ impl Question<'_> {
     }
 
     /// Returns what the module says, in this process.
-    pub fn ask(&self) -> Saying {
+    pub fn ask(&self) -> ModuleAnswer {
         let missing: Vec<Vec<&str>> = self
             .missing
             .iter()
@@ -35,7 +35,7 @@ impl Question<'_> {
 pub trait Runner: Sync {
     /// Returns what modules say, in the order of the questions. Fewer answers than questions: there was no time for the rest, or
     /// there is nobody who runs modules at all; what was not asked is unknown.
-    fn ask(&self, questions: &[Question<'_>], has_time: &dyn Fn() -> bool) -> Vec<Saying>;
+    fn ask(&self, questions: &[Question<'_>], has_time: &dyn Fn() -> bool) -> Vec<ModuleAnswer>;
 }
 
 /// This process.
@@ -43,7 +43,7 @@ pub trait Runner: Sync {
 pub struct InProcess;
 
 impl Runner for InProcess {
-    fn ask(&self, questions: &[Question<'_>], has_time: &dyn Fn() -> bool) -> Vec<Saying> {
+    fn ask(&self, questions: &[Question<'_>], has_time: &dyn Fn() -> bool) -> Vec<ModuleAnswer> {
         let asked = questions.iter().take_while(|_| has_time());
         asked.map(Question::ask).collect()
     }

@@ -10,7 +10,7 @@
 //! read as bytes of a stranger: nothing is allocated that did not arrive, and depth has an end.
 
 use super::runner::Question;
-use super::{Answer, Diagnostic, Failure, Saying};
+use super::{Answer, Diagnostic, Failure, ModuleAnswer};
 use regorus::{Plain, Value};
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ const LEVELS: usize = 256;
 
 /// The bytes are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct FormatError;
 
-impl std::fmt::Display for Malformed {
+impl std::fmt::Display for FormatError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the message of a worker for modules cannot be read")
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for FormatError {}
 
 /// A question as it arrives.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ impl<'a> Bytes<'a> {
     /// Returns the next bytes.
     ///
     /// Errors: there are not so many.
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed)?;
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(FormatError)?;
         self.0 = rest;
         Ok(taken)
     }
@@ -63,27 +63,27 @@ impl<'a> Bytes<'a> {
     /// Returns the next byte.
     ///
     /// Errors: there is none.
-    pub fn byte(&mut self) -> Result<u8, Malformed> {
+    pub fn byte(&mut self) -> Result<u8, FormatError> {
         Ok(self.take(1)?[0])
     }
 
     /// Returns the next number of 32 bits.
     ///
     /// Errors: it is not whole.
-    pub fn number(&mut self) -> Result<u32, Malformed> {
-        let bytes = self.take(4)?.try_into().map_err(|_| Malformed)?;
+    pub fn number(&mut self) -> Result<u32, FormatError> {
+        let bytes = self.take(4)?.try_into().map_err(|_| FormatError)?;
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn eight(&mut self) -> Result<[u8; 8], Malformed> {
-        self.take(8)?.try_into().map_err(|_| Malformed)
+    fn eight(&mut self) -> Result<[u8; 8], FormatError> {
+        self.take(8)?.try_into().map_err(|_| FormatError)
     }
 
     /// Returns a count of things of which each takes at least a byte.
-    fn count(&mut self) -> Result<usize, Malformed> {
-        let count = usize::try_from(self.number()?).map_err(|_| Malformed)?;
+    fn count(&mut self) -> Result<usize, FormatError> {
+        let count = usize::try_from(self.number()?).map_err(|_| FormatError)?;
         if count > self.0.len() {
-            Err(Malformed)
+            Err(FormatError)
         } else {
             Ok(count)
         }
@@ -92,21 +92,21 @@ impl<'a> Bytes<'a> {
     /// Returns the next text.
     ///
     /// Errors: it is not whole, or no UTF-8.
-    pub fn text(&mut self) -> Result<&'a str, Malformed> {
+    pub fn text(&mut self) -> Result<&'a str, FormatError> {
         let count = self.count()?;
-        std::str::from_utf8(self.take(count)?).map_err(|_| Malformed)
+        std::str::from_utf8(self.take(count)?).map_err(|_| FormatError)
     }
 
     /// Returns the next question.
     ///
     /// Errors: it is not whole, or its input is nested too deep.
-    pub fn question(&mut self) -> Result<QuestionMessage, Malformed> {
+    pub fn question(&mut self) -> Result<QuestionMessage, FormatError> {
         let input = self.value(LEVELS)?;
         let count = self.count()?;
         let mut missing = Vec::with_capacity(count);
         for _ in 0..count {
             let names = self.count()?;
-            let path: Result<Vec<String>, Malformed> =
+            let path: Result<Vec<String>, FormatError> =
                 (0..names).map(|_| self.text().map(str::to_owned)).collect();
             missing.push(path?);
         }
@@ -116,7 +116,7 @@ impl<'a> Bytes<'a> {
     /// Returns the next answer.
     ///
     /// Errors: it is none.
-    pub fn saying(&mut self) -> Result<Saying, Malformed> {
+    pub fn saying(&mut self) -> Result<ModuleAnswer, FormatError> {
         let has_read_missing = self.byte()? != 0;
         let answer = match self.byte()? {
             tag @ (0 | 1) => {
@@ -133,15 +133,15 @@ impl<'a> Bytes<'a> {
             5 => Err(Failure::Disagreement(self.diagnostic()?)),
             6 => Err(Failure::Refused(self.diagnostic()?)),
             7 => Err(Failure::Ended),
-            _ => return Err(Malformed),
+            _ => return Err(FormatError),
         };
-        Ok(Saying {
+        Ok(ModuleAnswer {
             answer,
             has_read_missing,
         })
     }
 
-    fn diagnostic(&mut self) -> Result<Diagnostic, Malformed> {
+    fn diagnostic(&mut self) -> Result<Diagnostic, FormatError> {
         Ok(Diagnostic {
             line: self.number()?,
             column: self.number()?,
@@ -149,8 +149,8 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    fn value(&mut self, levels: usize) -> Result<Value, Malformed> {
-        let below = levels.checked_sub(1).ok_or(Malformed)?;
+    fn value(&mut self, levels: usize) -> Result<Value, FormatError> {
+        let below = levels.checked_sub(1).ok_or(FormatError)?;
         Ok(match self.byte()? {
             0 => Value::Null,
             1 => Value::from(false),
@@ -161,17 +161,17 @@ impl<'a> Bytes<'a> {
             6 => Value::from(self.text()?),
             7 => {
                 let count = self.count()?;
-                let items: Result<Vec<Value>, Malformed> = (0..count).map(|_| self.value(below)).collect();
+                let items: Result<Vec<Value>, FormatError> = (0..count).map(|_| self.value(below)).collect();
                 Value::from(items?)
             }
             8 => {
                 let count = self.count()?;
-                let members: Result<Vec<(Value, Value)>, Malformed> = (0..count)
+                let members: Result<Vec<(Value, Value)>, FormatError> = (0..count)
                     .map(|_| Ok((Value::from(self.text()?), self.value(below)?)))
                     .collect();
                 Value::from(members?.into_iter().collect::<BTreeMap<Value, Value>>())
             }
-            _ => return Err(Malformed),
+            _ => return Err(FormatError),
         })
     }
 }
@@ -189,7 +189,7 @@ pub fn put_question(into: &mut Vec<u8>, question: &Question<'_>) {
 }
 
 /// Writes an answer.
-pub fn put_saying(into: &mut Vec<u8>, saying: &Saying) {
+pub fn put_saying(into: &mut Vec<u8>, saying: &ModuleAnswer) {
     into.push(u8::from(saying.has_read_missing));
     let place = |into: &mut Vec<u8>, tag: u8, found: &Diagnostic| {
         into.push(tag);

@@ -23,13 +23,13 @@ mod outcome;
 mod program;
 
 pub use outcome::{Finding, Outcome, Reason};
-pub(crate) use program::{Node, NodeId, Program, Question, Test, Tracker};
+pub(crate) use program::{HistoryQuestion, Node, NodeId, Program, Question, Test};
 
 use crate::action::Action;
 use crate::contract::POLICY_SCHEMA_VERSION;
 use crate::definition::{Definition, Logic};
 use crate::digest::document_sha256;
-use crate::eval::{Ahead, Asking, Chronicle, Row, ahead};
+use crate::eval::{Ahead, ModuleCalls, Row, SubjectStates, ahead};
 use crate::event::Event;
 use crate::family::{Family, Occasion};
 use crate::register::name_key;
@@ -167,7 +167,7 @@ impl PolicySet {
     ///
     /// Cost: the rules that can match by occasion, tool, server, resource or subject, not all.
     /// Source: D9.10.
-    pub fn judge(&self, event: &Event, symbols: &Symbols, chronicle: &Chronicle) -> Outcome {
+    pub fn judge(&self, event: &Event, symbols: &Symbols, chronicle: &SubjectStates) -> Outcome {
         self.judge_within(event, symbols, chronicle, &InProcess, &|| true, None)
     }
 
@@ -179,7 +179,7 @@ impl PolicySet {
         modules: &dyn Runner,
         has_time: &dyn Fn() -> bool,
     ) -> Vec<Ahead> {
-        let asking = Asking {
+        let asking = ModuleCalls {
             runner: modules,
             has_time,
         };
@@ -196,12 +196,12 @@ impl PolicySet {
         &self,
         event: &Event,
         symbols: &Symbols,
-        chronicle: &Chronicle,
+        chronicle: &SubjectStates,
         modules: &dyn Runner,
         has_time: &dyn Fn() -> bool,
         ahead: Option<&Ahead>,
     ) -> Outcome {
-        let asking = Asking {
+        let asking = ModuleCalls {
             runner: modules,
             has_time,
         };

@@ -4,7 +4,7 @@
 //! that gives its answer; one walk through the list sees everything in the right order.
 
 use crate::catalogue::{Field, FieldType};
-use crate::condition::{Check, Compare, Condition, Operand, Past, WITHIN_LIMIT_MS};
+use crate::condition::{Check, Compare, Condition, HistoryCondition, Operand, WITHIN_LIMIT_MS};
 use crate::family::Family;
 use crate::rego::Module;
 use crate::truth::Truth;
@@ -64,7 +64,7 @@ impl Test {
 
 /// What is remembered of each subject's events for one history condition.
 #[derive(Debug)]
-pub(crate) struct Tracker {
+pub(crate) struct HistoryQuestion {
     pub family: Family,
     pub question: Question,
 }
@@ -152,7 +152,7 @@ impl Question {
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub nodes: Vec<Node>,
-    pub trackers: Vec<Tracker>,
+    pub trackers: Vec<HistoryQuestion>,
     places: HashMap<String, NodeId>,
 }
 
@@ -209,7 +209,7 @@ impl Program {
                 Node::Not(id) => twin(*id).map(not_key),
                 Node::Module { module, guard } => twin(*guard).map(|guard| module_key(module, guard)),
                 Node::Past(tracker) => {
-                    let Tracker { family, question } = &self.trackers[*tracker];
+                    let HistoryQuestion { family, question } = &self.trackers[*tracker];
                     question
                         .renamed(twin)
                         .map(|question| past_key(*family, &question))
@@ -296,10 +296,10 @@ impl Program {
         }
     }
 
-    fn past(&mut self, family: Family, past: &Past) -> NodeId {
+    fn past(&mut self, family: Family, past: &HistoryCondition) -> NodeId {
         let question = match past {
-            Past::Prior(node) => Question::Prior(self.condition(family, node)),
-            Past::Sequence {
+            HistoryCondition::Prior(node) => Question::Prior(self.condition(family, node)),
+            HistoryCondition::Sequence {
                 within_ms,
                 ordered,
                 events,
@@ -308,7 +308,7 @@ impl Program {
                 ordered: *ordered,
                 events: events.iter().map(|node| self.condition(family, node)).collect(),
             },
-            Past::Count {
+            HistoryCondition::Count {
                 within_ms,
                 matching,
                 compare,
@@ -317,7 +317,7 @@ impl Program {
                 matching: self.condition(family, matching),
                 compare: *compare,
             },
-            Past::Distinct {
+            HistoryCondition::Distinct {
                 within_ms,
                 operand,
                 matching,
@@ -334,7 +334,7 @@ impl Program {
         };
         let key = past_key(family, &question);
         self.add(key, |program| {
-            program.trackers.push(Tracker { family, question });
+            program.trackers.push(HistoryQuestion { family, question });
             Node::Past(program.trackers.len() - 1)
         })
     }

@@ -3,8 +3,8 @@
 use super::naive::{self, ACTIONS, Plain, Verdict, World};
 use super::random;
 use provost_policy::{
-    Batch, Chronicle, Definition, Event, Family, Occasion, Outcome, PolicySet, Projection, Reason, Register,
-    Scan, Symbols, Tally,
+    Batch, Definition, Event, Family, Occasion, Outcome, PolicySet, Projection, Reason, Register, Scan,
+    SubjectStates, Symbols, Tally,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -87,7 +87,7 @@ impl Case {
     }
 
     pub fn check_rows(&self, seed: u64) {
-        let mut chronicle = Chronicle::new();
+        let mut chronicle = SubjectStates::new();
         for (at, event) in self.events.iter().enumerate() {
             assert!(event.fits(&self.symbols));
             let outcome = self.set.judge(event, &self.symbols, &chronicle);

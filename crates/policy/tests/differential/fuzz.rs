@@ -13,8 +13,8 @@ use super::case::{Case, read};
 use super::random::{self, CUSTOM, Dice};
 use provost_policy::rego::{Answer, Failure, Module};
 use provost_policy::{
-    Action, Batch, Chronicle, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Reason,
-    Scan, Symbols, VIOLATIONS_KEPT, contract, sha256_hex,
+    Action, Batch, Definition, Event, Family, Field, Occasion, PolicySet, Projection, Reason, Scan,
+    SubjectStates, Symbols, VIOLATIONS_KEPT, contract, sha256_hex,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -98,7 +98,7 @@ fn judged_alike(definition: Definition) {
     let batch = Batch::of(events, projection.fields()).unwrap();
     let mut scan = Scan::new(&set);
     scan.judge(&batch, symbols);
-    let mut chronicle = Chronicle::new();
+    let mut chronicle = SubjectStates::new();
     let mut seen = HashMap::new();
     for (row, event) in events.iter().enumerate() {
         let outcome = set.judge(event, symbols, &chronicle);
@@ -195,7 +195,7 @@ fn decided(family: Family, source: &str, module: &Module, input: &Value) {
     let set = PolicySet::new([Arc::new(definition)]).unwrap();
     let began = now();
     let answer = module.evaluate(&event.nested(&symbols));
-    let outcome = set.judge(&event, &symbols, &Chronicle::new());
+    let outcome = set.judge(&event, &symbols, &SubjectStates::new());
     let mut scan = Scan::new(&set);
     let batch = Batch::of(std::slice::from_ref(&event), Projection::of(&[&set]).fields()).unwrap();
     scan.judge(&batch, &symbols);

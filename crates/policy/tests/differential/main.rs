@@ -17,7 +17,7 @@ mod words;
 
 use case::{Case, compile, read};
 use naive::{ACTIONS, Verdict};
-use provost_policy::{Action, Batch, Chronicle, Comparison, Event, Projection, Scan, Symbols};
+use provost_policy::{Action, Batch, Comparison, Event, Projection, Scan, SubjectStates, Symbols};
 use random::Dice;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -136,7 +136,7 @@ fn batches_of_thousands_agree_with_rows() {
     let history = random::history(&mut dice, 10_000, false);
     let events: Vec<Event> = history.iter().map(|event| read(&mut symbols, event)).collect();
     let projection = Projection::of(&[&set]);
-    let (mut scan, mut chronicle) = (Scan::new(&set), Chronicle::new());
+    let (mut scan, mut chronicle) = (Scan::new(&set), SubjectStates::new());
     for events in events.chunks(4096) {
         scan.judge(&Batch::of(events, projection.fields()).unwrap(), &symbols);
         for (row, event) in events.iter().enumerate() {

@@ -9,18 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What the documents say of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Three {
+pub enum TruthValue {
     No,
     Maybe,
     Yes,
 }
-use Three::{Maybe, No, Yes};
+use TruthValue::{Maybe, No, Yes};
 
-fn three(is: bool) -> Three {
+fn three(is: bool) -> TruthValue {
     if is { Yes } else { No }
 }
 
-fn not(three: Three) -> Three {
+fn not(three: TruthValue) -> TruthValue {
     match three {
         No => Yes,
         Maybe => Maybe,
@@ -46,7 +46,7 @@ enum State<'a> {
 
 /// Somebody or something that words can mean.
 #[derive(Clone, Debug)]
-pub struct Someone {
+pub struct NamedRecord {
     pub field: &'static str,
     pub id: String,
     pub words: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Someone {
 /// Everybody who has a record.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    pub all: Vec<Someone>,
+    pub all: Vec<NamedRecord>,
     /// Everybody who may act is there.
     pub is_complete: bool,
     /// It is known which words several have.
@@ -129,9 +129,9 @@ fn fold_part(text: &str) -> String {
 }
 
 impl World {
-    pub fn meant(&self, field: &str, word: &str) -> Vec<&Someone> {
+    pub fn meant(&self, field: &str, word: &str) -> Vec<&NamedRecord> {
         let key = fold(word);
-        let has = |one: &&Someone| {
+        let has = |one: &&NamedRecord| {
             one.field == field && (fold(&one.id) == key || one.words.iter().any(|word| fold(word) == key))
         };
         self.all.iter().filter(has).collect()
@@ -178,7 +178,7 @@ impl World {
                 if meant.len() < 2 {
                     continue;
                 }
-                let with = |choice: &Choice, one: &Someone| {
+                let with = |choice: &Choice, one: &NamedRecord| {
                     let mut choice = choice.clone();
                     choice.push((field.to_owned(), word.clone(), one.id.clone()));
                     choice
@@ -249,12 +249,12 @@ pub fn judge(world: &World, policies: &[(&'static str, Value)], events: &[Plain]
     };
     let choices = world.choices(event);
     // What is not known otherwise is asked for each way in which the words can be meant.
-    let decide = |ask: &dyn Fn(Option<&Choice>) -> Three| {
+    let decide = |ask: &dyn Fn(Option<&Choice>) -> TruthValue| {
         let first = ask(None);
         if first != Maybe || choices.len() == 1 || choices.len() > 32 {
             return first;
         }
-        let all: BTreeSet<Three> = choices.iter().map(|choice| ask(Some(choice))).collect();
+        let all: BTreeSet<TruthValue> = choices.iter().map(|choice| ask(Some(choice))).collect();
         if all.len() == 1 {
             all.into_iter().next().unwrap()
         } else {
@@ -307,7 +307,7 @@ pub fn judge(world: &World, policies: &[(&'static str, Value)], events: &[Plain]
                 let condition = see.condition(family);
                 (condition, condition.min(see.scope(family)))
             });
-            let each: Vec<(Three, Three)> = each.collect();
+            let each: Vec<(TruthValue, TruthValue)> = each.collect();
             let named = each.iter().map(|one| one.0).max().unwrap();
             named.min(not(each.iter().map(|one| one.1).max().unwrap()))
         });
@@ -322,7 +322,7 @@ fn add(
     verdict: &mut Verdict,
     id: &str,
     action: &'static str,
-    truth: Three,
+    truth: TruthValue,
     reason: &'static str,
     monitored: bool,
 ) {
@@ -397,14 +397,14 @@ impl Sight<'_> {
         &self.events[self.at]
     }
 
-    fn condition(&self, family: &str) -> Three {
+    fn condition(&self, family: &str) -> TruthValue {
         if family == "skill_acl" {
             return self.node(&json!({"field": "skill.id", "op": "eq", "value": self.policy["skillId"]}));
         }
         self.node(&self.policy["conditions"])
     }
 
-    fn scope(&self, family: &str) -> Three {
+    fn scope(&self, family: &str) -> TruthValue {
         let scope = &self.policy[if family == "skill_acl" {
             "subjects"
         } else {
@@ -434,7 +434,7 @@ impl Sight<'_> {
             ("groups", "identity.group_ids"),
             ("serviceAccounts", "identity.service_account_id"),
         ];
-        let who: Vec<Three> = who.into_iter().filter_map(|(m, f)| one(m, f)).collect();
+        let who: Vec<TruthValue> = who.into_iter().filter_map(|(m, f)| one(m, f)).collect();
         let what = [
             ("agents", "agent.id"),
             ("products", "product.id"),
@@ -450,7 +450,7 @@ impl Sight<'_> {
     }
 
     /// Those whom a word means, as far as nothing is chosen.
-    fn meant(&self, field: &str, word: &str) -> Vec<&Someone> {
+    fn meant(&self, field: &str, word: &str) -> Vec<&NamedRecord> {
         let mut meant = self.world.meant(field, word);
         let chosen = self.choice.into_iter().flatten();
         for (of, key, id) in chosen {
@@ -462,7 +462,7 @@ impl Sight<'_> {
     }
 
     /// Whether something holds for a word, for what it means.
-    fn holds(&self, field: &str, word: &str, is: &dyn Fn(&str) -> bool) -> Three {
+    fn holds(&self, field: &str, word: &str, is: &dyn Fn(&str) -> bool) -> TruthValue {
         if self.world.is_nobody(field, word) {
             return Maybe;
         }
@@ -490,7 +490,7 @@ impl Sight<'_> {
                 _ => No,
             }
         });
-        let each: BTreeSet<Three> = each.collect();
+        let each: BTreeSet<TruthValue> = each.collect();
         if each.len() == 1 {
             each.into_iter().next().unwrap()
         } else {
@@ -498,7 +498,7 @@ impl Sight<'_> {
         }
     }
 
-    fn name(&self, field: &str, op: &str, value: &Value, wanted: &Value) -> Three {
+    fn name(&self, field: &str, op: &str, value: &Value, wanted: &Value) -> TruthValue {
         let list = |wanted: &Value| -> Vec<String> {
             match wanted {
                 Value::Array(items) => items.iter().map(|item| fold(item.as_str().unwrap())).collect(),
@@ -582,7 +582,7 @@ impl Sight<'_> {
         user.groups.as_ref().map(|groups| json!(groups))
     }
 
-    fn excepted(&self) -> Three {
+    fn excepted(&self) -> TruthValue {
         let mut all = vec![No];
         if let Some(except) = self.policy.get("except") {
             all.push(self.node(except));
@@ -599,7 +599,7 @@ impl Sight<'_> {
         all.into_iter().max().unwrap()
     }
 
-    fn node(&self, node: &Value) -> Three {
+    fn node(&self, node: &Value) -> TruthValue {
         let object = node.as_object().unwrap();
         let (form, inner) = object
             .iter()
@@ -628,7 +628,7 @@ impl Sight<'_> {
                 self.past(text(inner, "within"), |past, all| self.sequence(past, all, inner))
             }
             "eventCount" => self.past(text(inner, "within"), |past, _| {
-                let all: Vec<Three> = past.iter().map(|at| self.then(*at, &inner["where"])).collect();
+                let all: Vec<TruthValue> = past.iter().map(|at| self.then(*at, &inner["where"])).collect();
                 let least = all.iter().filter(|t| **t == Yes).count();
                 let most = all.iter().filter(|t| **t != No).count();
                 some_of(least..=most, inner)
@@ -639,7 +639,7 @@ impl Sight<'_> {
     }
 
     /// Asks a condition at an earlier event.
-    fn then(&self, at: usize, node: &Value) -> Three {
+    fn then(&self, at: usize, node: &Value) -> TruthValue {
         let then = Sight {
             at,
             choice: None,
@@ -649,7 +649,7 @@ impl Sight<'_> {
     }
 
     /// What an earlier event is worth: that of somebody unknown may be anybody's.
-    fn of_whom(&self, at: usize, matches: Three) -> Three {
+    fn of_whom(&self, at: usize, matches: TruthValue) -> TruthValue {
         match self.events[at].subject(self.world) {
             Ok(_) => matches,
             Err(_) => matches.min(Maybe),
@@ -657,7 +657,7 @@ impl Sight<'_> {
     }
 
     /// Gives the earlier events of the same subject and family within a time, and all of them.
-    fn past(&self, within: &str, ask: impl Fn(&[usize], &[usize]) -> Three) -> Three {
+    fn past(&self, within: &str, ask: impl Fn(&[usize], &[usize]) -> TruthValue) -> TruthValue {
         let event = self.event();
         let Ok(subject) = event.subject(self.world) else {
             return Maybe;
@@ -666,7 +666,7 @@ impl Sight<'_> {
             return ask(&[], &[]);
         };
         let meant = self.meant(field, word);
-        let names = |one: &&Someone| -> Vec<String> {
+        let names = |one: &&NamedRecord| -> Vec<String> {
             let words = one.words.iter().map(String::as_str);
             words.chain([one.id.as_str(), word]).map(fold).collect()
         };
@@ -694,7 +694,7 @@ impl Sight<'_> {
                 .collect();
             ask(&within, &all)
         });
-        let answers: BTreeSet<Three> = answers.collect();
+        let answers: BTreeSet<TruthValue> = answers.collect();
         if answers.len() == 1 {
             answers.into_iter().next().unwrap()
         } else {
@@ -702,10 +702,10 @@ impl Sight<'_> {
         }
     }
 
-    fn sequence(&self, past: &[usize], all: &[usize], inner: &Value) -> Three {
+    fn sequence(&self, past: &[usize], all: &[usize], inner: &Value) -> TruthValue {
         let events = inner["events"].as_array().unwrap();
         let is_ordered = inner["ordered"] == json!(true);
-        let found = |past: &[usize], least: Three, is_ordered: bool| {
+        let found = |past: &[usize], least: TruthValue, is_ordered: bool| {
             if !is_ordered {
                 return events
                     .iter()
@@ -756,7 +756,7 @@ impl Sight<'_> {
         streams.values().filter(matches).count() > 1
     }
 
-    fn distinct(&self, past: &[usize], inner: &Value) -> Three {
+    fn distinct(&self, past: &[usize], inner: &Value) -> TruthValue {
         let name = inner["field"].as_str().unwrap();
         let (mut sure, mut may) = (BTreeSet::new(), BTreeSet::new());
         let mut blank = 0;
@@ -942,7 +942,7 @@ impl Sight<'_> {
         }
     }
 
-    fn predicate(&self, node: &Map<String, Value>) -> Three {
+    fn predicate(&self, node: &Map<String, Value>) -> TruthValue {
         let name = node["field"].as_str().unwrap();
         let value = match self.value(name) {
             None => return No,
@@ -986,7 +986,7 @@ impl Sight<'_> {
     }
 
     /// Content that may be a document.
-    fn document(&self, name: &str, op: &str, value: &Value, wanted: &Value) -> Three {
+    fn document(&self, name: &str, op: &str, value: &Value, wanted: &Value) -> TruthValue {
         if op == "exists" {
             return Yes;
         }
@@ -1136,7 +1136,7 @@ fn compare<T: PartialOrd>(op: &str, a: &T, b: &T) -> bool {
     }
 }
 
-fn some_of(counts: std::ops::RangeInclusive<usize>, inner: &Value) -> Three {
+fn some_of(counts: std::ops::RangeInclusive<usize>, inner: &Value) -> TruthValue {
     let holds = |count: usize| {
         compare(
             inner["op"].as_str().unwrap(),

@@ -3,7 +3,7 @@
 use crate::case::verdict;
 use crate::random::{self, Dice};
 use crate::{compile, naive, policies, read};
-use provost_policy::{Action, Chronicle, Past, PolicySet, Reason, Symbols};
+use provost_policy::{Action, EventWindow, PolicySet, Reason, SubjectStates, Symbols};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn what_is_recalled_gives_the_decisions_of_the_naive_evaluator() {
         let set = Arc::new(compile(&policies));
         with_history += usize::from(set.has_history());
         // A weight of nothing: whatever can be forgotten is, after every event.
-        let mut past = Past::weighing(Arc::clone(&set), dice.pick(&[0, 1 << 20]));
+        let mut past = EventWindow::weighing(Arc::clone(&set), dice.pick(&[0, 1 << 20]));
         for (at, plain) in history.iter().enumerate() {
             let mut symbols = Symbols::new();
             symbols.intern("a text that no event has, so that no two tables agree");
@@ -46,7 +46,7 @@ fn events_of_one_request_see_those_before_them() {
         let policies = policies(&mut dice);
         let history = random::history(&mut dice, 60, false);
         let set = Arc::new(compile(&policies));
-        let mut past = Past::new(Arc::clone(&set));
+        let mut past = EventWindow::new(Arc::clone(&set));
         let request = dice.pick(&[2, 7, 30]);
         for (nth, plain) in history.chunks(request).enumerate() {
             let mut symbols = Symbols::new();
@@ -94,13 +94,13 @@ fn call(user: &str, tool: &str, at_ms: i64) -> naive::Plain {
     }
 }
 
-fn observe(past: &mut Past, user: &str, tool: &str, at_ms: i64) -> bool {
+fn observe(past: &mut EventWindow, user: &str, tool: &str, at_ms: i64) -> bool {
     let mut symbols = Symbols::new();
     let event = read(&mut symbols, &call(user, tool, at_ms));
     past.observe(&event, &symbols)
 }
 
-fn judged(set: &PolicySet, past: &Past, user: &str, at_ms: i64) -> (Action, bool) {
+fn judged(set: &PolicySet, past: &EventWindow, user: &str, at_ms: i64) -> (Action, bool) {
     let mut symbols = Symbols::new();
     let event = read(&mut symbols, &call(user, "y", at_ms));
     let chronicle = past.recall(std::slice::from_ref(&event), &mut symbols);
@@ -114,7 +114,7 @@ fn an_unknown_past_counts_as_matched_for_everybody_who_has_one() {
     let judge = |plain: &naive::Plain| {
         let mut symbols = Symbols::new();
         let event = read(&mut symbols, plain);
-        set.judge(&event, &symbols, &Chronicle::unknown())
+        set.judge(&event, &symbols, &SubjectStates::unknown())
     };
     let outcome = judge(&call("u", "y", 0));
     assert_eq!((outcome.action, outcome.unknown), (Action::Block, true));
@@ -128,7 +128,7 @@ fn an_unknown_past_counts_as_matched_for_everybody_who_has_one() {
 #[test]
 fn an_event_that_is_a_little_late_counts_with_the_newest_one() {
     let set = Arc::new(after_x());
-    let mut past = Past::new(Arc::clone(&set));
+    let mut past = EventWindow::new(Arc::clone(&set));
     assert!(observe(&mut past, "u", "z", 10 * MINUTE));
     assert!(observe(&mut past, "u", "x", 6 * MINUTE));
     assert_eq!(judged(&set, &past, "u", 69 * MINUTE), (Action::Block, false));
@@ -139,7 +139,7 @@ fn an_event_that_is_a_little_late_counts_with_the_newest_one() {
 #[test]
 fn an_event_that_is_too_late_puts_its_subject_alone_in_doubt() {
     let set = Arc::new(after_x());
-    let mut past = Past::new(Arc::clone(&set));
+    let mut past = EventWindow::new(Arc::clone(&set));
     for user in ["u", "v"] {
         assert!(observe(&mut past, user, "z", 100 * MINUTE));
     }
@@ -159,7 +159,7 @@ fn an_event_that_is_too_late_puts_its_subject_alone_in_doubt() {
 fn memory_is_bounded_by_what_can_be_asked_about() {
     let set = Arc::new(after_x());
     let floor = 64 * 1024;
-    let mut past = Past::weighing(Arc::clone(&set), floor);
+    let mut past = EventWindow::weighing(Arc::clone(&set), floor);
     let mut heaviest = 0;
     for n in 0..50_000 {
         // Every call has an input and a user that were never seen before; every tenth calls the tool that counts.

@@ -1,6 +1,6 @@
 //! Random policies and histories over a small world, so that things meet.
 
-use super::naive::{Plain, REGISTERS, Someone, World as Names, fold};
+use super::naive::{NamedRecord, Plain, REGISTERS, World as Names, fold};
 use provost_policy::{Field, Record, Register};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -555,7 +555,7 @@ pub fn names(dice: &mut Dice) -> Names {
             let words = dice.some(words, 3);
             let groups = (field == "identity.user_id" && dice.one_in(2))
                 .then(|| dice.some(&["eng", "id-of-group_ids-0", "id-of-group_ids-1"], 2));
-            world.all.push(Someone {
+            world.all.push(NamedRecord {
                 field,
                 id: format!("id-of-{}-{nth}", field.split_once('.').unwrap().1),
                 words: words.into_iter().map(|word| respelt(dice, word)).collect(),
@@ -571,7 +571,7 @@ pub fn register(world: &Names) -> Register {
     let mut register = Register::new(world.is_complete);
     for one in &world.all {
         for word in one.words.iter().chain([&one.id]) {
-            let record = |one: &&Someone| Record {
+            let record = |one: &&NamedRecord| Record {
                 id: one.id.clone(),
                 words: one.words.clone(),
                 shared: one

@@ -3,7 +3,7 @@
 use super::case::{compile, read};
 use super::naive::Plain;
 use super::random::{self, Dice};
-use provost_policy::{Batch, Chronicle, PolicySet, Projection, Scan, Symbols, sha256_hex};
+use provost_policy::{Batch, PolicySet, Projection, Scan, SubjectStates, Symbols, sha256_hex};
 use serde_json::{Value, json};
 
 /// Returns a condition of the part of the language that both have, as Rego; `count` numbers its helpers.
@@ -115,7 +115,7 @@ fn twins(dice: &mut Dice) -> (Value, Value) {
 fn decisions(set: &PolicySet, history: &[Plain]) -> Vec<(provost_policy::Action, bool)> {
     let mut symbols = Symbols::new();
     let events: Vec<_> = history.iter().map(|event| read(&mut symbols, event)).collect();
-    let none = Chronicle::new();
+    let none = SubjectStates::new();
     let rows: Vec<_> = events
         .iter()
         .map(|e| set.judge(e, &symbols, &none))

@@ -3,7 +3,7 @@
 use super::case::{family, read};
 use super::random::{self, Dice};
 use provost_policy::{
-    Batch, Chronicle, Definition, Event, PolicySet, Projection, Scan, Symbols, VIOLATIONS_KEPT,
+    Batch, Definition, Event, PolicySet, Projection, Scan, SubjectStates, Symbols, VIOLATIONS_KEPT,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ fn no_document_panics_and_what_is_accepted_works() {
                     &Batch::of(&events, Projection::of(&[&set]).fields()).unwrap(),
                     &symbols,
                 );
-                let mut chronicle = Chronicle::new();
+                let mut chronicle = SubjectStates::new();
                 for (row, event) in events.iter().enumerate() {
                     let outcome = set.judge(event, &symbols, &chronicle);
                     assert_eq!(scan.decision(row), (outcome.action, outcome.unknown), "{policy}");

@@ -4,17 +4,17 @@ use crate::case::{Case, verdict};
 use crate::naive::{self, Plain, World};
 use crate::random::{self, Dice};
 use crate::{compile, policies, read, seeds};
-use provost_policy::{Past, Scan, Symbols};
+use provost_policy::{EventWindow, Scan, Symbols};
 use serde_json::Value;
 use std::sync::Arc;
 
-struct Told {
+struct NamedPerson {
     world: World,
     policies: Vec<(&'static str, Value)>,
     history: Vec<Plain>,
 }
 
-fn told(seed: u64, events: usize) -> Told {
+fn told(seed: u64, events: usize) -> NamedPerson {
     let mut dice = Dice::new(seed);
     let world = random::names(&mut dice);
     let mut policies = policies(&mut dice);
@@ -24,7 +24,7 @@ fn told(seed: u64, events: usize) -> Told {
     let mut history = random::history(&mut dice, events, false);
     random::respell_history(&mut dice, &world, &mut history);
     random::claim_history(&mut dice, &mut history);
-    Told {
+    NamedPerson {
         world,
         policies,
         history,
@@ -38,7 +38,7 @@ fn row_columns_and_naive_agree_on_what_names_mean() {
     let seeds = seeds(0, 500);
     let cases = usize::try_from(seeds.end - seeds.start).unwrap();
     for seed in seeds {
-        let Told {
+        let NamedPerson {
             world,
             policies,
             history,
@@ -61,7 +61,7 @@ fn row_columns_and_naive_agree_on_what_names_mean() {
 fn what_is_recalled_of_names_gives_the_decisions_of_the_naive_evaluator() {
     let mut with_history = 0;
     for seed in seeds(20_000, 200) {
-        let Told {
+        let NamedPerson {
             world,
             policies,
             history,
@@ -71,7 +71,7 @@ fn what_is_recalled_of_names_gives_the_decisions_of_the_naive_evaluator() {
         let register = Arc::new(register);
         let set = Arc::new(compile(&policies));
         with_history += usize::from(set.has_history());
-        let mut past = Past::weighing(Arc::clone(&set), Dice::new(seed).pick(&[0, 1 << 20]));
+        let mut past = EventWindow::weighing(Arc::clone(&set), Dice::new(seed).pick(&[0, 1 << 20]));
         for (at, plain) in history.iter().enumerate() {
             let mut symbols = Symbols::knowing(Arc::clone(&register));
             symbols.intern("a text that no event has, so that no two tables agree");
@@ -92,7 +92,7 @@ fn what_is_recalled_of_names_gives_the_decisions_of_the_naive_evaluator() {
 #[test]
 fn a_pair_and_a_renewed_table_say_the_same_of_names() {
     for seed in seeds(40_000, 100) {
-        let Told {
+        let NamedPerson {
             world,
             policies,
             history,

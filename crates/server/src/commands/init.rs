@@ -2,9 +2,9 @@
 
 use super::failure::Outcome;
 use super::show;
-use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
+use super::store_flags::{Absent, StoreFlags, StoreLocation, block_on, brief};
 use crate::app;
-use provost_areas_platform::audit::{self, Stranger};
+use provost_areas_platform::audit::{self, ForeignStorePolicy};
 use provost_kernel::Kernel;
 use std::sync::Arc;
 
@@ -41,11 +41,11 @@ impl Init {
     pub fn run(&self) -> Outcome {
         let config = self.store.load_quietly()?;
         let (absent, stranger) = if self.new {
-            (Absent::MakeNew, Stranger::Take)
+            (Absent::MakeNew, ForeignStorePolicy::Take)
         } else {
-            (Absent::Make, Stranger::Refuse)
+            (Absent::Make, ForeignStorePolicy::Refuse)
         };
-        let kernel = Place::find(&config, absent)?.start(brief())?;
+        let kernel = StoreLocation::find(&config, absent)?.start(brief())?;
         block_on(async {
             let done = self.make(&kernel, stranger).await;
             kernel.stop().await;
@@ -53,7 +53,7 @@ impl Init {
         })?
     }
 
-    async fn make(&self, kernel: &Arc<Kernel>, stranger: Stranger) -> Outcome {
+    async fn make(&self, kernel: &Arc<Kernel>, stranger: ForeignStorePolicy) -> Outcome {
         audit::verify_start(kernel, stranger).await?;
         let made = app::bootstrap(kernel, &self.organization, self.organization_id.as_deref()).await?;
         // The token first: it is shown once, and the line can be written by the next start.

@@ -76,9 +76,9 @@ fn write_all(entries: &Receiver<Entry>, mut out: impl Write) {
 }
 
 /// The end of the queue that lines are put into.
-struct Lines(SyncSender<Entry>);
+struct LineQueue(SyncSender<Entry>);
 
-impl Write for Lines {
+impl Write for LineQueue {
     /// Takes a whole line: that is what the formatter hands over.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.0.try_send(Entry::Line(line.to_vec())).is_err() {
@@ -128,7 +128,7 @@ pub fn start(log: &Log, default_filter: &str) -> Result<(), Failure> {
         .with_env_filter(filter)
         // Otherwise it would say on standard error that standard error cannot be written, and panic.
         .log_internal_errors(false)
-        .with_writer(move || Lines(queue.clone()));
+        .with_writer(move || LineQueue(queue.clone()));
     let started = if is_human {
         lines
             .with_ansi(is_terminal)
@@ -177,7 +177,7 @@ mod tests {
             out.1
         });
         let before = lost_lines();
-        let mut lines = Lines(queue);
+        let mut lines = LineQueue(queue);
         // One is with the reader, four wait; the others find no room, and none of them waits for it.
         for n in 0..20 {
             assert_eq!(

@@ -2,9 +2,9 @@
 
 use super::failure::{Failure, Outcome};
 use super::show;
-use super::store_flags::{Absent, Place, StoreFlags, block_on, brief};
+use super::store_flags::{Absent, StoreFlags, StoreLocation, block_on, brief};
 use crate::app;
-use provost_areas_platform::audit::{self, Stranger};
+use provost_areas_platform::audit::{self, ForeignStorePolicy};
 
 /// Make a new admin account in an organization whose admins have lost their tokens.
 ///
@@ -32,10 +32,10 @@ impl Recover {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let config = self.store.load_quietly()?;
-        let kernel = Place::find(&config, Absent::Refuse)?.start(brief())?;
+        let kernel = StoreLocation::find(&config, Absent::Refuse)?.start(brief())?;
         let made = block_on(async {
             // What is not served is not recovered either: the account would be one in a store that went back.
-            let made = match audit::verify_start(&kernel, Stranger::Refuse).await {
+            let made = match audit::verify_start(&kernel, ForeignStorePolicy::Refuse).await {
                 Ok(()) => app::recover(&kernel, &self.organization).await,
                 Err(error) => Err(error),
             };

@@ -1,7 +1,7 @@
 //! How commands show things on standard output.
 
 use super::failure::{Failure, Outcome};
-use crate::app::Bootstrapped;
+use crate::app::NewOrganization;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use provost_kernel::auth::OrganizationId;
@@ -44,7 +44,7 @@ pub fn token(text: &str, organization: &OrganizationId) -> Outcome {
 }
 
 /// Shows a new account and its token as one JSON object.
-pub fn account_json(made: &Bootstrapped) -> Outcome {
+pub fn account_json(made: &NewOrganization) -> Outcome {
     let object = json!({
         "organizationId": made.organization_id.as_str(),
         "serviceAccountId": made.service_account_id,
@@ -54,7 +54,7 @@ pub fn account_json(made: &Bootstrapped) -> Outcome {
 }
 
 /// Shows new accounts of organizations and their tokens to a person, after a sentence that says why.
-pub fn accounts(words: &str, made: &[Bootstrapped]) -> Outcome {
+pub fn accounts(words: &str, made: &[NewOrganization]) -> Outcome {
     let Some(first) = made.first() else { return Ok(()) };
     let mut table = table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"]);
     for account in made {
@@ -68,7 +68,7 @@ pub fn accounts(words: &str, made: &[Bootstrapped]) -> Outcome {
 }
 
 /// Shows a new account and its token to a person.
-pub fn account(made: &Bootstrapped) -> Outcome {
+pub fn account(made: &NewOrganization) -> Outcome {
     let text = format!(
         "organization     {}\nservice account  {}\ntoken            {}\n\n\
          The token is shown this once. It may do everything in the organization.\n",

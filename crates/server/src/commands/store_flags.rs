@@ -94,7 +94,7 @@ pub enum Absent {
 }
 
 /// A store and what belongs to it, not yet opened.
-pub struct Place {
+pub struct StoreLocation {
     /// The store.
     pub location: Location,
     /// The data folder, when the store is in it.
@@ -105,7 +105,7 @@ pub struct Place {
     pub clock: Arc<dyn Clock>,
 }
 
-impl Place {
+impl StoreLocation {
     /// Finds the store and its keys, and makes them where `absent` says so.
     ///
     /// A store that knows keys never gets new ones: its tokens and its audit log would be worthless (D12.8).

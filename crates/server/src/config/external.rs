@@ -2,7 +2,7 @@
 
 use super::Problem;
 use http::Uri;
-use provost_areas_access::resource_credentials::external::{Backend, Declared, ExternalManagers, Vault};
+use provost_areas_access::resource_credentials::external::{Backend, ExternalManagers, SecretManager, Vault};
 use provost_areas_access::resource_credentials::model::ExternalPath;
 use provost_kernel::auth::OrganizationId;
 use rustls_pki_types::CertificateDer;
@@ -56,7 +56,7 @@ pub enum ExternalKind {
 ///
 /// Errors: a sentence that names the manager and the key.
 pub fn declared(managers: &[ExternalManager]) -> Result<ExternalManagers, Problem> {
-    let mut found: Vec<Declared> = Vec::new();
+    let mut found: Vec<SecretManager> = Vec::new();
     for manager in managers {
         let name = manager.name.as_str();
         let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -73,7 +73,7 @@ pub fn declared(managers: &[ExternalManager]) -> Result<ExternalManagers, Proble
         let backend = manager.backend()?;
         manager.check_parts()?;
         manager.check_against(&managers[..found.len()])?;
-        found.push(Declared {
+        found.push(SecretManager {
             name: name.to_owned(),
             backend,
             prefixes: manager.organizations.clone(),

@@ -2,7 +2,7 @@
 
 use super::Problem;
 use http::Uri;
-use provost_areas_policy::history::Place;
+use provost_areas_policy::history::SegmentPlace;
 use provost_history::object_store::{ObjectStore, Options};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,10 +99,10 @@ impl History {
 
     /// Opens the place of the segments; a folder is made if it is absent. Requests to an object store run on the
     /// runtime, which must have threads of its own.
-    pub fn open(&self, data_dir: &Path, runtime: &Handle) -> Result<Place, Problem> {
+    pub fn open(&self, data_dir: &Path, runtime: &Handle) -> Result<SegmentPlace, Problem> {
         let Some(url) = &self.url else {
             let folder = self.folder(data_dir).unwrap_or_default();
-            return Place::folder(&folder).map_err(|error| {
+            return SegmentPlace::folder(&folder).map_err(|error| {
                 Problem(format!(
                     "history.folder: {} cannot be opened: {error}",
                     folder.display()
@@ -123,7 +123,7 @@ impl History {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
             Problem(format!("history.url: {error}{}", cause.unwrap_or_default()))
         })?;
-        Ok(Place(store))
+        Ok(SegmentPlace(store))
     }
 }
 

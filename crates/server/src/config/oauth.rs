@@ -2,7 +2,7 @@
 
 use super::{Problem, SignIn};
 use provost_areas_access::oauth::settings::{
-    Blocked, Fetch, Introspection, KeySource, Settings, TrustedIssuer,
+    BlockedClient, Fetch, Introspection, KeySource, Settings, TrustedIssuer,
 };
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
@@ -89,7 +89,7 @@ impl OAuth {
                 .map_err(|refusal| Problem(format!("oauth.allow_networks {text:?}: {refusal}")))
         });
         let blocked = self.blocked_clients.iter().map(|url| {
-            Blocked::parse(url)
+            BlockedClient::parse(url)
                 .map_err(|refusal| Problem(format!("oauth.blocked_clients {url:?}: {refusal}")))
         });
         let mut issuers: Vec<TrustedIssuer> = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::Problem;
 use http::Uri;
-use provost_areas_access::oauth::sign_in::{Declared, Http, Providers};
+use provost_areas_access::oauth::sign_in::{Http, ProviderDeclaration, Providers};
 use provost_kernel::auth::OrganizationId;
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
@@ -41,7 +41,7 @@ pub struct SignIn {
 ///
 /// Errors: a sentence that names the provider and the key.
 pub fn declared(all: &[SignIn]) -> Result<Providers, Problem> {
-    let mut found: Vec<Declared> = Vec::new();
+    let mut found: Vec<ProviderDeclaration> = Vec::new();
     for one in all {
         let declared = one.declared()?;
         if found
@@ -73,7 +73,7 @@ impl SignIn {
         Problem(format!("oauth.sign_in {:?}: {text}", self.name))
     }
 
-    fn declared(&self) -> Result<Declared, Problem> {
+    fn declared(&self) -> Result<ProviderDeclaration, Problem> {
         let length = self.name.chars().count();
         if !(1..=64).contains(&length) || self.name.chars().any(char::is_control) {
             return Err(self.problem("name must have 1 to 64 printable characters"));
@@ -93,7 +93,7 @@ impl SignIn {
         if self.authoritative_for.as_deref() == Some("") {
             return Err(self.problem("authoritative_for must be the id of a directory"));
         }
-        Ok(Declared {
+        Ok(ProviderDeclaration {
             name: self.name.clone(),
             issuer: self.issuer.clone(),
             client_id: self.client_id.clone(),

@@ -26,7 +26,7 @@ use provost_kernel::audit::hex;
 use provost_kernel::db::{Call, Param, Tx};
 use provost_kernel::keys::{Keys, MacPurpose};
 use provost_kernel::proofs::{Form, Testimony, Word};
-use provost_kernel::{Cx, Error, Result, params, statements};
+use provost_kernel::{Error, OperationContext, Result, params, statements};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ pub(super) fn contradictions(
     if claims.is_empty() {
         return Ok(Vec::new());
     }
-    let Some(beginning) = Beginning::read(tx, keys)? else {
+    let Some(beginning) = EntryHorizon::read(tx, keys)? else {
         return Ok(vec![Finding {
             organization: None,
             row: None,
@@ -199,7 +199,7 @@ struct EntryChange {
 
 /// From where on the entries of each chain count.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Beginning {
+pub(super) struct EntryHorizon {
     /// For every column: the last entry of each chain when somebody took the rows as they were.
     #[serde(default)]
     all: BTreeMap<String, i64>,
@@ -208,7 +208,7 @@ pub(super) struct Beginning {
     held: BTreeMap<String, i64>,
 }
 
-impl Beginning {
+impl EntryHorizon {
     /// Returns what the store says; none when another hand changed it.
     fn read(tx: &mut Tx<'_>, keys: &Keys) -> Result<Option<Self>> {
         let known = store::fact(tx, COUNTED_FROM)?;
@@ -247,7 +247,7 @@ fn parts(said: &str) -> [&[u8]; 2] {
 ///
 /// Errors: those of the connection.
 pub(super) fn begin_anew(tx: &mut Tx<'_>, keys: &Keys) -> Result<Call<'static>> {
-    let beginning = Beginning {
+    let beginning = EntryHorizon {
         all: chain_ends(tx)?,
         held: BTreeMap::new(),
     };
@@ -263,23 +263,26 @@ pub(super) fn begin_anew(tx: &mut Tx<'_>, keys: &Keys) -> Result<Call<'static>> 
 /// Lets no entry of the organization that is there count for what a restore holds back, in the unit that does it.
 ///
 /// Errors: `AuditUnavailable` when another hand changed what the store says of it; those of the connection.
-pub fn note_hold(cx: &mut Cx<'_>) -> Result<()> {
-    note(cx, |known| &mut known.held)
+pub fn note_hold(ctx: &mut OperationContext<'_>) -> Result<()> {
+    note(ctx, |known| &mut known.held)
 }
 
 /// Lets no entry of the organization that is there count for anything, in the unit that begins to take away by other ways than
 /// those that leave an entry of each row.
 ///
 /// Errors: as [`note_hold`].
-pub fn note_loss(cx: &mut Cx<'_>) -> Result<()> {
-    note(cx, |known| &mut known.all)
+pub fn note_loss(ctx: &mut OperationContext<'_>) -> Result<()> {
+    note(ctx, |known| &mut known.all)
 }
 
-fn note(cx: &mut Cx<'_>, side: impl Fn(&mut Beginning) -> &mut BTreeMap<String, i64>) -> Result<()> {
-    let (kernel, org) = (cx.services(), cx.org());
+fn note(
+    ctx: &mut OperationContext<'_>,
+    side: impl Fn(&mut EntryHorizon) -> &mut BTreeMap<String, i64>,
+) -> Result<()> {
+    let (kernel, org) = (ctx.services(), ctx.org());
     let (known, ends) = {
-        let mut tx = cx.tx();
-        (Beginning::read(&mut tx, &kernel.keys)?, chain_ends(&mut tx)?)
+        let mut tx = ctx.tx();
+        (EntryHorizon::read(&mut tx, &kernel.keys)?, chain_ends(&mut tx)?)
     };
     let Some(mut known) = known else {
         return Err(Error::new(
@@ -290,7 +293,7 @@ fn note(cx: &mut Cx<'_>, side: impl Fn(&mut Beginning) -> &mut BTreeMap<String, 
     };
     let end = ends.get(org).copied().unwrap_or(0);
     side(&mut known).insert(org.to_owned(), end);
-    store::set_fact(cx, COUNTED_FROM, &known.value(&kernel.keys)?)
+    store::set_fact(ctx, COUNTED_FROM, &known.value(&kernel.keys)?)
 }
 
 fn chain_ends(tx: &mut Tx<'_>) -> Result<BTreeMap<String, i64>> {
@@ -371,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_counts_is_said_for_all_columns_and_for_those_that_a_restore_changes() {
-        let beginning = Beginning {
+        let beginning = EntryHorizon {
             all: BTreeMap::from([("acme".into(), 5)]),
             held: BTreeMap::from([("acme".into(), 9), ("other".into(), 2)]),
         };

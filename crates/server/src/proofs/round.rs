@@ -6,7 +6,7 @@ use super::{Finding, ends, page};
 use crate::areas::restore::fences;
 use provost_areas_platform::store;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Cx, Kernel, Result, keys};
+use provost_kernel::{Kernel, OperationContext, Result, keys};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What this process has told already.
 #[derive(Default)]
-struct Told(Mutex<BTreeSet<Finding>>);
+struct ReportedFindings(Mutex<BTreeSet<Finding>>);
 
 /// Verifies every row in slices, then the sum in one snapshot; names what disagrees and returns it.
 ///
@@ -68,7 +68,7 @@ async fn tell(kernel: &Arc<Kernel>, found: &[Finding]) -> Result<()> {
     for finding in found {
         tracing::error!("{finding}");
     }
-    let told = kernel.own(Told::default);
+    let told = kernel.own(ReportedFindings::default);
     let new: Vec<Finding> = {
         let mut told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|known| found.contains(known));
@@ -92,8 +92,8 @@ async fn tell(kernel: &Arc<Kernel>, found: &[Finding]) -> Result<()> {
             count: findings.len(),
             findings: findings.iter().take(NAMED).map(|one| of_event(one)).collect(),
         };
-        let run = move |cx: &mut Cx<'_>| {
-            cx.emit(&fences::DISAGREED, &data);
+        let run = move |ctx: &mut OperationContext<'_>| {
+            ctx.emit(&fences::DISAGREED, &data);
             Ok(())
         };
         kernel.system(organization, Some("rights.disagreed"), run).await?;

@@ -5,7 +5,7 @@
 use super::entries::begin_anew;
 use super::{FORGET, HEADS, kept};
 use provost_kernel::area::Areas;
-use provost_kernel::audit::{self, Head, Note};
+use provost_kernel::audit::{self, AuditRecord, Head};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{self, Call, Conn, Param, RightsTable, Tx};
 use provost_kernel::keys::{Keys, MacPurpose};
@@ -49,12 +49,12 @@ fn all(
     action: &'static str,
     again: bool,
 ) -> Result<Option<u64>> {
-    conn.hurry(false)?;
+    conn.set_statement_timeouts(false)?;
     let done = in_one_transaction(areas, conn, keys, now, action, again);
     if done.is_err() {
         conn.rollback();
     }
-    let restored = conn.hurry(true);
+    let restored = conn.set_statement_timeouts(true);
     let written = done?;
     restored?;
     Ok(written)
@@ -115,7 +115,7 @@ fn in_one_transaction(
     let own = heads.into_iter().find(|head| head.organization == installation);
     let mut head = own.unwrap_or_else(|| Head::empty(installation.clone()));
     let mut calls = Vec::new();
-    let mut note = Note::new(installation, now, action);
+    let mut note = AuditRecord::new(installation, now, action);
     note.count = Some(count);
     let salt = |parts: &[&[u8]]| keys.mac(MacPurpose::AuditSalt, parts);
     head.append(&note, salt, &mut calls)?;

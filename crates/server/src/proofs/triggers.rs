@@ -61,7 +61,7 @@ struct Definition {
 }
 
 /// A table and the name of a trigger.
-type Place = (String, String);
+type TriggerName = (String, String);
 
 /// Returns the triggers that are missing, off or replaced, and those that Provost did not make.
 ///
@@ -111,7 +111,7 @@ pub enum Act {
     Replaced,
 }
 
-fn of_trigger((table, name): Place, act: Act) -> Finding {
+fn of_trigger((table, name): TriggerName, act: Act) -> Finding {
     Finding {
         organization: None,
         row: None,
@@ -120,7 +120,7 @@ fn of_trigger((table, name): Place, act: Act) -> Finding {
 }
 
 /// Returns what the migrations make.
-fn expected(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition>> {
+fn expected(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<TriggerName, Definition>> {
     match tx.engine() {
         Engine::Sqlite => Ok(of_sqlite(areas)),
         Engine::Postgres => of_postgres(areas, tx),
@@ -128,7 +128,7 @@ fn expected(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition
 }
 
 /// Returns the triggers of SQLite's migrations, each as the engine keeps it: the text without the last semicolon.
-fn of_sqlite(areas: &Areas) -> BTreeMap<Place, Definition> {
+fn of_sqlite(areas: &Areas) -> BTreeMap<TriggerName, Definition> {
     let mut made = BTreeMap::new();
     for migration in areas.migrations() {
         let mut text = migration.sqlite;
@@ -146,7 +146,7 @@ fn of_sqlite(areas: &Areas) -> BTreeMap<Place, Definition> {
             let mut words = statement.split_ascii_whitespace().skip(2);
             let name = words.next().unwrap_or_default();
             if is_drop {
-                made.retain(|(_, known): &Place, _| known != name);
+                made.retain(|(_, known): &TriggerName, _| known != name);
                 continue;
             }
             let table = words.skip_while(|word| *word != "ON").nth(1).unwrap_or_default();
@@ -172,7 +172,7 @@ fn next_line_with(text: &str, starts: &[&str]) -> Option<usize> {
     None
 }
 
-fn of_postgres(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<Place, Definition>> {
+fn of_postgres(areas: &Areas, tx: &mut Tx<'_>) -> Result<BTreeMap<TriggerName, Definition>> {
     let mut made = BTreeMap::new();
     let note = source_of(areas, "note_touched_rights")?;
     for deciding in areas.rights() {

@@ -2,7 +2,7 @@
 
 use super::harness::{Home, Server, get, homes, post, refuse, succeed};
 use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
-use provost_backtest::record::Owned;
+use provost_backtest::record::OwnedRecord;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Access, Conn};
 use provost_kernel::entropy::SystemEntropy;
@@ -47,7 +47,8 @@ fn record(home: &Home, count: i64) -> (String, String) {
             });
             NewEvent {
                 id: EventId::at(at, n.unsigned_abs(), 7).as_str().to_owned(),
-                record: Owned::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
+                record: OwnedRecord::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[])
+                    .unwrap(),
             }
         };
         for start in (0..count).step_by(5_000) {

@@ -10,14 +10,14 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server whose log nobody reads any more.
-struct Unread {
+struct UnreadLog {
     child: Child,
     port: u16,
     metrics: u16,
     token: String,
 }
 
-impl Unread {
+impl UnreadLog {
     /// Starts a server that logs everything, and takes its reader away when it is ready.
     fn start(home: &Home, token: &str) -> Self {
         let words = [
@@ -88,7 +88,7 @@ impl Unread {
     }
 }
 
-impl Drop for Unread {
+impl Drop for UnreadLog {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -113,7 +113,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 fn a_log_that_nobody_reads_any_more_stops_nothing() {
     for home in homes_once("log_closed") {
         let token = home.init();
-        let server = Unread::start(&home, &token);
+        let server = UnreadLog::start(&home, &token);
         let before = checkpoints(&home);
         // So many that a checkpoint is due before a minute has passed.
         for n in 0..1_000 {

@@ -150,7 +150,7 @@ fn ends(home: &Home) -> String {
 }
 
 /// An installation from which much is taken away after it was kept, and which then went back.
-struct Lost {
+struct LostInstallation {
     admin: String,
     /// Of an account that was disabled, one whose token was revoked, and one that nothing happened to.
     disabled: String,
@@ -162,7 +162,7 @@ struct Lost {
     made: String,
 }
 
-impl Lost {
+impl LostInstallation {
     fn of(home: &Home) -> Self {
         let admin = home.init();
         let server = home.serve_unlimited();
@@ -244,7 +244,7 @@ fn may(server: &Server, token: &str) -> u16 {
 #[test]
 fn what_was_taken_away_stays_away_when_the_store_goes_back_and_the_loss_is_accepted() {
     for home in homes("lost") {
-        let lost = Lost::of(&home);
+        let lost = LostInstallation::of(&home);
         let (code, said) = home.refuse(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
         assert!(code == 1 && said.contains("store accept --lost"), "{said}");
         let lines = std::fs::read_to_string(home.path("keys/checkpoints.jsonl")).unwrap();
@@ -335,7 +335,7 @@ fn where_the_file_cannot_say_all_everybody_is_held_back() {
     ];
     for (name, spoil, expected) in spoils {
         for home in homes_once(name) {
-            let lost = Lost::of(&home);
+            let lost = LostInstallation::of(&home);
             spoil(&home);
             let said = home.run(&["store", "accept", "--lost", "--yes"]);
             assert!(said.contains(expected), "{said}");

@@ -319,7 +319,7 @@ fn a_database_that_is_not_utf8_is_not_served() {
         };
         let database = format!("{}_latin", own_schema(url.expose()));
         let mut conn = Conn::open(&home.location(), Access::Write).unwrap();
-        conn.hurry(false).unwrap();
+        conn.set_statement_timeouts(false).unwrap();
         conn.batch(&format!("DROP DATABASE IF EXISTS {database}"))
             .unwrap();
         conn.batch(&format!(

@@ -244,13 +244,13 @@ fn storm(port: u16, flood: &Flood, number: usize, stop: &AtomicBool, sent: &Atom
 
 /// What a caller saw.
 #[derive(Debug, Default)]
-struct Seen {
+struct CallerView {
     answers: usize,
     again: usize,
     longest: Duration,
 }
 
-impl Seen {
+impl CallerView {
     /// Asks on a connection of its own. One that is closed is opened anew, as every client does.
     fn ask(&mut self, port: u16, head: &str) {
         let clock = SystemClock::new();
@@ -276,14 +276,14 @@ impl Seen {
 struct Outcome {
     /// Connections of strangers.
     connections: usize,
-    known: Seen,
+    known: CallerView,
     /// Somebody who came for the first time meanwhile.
-    first: Option<Seen>,
+    first: Option<CallerView>,
 }
 
 impl Outcome {
     fn is_good(&self) -> bool {
-        let is_soon = |seen: &Seen| seen.answers > 0 && seen.longest < MOST;
+        let is_soon = |seen: &CallerView| seen.answers > 0 && seen.longest < MOST;
         self.connections > 0 && is_soon(&self.known) && self.first.as_ref().is_none_or(is_soon)
     }
 }
@@ -312,7 +312,7 @@ fn under(port: u16, together: &[&Flood], token: &str, fresh: Option<&str>) -> Ou
             }
         }
         let known = scope.spawn(|| {
-            let mut seen = Seen::default();
+            let mut seen = CallerView::default();
             while !stop.load(Ordering::Relaxed) {
                 seen.ask(port, &head(token));
                 thread::sleep(Duration::from_millis(20));
@@ -322,7 +322,7 @@ fn under(port: u16, together: &[&Flood], token: &str, fresh: Option<&str>) -> Ou
         thread::sleep(half);
         let first = fresh.map(|fresh| {
             scope.spawn(move || {
-                let mut seen = Seen::default();
+                let mut seen = CallerView::default();
                 seen.ask(port, &head(fresh));
                 seen
             })

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the log should say about one request: actor, action, decision, status, code.
-type Said = (String, String, String, u64, String);
+type ExpectedEntry = (String, String, String, u64, String);
 
 /// What the driver did.
 #[derive(Default)]
 struct Done {
-    entries: BTreeMap<String, Said>,
+    entries: BTreeMap<String, ExpectedEntry>,
     /// Plain reads by operation and principal.
     reads: BTreeMap<String, u64>,
     /// Refused tokens by token id.
@@ -374,7 +374,7 @@ fn the_log_is_the_drivers_own_list() {
             })
             .count();
         let done = &driver.done;
-        let mut found: BTreeMap<String, Said> = BTreeMap::new();
+        let mut found: BTreeMap<String, ExpectedEntry> = BTreeMap::new();
         let mut reuse = 0;
         let entries = app.entries(&app.organization, begin_all).await;
         for entry in &entries {

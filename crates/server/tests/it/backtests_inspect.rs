@@ -5,7 +5,7 @@ use crate::backtests_worker::{Worker, ended};
 use crate::oauth;
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
-use provost_backtest::record::Owned;
+use provost_backtest::record::OwnedRecord;
 use provost_policy::{Family, Field, Occasion, sha256_hex};
 use provost_server::background;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn record(app: &App, commands: impl IntoIterator<Item = &str>) {
             "tool.input.command": command });
         NewEvent {
             id: EventId::at(at, n as u64, 9).as_str().to_owned(),
-            record: Owned::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
+            record: OwnedRecord::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
         }
     };
     let events = commands.into_iter().enumerate().map(event).collect();
@@ -642,14 +642,14 @@ fn a_run_that_does_not_say_what_it_reads_is_taken_for_one_that_reads_content() {
         let made = ask(&app, &operator, asking(inline(plain("p")))).await;
         let id = made.ok()["id"].as_str().unwrap().to_owned();
         let run = id.clone();
-        let unit = app.kernel.system(app.org(), Some("test.done"), move |cx| {
-            let (org, id) = (cx.org(), run.as_str());
+        let unit = app.kernel.system(app.org(), Some("test.done"), move |ctx| {
+            let (org, id) = (ctx.org(), run.as_str());
             let read = |row: &provost_kernel::db::Row<'_>| row.get::<String>(0);
-            let found = cx.query_opt(&QUESTION, provost_kernel::params![org, id], read)?;
+            let found = ctx.query_opt(&QUESTION, provost_kernel::params![org, id], read)?;
             let mut question: Value = serde_json::from_str(&found.unwrap()).unwrap();
             question.as_object_mut().unwrap().remove("readsContent").unwrap();
             let question = question.to_string();
-            cx.execute(&FORGET, provost_kernel::params![org, id, question.as_str()])
+            ctx.execute(&FORGET, provost_kernel::params![org, id, question.as_str()])
                 .map(drop)
         });
         unit.await.unwrap();

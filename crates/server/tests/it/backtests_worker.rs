@@ -4,7 +4,7 @@ use crate::backtests::content;
 use crate::support::{App, Dice, each, workload};
 use provost_areas_policy::backtests;
 use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
-use provost_backtest::record::Owned;
+use provost_backtest::record::OwnedRecord;
 use provost_kernel::db::{Access, Call, Conn};
 use provost_kernel::kernel::Extras;
 use provost_kernel::params;
@@ -49,7 +49,7 @@ pub async fn record(app: &App, count: i64) {
         let attributes = attributes.as_object().unwrap();
         NewEvent {
             id: EventId::at(at, n.unsigned_abs(), 7).as_str().to_owned(),
-            record: Owned::read(at, Occasion::PreTool, attributes, &[]).unwrap(),
+            record: OwnedRecord::read(at, Occasion::PreTool, attributes, &[]).unwrap(),
         }
     };
     let mut n = 0;
@@ -172,7 +172,7 @@ fn a_module_in_a_run_is_unknown_only_for_what_it_reads() {
             }
             NewEvent {
                 id: EventId::at(at, n.unsigned_abs(), 8).as_str().to_owned(),
-                record: Owned::read(at, Occasion::PreTool, &attributes, &missing).unwrap(),
+                record: OwnedRecord::read(at, Occasion::PreTool, &attributes, &missing).unwrap(),
             }
         });
         let recorder = history::recorder(&app.kernel);
@@ -458,9 +458,9 @@ fn a_run_that_cannot_be_judged_fails() {
         record(&app, 10).await;
         let id = ask(&app, asking(quick())).await;
         let (run, org) = (id.clone(), app.org());
-        let tamper = app.kernel.system(org, None, move |cx| {
-            let org = cx.org();
-            cx.execute(&TAMPER, provost_kernel::params![org, run.as_str()])
+        let tamper = app.kernel.system(org, None, move |ctx| {
+            let org = ctx.org();
+            ctx.execute(&TAMPER, provost_kernel::params![org, run.as_str()])
                 .map(drop)
         });
         tamper.await.unwrap();

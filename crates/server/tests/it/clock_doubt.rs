@@ -8,7 +8,7 @@ use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::doubt::Doubt;
 use provost_kernel::kernel::Extras;
 use provost_kernel::time::{Clock, ManualClock, SystemClock};
-use provost_kernel::{Cx, Result, Timestamp, doubt, params};
+use provost_kernel::{OperationContext, Result, Timestamp, doubt, params};
 use provost_server::areas::{directory, history, mcp_sessions, service_accounts};
 use provost_server::background;
 use serde_json::json;
@@ -74,9 +74,9 @@ async fn run(app: &App, times: u32) {
     }
 }
 
-fn accept(cx: &mut Cx<'_>) -> Result<()> {
-    let now = cx.now();
-    doubt::accept(&mut cx.tx(), now)
+fn accept(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let now = ctx.now();
+    doubt::accept(&mut ctx.tx(), now)
 }
 
 /// Proves CK-1.
@@ -237,8 +237,8 @@ fn an_operator_releases_a_large_round() {
         app.advance(8 * DAY);
         background::retain(&app.kernel).await.unwrap();
         assert!(kept(&app).await.0 >= 1_500);
-        let release = |cx: &mut provost_kernel::Cx<'_>| {
-            assert_eq!(removal::release(cx)?, ["removal.events"]);
+        let release = |ctx: &mut provost_kernel::OperationContext<'_>| {
+            assert_eq!(removal::release(ctx)?, ["removal.events"]);
             Ok(())
         };
         let unit = app
@@ -293,12 +293,12 @@ fn an_account_is_not_purged_by_a_doubted_clock() {
 }
 
 /// The machine's clock, set forward by so much.
-struct Shifted {
+struct ShiftedClock {
     true_time: SystemClock,
     by_ms: AtomicI64,
 }
 
-impl Clock for Shifted {
+impl Clock for ShiftedClock {
     fn now(&self) -> Timestamp {
         self.true_time.now().plus_ms(self.by_ms.load(Ordering::SeqCst))
     }
@@ -316,7 +316,7 @@ impl Clock for Shifted {
 #[test]
 fn beside_a_database_with_another_time_reads_go_on_and_changes_wait() {
     each("database_time", |app: Arc<App>| async move {
-        let clock = Arc::new(Shifted {
+        let clock = Arc::new(ShiftedClock {
             true_time: SystemClock::new(),
             by_ms: AtomicI64::new(0),
         });
@@ -373,7 +373,7 @@ fn a_server_with_a_wrong_clock_starts_beside_its_database_and_changes_nothing() 
         if matches!(app.location(), Location::Sqlite(_)) {
             return;
         }
-        let clock = Arc::new(Shifted {
+        let clock = Arc::new(ShiftedClock {
             true_time: SystemClock::new(),
             by_ms: AtomicI64::new(-401 * DAY_MS),
         });

@@ -17,7 +17,7 @@ const BASE: &str = "/api/headless/v1/organizations/{organizationId}";
 
 /// The type of a member as the specification's tables name it.
 #[derive(Clone, Copy, Debug)]
-enum Is {
+enum MemberType {
     Text,
     Texts,
     Time,
@@ -29,45 +29,45 @@ enum Is {
 }
 
 /// Name, type, and whether every answer has it. What a table does not require, D5 does.
-type Fields = &'static [(&'static str, Is, bool)];
+type Fields = &'static [(&'static str, MemberType, bool)];
 
 /// Specification §2.2.
 const ACCOUNT: Fields = &[
-    ("id", Is::Text, true),
-    ("organizationId", Is::Text, true),
-    ("name", Is::Text, true),
-    ("description", Is::Text, false),
-    ("permissionRole", Is::Text, true),
-    ("scopes", Is::Texts, true),
-    ("status", Is::OneOf(&["active", "disabled"]), true),
-    ("createdAt", Is::Time, true),
-    ("updatedAt", Is::Time, true),
-    ("ownerConsoleUserId", Is::Text, false),
-    ("disabledAt", Is::Time, false),
-    ("lastUsedAt", Is::Time, false),
-    ("tokens", Is::Objects(TOKEN), true),
+    ("id", MemberType::Text, true),
+    ("organizationId", MemberType::Text, true),
+    ("name", MemberType::Text, true),
+    ("description", MemberType::Text, false),
+    ("permissionRole", MemberType::Text, true),
+    ("scopes", MemberType::Texts, true),
+    ("status", MemberType::OneOf(&["active", "disabled"]), true),
+    ("createdAt", MemberType::Time, true),
+    ("updatedAt", MemberType::Time, true),
+    ("ownerConsoleUserId", MemberType::Text, false),
+    ("disabledAt", MemberType::Time, false),
+    ("lastUsedAt", MemberType::Time, false),
+    ("tokens", MemberType::Objects(TOKEN), true),
 ];
 
 /// Specification §2.3.
 const TOKEN: Fields = &[
-    ("id", Is::Text, true),
-    ("name", Is::Text, true),
-    ("tokenPrefix", Is::Text, true),
-    ("scopes", Is::Texts, true),
-    ("createdAt", Is::Time, true),
-    ("updatedAt", Is::Time, true),
-    ("expiresAt", Is::Time, true),
-    ("lastUsedAt", Is::Time, false),
-    ("revokedAt", Is::Time, false),
+    ("id", MemberType::Text, true),
+    ("name", MemberType::Text, true),
+    ("tokenPrefix", MemberType::Text, true),
+    ("scopes", MemberType::Texts, true),
+    ("createdAt", MemberType::Time, true),
+    ("updatedAt", MemberType::Time, true),
+    ("expiresAt", MemberType::Time, true),
+    ("lastUsedAt", MemberType::Time, false),
+    ("revokedAt", MemberType::Time, false),
 ];
 
 /// Specification §2.4.
 const ISSUED: Fields = &[
-    ("id", Is::Text, true),
-    ("name", Is::Text, true),
-    ("token", Is::Text, true),
-    ("tokenPrefix", Is::Text, true),
-    ("expiresAt", Is::Time, true),
+    ("id", MemberType::Text, true),
+    ("name", MemberType::Text, true),
+    ("token", MemberType::Text, true),
+    ("tokenPrefix", MemberType::Text, true),
+    ("expiresAt", MemberType::Time, true),
 ];
 
 struct Parameter {
@@ -105,8 +105,8 @@ const FACTS: [Fact; 2] = [
         parameters: &[text("organizationId", "path"), text("serviceAccountId", "path")],
         request: &[("reason", "string", true), ("idempotencyKey", "string", true)],
         response: &[
-            ("serviceAccount", Is::Object(ACCOUNT), true),
-            ("token", Is::Object(ISSUED), true),
+            ("serviceAccount", MemberType::Object(ACCOUNT), true),
+            ("token", MemberType::Object(ISSUED), true),
         ],
         errors: &["400", "401", "403", "404"],
     },
@@ -137,10 +137,10 @@ const FACTS: [Fact; 2] = [
         ],
         request: &[],
         response: &[
-            ("serviceAccounts", Is::Objects(ACCOUNT), true),
-            ("total", Is::Number, true),
-            ("limit", Is::Number, true),
-            ("offset", Is::Number, true),
+            ("serviceAccounts", MemberType::Objects(ACCOUNT), true),
+            ("total", MemberType::Number, true),
+            ("limit", MemberType::Number, true),
+            ("offset", MemberType::Number, true),
         ],
         errors: &["401", "403"],
     },
@@ -185,22 +185,24 @@ fn check_fields(document: &Value, schema: &Value, fields: Fields, place: &str) {
             "{place} is required or not"
         );
         match is {
-            Is::Text if member["type"] != "string" => assert!(!words(member).is_empty(), "{place}: {member}"),
-            Is::Text => {}
-            Is::Number => assert_eq!(member["type"], "integer", "{place}"),
-            Is::Time => assert_eq!(
+            MemberType::Text if member["type"] != "string" => {
+                assert!(!words(member).is_empty(), "{place}: {member}");
+            }
+            MemberType::Text => {}
+            MemberType::Number => assert_eq!(member["type"], "integer", "{place}"),
+            MemberType::Time => assert_eq!(
                 (&member["type"], &member["format"]),
                 (&json!("string"), &json!("date-time")),
                 "{place}"
             ),
-            Is::OneOf(expected) => assert_eq!(words(member), *expected, "{place}"),
-            Is::Texts => assert_eq!(
+            MemberType::OneOf(expected) => assert_eq!(words(member), *expected, "{place}"),
+            MemberType::Texts => assert_eq!(
                 (&member["type"], &member["items"]["type"]),
                 (&json!("array"), &json!("string")),
                 "{place}"
             ),
-            Is::Object(fields) => check_fields(document, member, fields, &place),
-            Is::Objects(fields) => {
+            MemberType::Object(fields) => check_fields(document, member, fields, &place),
+            MemberType::Objects(fields) => {
                 assert_eq!(member["type"], "array", "{place}");
                 check_fields(document, &member["items"], fields, &place);
             }
@@ -328,13 +330,13 @@ fn assert_fields(value: &Value, fields: Fields, place: &str) {
         };
         let all = |of: fn(&Value) -> bool| member.as_array().is_some_and(|items| items.iter().all(of));
         match is {
-            Is::Text => assert!(member.is_string(), "{place}: {member}"),
-            Is::Number => assert!(member.is_u64(), "{place}: {member}"),
-            Is::Time => drop(assert_time(member, &place)),
-            Is::OneOf(words) => assert!(words.iter().any(|w| member == w), "{place}: {member}"),
-            Is::Texts => assert!(all(Value::is_string), "{place}: {member}"),
-            Is::Object(fields) => assert_fields(member, fields, &place),
-            Is::Objects(fields) => {
+            MemberType::Text => assert!(member.is_string(), "{place}: {member}"),
+            MemberType::Number => assert!(member.is_u64(), "{place}: {member}"),
+            MemberType::Time => drop(assert_time(member, &place)),
+            MemberType::OneOf(words) => assert!(words.iter().any(|w| member == w), "{place}: {member}"),
+            MemberType::Texts => assert!(all(Value::is_string), "{place}: {member}"),
+            MemberType::Object(fields) => assert_fields(member, fields, &place),
+            MemberType::Objects(fields) => {
                 assert!(all(Value::is_object), "{place}: {member}");
                 for item in member.as_array().unwrap() {
                     assert_fields(item, fields, &place);

@@ -2,14 +2,14 @@
 
 use crate::support::{App, Contract, segments};
 use flate2::read::GzDecoder;
-use provost_areas_platform::audit::Stranger;
+use provost_areas_platform::audit::ForeignStorePolicy;
 use provost_kernel::Timestamp;
 use provost_kernel::auth::Role;
 use provost_kernel::db::testing::locations;
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::expose::edge::Edge;
-use provost_kernel::expose::http::Reading;
+use provost_kernel::expose::http::BodyLimits;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::ManualClock;
@@ -109,7 +109,7 @@ impl Earlier {
             extras: Extras::default().with(segments(&keys_dir)),
         });
         let kernel = kernel.unwrap_or_else(|error| panic!("{error}: {:?}", error.private()));
-        let reading = Reading {
+        let reading = BodyLimits {
             max_body_bytes: 256 * 1024,
             timeout: Duration::from_secs(10),
         };
@@ -141,7 +141,8 @@ fn a_store_of_an_earlier_build_opens_and_what_had_ended_stays_ended() {
         runtime.block_on(async {
             let app = earlier.open();
             // It is given an id, as any that these keys served before there were ids.
-            let started = provost_areas_platform::audit::verify_start(&app.kernel, Stranger::Refuse).await;
+            let started =
+                provost_areas_platform::audit::verify_start(&app.kernel, ForeignStorePolicy::Refuse).await;
             started.unwrap();
             let lines = app.kernel.keys.checkpoint_lines().unwrap();
             assert!(lines.last().unwrap().contains("storeId"), "{lines:?}");

@@ -7,7 +7,7 @@ use crate::areas::resources::{make_resource, resource_body};
 use crate::support::{App, each};
 use http::StatusCode;
 use provost_areas_platform::ends;
-use provost_kernel::Cx;
+use provost_kernel::OperationContext;
 use provost_kernel::area::Again;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::ends::{EndJournal, EndLine};
@@ -181,12 +181,12 @@ async fn again(app: &App, line: &EndLine, ids: Vec<String>) -> Again {
     let (sink, shared) = std::sync::mpsc::channel();
     let (what, how) = (line.what.clone(), line.how.clone());
     let organization = OrganizationId::parse(&app.organization).unwrap();
-    let run = move |cx: &mut Cx<'_>| {
-        cx.target(&restore::fences::STORE, "1");
-        cx.judge_callers_anew();
+    let run = move |ctx: &mut OperationContext<'_>| {
+        ctx.target(&restore::fences::STORE, "1");
+        ctx.invalidate_cached_credentials();
         // The entry is about the store, and none says of the row what becomes of it.
-        entries::note_loss(cx)?;
-        let _ = sink.send(ends::take_again(cx, &what, &how, &ids)?);
+        entries::note_loss(ctx)?;
+        let _ = sink.send(ends::take_again(ctx, &what, &how, &ids)?);
         Ok(())
     };
     let unit = app.kernel.system(organization, Some("store.loss_accepted"), run);

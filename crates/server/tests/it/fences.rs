@@ -127,11 +127,11 @@ fn withheld_event(whole: &Value) -> Value {
 
 /// One entry of the program's own about a record.
 async fn note(app: &App, action: &'static str, target: Option<&'static TargetKind>) {
-    let run = move |cx: &mut provost_kernel::Cx<'_>| {
+    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
         if let Some(kind) = target {
-            cx.target(kind, "a record of the test");
+            ctx.target(kind, "a record of the test");
         }
-        cx.change("/name", Value::Null, "a name of the test");
+        ctx.change("/name", Value::Null, "a name of the test");
         Ok(())
     };
     app.kernel.system(app.org(), Some(action), run).await.unwrap();
@@ -211,9 +211,9 @@ fn each_kind_of_event_shows_its_data_to_its_readers_alone() {
             (of_any_shape, Example(kind.example()["data"].take()))
         });
         let examples: Vec<_> = examples.collect();
-        let run = move |cx: &mut provost_kernel::Cx<'_>| {
+        let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
             for (kind, data) in &examples {
-                cx.emit(kind, data);
+                ctx.emit(kind, data);
             }
             Ok(())
         };

@@ -20,7 +20,7 @@ pub fn json(data: &[u8]) {
         return;
     };
     // Numbers that no double is are written as they were read, and are rounded as a lenient reader rounds them.
-    let text = serde_json::to_vec(&json::Written(&written)).unwrap();
+    let text = serde_json::to_vec(&json::ExactDocument(&written)).unwrap();
     assert_eq!(json::parse(&text, DEPTH).unwrap(), written);
     let mut strict = written;
     json::round(&mut strict);

@@ -10,7 +10,7 @@ mod sealing;
 
 use crate::areas::history::NDJSON;
 use crate::support::{App, Reply};
-use provost_areas_policy::history::{self, Place};
+use provost_areas_policy::history::{self, SegmentPlace};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn files(app: &App) -> Vec<String> {
     names
 }
 
-fn place(app: &App) -> Place {
+fn place(app: &App) -> SegmentPlace {
     crate::support::segments(&app.keys_dir)
 }
 

@@ -4,7 +4,7 @@
 //! starts one. With `PROVOST_TEST_REQUIRE_S3=1` its absence is a failure.
 
 use crate::support::{App, each};
-use provost_areas_policy::history::{self, Place};
+use provost_areas_policy::history::{self, SegmentPlace};
 use provost_kernel::kernel::Extras;
 use provost_server::config::History;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn segments_in_a_store_are_sealed_and_read() {
             };
             config.check().unwrap();
             let runtime = tokio::runtime::Handle::current();
-            let place: Place = config.open(Path::new("unused"), &runtime).unwrap();
+            let place: SegmentPlace = config.open(Path::new("unused"), &runtime).unwrap();
             let app = first.restarted(Extras::default().with(place)).unwrap();
 
             let line = |number: usize| {

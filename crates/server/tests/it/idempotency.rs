@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 /// One request that can be repeated.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct RepeatableRequest {
     pub method: &'static str,
     pub path: String,
     /// Without the trio.
@@ -25,7 +25,7 @@ pub struct Wanted {
     pub key: String,
 }
 
-impl Wanted {
+impl RepeatableRequest {
     /// The trio travels in headers, because there is no JSON body for it.
     fn has_headers_only(&self) -> bool {
         self.method == "DELETE" || self.content.is_some() || self.body.is_null()
@@ -49,7 +49,7 @@ impl Wanted {
 
 /// Makes what an operation needs and returns a request that has an effect. An operation that changes anything
 /// and stands not here fails the test.
-pub async fn fixture(app: &App, operation: &str) -> Wanted {
+pub async fn fixture(app: &App, operation: &str) -> RepeatableRequest {
     let unique = fresh_key();
     if let Some(made) = areas::fixture(app, operation, &unique).await {
         let entry = app.kernel.registry.find(operation).unwrap();
@@ -58,7 +58,7 @@ pub async fn fixture(app: &App, operation: &str) -> Wanted {
         } else {
             app.admin.clone()
         };
-        return Wanted {
+        return RepeatableRequest {
             method: made.method,
             path: made.path,
             body: made.body,
@@ -119,7 +119,7 @@ pub async fn fixture(app: &App, operation: &str) -> Wanted {
         other => panic!("the operation {other} changes state and has no fixture here"),
     };
     let (token, key) = (app.admin.clone(), fresh_key());
-    Wanted {
+    RepeatableRequest {
         method,
         path,
         body,
@@ -167,7 +167,7 @@ provost_kernel::statements! {
 pub async fn assert_one_effect(
     app: &App,
     operation: &str,
-    wanted: &Wanted,
+    wanted: &RepeatableRequest,
     from: (i64, i64),
     answered: usize,
 ) {

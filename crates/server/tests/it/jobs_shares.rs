@@ -176,12 +176,12 @@ fn jobs_take_turns_and_no_more_than_their_share() {
             (other.clone(), "inside", 1),
             (other, "outside", 1),
         ] {
-            let run = move |cx: &mut provost_kernel::Cx<'_>| {
+            let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
                 for _ in 0..many {
-                    cx.enqueue(NewJob {
+                    ctx.enqueue(NewJob {
                         kind,
                         payload: Value::Null,
-                        run_at: cx.now(),
+                        run_at: ctx.now(),
                     });
                 }
                 Ok(())

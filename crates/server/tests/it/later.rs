@@ -1,4 +1,4 @@
-//! Answers that come after the snapshot was released ([`Cx::later`]), under test operations.
+//! Answers that come after the snapshot was released ([`OperationContext::later`]), under test operations.
 
 use crate::support::{App, each, with_trio};
 use provost_kernel::error::{Code, Error};
@@ -7,30 +7,30 @@ use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 
 struct Ingest;
-struct Look;
+struct LookQuery;
 struct Write;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct LookWish {
     wish: String,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Given {
+struct LookAnswer {
     given: String,
 }
 
-fn fulfil(cx: &mut Cx<'_>, wish: &str) -> Given {
-    let (wish, kernel) = (wish.to_owned(), Kernel::behind(cx.services()));
-    cx.later(async move {
+fn fulfil(ctx: &mut OperationContext<'_>, wish: &str) -> LookAnswer {
+    let (wish, kernel) = (wish.to_owned(), Kernel::behind(ctx.services()));
+    ctx.later(async move {
         // The snapshot is released: the kernel reads and writes anew.
         let count = kernel?
             .read_system(|tx| tx.query(&ONE, &[], |_| Ok(())))
@@ -39,7 +39,7 @@ fn fulfil(cx: &mut Cx<'_>, wish: &str) -> Given {
         match wish.as_str() {
             "panic" => panic!("a future that panics"),
             "refuse" => Err(Error::new(Code::NotFound, "there is no such wish")),
-            _ => Ok(Given {
+            _ => Ok(LookAnswer {
                 given: format!("{wish} {count}"),
             }),
         }
@@ -55,30 +55,30 @@ impl Operation for Ingest {
     const META: Meta = Meta::ingest("ingestInTest", "/wishes", "operations").rule(Access::Authenticated);
     type Path = Empty;
     type Query = Empty;
-    type Body = Wish;
-    type Output = Given;
+    type Body = LookWish;
+    type Output = LookAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Given> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<LookAnswer> {
         if input.body.wish == "bytes" {
-            cx.send_later("application/x-protobuf", async { Ok("raw".into()) });
-            return Ok(Given::default());
+            ctx.send_later("application/x-protobuf", async { Ok("raw".into()) });
+            return Ok(LookAnswer::default());
         }
-        Ok(fulfil(cx, &input.body.wish))
+        Ok(fulfil(ctx, &input.body.wish))
     }
 }
 
-impl Operation for Look {
+impl Operation for LookQuery {
     const META: Meta = Meta::query("lookInTest", "/wishes/look", "operations")
         .rule(Access::Authenticated)
         .sensitive();
     type Path = Empty;
     type Query = Empty;
-    type Body = Wish;
-    type Output = Given;
+    type Body = LookWish;
+    type Output = LookAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Given> {
-        cx.target(&WISH, input.body.wish.as_str());
-        Ok(fulfil(cx, &input.body.wish))
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<LookAnswer> {
+        ctx.target(&WISH, input.body.wish.as_str());
+        Ok(fulfil(ctx, &input.body.wish))
     }
 }
 
@@ -97,17 +97,21 @@ impl Operation for Write {
         Meta::write("writeInTest", Method::Post, "/wishes/write", "operations").rule(Access::Authenticated);
     type Path = Empty;
     type Query = Empty;
-    type Body = Wish;
-    type Output = Given;
+    type Body = LookWish;
+    type Output = LookAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Given> {
-        cx.emit(&WISHED, &Wished {});
-        Ok(fulfil(cx, &input.body.wish))
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<LookAnswer> {
+        ctx.emit(&WISHED, &Wished {});
+        Ok(fulfil(ctx, &input.body.wish))
     }
 }
 
 fn wishing(app: &App) -> App {
-    let entries = vec![Entry::of::<Ingest>(), Entry::of::<Look>(), Entry::of::<Write>()];
+    let entries = vec![
+        Entry::of::<Ingest>(),
+        Entry::of::<LookQuery>(),
+        Entry::of::<Write>(),
+    ];
     app.beside(
         entries,
         Arc::new(SystemClock::new()),

@@ -11,7 +11,7 @@ use provost_areas_access::mcp_sessions::{self, NewSession, SessionActor};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::Credential;
 use provost_kernel::db::{Statement, Tx};
-use provost_kernel::{Code, Cx, Result, Timestamp, params};
+use provost_kernel::{Code, OperationContext, Result, Timestamp, params};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -20,12 +20,12 @@ const SESSIONS: &str = "/mcp/sessions";
 /// Runs a unit of work in the organization.
 async fn unit<T: Send + 'static>(
     app: &App,
-    run: impl Fn(&mut Cx<'_>) -> Result<T> + Send + 'static,
+    run: impl Fn(&mut OperationContext<'_>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let place = Arc::new(Mutex::new(None));
     let sink = place.clone();
-    let done = app.kernel.system(app.org(), Some("test.done"), move |cx| {
-        *sink.lock().unwrap() = Some(run(cx)?);
+    let done = app.kernel.system(app.org(), Some("test.done"), move |ctx| {
+        *sink.lock().unwrap() = Some(run(ctx)?);
         Ok(())
     });
     done.await?;
@@ -49,7 +49,7 @@ async fn presented(app: &App, grant: &str) -> Option<Credential> {
 /// The code with which a token of this grant is refused now.
 async fn refusal(app: &App, grant: &str) -> Option<Code> {
     let found = presented(app, grant).await.unwrap();
-    found.judge(app.now()).err().map(|error| error.code())
+    found.authenticate(app.now()).err().map(|error| error.code())
 }
 
 /// How many actors and clients the store knows by name.

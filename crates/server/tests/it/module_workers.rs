@@ -6,7 +6,7 @@ use crate::support::{App, START as NOW, each};
 use provost_areas_policy::backtests;
 use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
 use provost_areas_policy::modules::{self, WORD, Workers};
-use provost_backtest::record::Owned;
+use provost_backtest::record::OwnedRecord;
 use provost_kernel::kernel::Extras;
 use provost_policy::{Family, Occasion, sha256_hex};
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ fn a_backtest_in_workers_finds_the_same_and_one_that_was_killed_has_no_digest() 
             json!({ "identity.user_id": "u", "tool.id": "t", "tool.input.command": bits(200_000) });
         let event = NewEvent {
             id: EventId::at(at, 1, 9).as_str().to_owned(),
-            record: Owned::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
+            record: OwnedRecord::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
         };
         let recorder = history::recorder(&app.kernel);
         recorder
@@ -205,7 +205,8 @@ fn a_canceled_backtest_waits_for_no_module() {
             });
             NewEvent {
                 id: EventId::at(at, n.unsigned_abs(), 9).as_str().to_owned(),
-                record: Owned::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[]).unwrap(),
+                record: OwnedRecord::read(at, Occasion::PreTool, attributes.as_object().unwrap(), &[])
+                    .unwrap(),
             }
         };
         for n in 0..40 {

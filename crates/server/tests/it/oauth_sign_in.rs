@@ -13,7 +13,7 @@ mod steps;
 mod visitor;
 
 use crate::support::{App, every_scope, segments};
-use provost_areas_access::oauth::sign_in::{Declared, Http, Providers};
+use provost_areas_access::oauth::sign_in::{Http, ProviderDeclaration, Providers};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::kernel::Extras;
 use rustls::RootCertStore;
@@ -24,10 +24,10 @@ pub const REDIRECT: &str = "https://app.example/callback?fixed=1";
 pub const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
 /// Returns a declaration of a provider; the organization is the application's.
-pub fn declared(app: &App, issuer: &str, client_id: &str) -> Declared {
+pub fn declared(app: &App, issuer: &str, client_id: &str) -> ProviderDeclaration {
     let secret = app.keys_dir.join("client-secret");
     std::fs::write(&secret, "a secret / with + signs: and more\n").unwrap();
-    Declared {
+    ProviderDeclaration {
         name: "Acme Login".into(),
         issuer: issuer.into(),
         client_id: client_id.into(),
@@ -40,7 +40,7 @@ pub fn declared(app: &App, issuer: &str, client_id: &str) -> Declared {
 }
 
 /// Returns one more server of the same store, with providers.
-pub fn with_providers(app: &App, declared: Vec<Declared>) -> App {
+pub fn with_providers(app: &App, declared: Vec<ProviderDeclaration>) -> App {
     let extras = Extras::default()
         .with(segments(&app.keys_dir))
         .with(Providers::new(declared));

@@ -1,7 +1,7 @@
 //! A person's gateway token: it works, as her, for what it is bound to, as long as she does (SK-7, DE-7, D10.6).
 
 use crate::oauth::{token, trusting, user, workshop};
-use crate::support::{App, Reply, Served, each, fresh_key};
+use crate::support::{App, Reply, TestServer, each, fresh_key};
 use provost_policy::Family;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -61,7 +61,7 @@ fn a_persons_gateway_token_works_and_ends_with_the_install() {
 }
 
 /// Runs the program as a person on a machine of hers; returns whether it succeeded and what it said.
-async fn provost(served: &Served, home: &Path, token: &str, arguments: &[&str]) -> (bool, String) {
+async fn provost(served: &TestServer, home: &Path, token: &str, arguments: &[&str]) -> (bool, String) {
     let url = format!("http://{}", served.address);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_provost"));
     command

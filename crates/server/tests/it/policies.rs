@@ -137,10 +137,10 @@ async fn of_an_earlier_build(app: &App, family: &str, id: &'static str) {
             .await
             .ok();
     }
-    let copy = move |cx: &mut provost_kernel::Cx<'_>| {
-        let org = cx.org();
-        cx.execute(&COPIED, provost_kernel::params![org, id, seed.as_str()])?;
-        cx.execute(&COPIED_REVISIONS, provost_kernel::params![org, id, seed.as_str()])
+    let copy = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+        let org = ctx.org();
+        ctx.execute(&COPIED, provost_kernel::params![org, id, seed.as_str()])?;
+        ctx.execute(&COPIED_REVISIONS, provost_kernel::params![org, id, seed.as_str()])
             .map(drop)
     };
     app.kernel.system(app.org(), None, copy).await.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::areas::policies::definition;
 use crate::support::{App, Dice, each, fresh_key, with_trio, workload};
-use provost_areas_policy::policies::{self, Bound, Live};
+use provost_areas_policy::policies::{self, BoundChange, Live};
 use provost_kernel::db::{Access, Conn, Tx};
 use provost_kernel::{Code, Result};
 use provost_policy::{Definition, Family, PolicySet};
@@ -53,7 +53,7 @@ fn compiled(set: &Set) -> PolicySet {
     .unwrap()
 }
 
-struct Stored {
+struct StoredVersion {
     family: usize,
     revision: i64,
     definition: Value,
@@ -63,7 +63,7 @@ struct Stored {
 /// A model of the area: policies, and the set of every version.
 #[derive(Default)]
 struct Model {
-    policies: BTreeMap<String, Stored>,
+    policies: BTreeMap<String, StoredVersion>,
     versions: Vec<Set>,
 }
 
@@ -128,7 +128,7 @@ impl Model {
                 app.write("POST", &format!("/{collection}"), json!({ "definition": wanted }))
                     .await
                     .ok();
-                let stored = Stored {
+                let stored = StoredVersion {
                     family,
                     revision: 1,
                     definition: wanted,
@@ -369,7 +369,7 @@ fn candidate_changes_are_bound_and_applied() {
         let added = definition("access-policies", "added", "");
         let mut disabled = definition("resource-policies", "disabled", "");
         disabled["enabled"] = false.into();
-        let bound = |family, id: &str, definition: Option<&Value>| Bound {
+        let bound = |family, id: &str, definition: Option<&Value>| BoundChange {
             family,
             policy_id: id.to_owned(),
             definition: definition.cloned(),
@@ -399,7 +399,7 @@ fn candidate_changes_are_bound_and_applied() {
         );
         // A change is kept as JSON with what asked about it.
         let text = serde_json::to_string(&changes).unwrap();
-        let read: Vec<Bound> = serde_json::from_str(&text).unwrap();
+        let read: Vec<BoundChange> = serde_json::from_str(&text).unwrap();
         assert_eq!(read, changes);
         assert_eq!(live(&app).await.sequence, base.sequence, "nothing was written");
     });

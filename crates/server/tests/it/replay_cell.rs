@@ -185,14 +185,14 @@ fn rotations() -> u64 {
     number("PROVOST_TEST_ROTATIONS", 3)
 }
 
-struct Rotated {
+struct RotatedAccount {
     id: String,
     body: Value,
     token: String,
     token_id: String,
 }
 
-impl Rotated {
+impl RotatedAccount {
     async fn make(app: &App, name: &str, body: Value) -> Self {
         let (id, _) = app.account(name, "auditor", &["audit:read"]).await;
         Self::of(app, id, body).await
@@ -236,7 +236,7 @@ impl Rotated {
     }
 }
 
-async fn assert_all_ended(app: &App, rotated: &[Rotated]) {
+async fn assert_all_ended(app: &App, rotated: &[RotatedAccount]) {
     for one in rotated {
         let late = one.again(app).await;
         late.refused(409, "secret_no_longer_retrievable");
@@ -247,7 +247,7 @@ async fn assert_all_ended(app: &App, rotated: &[Rotated]) {
     assert_cells_erased(app, rotated).await;
 }
 
-async fn assert_cells_erased(app: &App, rotated: &[Rotated]) {
+async fn assert_cells_erased(app: &App, rotated: &[RotatedAccount]) {
     let cells: Vec<(String, [Option<Vec<u8>>; 2])> = app
         .kernel
         .read_system(|tx| tx.query(&CELLS, &[], |row| Ok((row.get(0)?, [row.get(1)?, row.get(2)?]))))
@@ -259,7 +259,7 @@ async fn assert_cells_erased(app: &App, rotated: &[Rotated]) {
     }
 }
 
-async fn assert_tokens_nowhere(app: &App, rotated: &[Rotated]) {
+async fn assert_tokens_nowhere(app: &App, rotated: &[RotatedAccount]) {
     let tokens: Vec<&str> = rotated.iter().map(|one| one.token.as_str()).collect();
     assert_all_nowhere(app, &tokens).await;
 }
@@ -268,7 +268,7 @@ async fn assert_tokens_nowhere(app: &App, rotated: &[Rotated]) {
 #[test]
 fn the_secret_stands_nowhere_while_it_can_be_replayed() {
     each("cell_live", |app: Arc<App>| async move {
-        let rotated = Rotated::several(&app, "a").await;
+        let rotated = RotatedAccount::several(&app, "a").await;
         for one in &rotated {
             assert_eq!(one.again(&app).await.ok()["token"]["token"], one.token.as_str());
         }
@@ -285,7 +285,7 @@ fn the_salt_of_a_cell_says_nothing_of_the_secret() {
         // A salt that were drawn from the secret's own bytes would spell some of its characters.
         const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         for n in 0..20 {
-            let rotated = Rotated::make(&app, &format!("a{n}"), json!({})).await;
+            let rotated = RotatedAccount::make(&app, &format!("a{n}"), json!({})).await;
             let cells = app
                 .kernel
                 .read_system(|tx| {
@@ -316,7 +316,7 @@ fn the_salt_of_a_cell_says_nothing_of_the_secret() {
 #[test]
 fn first_use_ends_it() {
     each("cell_use", |app: Arc<App>| async move {
-        let rotated = Rotated::several(&app, "a").await;
+        let rotated = RotatedAccount::several(&app, "a").await;
         for one in &rotated {
             assert_eq!(app.used(&one.token).await.0, 200);
         }
@@ -328,7 +328,7 @@ fn first_use_ends_it() {
 #[test]
 fn a_day_ends_it() {
     each("cell_day", |app: Arc<App>| async move {
-        let rotated = Rotated::several(&app, "a").await;
+        let rotated = RotatedAccount::several(&app, "a").await;
         app.clock.advance(Duration::from_millis(86_400_000 - 1));
         for one in &rotated {
             one.again(&app).await.ok();
@@ -358,7 +358,7 @@ fn a_day_ends_it() {
 #[test]
 fn the_end_of_a_short_life_ends_it() {
     each("cell_expiry", |app: Arc<App>| async move {
-        let rotated = Rotated::make(&app, "a", json!({ "expiresInSeconds": 3600 })).await;
+        let rotated = RotatedAccount::make(&app, "a", json!({ "expiresInSeconds": 3600 })).await;
         app.clock.advance(Duration::from_millis(3_600_000 - 1));
         rotated.again(&app).await.ok();
         app.clock.advance(Duration::from_millis(1));
@@ -372,7 +372,7 @@ fn the_end_of_a_short_life_ends_it() {
 fn revocation_supersession_disabling_and_deletion_end_it() {
     each("cell_ends", |app: Arc<App>| async move {
         for end in ["revoke", "rotate", "grace", "disable"] {
-            let rotated = Rotated::several(&app, end).await;
+            let rotated = RotatedAccount::several(&app, end).await;
             for one in &rotated {
                 let path = format!("/service-accounts/{}", one.id);
                 let (path, body) = match end {
@@ -388,7 +388,7 @@ fn revocation_supersession_disabling_and_deletion_end_it() {
             }
             assert_all_ended(&app, &rotated).await;
         }
-        let rotated = Rotated::several(&app, "delete").await;
+        let rotated = RotatedAccount::several(&app, "delete").await;
         for one in &rotated {
             app.delete(&format!("/service-accounts/{}", one.id))
                 .await
@@ -414,11 +414,11 @@ impl OkStatus for Reply {
 fn an_organization_can_do_without_replays() {
     each("cell_none", |app: Arc<App>| async move {
         app.token_settings(json!({ "secretReplaySeconds": 0 })).await;
-        let rotated = Rotated::make(&app, "a", json!({})).await;
+        let rotated = RotatedAccount::make(&app, "a", json!({})).await;
         rotated.assert_ended(&app).await;
         assert_eq!(app.used(&rotated.token).await.0, 200);
         app.token_settings(json!({ "secretReplaySeconds": 5 })).await;
-        let rotated = Rotated::make(&app, "b", json!({})).await;
+        let rotated = RotatedAccount::make(&app, "b", json!({})).await;
         app.clock.advance(Duration::from_millis(4_999));
         rotated.again(&app).await.ok();
         app.clock.advance(Duration::from_millis(1));

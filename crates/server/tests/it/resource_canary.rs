@@ -379,8 +379,8 @@ fn a_thousand_secrets_are_found_nowhere() {
             let opened = Arc::new(Mutex::new(None));
             let sink = opened.clone();
             app.kernel
-                .system(app.org(), None, move |cx| {
-                    *sink.lock().unwrap() = resource_credentials::open_secret(cx, &id)?;
+                .system(app.org(), None, move |ctx| {
+                    *sink.lock().unwrap() = resource_credentials::open_secret(ctx, &id)?;
                     Ok(())
                 })
                 .await

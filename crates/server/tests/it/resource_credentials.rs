@@ -2,8 +2,8 @@
 
 use crate::areas::resources::{credential_body, make_check, make_credential, make_resource};
 use crate::support::{App, Dice, each, fresh_key};
-use provost_areas_access::resource_credentials::external::{Backend, Declared, ExternalManagers};
-use provost_areas_access::resource_credentials::{self, Asking};
+use provost_areas_access::resource_credentials::external::{Backend, ExternalManagers, SecretManager};
+use provost_areas_access::resource_credentials::{self, CredentialSeeker};
 use provost_areas_access::resources::model::ResourceId;
 use provost_areas_identity::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
@@ -35,12 +35,12 @@ async fn credential(app: &App, resource: &str, change: Value) -> String {
 /// Runs a function in a unit of work of the first organization.
 async fn unit<T: Send + 'static>(
     app: &App,
-    run: impl Fn(&mut provost_kernel::Cx<'_>) -> provost_kernel::Result<T> + Send + 'static,
+    run: impl Fn(&mut provost_kernel::OperationContext<'_>) -> provost_kernel::Result<T> + Send + 'static,
 ) -> provost_kernel::Result<T> {
     let found = Arc::new(Mutex::new(None));
     let sink = found.clone();
-    let done = app.kernel.system(app.org(), None, move |cx| {
-        *sink.lock().unwrap() = Some(run(cx)?);
+    let done = app.kernel.system(app.org(), None, move |ctx| {
+        *sink.lock().unwrap() = Some(run(ctx)?);
         Ok(())
     });
     done.await?;
@@ -187,8 +187,8 @@ fn a_deleted_subject_is_forgotten_everywhere() {
         let path = format!("/resources/{resource}/credentials/{id}");
         let before = app.get(&path).await.json;
         let gone = one.clone();
-        unit(&app, move |cx| {
-            cx.announce(&PrincipalEnded {
+        unit(&app, move |ctx| {
+            ctx.announce(&PrincipalEnded {
                 kind: SubjectKind::ServiceAccount,
                 id: gone.clone(),
                 how: Departure::Deleted,
@@ -284,9 +284,9 @@ fn a_caller_gets_the_credential_that_a_naive_reading_gives() {
                 for (kind, names) in [("user", ["usr_a", "usr_b"]), ("group", ["grp_a", "grp_b"])] {
                     for name in names.into_iter().filter(|_| dice.chance(4)) {
                         let (id, resource) = (id.clone(), resource.clone());
-                        unit(&app, move |cx| {
-                            let org = cx.org();
-                            cx.queue(
+                        unit(&app, move |ctx| {
+                            let org = ctx.org();
+                            ctx.queue(
                                 &ASSIGN,
                                 provost_kernel::params![org, id.as_str(), kind, name, resource.as_str()],
                             )
@@ -299,7 +299,7 @@ fn a_caller_gets_the_credential_that_a_naive_reading_gives() {
             let listed = app.get(&format!("/resources/{resource}/credentials")).await.json;
             let credentials = listed["items"].as_array().unwrap();
             for _ in 0..40 {
-                let asking = Asking {
+                let asking = CredentialSeeker {
                     user: [None, Some("usr_a"), Some("usr_b"), Some("usr_c")][dice.below(4)]
                         .map(str::to_owned),
                     service_account: Some(dice.pick(&accounts).clone()).filter(|_| dice.chance(2)),
@@ -317,8 +317,8 @@ fn a_caller_gets_the_credential_that_a_naive_reading_gives() {
                 );
                 asked[usize::from(expected.is_some())] += 1;
                 let (id, shown) = (ResourceId::from_text(&resource), format!("{asking:?}"));
-                let found = unit(&app, move |cx| {
-                    resource_credentials::credential_for(cx, &asking, &id)
+                let found = unit(&app, move |ctx| {
+                    resource_credentials::credential_for(ctx, &asking, &id)
                 })
                 .await;
                 assert_eq!(
@@ -365,7 +365,7 @@ fn a_check_proves_that_a_secret_can_be_had_and_shows_nothing_of_it() {
         let root = app.keys_dir.with_extension("secrets");
         std::fs::create_dir_all(root.join("team")).unwrap();
         std::fs::write(root.join("team/api"), "a secret in a file\n").unwrap();
-        let declared = Declared {
+        let declared = SecretManager {
             name: "files".into(),
             backend: Backend::File,
             prefixes: BTreeMap::from([(app.organization.clone(), root.to_str().unwrap().to_owned())]),
@@ -486,7 +486,7 @@ fn rotated_at_follows_the_secret_and_nothing_else() {
     each("rotated_at", |app: Arc<App>| async move {
         let root = app.keys_dir.with_extension("rotated");
         std::fs::create_dir_all(root.join("team")).unwrap();
-        let declared = |name: &str| Declared {
+        let declared = |name: &str| SecretManager {
             name: name.into(),
             backend: Backend::File,
             prefixes: BTreeMap::from([(app.organization.clone(), root.to_str().unwrap().to_owned())]),

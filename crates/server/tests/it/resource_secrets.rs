@@ -32,8 +32,8 @@ async fn open(app: &App, id: &str) -> provost_kernel::Result<Option<String>> {
     let found = Arc::new(Mutex::new(None));
     let sink = found.clone();
     app.kernel
-        .system(app.org(), None, move |cx| {
-            let secret = resource_credentials::open_secret(cx, &id)?;
+        .system(app.org(), None, move |ctx| {
+            let secret = resource_credentials::open_secret(ctx, &id)?;
             let text = secret.map(|secret| String::from_utf8(secret.expose().clone()).unwrap());
             *sink.lock().unwrap() = text;
             Ok(())
@@ -199,9 +199,9 @@ fn without_its_keys_an_organization_has_no_secrets() {
         let resource = make_resource(&app).await;
         let id = make(&app, &resource, "hunter2").await;
         app.kernel
-            .system(app.org(), None, |cx| {
-                let org = cx.org();
-                cx.queue(&SHRED, provost_kernel::params![org])
+            .system(app.org(), None, |ctx| {
+                let org = ctx.org();
+                ctx.queue(&SHRED, provost_kernel::params![org])
             })
             .await
             .unwrap();
@@ -259,10 +259,10 @@ impl<'a> Row<'a> {
 
     async fn place(&self, (wrapped, ciphertext): Ciphertexts) {
         let id = self.id.clone();
-        let placed = self.app.kernel.system(self.app.org(), None, move |cx| {
-            let org = cx.org();
+        let placed = self.app.kernel.system(self.app.org(), None, move |ctx| {
+            let org = ctx.org();
             let row = provost_kernel::params![org, id.as_str(), wrapped.as_slice(), ciphertext.as_slice()];
-            cx.queue(&PLACE, row)
+            ctx.queue(&PLACE, row)
         });
         placed.await.unwrap();
     }

@@ -84,10 +84,10 @@ impl Caller {
 }
 
 /// What an operation needs of its caller: one scope, or two where performing needs another than seeing.
-type Needs = Vec<&'static str>;
+type ScopeNeeds = Vec<&'static str>;
 
-fn needs(meta: &Meta) -> Vec<(Needs, &'static [Role])> {
-    let mut all: Vec<(Needs, &'static [Role])> = match meta.access {
+fn needs(meta: &Meta) -> Vec<(ScopeNeeds, &'static [Role])> {
+    let mut all: Vec<(ScopeNeeds, &'static [Role])> = match meta.access {
         // Whoever has a token.
         Access::Authenticated => vec![(vec!["policies:read"], &Role::ALL)],
         Access::Scoped { scope, roles } => vec![(vec![scope], roles)],
@@ -137,7 +137,7 @@ impl std::fmt::Display for Effect {
 }
 
 /// What one call did.
-struct Found {
+struct CallOutcome {
     has_succeeded: bool,
     rows: Vec<(&'static str, Change)>,
     effects: BTreeSet<Effect>,
@@ -175,11 +175,11 @@ fn shown(text: &str) -> BTreeSet<&str> {
     found
 }
 
-fn found(before: &Rows, after: &Rows, now: i64, me: &Caller, reply: &Reply) -> Found {
+fn found(before: &Rows, after: &Rows, now: i64, me: &Caller, reply: &Reply) -> CallOutcome {
     let text = reply.text();
     let shown = shown(&text);
     let changes = after.changes_since(before);
-    let mut found = Found {
+    let mut found = CallOutcome {
         has_succeeded: reply.status.is_success(),
         rows: changes
             .iter()
@@ -280,7 +280,7 @@ struct Edge {
 
 struct Gain {
     role: Role,
-    needs: Needs,
+    needs: ScopeNeeds,
     operation: &'static str,
     kind: &'static str,
     may: Option<Permission>,
@@ -324,7 +324,7 @@ impl Place {
     }
 
     /// Makes one call, judges it, and returns what it did.
-    async fn measured(&self, meta: &Meta, me: &Caller, what: &str, call: Call<'_>) -> Found {
+    async fn measured(&self, meta: &Meta, me: &Caller, what: &str, call: Call<'_>) -> CallOutcome {
         let mut rows = self.reader.read(&self.app).await;
         self.measured_from(&mut rows, meta, me, what, call).await
     }
@@ -337,7 +337,7 @@ impl Place {
         me: &Caller,
         what: &str,
         call: Call<'_>,
-    ) -> Found {
+    ) -> CallOutcome {
         let reply = call.send().await;
         let after = self.reader.read(&self.app).await;
         let before = std::mem::replace(rows, after);
@@ -379,7 +379,7 @@ impl Place {
     }
 
     /// Calls an operation with its example and with what somebody hostile would send, and returns what was done.
-    async fn every_way(&self, entry: &Entry, me: &Caller) -> Vec<Found> {
+    async fn every_way(&self, entry: &Entry, me: &Caller) -> Vec<CallOutcome> {
         let (app, meta) = (&self.app, entry.meta);
         let mut all = Vec::new();
         let mut target = samples::fresh_target_of(app, entry).await;
@@ -402,7 +402,7 @@ impl Place {
     }
 
     /// Calls a write so that it has an effect, where its example may have none.
-    async fn with_effect(&self, entry: &Entry, me: &Caller) -> Option<Found> {
+    async fn with_effect(&self, entry: &Entry, me: &Caller) -> Option<CallOutcome> {
         let meta = &entry.meta;
         let fixture = areas::fixture(&self.app, meta.id, &fresh_key()).await?;
         let other = Neighbour {
@@ -442,14 +442,14 @@ impl Place {
 }
 
 impl Graph {
-    fn count(&mut self, meta: &Meta, found: &[Found]) {
+    fn count(&mut self, meta: &Meta, found: &[CallOutcome]) {
         self.calls += found.len() as u64;
         if found[0].has_succeeded {
             self.done.insert(meta.id);
         }
     }
 
-    fn add(&mut self, meta: &Meta, role: Role, needs: &Needs, found: Vec<Found>) {
+    fn add(&mut self, meta: &Meta, role: Role, needs: &ScopeNeeds, found: Vec<CallOutcome>) {
         let edge = self.edges.entry((meta.id, needs.join(" + "))).or_default();
         for one in found {
             if !one.effects.is_empty() {
@@ -474,7 +474,7 @@ impl Graph {
         }
     }
 
-    fn knows(&self, operation: &'static str, needs: &Needs, effect: &Effect) -> bool {
+    fn knows(&self, operation: &'static str, needs: &ScopeNeeds, effect: &Effect) -> bool {
         let edge = self.edges.get(&(operation, needs.join(" + ")));
         edge.is_some_and(|edge| edge.effects.contains(effect))
     }
@@ -482,7 +482,7 @@ impl Graph {
     /// Returns what everybody reaches who begins with one scope, or with what an edge needs: what of it they did not hold,
     /// and by which operations.
     fn closure(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let mut starts: BTreeSet<(&'static str, Needs)> = BTreeSet::new();
+        let mut starts: BTreeSet<(&'static str, ScopeNeeds)> = BTreeSet::new();
         for role in Role::ALL {
             starts.extend(role.grants().names().map(|scope| (role.as_str(), vec![scope])));
         }
@@ -591,7 +591,7 @@ async fn of_role(place: &Place, role: Role, toolset: &str, graph: &mut Graph) {
     }
     for entry in entries.iter().filter(|entry| entry.meta.toolset == toolset) {
         let meta = &entry.meta;
-        let may = |needs: &Needs| needs.iter().all(|scope| role.grants().has(scope));
+        let may = |needs: &ScopeNeeds| needs.iter().all(|scope| role.grants().has(scope));
         let mut all = needs(meta);
         all.retain(|(needs, roles)| roles.contains(&role) && may(needs));
         for (needs, _) in &all {
@@ -618,7 +618,7 @@ async fn with_more(
     place: &Place,
     role: Role,
     entry: &Entry,
-    needs: &Needs,
+    needs: &ScopeNeeds,
     beside: &[&'static str],
     graph: &mut Graph,
 ) {

@@ -133,14 +133,14 @@ fn a_cut_answer_of_a_creation_is_repaired() {
 }
 
 /// An account that rotated itself and lost the answer.
-struct Lost {
+struct LostRotation {
     id: String,
     old: String,
     new: String,
     key: String,
 }
 
-impl Lost {
+impl LostRotation {
     async fn make(app: &App, name: &str, role: &str, scopes: &[&str]) -> Self {
         let (id, old) = app.account(name, role, scopes).await;
         let key = fresh_key();
@@ -173,7 +173,7 @@ const SELF: &[&str] = &["service_accounts:rotate_self"];
 fn the_dead_token_fetches_its_own_lost_answer_and_nothing_else() {
     each("lost", |app: Arc<App>| async move {
         for (role, scopes) in [("viewer", SELF), ("admin", &[] as &[&str])] {
-            let lost = Lost::make(&app, &format!("lost {role}"), role, scopes).await;
+            let lost = LostRotation::make(&app, &format!("lost {role}"), role, scopes).await;
             assert_eq!(token_of(lost.retry(&app, &lost.key).await.ok()), lost.new);
             let dead = async |call: Call<'_>| {
                 call.token(&lost.old).send().await.refused(401, "token_revoked");
@@ -222,11 +222,11 @@ fn the_dead_token_fetches_its_own_lost_answer_and_nothing_else() {
 #[test]
 fn the_first_use_of_the_new_token_ends_the_retry() {
     each("first_use", |app: Arc<App>| async move {
-        let lost = Lost::make(&app, "lost", "viewer", SELF).await;
+        let lost = LostRotation::make(&app, "lost", "viewer", SELF).await;
         assert_eq!(app.used(&lost.new).await.0, 200);
         lost.retry(&app, &lost.key).await.refused(401, "token_revoked");
         // The new token finds the record of the same principal, but ends the replay by arriving.
-        let other = Lost::make(&app, "other", "viewer", SELF).await;
+        let other = LostRotation::make(&app, "other", "viewer", SELF).await;
         let call = app.request("POST", &other.path()).token(&other.new);
         let late = call.json(with_trio(json!({}), &other.key)).send().await;
         late.refused(409, "secret_no_longer_retrievable");
@@ -239,7 +239,7 @@ fn a_guessable_key_fetches_nothing() {
     each("guessable", |app: Arc<App>| async move {
         for (key, served) in [("x".repeat(21), false), ("y".repeat(22), true)] {
             let (id, old) = app.account(&key, "viewer", SELF).await;
-            let lost = Lost {
+            let lost = LostRotation {
                 id,
                 old,
                 new: String::new(),
@@ -275,7 +275,7 @@ fn only_the_token_that_rotated_itself_may_fetch() {
             first.bytes
         );
         // Disabling and enabling between does not bring the secret back.
-        let lost = Lost::make(&app, "lost", "viewer", SELF).await;
+        let lost = LostRotation::make(&app, "lost", "viewer", SELF).await;
         for act in ["disable", "enable"] {
             app.write("POST", &format!("/service-accounts/{}/{act}", lost.id), json!({}))
                 .await
@@ -289,7 +289,7 @@ fn only_the_token_that_rotated_itself_may_fetch() {
 #[test]
 fn what_the_dead_token_is_refused_is_a_detected_reuse() {
     each("lost_reuse", |app: Arc<App>| async move {
-        let lost = Lost::make(&app, "lost", "viewer", SELF).await;
+        let lost = LostRotation::make(&app, "lost", "viewer", SELF).await;
         let seen = app.events(0).await.len().try_into().unwrap();
         lost.retry(&app, &lost.key).await.ok();
         app.settle().await;
@@ -445,7 +445,7 @@ fn rotations_have_their_own_limits() {
 #[test]
 fn retries_of_a_lost_answer_are_limited() {
     each_with("retry_limits", &Settings::default(), |app: Arc<App>| async move {
-        let lost = Lost::make(&app, "lost", "viewer", SELF).await;
+        let lost = LostRotation::make(&app, "lost", "viewer", SELF).await;
         for _ in 0..10 {
             lost.retry(&app, &lost.key).await.ok();
         }

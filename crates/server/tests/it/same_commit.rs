@@ -10,7 +10,7 @@ use crate::areas::oauth::{public_client, register};
 use crate::oauth::{answer, code, post, redeeming, user};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{OperationContext, Result, params};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -35,7 +35,7 @@ async fn hold(app: &App, busy: &mut JoinSet<Result<()>>) -> mpsc::Sender<()> {
     let has_begun = Arc::new(AtomicBool::new(false));
     let (kernel, org, begun) = (app.kernel.clone(), app.org(), has_begun.clone());
     busy.spawn(async move {
-        let held = move |_: &mut Cx<'_>| {
+        let held = move |_: &mut OperationContext<'_>| {
             begun.store(true, Ordering::SeqCst);
             let _ = gate.recv();
             Ok(())
@@ -251,9 +251,9 @@ fn what_the_program_took_away_is_gone() {
         let release = hold(&app, &mut busy).await;
         let (kernel, org): (_, OrganizationId) = (app.kernel.clone(), app.org());
         busy.spawn(async move {
-            let disable = move |cx: &mut Cx<'_>| {
-                let org = cx.org();
-                cx.execute(&DISABLE, params![org, id.as_str()]).map(drop)
+            let disable = move |ctx: &mut OperationContext<'_>| {
+                let org = ctx.org();
+                ctx.execute(&DISABLE, params![org, id.as_str()]).map(drop)
             };
             kernel.system(org, Some("test.done"), disable).await
         });

@@ -1,6 +1,6 @@
 //! What is done for a request before it is known who sends it: nothing that waits for its body, and nothing that reads it.
 
-use crate::support::{App, Served, each};
+use crate::support::{App, TestServer, each};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 const SOON: Duration = Duration::from_secs(8);
 
 /// A request whose body does not come before it is sent.
-struct Unfinished(TcpStream);
+struct UnfinishedRequest(TcpStream);
 
-impl Unfinished {
-    async fn send(served: &Served, path: &str, headers: &[String], length: usize) -> Self {
+impl UnfinishedRequest {
+    async fn send(served: &TestServer, path: &str, headers: &[String], length: usize) -> Self {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         let headers = headers
             .iter()
@@ -88,7 +88,7 @@ fn nobody_unknown_is_waited_for() {
                 by("prov_sat_nonsense"),
                 by(&forged),
             ] {
-                let mut request = Unfinished::send(&served, path, &headers, 1000).await;
+                let mut request = UnfinishedRequest::send(&served, path, &headers, 1000).await;
                 let (status, body) = request.answer().await;
                 assert_eq!(
                     (status, &body["code"]),
@@ -102,7 +102,7 @@ fn nobody_unknown_is_waited_for() {
             (&create, &viewer, "role_forbidden"),
             (&foreign, &app.admin, "organization_forbidden"),
         ] {
-            let mut request = Unfinished::send(&served, path, &by(token), 1000).await;
+            let mut request = UnfinishedRequest::send(&served, path, &by(token), 1000).await;
             let (status, body) = request.answer().await;
             assert_eq!((status, &body["code"]), (403, &json!(code)), "{path}");
         }
@@ -118,7 +118,7 @@ fn a_length_above_the_limit_is_refused_before_the_token_is_looked_at() {
         let create = app.path("/service-accounts");
         for (path, length) in [(&*create, 262_145), ("/mcp", (1 << 20) + 1)] {
             for headers in [vec![], by("nonsense"), by(&app.admin)] {
-                let mut request = Unfinished::send(&served, path, &headers, length).await;
+                let mut request = UnfinishedRequest::send(&served, path, &headers, length).await;
                 let (status, body) = request.answer().await;
                 assert_eq!(
                     (status, &body["code"]),
@@ -143,7 +143,7 @@ fn a_body_that_comes_late_is_read_of_whoever_is_known() {
             })
             .to_string();
             let path = app.path("/service-accounts");
-            let mut request = Unfinished::send(&served, &path, &by(&app.admin), body.len()).await;
+            let mut request = UnfinishedRequest::send(&served, &path, &by(&app.admin), body.len()).await;
             request.0.write_all(&body.as_bytes()[..10]).await.unwrap();
             // Longer than a body of somebody known may take before its sender is looked at.
             tokio::time::sleep(2 * provost_kernel::expose::http::AT_ONCE).await;
@@ -153,7 +153,7 @@ fn a_body_that_comes_late_is_read_of_whoever_is_known() {
         }
         let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         for _ in 0..2 {
-            let mut request = Unfinished::send(&served, "/mcp", &by(&app.admin), ping.len()).await;
+            let mut request = UnfinishedRequest::send(&served, "/mcp", &by(&app.admin), ping.len()).await;
             tokio::time::sleep(2 * provost_kernel::expose::http::AT_ONCE).await;
             request.0.write_all(ping.as_bytes()).await.unwrap();
             assert_eq!(request.answer().await.0, 200);
@@ -174,7 +174,7 @@ fn who_was_known_and_is_no_more_is_not_waited_for() {
                 .await
                 .ok();
             for _ in 0..2 {
-                let mut request = Unfinished::send(&served, path, &by(&token), 1000).await;
+                let mut request = UnfinishedRequest::send(&served, path, &by(&token), 1000).await;
                 assert_eq!(request.answer().await.0, 401, "{path}");
             }
             app.write("POST", &format!("/service-accounts/{id}/enable"), json!({}))
@@ -191,11 +191,11 @@ fn a_form_has_sixteen_kibibytes_and_three_seconds() {
         let served = app.serve().await;
         let form = ["content-type: application/x-www-form-urlencoded".to_owned()];
         for path in ["/oauth/token", "/oauth/revoke"] {
-            let mut request = Unfinished::send(&served, path, &form, 16 * 1024 + 1).await;
+            let mut request = UnfinishedRequest::send(&served, path, &form, 16 * 1024 + 1).await;
             let (status, body) = request.answer().await;
             assert_eq!((status, &body["error"]), (400, &json!("invalid_request")));
             assert_eq!(body["error_description"], "the body is larger than 16384 bytes");
-            let mut request = Unfinished::send(&served, path, &form, 16 * 1024).await;
+            let mut request = UnfinishedRequest::send(&served, path, &form, 16 * 1024).await;
             let (status, body) = request.answer().await;
             assert_eq!((status, &body["error"]), (400, &json!("invalid_request")));
             assert_eq!(body["error_description"], "the request was not complete in time");

@@ -29,7 +29,7 @@ const NAMES: [[&str; 3]; 8] = [
 const DIRECTORIES: [&str; 2] = ["default", "okta"];
 
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownSubject {
     kind: &'static str,
     id: String,
     directory: Option<&'static str>,
@@ -39,7 +39,7 @@ struct Known {
     by_import: bool,
 }
 
-impl Known {
+impl KnownSubject {
     fn is_the_name_of(&self, other: &Self) -> bool {
         (self.kind, self.directory, self.name) == (other.kind, other.directory, other.name)
     }
@@ -47,10 +47,10 @@ impl Known {
 
 /// Who is there, and who was deleted while the API had them suspended: they come back as they went (DI-9).
 #[derive(Default)]
-struct Model(Vec<Known>, Vec<Known>);
+struct Model(Vec<KnownSubject>, Vec<KnownSubject>);
 
 impl Model {
-    fn find(&mut self, kind: &str, directory: &str, name: usize) -> Option<&mut Known> {
+    fn find(&mut self, kind: &str, directory: &str, name: usize) -> Option<&mut KnownSubject> {
         self.0
             .iter_mut()
             .find(|k| k.kind == kind && k.directory == Some(directory) && k.name == name)
@@ -60,7 +60,7 @@ impl Model {
     fn resolve(&self, asked: &[(usize, Value)]) -> Vec<Value> {
         let mut items: Vec<Value> = Vec::new();
         for (name, item) in asked {
-            let fits = |known: &&Known| {
+            let fits = |known: &&KnownSubject| {
                 known.is_active
                     && known.name == *name
                     && item.get("kind").is_none_or(|kind| kind == known.kind)
@@ -68,7 +68,7 @@ impl Model {
                         .get("directoryId")
                         .is_none_or(|d| d.as_str() == known.directory)
             };
-            let found: Vec<&Known> = self.0.iter().filter(fits).collect();
+            let found: Vec<&KnownSubject> = self.0.iter().filter(fits).collect();
             if let [one] = found.as_slice() {
                 let answer = json!({ "kind": one.kind, "name": item["name"], "subjectId": one.id });
                 if !items.contains(&answer) {
@@ -84,7 +84,7 @@ async fn step(app: &App, dice: &mut Dice, model: &mut Model) {
     let name = dice.below(NAMES.len());
     let spelt = *dice.pick(&NAMES[name]);
     let directory = *dice.pick(&DIRECTORIES);
-    let made = |kind, id: &Value, directory| Known {
+    let made = |kind, id: &Value, directory| KnownSubject {
         kind,
         id: id.as_str().unwrap().to_owned(),
         directory,
@@ -192,7 +192,7 @@ async fn file(app: &App, dice: &mut Dice, model: &mut Model, directory: &'static
             let path = format!("/directory/{list}?{member}={encoded}&directoryId={directory}");
             let page = app.get(&path).await.ok().clone();
             assert_eq!(page[list].as_array().unwrap().len(), 1, "{page}");
-            let mut known = Known {
+            let mut known = KnownSubject {
                 kind,
                 id: page[list][0]["id"].as_str().unwrap().to_owned(),
                 directory: Some(directory),
@@ -220,7 +220,7 @@ fn resolving_equals_a_naive_model() {
     each("subjects_model", |app: Arc<App>| async move {
         let mut dice = Dice::new("subjects");
         let mut model = Model(
-            vec![Known {
+            vec![KnownSubject {
                 kind: "service_account",
                 id: app.admin_id.clone(),
                 directory: None,

@@ -5,14 +5,14 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use provost_areas_policy::history::Place;
+use provost_areas_policy::history::SegmentPlace;
 use provost_kernel::area::Areas;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::db::testing::{TestStore, migrated, migrated_file};
 use provost_kernel::db::{Location, Tx};
 use provost_kernel::entropy::{Entropy, SeededEntropy, SystemEntropy, UnitRng};
 use provost_kernel::expose::edge::{self, Edge, Tls};
-use provost_kernel::expose::http::Reading;
+use provost_kernel::expose::http::BodyLimits;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
@@ -42,7 +42,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// 2026-11-20T03:15:00.000Z
 pub const START: Timestamp = Timestamp::from_ms(1_795_144_500_000);
 
-const READING: Reading = Reading {
+const READING: BodyLimits = BodyLimits {
     max_body_bytes: 256 * 1024,
     timeout: Duration::from_secs(10),
 };
@@ -226,7 +226,7 @@ impl App {
     pub async fn named(&self) {
         let given = provost_areas_platform::audit::verify_start(
             &self.kernel,
-            provost_areas_platform::audit::Stranger::Refuse,
+            provost_areas_platform::audit::ForeignStorePolicy::Refuse,
         );
         given.await.unwrap();
     }
@@ -434,8 +434,8 @@ impl App {
 }
 
 /// Returns the place of the segments of an application: a folder beside its keys, which goes with them.
-pub fn segments(keys_dir: &Path) -> Place {
-    Place::folder(&keys_dir.join("history")).unwrap()
+pub fn segments(keys_dir: &Path) -> SegmentPlace {
+    SegmentPlace::folder(&keys_dir.join("history")).unwrap()
 }
 
 thread_local! {
@@ -875,7 +875,7 @@ impl App {
     }
 
     /// Serves the application on a real socket until the returned value is stopped.
-    pub async fn serve(&self) -> Served {
+    pub async fn serve(&self) -> TestServer {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -887,7 +887,7 @@ impl App {
                 .await
                 .unwrap();
         });
-        Served { address, stop, task }
+        TestServer { address, stop, task }
     }
 
     /// Returns the bytes of a request as they go over a socket.
@@ -903,13 +903,13 @@ impl App {
 }
 
 /// The application behind a socket.
-pub struct Served {
+pub struct TestServer {
     pub address: SocketAddr,
     stop: CancellationToken,
     task: JoinSet<()>,
 }
 
-impl Served {
+impl TestServer {
     pub async fn stop(mut self) {
         self.stop.cancel();
         self.task.join_next().await.unwrap().unwrap();

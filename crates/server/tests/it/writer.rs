@@ -10,7 +10,7 @@ use provost_kernel::jobs::{self, Handler, NewJob, Work};
 use provost_kernel::kernel::Settings;
 use provost_kernel::operation::{Access, Empty, Entry, Input, Meta, Method, Operation};
 use provost_kernel::time::SystemClock;
-use provost_kernel::{Cx, Result, Secret, Timestamp, params};
+use provost_kernel::{OperationContext, Result, Secret, Timestamp, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ struct ActQuery {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Acted {
+struct WriteOutcome {
     id: String,
 }
 
@@ -71,14 +71,14 @@ impl Operation for Act {
     type Path = Empty;
     type Query = ActQuery;
     type Body = ActBody;
-    type Output = Acted;
+    type Output = WriteOutcome;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Acted> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<WriteOutcome> {
         let mut bytes = [0; 8];
-        cx.rng().fill(&mut bytes);
+        ctx.rng().fill(&mut bytes);
         let id = format!("{:016x}", u64::from_be_bytes(bytes));
-        cx.target(&ACT, id.as_str());
-        cx.emit(
+        ctx.target(&ACT, id.as_str());
+        ctx.emit(
             &ACTED,
             &Anything(json!({ "id": id, "act": input.body.act, "word": input.query.word })),
         );
@@ -87,16 +87,16 @@ impl Operation for Act {
             "refuse" => return Err(Error::new(Code::Conflict, "a unit that is refused")),
             "slow" => {
                 std::thread::sleep(Duration::from_millis(300));
-                cx.query(&ONE, params![], |_| Ok(()))?;
+                ctx.query(&ONE, params![], |_| Ok(()))?;
             }
             // A unit that ignores a storage error must not be kept.
             "ignore" => {
-                let organization = cx.org();
-                drop(cx.query(&BROKEN, params![organization, i64::MIN], |_| Ok(())));
+                let organization = ctx.org();
+                drop(ctx.query(&BROKEN, params![organization, i64::MIN], |_| Ok(())));
             }
-            _ => drop(cx.query(&ONE, params![], |_| Ok(()))?),
+            _ => drop(ctx.query(&ONE, params![], |_| Ok(()))?),
         }
-        Ok(Acted { id })
+        Ok(WriteOutcome { id })
     }
 }
 
@@ -414,12 +414,12 @@ async fn jobs_of(app: &App) -> Vec<(String, String, i64, i64, Option<String>)> {
 }
 
 async fn enqueue(app: &App, kinds: &'static [&'static str]) {
-    let run = move |cx: &mut Cx<'_>| {
+    let run = move |ctx: &mut OperationContext<'_>| {
         for kind in kinds {
-            cx.enqueue(NewJob {
+            ctx.enqueue(NewJob {
                 kind,
                 payload: json!({ "kind": kind }),
-                run_at: cx.now(),
+                run_at: ctx.now(),
             });
         }
         Ok(())
@@ -429,26 +429,26 @@ async fn enqueue(app: &App, kinds: &'static [&'static str]) {
 
 fn handlers() -> Arc<Vec<Handler>> {
     #[expect(clippy::unnecessary_wraps, reason = "the signature of every handler")]
-    fn done(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
-        cx.emit(&ACTED, &Anything(payload.clone()));
+    fn done(ctx: &mut OperationContext<'_>, payload: &Value) -> Result<()> {
+        ctx.emit(&ACTED, &Anything(payload.clone()));
         Ok(())
     }
-    fn fails(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
-        cx.emit(&ACTED, &Anything(payload.clone()));
+    fn fails(ctx: &mut OperationContext<'_>, payload: &Value) -> Result<()> {
+        ctx.emit(&ACTED, &Anything(payload.clone()));
         Err(Error::new(Code::Conflict, "not yet"))
     }
-    fn panics(_: &mut Cx<'_>, _: &Value) -> Result<()> {
+    fn panics(_: &mut OperationContext<'_>, _: &Value) -> Result<()> {
         panic!("a job that panics")
     }
-    fn steals(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
-        let org = cx.org();
+    fn steals(ctx: &mut OperationContext<'_>, payload: &Value) -> Result<()> {
+        let org = ctx.org();
         let other = if payload["kind"] == "thief-a" {
             "thief-b"
         } else {
             "thief-a"
         };
-        cx.execute(&STEAL, params![org, other])?;
-        cx.emit(&ACTED, &Anything(payload.clone()));
+        ctx.execute(&STEAL, params![org, other])?;
+        ctx.emit(&ACTED, &Anything(payload.clone()));
         Ok(())
     }
     let handler = |kind, run| Handler {

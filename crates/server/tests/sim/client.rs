@@ -2,7 +2,7 @@
 
 use crate::areas::{self, Fixture};
 use crate::dice::Dice;
-use crate::judge::{Asked, Book};
+use crate::judge::{Book, RepeatableRequest};
 use crate::life::Life;
 use crate::model::{Act, Model};
 use crate::samples::{self, Target};
@@ -112,7 +112,7 @@ async fn ask(life: &Life, place: usize) {
     send(life, place, &asked).await;
 }
 
-async fn send(life: &Life, place: usize, asked: &Asked) {
+async fn send(life: &Life, place: usize, asked: &RepeatableRequest) {
     let (copies, cut) = {
         let mut state = life.lock();
         let client = &mut state.clients[place];
@@ -163,7 +163,7 @@ async fn send(life: &Life, place: usize, asked: &Asked) {
 }
 
 /// Sends a request to its end and judges its answer; returns the status.
-async fn deliver(life: &Life, asked: &Asked) -> u16 {
+async fn deliver(life: &Life, asked: &RepeatableRequest) -> u16 {
     life.read_log().await;
     let before = life.lock().book.before(&life.app, &life.weather);
     let reply = asked.send(&life.app).await;
@@ -202,7 +202,7 @@ async fn again(life: &Life, place: usize) {
         let crate::life::State { clients, book, .. } = &mut *state;
         let client = &mut clients[place];
         let own = format!("c{}-", client.number);
-        let mine: Vec<&Asked> = answered(book, &own).collect();
+        let mine: Vec<&RepeatableRequest> = answered(book, &own).collect();
         client.dice.pick(&mine).map(|asked| (*asked).clone())
     };
     if let Some(asked) = asked {
@@ -210,7 +210,7 @@ async fn again(life: &Life, place: usize) {
     }
 }
 
-fn answered<'a>(book: &'a Book, own: &str) -> impl Iterator<Item = &'a Asked> {
+fn answered<'a>(book: &'a Book, own: &str) -> impl Iterator<Item = &'a RepeatableRequest> {
     let own = own.to_owned();
     book.known
         .values()
@@ -225,8 +225,8 @@ async fn mismatch(life: &Life, place: usize) {
         let crate::life::State { clients, book, .. } = &mut *state;
         let client = &mut clients[place];
         let own = format!("c{}-", client.number);
-        let is_json = |asked: &&Asked| asked.method != "DELETE" && asked.body.is_object();
-        let mine: Vec<&Asked> = answered(book, &own)
+        let is_json = |asked: &&RepeatableRequest| asked.method != "DELETE" && asked.body.is_object();
+        let mine: Vec<&RepeatableRequest> = answered(book, &own)
             .filter(is_json)
             .filter(|asked| matches!(asked.act, Act::Create { .. } | Act::Patch(_)))
             .collect();
@@ -304,8 +304,8 @@ async fn look(life: &Life, place: usize) {
     state.book.judge(&life.app, &life.weather, &asked, before, &reply);
 }
 
-fn reading(token: &str) -> Asked {
-    Asked {
+fn reading(token: &str) -> RepeatableRequest {
+    RepeatableRequest {
         tag: "a read".into(),
         act: Act::Other,
         method: "GET",
@@ -333,7 +333,7 @@ async fn other(life: &Life, place: usize) {
     let Some((made, token)) = prepared(life, operation, &key).await else {
         return;
     };
-    let asked = Asked {
+    let asked = RepeatableRequest {
         tag,
         act: Act::Other,
         method: made.method,
@@ -402,7 +402,7 @@ pub fn hush_what_is_taken() {
 }
 
 /// Thinks of a request about accounts.
-fn invent(client: &mut Client, model: &Model, admin: &str) -> Asked {
+fn invent(client: &mut Client, model: &Model, admin: &str) -> RepeatableRequest {
     let tag = client.tag();
     let accounts: Vec<&String> = model.accounts.keys().collect();
     let account = client.dice.pick(&accounts).map(|id| (*id).clone());
@@ -426,7 +426,7 @@ fn invent(client: &mut Client, model: &Model, admin: &str) -> Asked {
         (Some(id), _) => about(client, model, id, roll, &tag),
     };
     let key = client.key(&tag);
-    Asked {
+    RepeatableRequest {
         tag,
         act,
         method,

@@ -1,6 +1,6 @@
 //! The choices of a run, from its seed alone.
 
-use provost_history::grow::mixed;
+use provost_history::synthetic::mixed;
 
 /// `SplitMix64`: any seed is a good one.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The book of a run: what was asked, what the log says of it, and whether every answer agrees with both.
 
 use crate::model::{Act, Model};
+use crate::simulated_faults::SimulatedFaults;
 use crate::support::{App, Reply};
-use crate::weather::Weather;
 use provost_kernel::db::Tx;
 use provost_kernel::{Result, Timestamp};
 use serde_json::Value;
@@ -17,7 +17,7 @@ provost_kernel::statements! {
 
 /// A request that can be repeated.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RepeatableRequest {
     /// Its name: the reason that it gives, so that the log tells which entry is about it.
     pub tag: String,
     pub act: Act,
@@ -30,7 +30,7 @@ pub struct Asked {
     pub key: String,
 }
 
-impl Asked {
+impl RepeatableRequest {
     /// Sends the request; its trio travels in headers where there is no JSON body for it.
     pub async fn send(&self, app: &App) -> Reply {
         let call = app.request(self.method, &self.path).token(&self.token);
@@ -53,8 +53,8 @@ impl Asked {
 
 /// What is known of a request.
 #[derive(Debug)]
-pub struct Known {
-    pub asked: Asked,
+pub struct RequestState {
+    pub asked: RepeatableRequest,
     /// How long the log was when it was first sent.
     pub from: i64,
     /// The entry of its effect.
@@ -98,7 +98,7 @@ const FIRST_ENDS: i64 = crate::world::START.as_ms() + 90 * 86_400_000;
 #[derive(Default)]
 pub struct Book {
     pub model: Model,
-    pub known: BTreeMap<String, Known>,
+    pub known: BTreeMap<String, RequestState>,
     /// The last entry that was read.
     pub last: Option<Entry>,
     pub trace: Vec<String>,
@@ -113,7 +113,7 @@ impl Book {
         self.last.as_ref().map_or(0, |entry| entry.seq)
     }
 
-    pub fn before(&self, app: &App, weather: &Weather) -> Before {
+    pub fn before(&self, app: &App, weather: &SimulatedFaults) -> Before {
         Before {
             log: self.log(),
             strikes: weather.strikes(),
@@ -137,16 +137,18 @@ impl Book {
     }
 
     /// Puts a request into the book, if it is new.
-    pub fn enter(&mut self, asked: &Asked) {
+    pub fn enter(&mut self, asked: &RepeatableRequest) {
         let from = self.log();
-        self.known.entry(asked.tag.clone()).or_insert_with(|| Known {
-            asked: asked.clone(),
-            from,
-            effect: None,
-            refusals: Vec::new(),
-            answer: None,
-            is_stale: false,
-        });
+        self.known
+            .entry(asked.tag.clone())
+            .or_insert_with(|| RequestState {
+                asked: asked.clone(),
+                from,
+                effect: None,
+                refusals: Vec::new(),
+                answer: None,
+                is_stale: false,
+            });
     }
 
     /// Gives up every key: in another year keys are older than their retention.
@@ -234,7 +236,14 @@ impl Book {
     }
 
     /// Judges the answer to a request; the log has been read behind it.
-    pub fn judge(&mut self, app: &App, weather: &Weather, asked: &Asked, before: Before, reply: &Reply) {
+    pub fn judge(
+        &mut self,
+        app: &App,
+        weather: &SimulatedFaults,
+        asked: &RepeatableRequest,
+        before: Before,
+        reply: &Reply,
+    ) {
         let (status, tag) = (reply.status.as_u16(), asked.tag.as_str());
         judge_status(weather, tag, before, reply);
         if status == 401 {
@@ -369,7 +378,7 @@ impl Book {
 }
 
 /// What is unavailable is so for a reason, and nothing else fails.
-fn judge_status(weather: &Weather, tag: &str, before: Before, reply: &Reply) {
+fn judge_status(weather: &SimulatedFaults, tag: &str, before: Before, reply: &Reply) {
     let status = reply.status.as_u16();
     if status < 500 {
         return;

@@ -3,8 +3,8 @@
 use crate::client::{self, Client};
 use crate::dice::Dice;
 use crate::judge::Book;
+use crate::simulated_faults::{End, SimulatedFaults};
 use crate::support::App;
-use crate::weather::{End, Weather};
 use crate::world::Calls;
 use provost_areas_platform::audit;
 use provost_kernel::supervisor::Supervisor;
@@ -47,7 +47,7 @@ impl State {
 /// See the module's text.
 pub struct Life {
     pub app: App,
-    pub weather: Arc<Weather>,
+    pub weather: Arc<SimulatedFaults>,
     pub calls: Arc<Calls>,
     pub state: Arc<Mutex<State>>,
     restart: Notify,
@@ -56,7 +56,7 @@ pub struct Life {
 
 /// How a life ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum LifeEnd {
     /// The process is gone; the next life begins with what the weather kept.
     Crashed,
     /// The store failed and the process was killed.
@@ -68,7 +68,7 @@ pub enum Ending {
 }
 
 impl Life {
-    pub fn new(app: App, weather: Arc<Weather>, calls: Arc<Calls>, state: Arc<Mutex<State>>) -> Self {
+    pub fn new(app: App, weather: Arc<SimulatedFaults>, calls: Arc<Calls>, state: Arc<Mutex<State>>) -> Self {
         Self {
             app,
             weather,
@@ -181,12 +181,12 @@ impl Life {
 }
 
 /// Lives until something ends it.
-pub async fn live(life: &Arc<Life>) -> Ending {
+pub async fn live(life: &Arc<Life>) -> LifeEnd {
     let kernel = life.app.kernel.clone();
     {
         // A start gives the store its id; what strikes it there ends no more than the start.
         let _calm = life.weather.calm();
-        audit::verify_start(&kernel, audit::Stranger::Refuse)
+        audit::verify_start(&kernel, audit::ForeignStorePolicy::Refuse)
             .await
             .unwrap();
     }
@@ -206,17 +206,17 @@ pub async fn live(life: &Arc<Life>) -> Ending {
             biased;
             () = life.weather.bell.notified() => {
                 if life.is_dead() {
-                    return Ending::Crashed;
+                    return LifeEnd::Crashed;
                 }
                 let patience = life.lock().dice.between(1, 400);
                 tokio::time::sleep(Duration::from_millis(patience)).await;
-                return Ending::Killed;
+                return LifeEnd::Killed;
             }
             () = life.restart.notified() => {
                 life.line("restart");
                 life.weather.count("restart");
                 stop(life, &supervisor).await;
-                return if life.is_dead() { Ending::Crashed } else { Ending::Stopped };
+                return if life.is_dead() { LifeEnd::Crashed } else { LifeEnd::Stopped };
             }
             () = life.workers.notified() => {
                 life.line("workers end");
@@ -235,7 +235,7 @@ pub async fn live(life: &Arc<Life>) -> Ending {
                     }
                     crate::last::look(life).await;
                     stop(life, &supervisor).await;
-                    return Ending::Done;
+                    return LifeEnd::Done;
                 }
             },
         }

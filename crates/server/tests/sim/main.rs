@@ -31,10 +31,10 @@ mod run;
 #[expect(dead_code, reason = "shared with the other tests, which use more of it")]
 #[path = "../it/samples.rs"]
 mod samples;
+mod simulated_faults;
 #[expect(dead_code, reason = "shared with the other tests, which use more of it")]
 #[path = "../it/support.rs"]
 mod support;
-mod weather;
 mod world;
 
 /// The program is the product alone.

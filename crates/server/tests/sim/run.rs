@@ -3,9 +3,9 @@
 use crate::client;
 use crate::dice::Dice;
 use crate::last;
-use crate::life::{Ending, Life, State, live};
+use crate::life::{Life, LifeEnd, State, live};
+use crate::simulated_faults::{SimulatedFaults, photograph};
 use crate::support::{KEYS, number};
-use crate::weather::{Weather, photograph};
 use crate::world::{Template, World};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ fn simulate(seed: u64, template: &Arc<Template>) -> Run {
 /// Lives one life; says whether another follows.
 fn go_on(world: &mut World, state: &Arc<Mutex<State>>, counts: &mut BTreeMap<&'static str, u64>) -> bool {
     let part = 10 + u64::try_from(world.lives).unwrap();
-    let weather = Arc::new(Weather::new(Dice::new(world.seed, part), world.folders()));
+    let weather = Arc::new(SimulatedFaults::new(Dice::new(world.seed, part), world.folders()));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -73,13 +73,13 @@ fn go_on(world: &mut World, state: &Arc<Mutex<State>>, counts: &mut BTreeMap<&'s
         let ending = live(&life).await;
         (ending, since.elapsed())
     });
-    if ending == Ending::Killed {
+    if ending == LifeEnd::Killed {
         let [from, to] = world.folders();
         photograph(&from, &to);
     }
     // The process is gone: what its tasks would have done is not done.
     drop(runtime);
-    if ending == Ending::Stopped {
+    if ending == LifeEnd::Stopped {
         let [from, to] = world.folders();
         photograph(&from, &to);
     }
@@ -93,7 +93,7 @@ fn go_on(world: &mut World, state: &Arc<Mutex<State>>, counts: &mut BTreeMap<&'s
         }
         state.book.line(format!("life {} ends: {ending:?}", world.lives));
     }
-    if ending == Ending::Done {
+    if ending == LifeEnd::Done {
         return false;
     }
     let [gone, _] = world.folders();

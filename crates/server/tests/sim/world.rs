@@ -1,12 +1,12 @@
 //! Installations: one that is made once, and a copy of it for every seed.
 
+use crate::simulated_faults::SimulatedFaults;
 use crate::support::{App, Contract, segments};
-use crate::weather::Weather;
 use provost_kernel::Timestamp;
 use provost_kernel::db::Location;
 use provost_kernel::entropy::SeededEntropy;
 use provost_kernel::expose::edge::{Edge, EdgeSettings};
-use provost_kernel::expose::http::{self as routes, Reading};
+use provost_kernel::expose::http::{self as routes, BodyLimits};
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Kind;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// 2026-11-25T03:15:00.000Z: late enough for a clock that is set back by days to know the fixtures' own days.
 pub const START: Timestamp = Timestamp::from_ms(1_795_576_500_000);
 
-const READING: Reading = Reading {
+const READING: BodyLimits = BodyLimits {
     max_body_bytes: 256 * 1024,
     timeout: Duration::from_secs(10),
 };
@@ -207,7 +207,7 @@ impl World {
     }
 
     /// Starts the application as the program does, on the runtime that this is called in.
-    pub fn start(&self, weather: &Arc<Weather>) -> provost_kernel::Result<App> {
+    pub fn start(&self, weather: &Arc<SimulatedFaults>) -> provost_kernel::Result<App> {
         let keys_dir = self.folder.0.join("keys");
         let clock: Arc<dyn Clock> = Arc::new(LifeClock {
             hand: self.hand.clone(),

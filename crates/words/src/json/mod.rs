@@ -8,7 +8,7 @@ mod number;
 mod parse;
 
 pub use decode::decode;
-pub use number::{INEXACT, Unrounded, Written, mark_whole, round};
+pub use number::{ExactDocument, ExactNumbers, INEXACT, mark_whole, round};
 pub use parse::parse;
 
 use crate::error::Error;

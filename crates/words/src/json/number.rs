@@ -2,7 +2,7 @@
 //!
 //! A parser of JSON rounds them. Who only counts with a number takes the nearest one; who judges what somebody else will read
 //! in the same bytes must not. So [`super::parse`] keeps such a number as it is written, in an object that no body can spell
-//! ([`INEXACT`]), [`super::decode`] hands it out rounded, and only an [`Unrounded`] member sees it.
+//! ([`INEXACT`]), [`super::decode`] hands it out rounded, and only an [`ExactNumbers`] member sees it.
 //!
 //! INVARIANT BY-5: a number of a body that no double is, is missing where it is judged, through HTTP, MCP and
 //! imports, and refused where a policy compares with it.
@@ -23,9 +23,9 @@ pub(super) const UNROUNDED: &str = "$provost::Unrounded";
 
 /// A member whose numbers are as they were written: one that no double is stands as an object with the member [`INEXACT`].
 #[derive(Clone, Debug)]
-pub struct Unrounded<T>(pub T);
+pub struct ExactNumbers<T>(pub T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unrounded<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ExactNumbers<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Inner<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Inner<T> {
@@ -45,9 +45,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unrounded<T> {
 
 /// A document that is written with its numbers as they were written.
 #[derive(Debug)]
-pub struct Written<'a>(pub &'a Value);
+pub struct ExactDocument<'a>(pub &'a Value);
 
-impl Serialize for Written<'_> {
+impl Serialize for ExactDocument<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(members) => {
@@ -57,14 +57,14 @@ impl Serialize for Written<'_> {
                 }
                 let mut map = serializer.serialize_map(Some(members.len()))?;
                 for (name, value) in members {
-                    map.serialize_entry(name, &Written(value))?;
+                    map.serialize_entry(name, &ExactDocument(value))?;
                 }
                 map.end()
             }
             Value::Array(items) => {
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
                 for item in items {
-                    list.serialize_element(&Written(item))?;
+                    list.serialize_element(&ExactDocument(item))?;
                 }
                 list.end()
             }

@@ -541,7 +541,7 @@ fn a_number_that_no_double_is_is_kept_as_it_is_written() {
     );
     assert_eq!(document["1.23456789012345678901"][2], json!(1.5));
     // It is written as it was read.
-    let written = serde_json::to_string(&super::Written(&document)).unwrap();
+    let written = serde_json::to_string(&super::ExactDocument(&document)).unwrap();
     assert_eq!(parse(written.as_bytes(), 8).unwrap(), document);
     assert!(
         written.contains("0.1000000000000000055511151231257827"),
@@ -552,7 +552,7 @@ fn a_number_that_no_double_is_is_kept_as_it_is_written() {
     assert_eq!(number.to_bits(), 9_007_199_254_740_994.0_f64.to_bits());
     let value: Value = decode(document["b"].clone(), "").unwrap();
     assert_eq!(value["c"][1], json!(0.1));
-    let super::Unrounded(value): super::Unrounded<Value> = decode(document["b"].clone(), "").unwrap();
+    let super::ExactNumbers(value): super::ExactNumbers<Value> = decode(document["b"].clone(), "").unwrap();
     assert_eq!(value, document["b"]);
     let mut rounded = document.clone();
     super::round(&mut rounded);

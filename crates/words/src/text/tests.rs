@@ -129,7 +129,7 @@ fn a_refusal_names_the_limits_and_not_the_value() {
         Description::parse("hunter2\0").unwrap_err(),
         Reason::parse("hunter2\n").unwrap_err(),
         IdempotencyKey::parse("hunter2 ").unwrap_err(),
-        "hunter2".parse::<Bounded<1, 128>>().unwrap_err(),
+        "hunter2".parse::<IntegerBetween<1, 128>>().unwrap_err(),
     ] {
         let sentence = refusal.to_string();
         assert!(
@@ -149,7 +149,7 @@ fn a_refusal_names_the_limits_and_not_the_value() {
 
 #[test]
 fn a_number_in_a_body_is_an_integer_between_the_bounds() {
-    type Percent = Bounded<-5, 100>;
+    type Percent = IntegerBetween<-5, 100>;
     for good in [-5, 0, 100] {
         assert_eq!(decode::<Percent>(json!(good), "").unwrap().get(), good);
     }
@@ -178,7 +178,7 @@ fn a_number_in_a_body_is_an_integer_between_the_bounds() {
 
 #[test]
 fn a_number_in_a_query_is_digits() {
-    type Percent = Bounded<0, 100>;
+    type Percent = IntegerBetween<0, 100>;
     for (text, value) in [("0", 0), ("100", 100), ("007", 7)] {
         assert_eq!(decode::<Percent>(json!(text), "/query").unwrap().get(), value);
         assert_eq!(text.parse::<Percent>().unwrap().get(), value);
@@ -227,7 +227,7 @@ fn schemas_publish_the_limits() {
         );
         assert!(shown["pattern"].as_str().unwrap().starts_with('^'));
     }
-    let shown = schema(generator.subschema_for::<Bounded<1, 9>>());
+    let shown = schema(generator.subschema_for::<IntegerBetween<1, 9>>());
     assert_eq!(shown, json!({ "type": "integer", "minimum": 1, "maximum": 9 }));
 }
 
@@ -254,7 +254,7 @@ proptest! {
 
     #[test]
     fn digits_and_integers_agree(value: i64) {
-        type Some = Bounded<0, 1_000_000_000_000>;
+        type Some = IntegerBetween<0, 1_000_000_000_000>;
         prop_assert_eq!(value.to_string().parse::<Some>().ok(), Some::new(value));
         prop_assert_eq!(decode::<Some>(json!(value), "").ok(), Some::new(value));
     }

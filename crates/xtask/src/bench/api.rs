@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::figures::{self, Others};
+use super::bench_store::BenchStore;
+use super::figures::{self, OtherFigures};
 use super::load::Script;
 use super::machine;
-use super::place::Place;
 use super::report::{self, Goal, Row};
 use super::rounds::{Rounds, Series};
 use super::scripts::{Scripts, create_accounts};
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     )
 }
 
-fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
+fn measure(arguments: &Arguments, place: &BenchStore) -> Outcome<Vec<Row>> {
     let installation = &place.installation;
     let one_by_one = Installation {
         environment: vec![("PROVOST_WRITER_MAX_BATCH", "1".into())],
@@ -91,7 +91,7 @@ fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
         let both = grouped.zip(ungrouped.rates.last());
         gains.extend(both.map(|(grouped, single)| grouped / single));
     }
-    let others = Others {
+    let others = OtherFigures {
         memory,
         ready,
         syncs,
@@ -102,7 +102,7 @@ fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
 }
 
 /// Creates the accounts over some connections at once and returns their ids.
-fn seed(arguments: &Arguments, place: &Place, bootstrap: &Bootstrap) -> Outcome<Vec<String>> {
+fn seed(arguments: &Arguments, place: &BenchStore, bootstrap: &Bootstrap) -> Outcome<Vec<String>> {
     eprintln!(
         "{}: creating {} accounts",
         place.engine.name(),
@@ -130,7 +130,7 @@ fn seed(arguments: &Arguments, place: &Place, bootstrap: &Bootstrap) -> Outcome<
 }
 
 /// From an empty store to the first 200 of `/readyz`, in ms.
-fn time_first_start(place: &Place, round: u32) -> Outcome<f64> {
+fn time_first_start(place: &BenchStore, round: u32) -> Outcome<f64> {
     let installation = place.beside(&format!("empty{round}"))?;
     let start = clock::now();
     let server = installation.serve()?;

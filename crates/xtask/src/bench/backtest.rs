@@ -52,7 +52,7 @@ pub struct Arguments {
 
 /// What the measuring program has said.
 #[derive(Default)]
-struct Said {
+struct ProgramOutput {
     notes: Vec<String>,
     /// By the part of the table, in the order of their first lines.
     parts: Vec<(String, Vec<Line>)>,
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let scratch = process::target().join("bench-backtest");
     let folder = arguments.folder.as_deref().unwrap_or(&scratch);
     std::fs::create_dir_all(folder).context(format_args!("cannot create {}", folder.display()))?;
-    let mut said = Said::default();
+    let mut said = ProgramOutput::default();
     // Processes of their own: what the generator needs does not count as memory of a backtest.
     let measured = [("grow", &program), ("measure", &program), ("cedar", &with_cedar)]
         .into_iter()
@@ -133,7 +133,7 @@ impl Arguments {
     }
 }
 
-impl Said {
+impl ProgramOutput {
     /// Runs a step of the measuring program and takes what it prints, line by line.
     fn hear(&mut self, mut command: Command) -> Outcome {
         let mut child = command
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_the_program_says_becomes_one_table() {
-        let mut said = Said::default();
+        let mut said = ProgramOutput::default();
         said.take(&json!({"note": "2 events"}));
         let line = |table: &str, goal: &str| json!({"table": table, "measure": "m", "unit": " M/s", "values": [1.0, 30.0, 2.0], "busy": [4.0], goal: 4.0});
         said.take(&line("Rates", "atLeast"));

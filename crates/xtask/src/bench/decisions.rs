@@ -6,9 +6,9 @@ pub mod material;
 
 use std::time::Duration;
 
+use super::bench_store::BenchStore;
 use super::load::Script;
 use super::machine;
-use super::place::Place;
 use super::report::{self, Goal, Row};
 use super::rounds::{Rounds, Series};
 use crate::Engine;
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     rounds.conclude("Benchmark: decisions", material::EXPLANATION, &table, &measured)
 }
 
-fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
+fn measure(arguments: &Arguments, place: &BenchStore) -> Outcome<Vec<Row>> {
     let engine = place.engine;
     let bootstrap = place.installation.initialize()?;
     let (mut rows, mut made, mut syncs) = (Vec::new(), 0, Vec::new());

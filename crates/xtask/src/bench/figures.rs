@@ -27,7 +27,13 @@ const POSTGRES: Goals = Goals {
 };
 
 /// The table's part of one engine.
-pub fn rows(of: Engine, names: &[&str], series: &[Series], ungrouped: &Series, others: &Others) -> Vec<Row> {
+pub fn rows(
+    of: Engine,
+    names: &[&str],
+    series: &[Series],
+    ungrouped: &Series,
+    others: &OtherFigures,
+) -> Vec<Row> {
     let engine = of.name();
     let goals = if of == Engine::Postgres {
         &POSTGRES
@@ -90,14 +96,14 @@ pub fn rows(of: Engine, names: &[&str], series: &[Series], ungrouped: &Series, o
 }
 
 /// What is measured besides loads.
-pub struct Others {
+pub struct OtherFigures {
     pub memory: Vec<f64>,
     pub ready: Vec<f64>,
     pub syncs: Vec<Syncs>,
     pub gains: Vec<f64>,
 }
 
-impl Others {
+impl OtherFigures {
     fn syncs_row(&self, engine: &'static str) -> Row {
         let take = |value: fn(&Syncs) -> f64| self.syncs.iter().map(value).collect::<Vec<_>>();
         let rates = take(|syncs| syncs.per_second);
@@ -131,13 +137,13 @@ mod tests {
 
     use super::*;
 
-    fn syncs(per_second: f64) -> Others {
+    fn syncs(per_second: f64) -> OtherFigures {
         let syncs = vec![Syncs {
             per_second,
             p50: Duration::ZERO,
             p99: Duration::ZERO,
         }];
-        Others {
+        OtherFigures {
             memory: Vec::new(),
             ready: Vec::new(),
             syncs,

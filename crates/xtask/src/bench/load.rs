@@ -21,11 +21,11 @@ static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 /// What all connections send, one after the other and from the beginning again.
 #[derive(Clone)]
 pub struct Script {
-    requests: Arc<Vec<Prepared>>,
+    requests: Arc<Vec<PreparedRequest>>,
 }
 
 #[derive(Clone)]
-struct Prepared {
+struct PreparedRequest {
     bytes: Vec<u8>,
     serials: Vec<usize>,
 }
@@ -38,7 +38,7 @@ impl Script {
                 .filter(|(_, window)| *window == SERIAL.as_bytes())
                 .map(|(at, _)| at)
                 .collect();
-            Prepared { bytes, serials }
+            PreparedRequest { bytes, serials }
         };
         Self {
             requests: Arc::new(requests.into_iter().map(prepare).collect()),
@@ -47,14 +47,14 @@ impl Script {
 }
 
 /// What a load was answered.
-pub struct Measured {
+pub struct LoadFigures {
     pub answers: u64,
     pub duration: Duration,
     pub p50: Duration,
     pub p99: Duration,
 }
 
-impl Measured {
+impl LoadFigures {
     #[expect(clippy::cast_precision_loss, reason = "a rate of some millions is exact")]
     pub fn per_second(&self) -> f64 {
         self.answers as f64 / self.duration.as_secs_f64()
@@ -67,7 +67,7 @@ pub fn send(
     connections: usize,
     duration: Duration,
     script: &Script,
-) -> Outcome<Measured> {
+) -> Outcome<LoadFigures> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -90,7 +90,7 @@ pub fn send(
         }
         let duration = start.elapsed();
         latencies.sort_unstable();
-        Ok(Measured {
+        Ok(LoadFigures {
             answers: latencies.len() as u64,
             duration,
             p50: quantile(&latencies, 50),
@@ -129,7 +129,7 @@ async fn converse(
 
 /// The requests of a script in the order of one connection.
 pub struct Wire {
-    requests: Vec<Prepared>,
+    requests: Vec<PreparedRequest>,
     next: usize,
 }
 
@@ -145,7 +145,7 @@ impl Script {
 
 impl Wire {
     /// Sends the next request and reads its answer.
-    pub async fn ask(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome<Answered> {
+    pub async fn ask(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome<AnswerSummary> {
         let count = self.requests.len().max(1);
         let request = self
             .requests
@@ -165,7 +165,7 @@ impl Wire {
 
 /// What is looked at of an answer.
 #[derive(Debug)]
-pub struct Answered {
+pub struct AnswerSummary {
     pub status: u16,
     pub has_retry_after: bool,
     /// The connection ends after it.
@@ -174,7 +174,7 @@ pub struct Answered {
     pub beginning: String,
 }
 
-async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome<Answered> {
+async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome<AnswerSummary> {
     let mut filled = 0;
     let head = loop {
         let read = stream
@@ -189,7 +189,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Outcome<Answe
             break head?;
         }
     };
-    let mut answered = Answered {
+    let mut answered = AnswerSummary {
         status: head.status,
         has_retry_after: head.has_retry_after,
         closes: head.closes,

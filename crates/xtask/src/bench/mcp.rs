@@ -4,8 +4,8 @@ mod tokens;
 
 use serde_json::{Value, json};
 
+use super::bench_store::BenchStore;
 use super::load::Script;
-use super::place::Place;
 use super::report::{self, Goal, Row};
 use super::rounds::{Rounds, Series};
 use super::scripts::create_accounts;
@@ -54,7 +54,7 @@ struct Load {
     cpu_goal: Goal,
 }
 
-fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
+fn measure(arguments: &Arguments, place: &BenchStore) -> Outcome<Vec<Row>> {
     let bootstrap = place.installation.initialize()?;
     let server = place.installation.serve()?;
     let numbers: Vec<u32> = (0..ACCOUNTS).collect();

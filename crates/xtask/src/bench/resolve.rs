@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::bench_store::BenchStore;
 use super::load::Script;
-use super::place::Place;
 use super::report::{self, Goal, Row};
 use super::rounds::{Rounds, Series};
 use crate::failure::{Context, Failure, Outcome};
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     )
 }
 
-fn measure(arguments: &Arguments, place: &Place) -> Outcome<Vec<Row>> {
+fn measure(arguments: &Arguments, place: &BenchStore) -> Outcome<Vec<Row>> {
     let bootstrap = place.installation.initialize()?;
     let (mut rows, mut known) = (Vec::new(), 0);
     for size in &arguments.subjects {
@@ -134,7 +134,7 @@ fn fill(
 
 fn load_rounds(
     arguments: &Arguments,
-    place: &Place,
+    place: &BenchStore,
     server: &Server,
     script: &Script,
     size: usize,

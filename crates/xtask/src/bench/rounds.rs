@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::bench_store::{self, BenchStore};
 use super::load::{self, Script};
 use super::machine;
-use super::place::{self, Place};
 use super::report::{self, Goal, Row, median};
 use crate::Engine;
 use crate::failure::{Context, Outcome};
@@ -32,7 +32,7 @@ pub struct Rounds {
 }
 
 /// What a benchmark measured, of which there is one for each engine.
-pub struct Measured<T> {
+pub struct BenchResult<T> {
     pub engines: Vec<T>,
     /// The binary that was measured.
     pub binary: PathBuf,
@@ -45,11 +45,15 @@ impl Rounds {
     }
 
     /// Measures each engine in a place of its own.
-    pub fn each<T>(&self, purpose: &str, measure: impl Fn(&Place) -> Outcome<T>) -> Outcome<Measured<T>> {
+    pub fn each<T>(
+        &self,
+        purpose: &str,
+        measure: impl Fn(&BenchStore) -> Outcome<T>,
+    ) -> Outcome<BenchResult<T>> {
         let binary = product::given(self.binary.as_ref(), "release")?;
         let postgres = postgres::find_for(self.engine)?;
-        Ok(Measured {
-            engines: place::each(self.engine, purpose, &binary, postgres.as_ref(), measure)?,
+        Ok(BenchResult {
+            engines: bench_store::each(self.engine, purpose, &binary, postgres.as_ref(), measure)?,
             binary,
             postgres,
         })
@@ -58,7 +62,7 @@ impl Rounds {
     /// Sends a load once to warm up and once to be measured.
     pub fn send(
         &self,
-        place: &Place,
+        place: &BenchStore,
         server: &Server,
         connections: usize,
         script: &Script,
@@ -101,7 +105,7 @@ impl Rounds {
         title: &str,
         explanation: &str,
         figures: &str,
-        measured: &Measured<T>,
+        measured: &BenchResult<T>,
     ) -> Outcome {
         println!("{figures}");
         let Some(path) = &self.write else {

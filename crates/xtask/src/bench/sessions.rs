@@ -4,8 +4,8 @@ mod loads;
 
 use std::path::Path;
 
+use super::bench_store::BenchStore;
 use super::load::Script;
-use super::place::Place;
 use super::report::{self, Row};
 use super::rounds::{Rounds, Series};
 use crate::failure::{Context, Outcome};
@@ -26,7 +26,7 @@ pub struct Arguments {
 }
 
 /// What one engine was measured to do.
-struct Measured {
+struct EngineFigures {
     rows: Vec<Row>,
     plans: String,
 }
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     )
 }
 
-fn measure(arguments: &Arguments, place: &Place, filler: &Path) -> Outcome<Measured> {
+fn measure(arguments: &Arguments, place: &BenchStore, filler: &Path) -> Outcome<EngineFigures> {
     let engine = place.engine;
     let database = match &place.installation.store {
         Store::Sqlite { data } => data.join("provost.db").display().to_string(),
@@ -92,7 +92,7 @@ fn measure(arguments: &Arguments, place: &Place, filler: &Path) -> Outcome<Measu
         rows.push(series.row_of(load.name, engine, " ms", goal, series.p99.clone()));
     }
     server.stop()?;
-    Ok(Measured { rows, plans })
+    Ok(EngineFigures { rows, plans })
 }
 
 fn question(bootstrap: &Bootstrap, query: &str) -> Vec<u8> {

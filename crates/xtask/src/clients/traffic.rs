@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Scene;
 use super::administrator::{Account, Administrator, sorted, text};
-use super::ledger::{Entry, Ledger, PERSON};
 use super::program::Program;
+use super::session_log::{Entry, PERSON, SessionLog};
 use super::sign_in;
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
@@ -57,7 +57,7 @@ struct Traffic {
     people: Vec<Person>,
     /// What people were given at their sign-ins.
     tokens: Vec<String>,
-    ledger: Ledger,
+    ledger: SessionLog,
 }
 
 pub fn run(scene: &mut Scene<'_>, seed: Option<u64>, acts: u32) -> Outcome {
@@ -73,7 +73,7 @@ pub fn run(scene: &mut Scene<'_>, seed: Option<u64>, acts: u32) -> Outcome {
         accounts: Vec::new(),
         people: Vec::new(),
         tokens: Vec::new(),
-        ledger: Ledger::default(),
+        ledger: SessionLog::default(),
     };
     let outcome = traffic.happen(acts);
     outcome.context(format_args!("with --seed {seed}"))?;

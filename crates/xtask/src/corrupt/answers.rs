@@ -14,20 +14,20 @@ const EACH: usize = 6;
 
 /// What a token is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum TokenStanding {
     Living,
     Dead,
 }
 
 /// The tokens of a store, and how each stands.
-pub struct Known {
-    tokens: Vec<(String, Standing)>,
+pub struct KnownTokens {
+    tokens: Vec<(String, TokenStanding)>,
 }
 
-impl Known {
+impl KnownTokens {
     /// Makes accounts of every role; some are disabled, deleted, rotated or revoked.
     pub fn make(connection: &mut Connection, bootstrap: &Bootstrap) -> Outcome<Self> {
-        let mut tokens = vec![(bootstrap.token.clone(), Standing::Living)];
+        let mut tokens = vec![(bootstrap.token.clone(), TokenStanding::Living)];
         let mut count = 0;
         let mut ask = |method: &'static str, path: &str, body: Option<Value>| -> Outcome<Value> {
             count += 1;
@@ -73,18 +73,18 @@ impl Known {
                             &format!("{account}/tokens"),
                             Some(json!({ "gracePeriodSeconds": 0 })),
                         )?;
-                        tokens.push((token, Standing::Dead));
-                        tokens.push((text(&rotated["token"]["token"])?, Standing::Living));
+                        tokens.push((token, TokenStanding::Dead));
+                        tokens.push((text(&rotated["token"]["token"])?, TokenStanding::Living));
                     }
                     1 => {
                         ask("POST", &format!("{account}/disable"), Some(json!({})))?;
-                        tokens.push((token, Standing::Dead));
+                        tokens.push((token, TokenStanding::Dead));
                     }
                     2 => {
                         ask("DELETE", &account, None)?;
-                        tokens.push((token, Standing::Dead));
+                        tokens.push((token, TokenStanding::Dead));
                     }
-                    _ => tokens.push((token, Standing::Living)),
+                    _ => tokens.push((token, TokenStanding::Living)),
                 }
             }
         }
@@ -93,12 +93,12 @@ impl Known {
 }
 
 /// One answer: `None` is a 5xx or none at all.
-type Said = Option<(u16, Value)>;
+type OneAnswer = Option<(u16, Value)>;
 
 /// What a server said of every token, of all accounts and of the log.
 pub struct Answers {
-    tokens: Vec<Said>,
-    accounts: Said,
+    tokens: Vec<OneAnswer>,
+    accounts: OneAnswer,
     entries: Option<BTreeMap<String, Value>>,
 }
 
@@ -116,8 +116,8 @@ pub enum Difference {
 }
 
 impl Answers {
-    pub fn ask(connection: &mut Connection, known: &Known, bootstrap: &Bootstrap) -> Self {
-        let mut get = |path: &str, token: &str| -> Said {
+    pub fn ask(connection: &mut Connection, known: &KnownTokens, bootstrap: &Bootstrap) -> Self {
+        let mut get = |path: &str, token: &str| -> OneAnswer {
             let answer = connection.send(&Request::get(bootstrap.path(path), token)).ok()?;
             (answer.status < 500).then(|| (answer.status, answer.json().unwrap_or_default()))
         };
@@ -171,10 +171,14 @@ impl Answers {
     }
 
     /// Fails unless these are the answers that the driver's own list asks for.
-    pub fn check(&self, known: &Known) -> Outcome {
+    pub fn check(&self, known: &KnownTokens) -> Outcome {
         for ((_, standing), said) in known.tokens.iter().zip(&self.tokens) {
             let status = said.as_ref().map(|(status, _)| *status);
-            let wanted = if *standing == Standing::Living { 200 } else { 401 };
+            let wanted = if *standing == TokenStanding::Living {
+                200
+            } else {
+                401
+            };
             if status != Some(wanted) {
                 return Err(Failure::new(format!(
                     "a token that is {standing:?} was answered {status:?}"
@@ -195,7 +199,7 @@ impl Answers {
     }
 
     /// Says how these differ from those of before, the worst first.
-    pub fn differ(&self, before: &Self, known: &Known) -> Difference {
+    pub fn differ(&self, before: &Self, known: &KnownTokens) -> Difference {
         let (mut shut_out, mut wrong, mut refused) = (None, None, false);
         for (((_, standing), said), old) in known.tokens.iter().zip(&self.tokens).zip(&before.tokens) {
             match (said, old) {

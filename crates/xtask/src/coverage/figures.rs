@@ -103,11 +103,11 @@ struct Export {
 
 #[derive(Deserialize)]
 struct Data {
-    files: Vec<Counted>,
+    files: Vec<CountedLine>,
 }
 
 #[derive(Deserialize)]
-struct Counted {
+struct CountedLine {
     filename: String,
     /// Line, column, line, column, how often true, how often false, and what does not matter here.
     branches: Vec<Vec<u64>>,
@@ -225,7 +225,7 @@ impl Figures {
 }
 
 impl File {
-    fn of(counted: Counted) -> Self {
+    fn of(counted: CountedLine) -> Self {
         let fits = |group: &&Group| group.paths.iter().any(|path| counted.filename.contains(path));
         let group = GROUPS.iter().find(fits).map(|group| group.name);
         // A generic function has its branches once for every type it is built for; here they are one.

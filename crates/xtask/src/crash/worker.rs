@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::atomicity::{Presence, presence};
-use super::ledger::Ledger;
 use super::model::{Account, Intent, Model, issued};
+use super::request_log::RequestLog;
 use crate::failure::{Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::Bootstrap;
@@ -23,7 +23,7 @@ const ROLES: [&str; 4] = ["viewer", "operator", "auditor", "admin"];
 pub struct Scene {
     pub bootstrap: Bootstrap,
     pub seed: u64,
-    pub ledger: Ledger,
+    pub ledger: RequestLog,
     /// The account that everybody rotates, and every token that it was answered with; the secret is
     /// absent when a later rotation erased it before the retry (D4.8).
     pub shared_account: String,
@@ -37,7 +37,7 @@ pub struct Scene {
 }
 
 /// A request whose answer did not arrive.
-struct Unanswered {
+struct UnansweredRequest {
     intent: Intent,
     request: Request,
     key: String,
@@ -60,7 +60,7 @@ pub struct Worker {
     random: Random,
     keys: u64,
     pub model: Model,
-    unanswered: Option<Unanswered>,
+    unanswered: Option<UnansweredRequest>,
     pub counts: Counts,
 }
 
@@ -100,7 +100,7 @@ impl Worker {
                     scene.ledger.note(self.number, "unanswered", &key, &intent, None);
                     let acknowledged = lost.status.is_some_and(|status| (200..300).contains(&status));
                     self.counts.unanswered += 1;
-                    self.unanswered = Some(Unanswered {
+                    self.unanswered = Some(UnansweredRequest {
                         intent,
                         request,
                         key,
@@ -134,7 +134,7 @@ impl Worker {
 
     /// Sends the unanswered request again, byte for byte, and takes the answer as the first one.
     pub fn retry(&mut self, scene: &Scene, connection: &mut Connection) -> Outcome {
-        let Some(Unanswered {
+        let Some(UnansweredRequest {
             intent,
             request,
             key,

@@ -12,11 +12,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Choices;
-use super::ground::{self, Purpose, millis};
-use super::hand::{Hand, Scene, Step};
-use super::known::{Judge, Known};
+use super::fixture::{self, Purpose, millis};
+use super::known::{Judge, KnownRecords};
+use super::workload::{Scene, Step, Workload};
+use crate::bench::bench_store::BenchStore;
 use crate::bench::load::quantile;
-use crate::bench::place::Place;
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::Connection;
@@ -58,19 +58,19 @@ pub fn run(arguments: &Arguments) -> Outcome {
         sizes,
         profile: "ci",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let installation = &place.installation;
     let bootstrap = installation.initialize()?;
     let scene = Scene { bootstrap, seed };
     let server = installation.serve()?;
     let keys = export_keys(installation, place.folder())?;
-    let mut hands: Vec<Hand<'_>> = (0..arguments.connections)
-        .map(|number| Hand::new(&scene, number))
+    let mut hands: Vec<Workload<'_>> = (0..arguments.connections)
+        .map(|number| Workload::new(&scene, number))
         .collect();
     let mut random = Random::part(seed, 0);
     let mut totals = Totals::default();
@@ -86,7 +86,7 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
         totals.compared += compared;
         println!(
             "{} {round}/{}: backed up after {} ms of load in {}, {}; {compared} comparisons, 0 differences",
-            ground::word(place.engine),
+            fixture::word(place.engine),
             arguments.backups,
             delay.as_millis(),
             totals
@@ -144,23 +144,23 @@ struct Keys {
 
 /// Takes a backup while the hands work; returns what was known when it began, and after it.
 fn back_up(
-    hands: &mut [Hand<'_>],
+    hands: &mut [Workload<'_>],
     server: &Server,
     installation: &Installation,
     folder: &Path,
     delay: Duration,
     totals: &mut Totals,
-) -> Outcome<(Vec<Known>, Vec<Known>)> {
+) -> Outcome<(Vec<KnownRecords>, Vec<KnownRecords>)> {
     let address = server.address;
     let over = AtomicBool::new(false);
-    let told: Vec<_> = hands.iter().map(Hand::told).collect();
+    let told: Vec<_> = hands.iter().map(Workload::told).collect();
     let answers = || -> u64 {
         let all = told.iter().map(|told| told.lock().map_or(0, |told| told.answers));
         all.sum()
     };
     let before = std::thread::scope(|scope| {
         let over = &over;
-        let busy = |hand: &mut Hand<'_>| -> Outcome {
+        let busy = |hand: &mut Workload<'_>| -> Outcome {
             let mut connection = Connection::new(address);
             while !over.load(Ordering::SeqCst) {
                 if let Step::Lost = hand.step(&mut connection)? {
@@ -199,14 +199,19 @@ fn back_up(
 }
 
 /// A server of the restored store, and what it was restored with.
-struct Restored {
+struct RestoredServer {
     server: Server,
     /// A token that works there.
     token: String,
     keeps_tokens: bool,
 }
 
-fn restore(installation: &Installation, folder: &Path, keys: &Keys, keeps_tokens: bool) -> Outcome<Restored> {
+fn restore(
+    installation: &Installation,
+    folder: &Path,
+    keys: &Keys,
+    keeps_tokens: bool,
+) -> Outcome<RestoredServer> {
     let keys_folder = folder.join("keys");
     let configuration = folder.join("provost.toml");
     let text = format!("[store]\nkeys_dir = {:?}\n", keys_folder.display().to_string());
@@ -232,7 +237,7 @@ fn restore(installation: &Installation, folder: &Path, keys: &Keys, keeps_tokens
     let printed = restored.ask(&words)?;
     restored.check(&["audit", "verify"])?;
     restored.check(&["store", "check"])?;
-    Ok(Restored {
+    Ok(RestoredServer {
         server: restored.serve()?,
         token: new_token(&printed).unwrap_or_default(),
         keeps_tokens,
@@ -247,7 +252,12 @@ fn new_token(printed: &str) -> Option<String> {
     text[at..].split('"').next().map(str::to_owned)
 }
 
-fn judge(scene: &Scene, restored: &Restored, before: &[Known], after: &[Known]) -> Outcome<u64> {
+fn judge(
+    scene: &Scene,
+    restored: &RestoredServer,
+    before: &[KnownRecords],
+    after: &[KnownRecords],
+) -> Outcome<u64> {
     let bootstrap = &scene.bootstrap;
     let token = if restored.keeps_tokens {
         &bootstrap.token

@@ -24,7 +24,7 @@ pub struct Account {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownRecords {
     pub accounts: BTreeMap<String, Account>,
     /// Tokens whose end was acknowledged.
     pub ended: VecDeque<String>,
@@ -34,7 +34,7 @@ pub struct Known {
     pub backtests: VecDeque<String>,
 }
 
-impl Known {
+impl KnownRecords {
     pub fn end(&mut self, token: String) {
         remember(&mut self.ended, token);
     }
@@ -84,7 +84,7 @@ impl<'a> Judge<'a> {
     /// Compares the server with what was known `before` an instant; `after` says what may have come since.
     ///
     /// `tokens_live` is false where every token is to be refused.
-    pub fn compare(&mut self, before: &Known, after: &Known, tokens_live: bool) -> Outcome {
+    pub fn compare(&mut self, before: &KnownRecords, after: &KnownRecords, tokens_live: bool) -> Outcome {
         for (id, account) in &before.accounts {
             self.account(id, account, after.accounts.get(id))?;
             let is_steady = after
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn only_the_newest_are_remembered() {
-        let mut known = Known::default();
+        let mut known = KnownRecords::default();
         (0..100).for_each(|n| known.end(n.to_string()));
         assert_eq!(
             (known.ended.len(), known.ended.front().map(String::as_str)),

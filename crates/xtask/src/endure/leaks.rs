@@ -23,8 +23,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Choices;
-use super::ground::{self, Purpose};
-use crate::bench::place::Place;
+use super::fixture::{self, Purpose};
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::process;
@@ -64,12 +64,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         sizes: format!("--rounds {}", arguments.rounds),
         profile: "ci",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let installation = Installation {
         environment: vec![
             ("PROVOST_LOG", "trace".into()),

@@ -14,9 +14,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Choices;
-use super::ground::{self, Purpose, millis};
+use super::fixture::{self, Purpose, millis};
+use crate::bench::bench_store::BenchStore;
 use crate::bench::load::quantile;
-use crate::bench::place::Place;
 use crate::bench::report::median;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         ),
         profile: "release",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
@@ -73,7 +73,7 @@ struct Party {
     seed: u64,
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let mut installation = place.installation.clone();
     installation
         .environment
@@ -92,7 +92,7 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
         let beside = turn(arguments, &ordinary, &server, Some(&kinds))?;
         println!(
             "{} {round}/{}: p50 {} and p99 {} alone, {} and {} beside the neighbour, who had {} answers and {} refusals",
-            ground::word(place.engine),
+            fixture::word(place.engine),
             arguments.rounds,
             millis(quantile(&alone.latencies, 50)),
             millis(quantile(&alone.latencies, 99)),
@@ -151,7 +151,7 @@ fn settle(bootstrap: Bootstrap, server: &Server, seed: u64) -> Outcome<Party> {
 }
 
 #[derive(Default)]
-struct Turn {
+struct NeighbourRound {
     latencies: Vec<Duration>,
     successes: usize,
     refused: usize,
@@ -162,9 +162,9 @@ fn turn(
     ordinary: &Party,
     server: &Server,
     ill: Option<&[ill::Kind]>,
-) -> Outcome<Turn> {
+) -> Outcome<NeighbourRound> {
     let is_over = AtomicBool::new(false);
-    let turn = Mutex::new(Turn::default());
+    let turn = Mutex::new(NeighbourRound::default());
     std::thread::scope(|scope| -> Outcome {
         let mut hands = Vec::new();
         for number in 0..ill.map_or(0, |_| arguments.hostile) {

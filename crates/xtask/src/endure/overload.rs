@@ -15,11 +15,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Choices;
-use super::ground::{self, Purpose, millis};
+use super::fixture::{self, Purpose, millis};
 use super::restarts::wal_mib;
+use crate::bench::bench_store::BenchStore;
 use crate::bench::load::{self, SERIAL, Script};
 use crate::bench::machine;
-use crate::bench::place::Place;
 use crate::bench::report::median;
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
@@ -64,12 +64,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         sizes,
         profile: "release",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
 
-fn drive(arguments: &Arguments, place: &Place, _seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, _seed: u64) -> Outcome<String> {
     let before = apart(place, "before")?;
     let bootstrap = place.installation.initialize()?;
     let server = place.installation.serve()?;
@@ -107,7 +107,7 @@ fn drive(arguments: &Arguments, place: &Place, _seed: u64) -> Outcome<String> {
 }
 
 /// Returns the capacity of a new installation.
-fn apart(place: &Place, name: &str) -> Outcome<f64> {
+fn apart(place: &BenchStore, name: &str) -> Outcome<f64> {
     let installation = place.beside(name)?;
     let bootstrap = installation.initialize()?;
     let server = installation.serve()?;
@@ -116,7 +116,7 @@ fn apart(place: &Place, name: &str) -> Outcome<f64> {
     server.stop()?;
     println!(
         "{}: the capacity {name} the overload is {peak:.0}/s over {CLOSED} connections",
-        ground::word(place.engine)
+        fixture::word(place.engine)
     );
     Ok(peak)
 }

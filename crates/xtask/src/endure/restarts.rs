@@ -9,13 +9,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Choices;
-use super::ground::{self, Purpose, millis};
-use super::hand::{Hand, Scene, Step};
+use super::fixture::{self, Purpose, millis};
 use super::known::Judge;
+use super::workload::{Scene, Step, Workload};
 use crate::Engine;
+use crate::bench::bench_store::BenchStore;
 use crate::bench::load::{self, SERIAL, Script, quantile};
 use crate::bench::machine;
-use crate::bench::place::Place;
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
@@ -62,12 +62,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         sizes,
         profile: "release",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let installation = &place.installation;
     let bootstrap = installation.initialize()?;
     let mut server = installation.serve()?;
@@ -75,8 +75,8 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     let entries = await_checkpoint(&server, &bootstrap, arguments.entries)?;
     let size = store_size(&installation.store);
     let scene = Scene { bootstrap, seed };
-    let mut hands: Vec<Hand<'_>> = (0..arguments.connections)
-        .map(|number| Hand::new(&scene, number))
+    let mut hands: Vec<Workload<'_>> = (0..arguments.connections)
+        .map(|number| Workload::new(&scene, number))
         .collect();
     let mut random = Random::part(seed, 0);
     let (mut ready, mut compared, mut memory) = (Vec::new(), 0, 0.0_f64);
@@ -94,7 +94,7 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
         memory = memory.max(machine::resident_mib(server.pid()).unwrap_or_default());
         println!(
             "{} {cycle}/{}: killed after {} ms of load, a WAL of {wal:.1} MiB, ready in {}",
-            ground::word(place.engine),
+            fixture::word(place.engine),
             arguments.cycles,
             delay.as_millis(),
             millis(taken)
@@ -140,7 +140,10 @@ fn fill(arguments: &Arguments, engine: Engine, server: &Server, bootstrap: &Boot
         .bytes();
     let say = |what: &str, done: u64, of: u64| {
         let seconds = start.elapsed().as_secs_f64();
-        eprintln!("{}: {seconds:4.0} s: {done} of {of} {what}", ground::word(engine));
+        eprintln!(
+            "{}: {seconds:4.0} s: {done} of {of} {what}",
+            fixture::word(engine)
+        );
     };
     let create = Script::new([create]);
     let made = repeat(server, &create, arguments.tokens, |done| {
@@ -214,10 +217,10 @@ fn await_checkpoint(server: &Server, bootstrap: &Bootstrap, count: u64) -> Outco
     )))
 }
 
-fn kill_under_load(hands: &mut [Hand<'_>], server: Server, delay: Duration) -> Outcome {
+fn kill_under_load(hands: &mut [Workload<'_>], server: Server, delay: Duration) -> Outcome {
     let address = server.address;
     std::thread::scope(|scope| {
-        let busy = |hand: &mut Hand<'_>| -> Outcome {
+        let busy = |hand: &mut Workload<'_>| -> Outcome {
             let mut connection = Connection::new(address);
             while let Step::Answered = hand.step(&mut connection)? {}
             Ok(())
@@ -237,7 +240,7 @@ fn kill_under_load(hands: &mut [Hand<'_>], server: Server, delay: Duration) -> O
     })
 }
 
-fn judge(hands: &mut [Hand<'_>], server: &Server) -> Outcome<u64> {
+fn judge(hands: &mut [Workload<'_>], server: &Server) -> Outcome<u64> {
     let mut connection = Connection::new(server.address);
     let mut compared = 0;
     for hand in hands {

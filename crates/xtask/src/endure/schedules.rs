@@ -32,7 +32,7 @@ pub struct Arguments {
 
 /// What one scene says of itself.
 #[derive(Deserialize)]
-struct Played {
+struct SceneReport {
     subject: String,
     scene: String,
     random: u64,
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-fn read(file: &Path) -> Outcome<Vec<Played>> {
+fn read(file: &Path) -> Outcome<Vec<SceneReport>> {
     let text = std::fs::read_to_string(file).context("the scenes left no figures")?;
     // Nobody reads it again.
     let _ = std::fs::remove_file(file);
@@ -88,7 +88,7 @@ fn read(file: &Path) -> Outcome<Vec<Played>> {
 }
 
 /// Says what was reached; fails when the queue had fewer schedules than were asked for.
-fn sentence(scenes: &[Played], count: u64) -> Outcome<String> {
+fn sentence(scenes: &[SceneReport], count: u64) -> Outcome<String> {
     let sum = |subject: &str| {
         let of_it = scenes.iter().filter(|scene| scene.subject == subject);
         of_it.map(|scene| scene.random + scene.pct).sum::<u64>()
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn figures_are_summed_and_too_few_are_a_failure() {
-        let scene = |subject: &str, name: &str| Played {
+        let scene = |subject: &str, name: &str| SceneReport {
             subject: subject.into(),
             scene: name.into(),
             random: 3,

@@ -28,7 +28,7 @@ use crate::record::Record;
 use crate::{clock, process};
 use hand::ask;
 use order::{Act, Observation};
-use register::{Register, Told};
+use register::{Register, ServerAnswer};
 use scene::{Scene, renew_tokens, set_up};
 
 /// Write and read at two servers of one PostgreSQL under kills: the answers about each record have an order
@@ -295,9 +295,9 @@ fn judge(
             let sent = scene.began.elapsed();
             let told = match connection.send(&register.read(&scene.bootstrap)) {
                 Ok(answer) => register.hear_read(&answer)?,
-                Err(_) => Told::Unavailable,
+                Err(_) => ServerAnswer::Unavailable,
             };
-            if let Told::Answer(act) = told {
+            if let ServerAnswer::Answer(act) = told {
                 if let Act::Read(read) = act {
                     last = read;
                 }

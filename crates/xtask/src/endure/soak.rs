@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Choices;
-use super::ground::{self, Purpose, millis};
-use super::hand::{Hand, Scene, Step};
-use crate::bench::place::Place;
+use super::fixture::{self, Purpose, millis};
+use super::workload::{Scene, Step, Workload};
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Failure, Outcome};
 use crate::http::Connection;
 use crate::product::Server;
@@ -52,27 +52,27 @@ pub fn run(arguments: &Arguments) -> Outcome {
         sizes,
         profile: "release",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let bootstrap = place.installation.initialize()?;
     let server = place.installation.serve()?;
     let scene = Scene { bootstrap, seed };
-    let mut hands: Vec<Hand<'_>> = (0..arguments.connections)
-        .map(|number| Hand::new(&scene, number))
+    let mut hands: Vec<Workload<'_>> = (0..arguments.connections)
+        .map(|number| Workload::new(&scene, number))
         .collect();
     let capacity = capacity(&mut hands, &server, Duration::from_secs(arguments.capacity_secs))?;
     let half = capacity / 2.0;
     println!(
         "{}: {capacity:.0}/s without a pause; {half:.0}/s for {} min",
-        ground::word(place.engine),
+        fixture::word(place.engine),
         arguments.minutes
     );
-    let file = process::target().join(format!("xtask/endure-soak-{}.csv", ground::word(place.engine)));
-    let told: Vec<_> = hands.iter().map(Hand::told).collect();
+    let file = process::target().join(format!("xtask/endure-soak-{}.csv", fixture::word(place.engine)));
+    let told: Vec<_> = hands.iter().map(Workload::told).collect();
     let mut sampler = Sampler::create(&file, server.pid(), &place.installation.store, &told)?;
     let start = clock::now();
     let end = start + Duration::from_mins(arguments.minutes);
@@ -135,8 +135,8 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
 }
 
 /// Requests a second of all hands without a pause.
-fn capacity(hands: &mut [Hand<'_>], server: &Server, duration: Duration) -> Outcome<f64> {
-    let count = |hands: &[Hand<'_>]| -> u64 { hands.iter().map(|hand| hand.look().answers).sum() };
+fn capacity(hands: &mut [Workload<'_>], server: &Server, duration: Duration) -> Outcome<f64> {
+    let count = |hands: &[Workload<'_>]| -> u64 { hands.iter().map(|hand| hand.look().answers).sum() };
     let before = count(hands);
     let over = AtomicBool::new(false);
     let start = clock::now();
@@ -170,7 +170,7 @@ fn capacity(hands: &mut [Hand<'_>], server: &Server, duration: Duration) -> Outc
 
 /// Sends one request each period; one that is late is followed at once by the next.
 fn keep_pace(
-    hand: &mut Hand<'_>,
+    hand: &mut Workload<'_>,
     connection: &mut Connection,
     period: Duration,
     (start, end): (Instant, Instant),

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Choices;
-use super::ground::{self, Purpose, millis};
-use super::hand::{Hand, Scene, Step, import};
+use super::fixture::{self, Purpose, millis};
 use super::known::Judge;
+use super::workload::{Scene, Step, Workload, import};
+use crate::bench::bench_store::BenchStore;
 use crate::bench::load::quantile;
-use crate::bench::place::Place;
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::Connection;
@@ -63,12 +63,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         sizes,
         profile: "ci",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let installation = &place.installation;
     let bootstrap = installation.initialize()?;
     let scene = Scene { bootstrap, seed };
@@ -78,8 +78,8 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
         let key = format!("{seed:016x}-{number}");
         connection.fetch(&import(&scene.bootstrap, &key, LINES, 2))?;
     }
-    let mut hands: Vec<Hand<'_>> = (0..arguments.connections)
-        .map(|number| Hand::new(&scene, number))
+    let mut hands: Vec<Workload<'_>> = (0..arguments.connections)
+        .map(|number| Workload::new(&scene, number))
         .collect();
     let mut random = Random::part(seed, 0);
     let mut totals = Totals::default();
@@ -100,7 +100,7 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
             println!(
                 "{} {cycle}/{}: stopped after {} ms of load, {} answers, gone in {}, {retried} sent again, none of \
                  them had been acted on",
-                ground::word(place.engine),
+                fixture::word(place.engine),
                 arguments.cycles,
                 delay.as_millis(),
                 answers(&hands) - before,
@@ -128,12 +128,12 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     ))
 }
 
-fn answers(hands: &[Hand<'_>]) -> u64 {
+fn answers(hands: &[Workload<'_>]) -> u64 {
     hands.iter().map(|hand| hand.look().answers).sum()
 }
 
 /// Returns how long the server took to be gone.
-fn stop_under_load(hands: &mut [Hand<'_>], server: Server, delay: Duration) -> Outcome<Duration> {
+fn stop_under_load(hands: &mut [Workload<'_>], server: Server, delay: Duration) -> Outcome<Duration> {
     let address = server.address;
     let ending = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -161,7 +161,7 @@ fn stop_under_load(hands: &mut [Hand<'_>], server: Server, delay: Duration) -> O
     })
 }
 
-fn keep_busy(hand: &mut Hand<'_>, connection: &mut Connection, ending: &AtomicBool) -> Outcome {
+fn keep_busy(hand: &mut Workload<'_>, connection: &mut Connection, ending: &AtomicBool) -> Outcome {
     loop {
         if let Step::Lost = hand.step(connection)? {
             if ending.load(Ordering::SeqCst) {
@@ -173,7 +173,7 @@ fn keep_busy(hand: &mut Hand<'_>, connection: &mut Connection, ending: &AtomicBo
 }
 
 /// Sends the lost requests again and compares everything; returns how many there were.
-fn judge(hands: &mut [Hand<'_>], server: &Server, totals: &mut Totals) -> Outcome<u64> {
+fn judge(hands: &mut [Workload<'_>], server: &Server, totals: &mut Totals) -> Outcome<u64> {
     let mut connection = Connection::new(server.address);
     let mut retried = 0;
     for hand in hands.iter_mut() {
@@ -197,7 +197,7 @@ fn judge(hands: &mut [Hand<'_>], server: &Server, totals: &mut Totals) -> Outcom
     Ok(retried)
 }
 
-fn compare(hand: &Hand<'_>, server: &Server, totals: &mut Totals) -> Outcome {
+fn compare(hand: &Workload<'_>, server: &Server, totals: &mut Totals) -> Outcome {
     let known = hand.look().known.clone();
     let bootstrap = hand.bootstrap();
     let mut judge = Judge::new(server.address, bootstrap, &bootstrap.token);

@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Choices;
-use super::ground::{self, Purpose};
-use crate::bench::place::Place;
+use super::fixture::{self, Purpose};
+use crate::bench::bench_store::BenchStore;
 use crate::bench::report::median;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection};
@@ -34,7 +34,7 @@ use crate::journal::{self, Journal};
 use crate::process;
 use crate::random::Random;
 use cases::{Case, Kind};
-use counted::{Costs, Counted};
+use counted::{CallgrindServer, Costs};
 use weighed::Round;
 
 /// Ask for records of another organization and for none, and compare the answers and the instructions
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             "a record is about all operations: leave out --operation",
         ));
     }
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
@@ -114,12 +114,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
 struct Entry {
     /// The counted binary: another one costs something else.
     binary: u64,
-    found: Found,
+    found: CaseFinding,
 }
 
 /// What was found about one case.
 #[derive(Clone, Serialize, Deserialize)]
-struct Found {
+struct CaseFinding {
     name: String,
     /// Instructions of a request about a foreign record, over those of one about none.
     ratio: f64,
@@ -128,7 +128,7 @@ struct Found {
     most: String,
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let mut cases = cases::make(place, &mut Random::part(seed, 0))?;
     cases.retain(|case| case.is_read() || !arguments.reads);
     if let Some(word) = &arguments.operation {
@@ -139,7 +139,7 @@ fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
     }
     let binary = journal::name_of(&place.installation.binary)?;
     let mut journal = journal()?;
-    let mut server = Counted::start(&place.installation, place.folder(), PATIENCE)?;
+    let mut server = CallgrindServer::start(&place.installation, place.folder(), PATIENCE)?;
     let mut connection = Connection::new(server.address());
     let (mut found, mut violations) = (Vec::new(), Vec::new());
     let count = cases.len();
@@ -182,14 +182,14 @@ fn journal() -> Outcome<Journal<Entry>> {
 }
 
 /// What an earlier run found about a case, if it could tell.
-fn told(journal: &Journal<Entry>, case: &str, binary: u64) -> Option<Found> {
+fn told(journal: &Journal<Entry>, case: &str, binary: u64) -> Option<CaseFinding> {
     let mut entries = journal.entries.iter().rev();
     let entry = entries
         .find(|entry| entry.binary == binary && entry.found.name == case && entry.found.is_judged())?;
     Some(entry.found.clone())
 }
 
-impl Found {
+impl CaseFinding {
     fn deviation(&self) -> f64 {
         (self.ratio - 1.0).abs()
     }
@@ -263,9 +263,9 @@ fn send(case: &mut Case, kind: Kind, connection: &mut Connection) -> Outcome<Ans
 fn weigh(
     arguments: &Arguments,
     case: &mut Case,
-    server: &mut Counted,
+    server: &mut CallgrindServer,
     connection: &mut Connection,
-) -> Outcome<Found> {
+) -> Outcome<CaseFinding> {
     let mut size = arguments.batch;
     loop {
         let found = weigh_batches(size, arguments.rounds, case, server, connection)?;
@@ -281,9 +281,9 @@ fn weigh_batches(
     size: u32,
     most: usize,
     case: &mut Case,
-    server: &mut Counted,
+    server: &mut CallgrindServer,
     connection: &mut Connection,
-) -> Outcome<Found> {
+) -> Outcome<CaseFinding> {
     let mut rounds: Vec<Round> = Vec::new();
     loop {
         rounds.push(round(size, rounds.len(), case, server, connection)?);
@@ -291,7 +291,7 @@ fn weigh_batches(
             continue;
         }
         let place = weighed::most(&rounds).map(|(site, more)| format!("{} ({more:+})", server.name(site)));
-        let found = Found {
+        let found = CaseFinding {
             name: case.name.clone(),
             ratio: weighed::ratio(&rounds),
             error: weighed::standard_error(&rounds, FOLDS),
@@ -308,7 +308,7 @@ fn round(
     size: u32,
     number: usize,
     case: &mut Case,
-    server: &mut Counted,
+    server: &mut CallgrindServer,
     connection: &mut Connection,
 ) -> Outcome<Round> {
     let mut counts = [Costs::new(), Costs::new()];
@@ -324,11 +324,11 @@ fn round(
     Ok(counts)
 }
 
-fn conclude(found: &[Found], violations: &[String], batch: u32) -> Outcome<String> {
+fn conclude(found: &[CaseFinding], violations: &[String], batch: u32) -> Outcome<String> {
     if !violations.is_empty() {
         return Err(Failure::new(violations.join("\n")));
     }
-    let deviations: Vec<f64> = found.iter().map(Found::deviation).collect();
+    let deviations: Vec<f64> = found.iter().map(CaseFinding::deviation).collect();
     let worst = found
         .iter()
         .max_by(|one, other| one.deviation().total_cmp(&other.deviation()))
@@ -349,8 +349,8 @@ fn conclude(found: &[Found], violations: &[String], batch: u32) -> Outcome<Strin
 mod tests {
     use super::*;
 
-    fn found(ratio: f64, error: f64) -> Found {
-        Found {
+    fn found(ratio: f64, error: f64) -> CaseFinding {
+        CaseFinding {
             name: "one".into(),
             ratio,
             error,

@@ -22,9 +22,9 @@ mod tls;
 mod vault;
 
 use super::Choices;
-use super::ground::{self, Purpose};
+use super::fixture::{self, Purpose};
 use crate::Engine;
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 
 /// Let what lies around a server fail: database, clock, keys, disk, log, pooler, vault
@@ -50,12 +50,12 @@ enum Report {
 
 struct Drill {
     name: &'static str,
-    run: fn(&Place, &Arguments, u64) -> Outcome<Report>,
+    run: fn(&BenchStore, &Arguments, u64) -> Outcome<Report>,
     /// SQLite has nothing of the kind.
     is_for_postgres: bool,
 }
 
-const fn drill(name: &'static str, run: fn(&Place, &Arguments, u64) -> Outcome<Report>) -> Drill {
+const fn drill(name: &'static str, run: fn(&BenchStore, &Arguments, u64) -> Outcome<Report>) -> Drill {
     Drill {
         name,
         run,
@@ -63,7 +63,7 @@ const fn drill(name: &'static str, run: fn(&Place, &Arguments, u64) -> Outcome<R
     }
 }
 
-const fn of_postgres(name: &'static str, run: fn(&Place, &Arguments, u64) -> Outcome<Report>) -> Drill {
+const fn of_postgres(name: &'static str, run: fn(&BenchStore, &Arguments, u64) -> Outcome<Report>) -> Drill {
     Drill {
         is_for_postgres: true,
         ..drill(name, run)
@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         },
         profile: "ci",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         let mut sentences = Vec::new();
         for drill in &chosen {
             if drill.is_for_postgres && place.engine == Engine::Sqlite {
@@ -123,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
                 }
                 Report::Absent(why) => format!("NOT RUN, because {why}"),
             };
-            println!("{}, {}: {sentence}", ground::word(place.engine), drill.name);
+            println!("{}, {}: {sentence}", fixture::word(place.engine), drill.name);
             sentences.push(format!("{}: {sentence}", drill.name));
         }
         Ok(sentences.join("; ") + ".")

@@ -16,14 +16,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Choices;
-use super::ground::{self, Purpose};
-use crate::bench::place::Place;
+use super::fixture::{self, Purpose};
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::Bootstrap;
 use crate::random::Random;
 use cases::{CASES, CONTROL, Case, Means};
-use socket::{Cut, Socket};
+use socket::{Segmentation, Socket};
 
 /// Send odd, slow and hostile bytes to the shipped binary: no smuggled request, exact limits, others served
 #[derive(clap::Args)]
@@ -58,12 +58,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         sizes,
         profile: "ci",
     };
-    ground::each(&arguments.choices, &purpose, |place, seed| {
+    fixture::each(&arguments.choices, &purpose, |place, seed| {
         drive(arguments, place, seed)
     })
 }
 
-fn drive(arguments: &Arguments, place: &Place, seed: u64) -> Outcome<String> {
+fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String> {
     let bootstrap = place.installation.initialize()?;
     let server = place.installation.serve()?;
     let address = server.address;
@@ -90,8 +90,8 @@ fn corpus(arguments: &Arguments, address: SocketAddr, bootstrap: &Bootstrap, see
     let mut sent = 0;
     let mut faults = Vec::new();
     for case in CASES {
-        let mut cuts = vec![Cut::Whole, Cut::Bytes];
-        cuts.extend((0..arguments.cuts).map(|_| Cut::Pieces(random.next())));
+        let mut cuts = vec![Segmentation::Whole, Segmentation::Bytes];
+        cuts.extend((0..arguments.cuts).map(|_| Segmentation::Pieces(random.next())));
         for cut in cuts {
             sent += 1;
             let bytes = case.bytes(bootstrap, sent);
@@ -111,7 +111,7 @@ fn corpus(arguments: &Arguments, address: SocketAddr, bootstrap: &Bootstrap, see
     }
     // The control shows that a request that does get through would be seen.
     let bytes = CONTROL.bytes(bootstrap, 0);
-    converse(address, &CONTROL, &bytes, Cut::Whole).context(CONTROL.name)?;
+    converse(address, &CONTROL, &bytes, Segmentation::Whole).context(CONTROL.name)?;
     let smuggled = smuggled(address, bootstrap)?;
     if smuggled != ["smuggled-00000000"] {
         return Err(Failure::new(format!(
@@ -133,7 +133,7 @@ fn smuggled(address: SocketAddr, bootstrap: &Bootstrap) -> Outcome<Vec<String>> 
 }
 
 /// Sends one case and judges what comes back.
-fn converse(address: SocketAddr, case: &Case, bytes: &[u8], cut: Cut) -> Outcome {
+fn converse(address: SocketAddr, case: &Case, bytes: &[u8], cut: Segmentation) -> Outcome {
     let mut socket = Socket::connect(address)?;
     socket.send(bytes, cut);
     let mut got = Vec::new();
@@ -165,7 +165,7 @@ fn converse(address: SocketAddr, case: &Case, bytes: &[u8], cut: Cut) -> Outcome
         // The next request is understood as such: nothing of the case was left over.
         socket.send(
             b"GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-            Cut::Whole,
+            Segmentation::Whole,
         );
         match socket.answer(false)? {
             Some(answer) if answer.status == 200 => {}

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::base::{self, Base};
 use super::fault::{Fault, Point};
 use super::judge::Violation;
-use super::station::Tried;
+use super::station::PointOutcome;
 use super::strace::{self, Call};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
@@ -68,7 +68,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BROKEN: Duration = Duration::from_secs(3);
 
 /// How a command ended.
-struct Ended {
+struct CommandEnd {
     succeeded: bool,
     /// It was killed, because it did not end.
     hung: bool,
@@ -78,7 +78,7 @@ struct Ended {
 
 impl Bench<'_> {
     /// Tries one point of a command; without one, an undisturbed run.
-    pub fn attempt(&self, subject: Subject, point: Option<&Point>) -> Outcome<Tried> {
+    pub fn attempt(&self, subject: Subject, point: Option<&Point>) -> Outcome<PointOutcome> {
         drop(std::fs::remove_dir_all(&self.folder));
         std::fs::create_dir_all(&self.folder).context("cannot create a folder")?;
         let injection = point.map(Point::injection);
@@ -101,7 +101,7 @@ impl Bench<'_> {
         let injected = ended.calls.iter().any(|call| call.injected);
         let killed = point.is_some_and(|point| point.fault == Fault::Kill) && !ended.succeeded;
         if is_lie {
-            return Ok(Tried {
+            return Ok(PointOutcome {
                 calls: ended.calls,
                 hit: false,
                 violations: Vec::new(),
@@ -124,7 +124,7 @@ impl Bench<'_> {
             ));
             base::copy_folder(&self.folder, &kept)?;
         }
-        Ok(Tried {
+        Ok(PointOutcome {
             calls: ended.calls,
             hit: injected || killed,
             violations,
@@ -135,7 +135,7 @@ impl Bench<'_> {
         Path::new(&call.place).starts_with(&self.folder) && !call.place.ends_with("server.log")
     }
 
-    fn traced(&self, program: &mut Command, injection: Option<&str>) -> Outcome<Ended> {
+    fn traced(&self, program: &mut Command, injection: Option<&str>) -> Outcome<CommandEnd> {
         let trace = self.folder.join("trace");
         let mut running = strace::around(program, &trace, injection)
             .stdin(Stdio::null())
@@ -150,7 +150,7 @@ impl Bench<'_> {
             strace::kill_children(running.id());
         }
         let output = running.wait_with_output().context("cannot wait for strace")?;
-        Ok(Ended {
+        Ok(CommandEnd {
             succeeded: output.status.success(),
             hung: !ended,
             printed: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -158,7 +158,11 @@ impl Bench<'_> {
         })
     }
 
-    fn init(&self, installation: &Installation, injection: Option<&str>) -> Outcome<(Ended, Vec<Violation>)> {
+    fn init(
+        &self,
+        installation: &Installation,
+        injection: Option<&str>,
+    ) -> Outcome<(CommandEnd, Vec<Violation>)> {
         let words = ["init", "--organization", "Acme", "--json"];
         let ended = self.traced(&mut installation.command(&words), injection)?;
         let bootstrap = if ended.succeeded {
@@ -182,7 +186,7 @@ impl Bench<'_> {
         &self,
         installation: &Installation,
         injection: Option<&str>,
-    ) -> Outcome<(Ended, Vec<Violation>)> {
+    ) -> Outcome<(CommandEnd, Vec<Violation>)> {
         base::copy_folder(&self.base.folder.join("data"), &self.folder.join("data"))?;
         let ended = self.traced(
             &mut installation.command(&["keys", "rotate", "pepper"]),
@@ -207,7 +211,7 @@ impl Bench<'_> {
         &self,
         installation: &Installation,
         injection: Option<&str>,
-    ) -> Outcome<(Ended, Vec<Violation>)> {
+    ) -> Outcome<(CommandEnd, Vec<Violation>)> {
         base::copy_folder(&self.base.folder.join("data"), &self.folder.join("data"))?;
         let file = self.folder.join("backup.db");
         let target = file.display().to_string();
@@ -264,7 +268,7 @@ impl Bench<'_> {
         &self,
         installation: &Installation,
         injection: Option<&str>,
-    ) -> Outcome<(Ended, Vec<Violation>)> {
+    ) -> Outcome<(CommandEnd, Vec<Violation>)> {
         if !self.backup.is_file() {
             let base = base::installation(&self.base.binary, &self.base.folder);
             base.check(&["store", "backup", &self.backup.display().to_string()])?;
@@ -298,7 +302,7 @@ impl Bench<'_> {
         &self,
         installation: &Installation,
         injection: Option<&str>,
-    ) -> Outcome<(Ended, Vec<Violation>)> {
+    ) -> Outcome<(CommandEnd, Vec<Violation>)> {
         if !self.crashed.is_dir() {
             self.crash()?;
         }
@@ -345,7 +349,7 @@ impl Bench<'_> {
                 .filter(crate::http::Answer::is_success);
         }
         kill_traced(&mut tracer)?;
-        let ended = Ended {
+        let ended = CommandEnd {
             hung: false,
             succeeded: is_ready,
             printed: String::new(),

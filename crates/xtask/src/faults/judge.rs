@@ -14,7 +14,7 @@ use crate::traffic::catalogue::{Effect, Operation};
 pub type Violation = String;
 
 /// What was seen before the fault, after it, and after the restart.
-pub struct Seen {
+pub struct Observations {
     pub before: Value,
     /// What the server showed while it lived with the fault.
     pub live: Option<Value>,
@@ -43,7 +43,7 @@ pub struct Verdict {
     pub violations: Vec<Violation>,
 }
 
-impl Seen {
+impl Observations {
     fn shows_probe(&self) -> bool {
         self.end.to_string().contains(&self.probe_name)
     }
@@ -69,7 +69,7 @@ pub fn judge(
     operation: &Operation,
     point: Option<&Point>,
     calls: &[Call],
-    seen: &Seen,
+    seen: &Observations,
     is_ours: impl Fn(&Call) -> bool,
 ) -> Verdict {
     let injected = calls.iter().any(|call| call.injected && is_ours(call));
@@ -108,7 +108,7 @@ fn is_in_time(calls: &[Call], answered: Duration, is_ours: impl Fn(&Call) -> boo
 }
 
 /// INVARIANT WK-2: after a failed write or sync nothing is acknowledged until a restart.
-fn after_a_loss(point: &Point, in_time: bool, seen: &Seen) -> Vec<Violation> {
+fn after_a_loss(point: &Point, in_time: bool, seen: &Observations) -> Vec<Violation> {
     let mut violations = Vec::new();
     if in_time && seen.acknowledged() {
         violations.push(format!(
@@ -126,7 +126,7 @@ fn after_a_loss(point: &Point, in_time: bool, seen: &Seen) -> Vec<Violation> {
     violations
 }
 
-fn answers(seen: &Seen) -> Vec<Violation> {
+fn answers(seen: &Observations) -> Vec<Violation> {
     let mut violations = Vec::new();
     if let Ok(answer) = &seen.answer
         && !answer.is_success()
@@ -149,7 +149,7 @@ fn answers(seen: &Seen) -> Vec<Violation> {
     violations
 }
 
-fn retries(seen: &Seen) -> Vec<Violation> {
+fn retries(seen: &Observations) -> Vec<Violation> {
     let failed = [&seen.again, &seen.once_more]
         .into_iter()
         .filter(|retry| !retry.is_success());
@@ -159,7 +159,7 @@ fn retries(seen: &Seen) -> Vec<Violation> {
 }
 
 /// Nothing was acknowledged, nothing had happened before the retries, and they are refused: nothing may be told of.
-fn overtaken(seen: &Seen) -> Vec<Violation> {
+fn overtaken(seen: &Observations) -> Vec<Violation> {
     let told = (seen.entries.0 > 0).then(|| {
         format!(
             "{} audit entries tell of an effect that was refused",
@@ -169,7 +169,7 @@ fn overtaken(seen: &Seen) -> Vec<Violation> {
     told.into_iter().collect()
 }
 
-fn keyed(seen: &Seen) -> Vec<Violation> {
+fn keyed(seen: &Observations) -> Vec<Violation> {
     let mut violations = Vec::new();
     let is_there = seen.entries_before.0 > 0;
     if seen.acknowledged() && !is_there {
@@ -214,7 +214,7 @@ fn keyed(seen: &Seen) -> Vec<Violation> {
     violations
 }
 
-fn recorded(seen: &Seen, events: usize) -> Vec<Violation> {
+fn recorded(seen: &Observations, events: usize) -> Vec<Violation> {
     let mut violations = Vec::new();
     let before = seen.recorded_before;
     if seen.acknowledged() && before == 0 {

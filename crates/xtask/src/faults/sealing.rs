@@ -23,7 +23,7 @@ use serde_json::json;
 use super::base::{self, Base};
 use super::fault::{Fault, Point};
 use super::judge::Violation;
-use super::station::Tried;
+use super::station::PointOutcome;
 use super::strace::{self, Call};
 use super::threads;
 use crate::failure::{Context, Failure, Outcome};
@@ -88,7 +88,7 @@ impl Part {
 }
 
 /// A place where sealing is tried, time after time.
-pub struct Sealing<'a> {
+pub struct SealingSite<'a> {
     pub base: &'a Base,
     pub folder: PathBuf,
 }
@@ -98,9 +98,9 @@ pub fn find_or_install() -> Outcome {
     process::find_or_install("sqlite3")
 }
 
-impl Sealing<'_> {
+impl SealingSite<'_> {
     /// Tries one point; without one, what happens when the server is killed after it has sealed.
-    pub fn attempt(&self, part: Part, point: Option<&Point>) -> Outcome<Tried> {
+    pub fn attempt(&self, part: Part, point: Option<&Point>) -> Outcome<PointOutcome> {
         let installation = self.begin(part)?;
         let mut server = installation.serve()?;
         let trace = self.folder.join("trace");
@@ -133,7 +133,7 @@ impl Sealing<'_> {
         let calls = traced.ended()?;
         if calls.iter().any(|call| call.injected && !self.is_ours(call)) {
             // An event or the log was hit, which no disk does.
-            return Ok(Tried {
+            return Ok(PointOutcome {
                 calls,
                 hit: false,
                 violations: Vec::new(),
@@ -171,7 +171,7 @@ impl Sealing<'_> {
             base::copy_folder(&self.folder, &self.folder.with_extension(kept))?;
         }
         violations.extend(after?);
-        Ok(Tried {
+        Ok(PointOutcome {
             calls,
             hit,
             violations,

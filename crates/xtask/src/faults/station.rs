@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 
 use super::base::{self, Base};
 use super::fault::Point;
-use super::judge::{Seen, Violation, judge};
+use super::judge::{Observations, Violation, judge};
 use super::strace::{self, Call};
 use super::{state, threads};
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
-use crate::http::{Answer, Connection, Lost, Request};
+use crate::http::{Answer, Connection, MissingAnswer, Request};
 use crate::product::{Installation, Server};
 use crate::traffic::archive;
 use crate::traffic::catalogue::{self, Effect, Operation};
@@ -42,7 +42,7 @@ pub struct Station<'a> {
 }
 
 /// What came of a point.
-pub struct Tried {
+pub struct PointOutcome {
     pub calls: Vec<Call>,
     /// Whether the fault happened.
     pub hit: bool,
@@ -64,7 +64,7 @@ impl<'a> Station<'a> {
     }
 
     /// Tries one point of an operation; without one, what happens when the server is killed after its answer.
-    pub fn attempt(&mut self, operation: &Operation, point: Option<&Point>) -> Outcome<Tried> {
+    pub fn attempt(&mut self, operation: &Operation, point: Option<&Point>) -> Outcome<PointOutcome> {
         let mut server = self.take_server()?;
         self.points += 1;
         let unique = format!("f{:x}-{}-{}", self.seed & 0xffff, self.folder_name(), self.points);
@@ -102,7 +102,7 @@ impl<'a> Station<'a> {
             // The next point must not inherit what is wrong with this one.
             self.keep(&unique)?;
         }
-        Ok(Tried {
+        Ok(PointOutcome {
             calls,
             hit: verdict.hit,
             violations,
@@ -133,7 +133,7 @@ impl<'a> Station<'a> {
     }
 
     /// Threads that enter no system call any more stand still.
-    fn hold(&self, server: &Server, name: &str) -> Outcome<strace::Attached> {
+    fn hold(&self, server: &Server, name: &str) -> Outcome<strace::AttachedStrace> {
         let threads = threads::named(server.pid(), name)?;
         strace::hold(&threads, &self.folder.join("held"))
     }
@@ -196,9 +196,9 @@ impl<'a> Station<'a> {
         before: Value,
         live: Option<Value>,
         probe: Option<u16>,
-        answer: Result<Answer, Lost>,
+        answer: Result<Answer, MissingAnswer>,
         answered: Duration,
-    ) -> Outcome<Seen> {
+    ) -> Outcome<Observations> {
         let mut server = self.installation.launch()?;
         server
             .wait_until_ready(Duration::from_secs(30))
@@ -224,7 +224,7 @@ impl<'a> Station<'a> {
         let recorded = self.recorded(operation, unique, &mut connection)?;
         self.server = Some(server);
         self.remember_secrets(&again);
-        Ok(Seen {
+        Ok(Observations {
             before,
             live,
             probe,

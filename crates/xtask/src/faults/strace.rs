@@ -47,12 +47,12 @@ pub fn find_or_install() -> Outcome {
 }
 
 /// A strace that is attached to threads of a running process.
-pub struct Attached {
+pub struct AttachedStrace {
     strace: Child,
     output: PathBuf,
 }
 
-impl Drop for Attached {
+impl Drop for AttachedStrace {
     fn drop(&mut self) {
         drop(self.strace.kill());
         drop(self.strace.wait());
@@ -102,12 +102,12 @@ fn with_program(mut strace: Command, program: &Command) -> Command {
 }
 
 /// Attaches to threads and returns once every one of them is traced.
-pub fn attach(threads: &[u32], output: &Path, injection: Option<&str>) -> Outcome<Attached> {
+pub fn attach(threads: &[u32], output: &Path, injection: Option<&str>) -> Outcome<AttachedStrace> {
     attached(threads, output, strace(output, CALLS, injection))
 }
 
 /// Has threads stand still at the next system call they make, whichever it is.
-pub fn hold(threads: &[u32], output: &Path) -> Outcome<Attached> {
+pub fn hold(threads: &[u32], output: &Path) -> Outcome<AttachedStrace> {
     attached(
         threads,
         output,
@@ -115,7 +115,7 @@ pub fn hold(threads: &[u32], output: &Path) -> Outcome<Attached> {
     )
 }
 
-fn attached(threads: &[u32], output: &Path, mut command: Command) -> Outcome<Attached> {
+fn attached(threads: &[u32], output: &Path, mut command: Command) -> Outcome<AttachedStrace> {
     for thread in threads {
         command.arg("-p").arg(thread.to_string());
     }
@@ -125,7 +125,7 @@ fn attached(threads: &[u32], output: &Path, mut command: Command) -> Outcome<Att
         .stderr(Stdio::piped());
     let mut strace = command.spawn().context("cannot start strace")?;
     let said = strace.stderr.take().context("strace has no error output")?;
-    let attached = Attached {
+    let attached = AttachedStrace {
         strace,
         output: output.to_path_buf(),
     };
@@ -146,7 +146,7 @@ fn attached(threads: &[u32], output: &Path, mut command: Command) -> Outcome<Att
     Ok(attached)
 }
 
-impl Attached {
+impl AttachedStrace {
     /// Waits until the traced process is gone, and returns what its threads did.
     pub fn ended(mut self) -> Outcome<Vec<Call>> {
         self.strace.wait().context("cannot wait for strace")?;

@@ -28,7 +28,7 @@ pub struct View {
 
 /// What a browser made of a page.
 #[derive(Debug, serde::Deserialize)]
-pub struct Seen {
+pub struct BrowserView {
     /// Pixels that the page takes.
     pub width: u64,
     pub height: u64,
@@ -155,12 +155,12 @@ impl Browser {
     }
 
     /// Opens a page that lies in a file and says what became of it.
-    pub fn look(&mut self, page: &Path, view: View) -> Outcome<Seen> {
+    pub fn look(&mut self, page: &Path, view: View) -> Outcome<BrowserView> {
         self.look_at(&format!("file://{}", page.display()), view)
     }
 
     /// Opens a page and says what became of it.
-    pub fn look_at(&mut self, address: &str, view: View) -> Outcome<Seen> {
+    pub fn look_at(&mut self, address: &str, view: View) -> Outcome<BrowserView> {
         let scheme = json!([{ "name": "prefers-color-scheme", "value": view.scheme() }]);
         self.ask(
             "Emulation.setEmulatedMedia",
@@ -177,7 +177,7 @@ impl Browser {
             &json!({ "expression": LOOK, "returnByValue": true }),
         )?;
         let found = asked["result"]["value"].clone();
-        let mut seen: Seen =
+        let mut seen: BrowserView =
             serde_json::from_value(found).context(format_args!("Chromium answered {asked}"))?;
         let told = |method: &str, pointer: &str| -> Vec<String> {
             let those = self.said.iter().filter(|message| message["method"] == method);

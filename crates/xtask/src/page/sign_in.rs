@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::browser::{Browser, Seen, View};
+use super::browser::{Browser, BrowserView, View};
 use super::{PICTURED, WIDTHS};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
@@ -132,7 +132,7 @@ fn answer_as_client() -> Outcome<SocketAddr> {
     Ok(address)
 }
 
-fn judge(seen: &Seen, view: View, title: &str) -> Outcome {
+fn judge(seen: &BrowserView, view: View, title: &str) -> Outcome {
     let allowed: Vec<&str> = ELEMENTS.split_whitespace().collect();
     let foreign: Vec<&String> = seen
         .elements

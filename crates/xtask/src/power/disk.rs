@@ -40,7 +40,7 @@ struct File {
 }
 
 #[derive(Clone)]
-enum Naming {
+enum DirectoryChange {
     Put(PathBuf, Node),
     Remove(PathBuf),
     Rename(PathBuf, PathBuf),
@@ -53,7 +53,7 @@ pub struct Disk {
     files: Vec<File>,
     names: BTreeMap<PathBuf, Node>,
     synced: BTreeMap<PathBuf, Node>,
-    waiting: Vec<(usize, Naming)>,
+    waiting: Vec<(usize, DirectoryChange)>,
     /// Where the next `write` of a descriptor goes; `None` at the end of the file.
     places: BTreeMap<i64, Option<usize>>,
     calls: usize,
@@ -179,10 +179,11 @@ impl Disk {
             }
             Op::Remove { path } if path.starts_with(&self.root) => {
                 self.names.remove(path);
-                self.waiting.push((self.calls, Naming::Remove(path.clone())));
+                self.waiting
+                    .push((self.calls, DirectoryChange::Remove(path.clone())));
             }
             Op::Rename { from, to } if to.starts_with(&self.root) => {
-                let naming = Naming::Rename(from.clone(), to.clone());
+                let naming = DirectoryChange::Rename(from.clone(), to.clone());
                 follow(&mut self.names, &naming);
                 self.waiting.push((self.calls, naming));
             }
@@ -194,7 +195,7 @@ impl Disk {
     fn put(&mut self, path: &Path, node: Node) {
         self.names.insert(path.to_path_buf(), node);
         self.waiting
-            .push((self.calls, Naming::Put(path.to_path_buf(), node)));
+            .push((self.calls, DirectoryChange::Put(path.to_path_buf(), node)));
     }
 
     fn file(&self, path: &Path) -> Outcome<usize> {
@@ -215,15 +216,17 @@ impl Disk {
 
     fn sync(&mut self, path: &Path) -> Outcome {
         if path == self.root || self.names.get(path) == Some(&Node::Folder) {
-            let is_here = |naming: &Naming| {
-                let (Naming::Put(name, _) | Naming::Remove(name) | Naming::Rename(_, name)) = naming;
+            let is_here = |naming: &DirectoryChange| {
+                let (DirectoryChange::Put(name, _)
+                | DirectoryChange::Remove(name)
+                | DirectoryChange::Rename(_, name)) = naming;
                 name.parent() == Some(path)
             };
             let (here, elsewhere) = std::mem::take(&mut self.waiting)
                 .into_iter()
                 .partition(|(_, naming)| is_here(naming));
             self.waiting = elsewhere;
-            let here: Vec<(usize, Naming)> = here;
+            let here: Vec<(usize, DirectoryChange)> = here;
             for (_, naming) in here {
                 follow(&mut self.synced, &naming);
             }
@@ -287,7 +290,9 @@ impl Disk {
         let mut names = self.synced.clone();
         let mut stopped: Vec<&Path> = Vec::new();
         for (call, naming) in &self.waiting {
-            let (Naming::Put(name, _) | Naming::Remove(name) | Naming::Rename(_, name)) = naming;
+            let (DirectoryChange::Put(name, _)
+            | DirectoryChange::Remove(name)
+            | DirectoryChange::Rename(_, name)) = naming;
             let Some(folder) = name.parent() else { continue };
             if stopped.contains(&folder) {
                 continue;
@@ -320,15 +325,15 @@ impl Disk {
     }
 }
 
-fn follow(names: &mut BTreeMap<PathBuf, Node>, naming: &Naming) {
+fn follow(names: &mut BTreeMap<PathBuf, Node>, naming: &DirectoryChange) {
     match naming {
-        Naming::Put(path, node) => {
+        DirectoryChange::Put(path, node) => {
             names.insert(path.clone(), *node);
         }
-        Naming::Remove(path) => {
+        DirectoryChange::Remove(path) => {
             names.remove(path);
         }
-        Naming::Rename(from, to) => {
+        DirectoryChange::Rename(from, to) => {
             if let Some(node) = names.remove(from) {
                 names.insert(to.clone(), node);
             }

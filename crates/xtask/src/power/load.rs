@@ -23,7 +23,7 @@ const SKILL_BYTES: usize = 64 << 10;
 
 /// What a change was about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum ChangeKind {
     /// A user of this name is there.
     User(String),
     /// This token works.
@@ -35,22 +35,22 @@ enum What {
 }
 
 /// One acknowledged change. Units: time since the Unix epoch.
-struct Line {
+struct AcknowledgedChange {
     sent: Duration,
     answered: Duration,
-    what: What,
+    what: ChangeKind,
 }
 
 /// Everything that was acknowledged.
 #[derive(Default)]
-pub struct Ledger {
-    lines: Vec<Line>,
+pub struct AcknowledgedChanges {
+    lines: Vec<AcknowledgedChange>,
     lots: Vec<Lot>,
 }
 
 /// What must be there when the power goes at a moment.
 #[derive(Default)]
-pub struct Moment {
+pub struct ExpectedState {
     users: Vec<String>,
     alive: Vec<String>,
     dead: Vec<String>,
@@ -58,13 +58,13 @@ pub struct Moment {
     lots: Vec<usize>,
 }
 
-impl Moment {
+impl ExpectedState {
     pub fn len(&self) -> usize {
         self.users.len() + self.alive.len() + self.dead.len() + self.skills.len() + self.lots.len()
     }
 }
 
-impl Ledger {
+impl AcknowledgedChanges {
     pub fn changes(&self) -> usize {
         self.lines.len()
     }
@@ -74,17 +74,19 @@ impl Ledger {
     }
 
     /// What was acknowledged before a moment, and not in question again by then.
-    pub fn at(&self, moment: Duration) -> Moment {
-        let mut known = Moment::default();
+    pub fn at(&self, moment: Duration) -> ExpectedState {
+        let mut known = ExpectedState::default();
         let lots = self.lots.iter().filter(|lot| lot.answered < moment);
         known.lots.extend(lots.map(|lot| lot.number));
         for line in self.lines.iter().filter(|line| line.answered < moment) {
             match &line.what {
-                What::User(name) => known.users.push(name.clone()),
-                What::Dead(token) => known.dead.push(token.clone()),
-                What::Skill(item, content) => known.skills.push((item.clone(), content.clone())),
-                What::Alive(token) => {
-                    let ends = |other: &&Line| other.what == What::Dead(token.clone()) && other.sent < moment;
+                ChangeKind::User(name) => known.users.push(name.clone()),
+                ChangeKind::Dead(token) => known.dead.push(token.clone()),
+                ChangeKind::Skill(item, content) => known.skills.push((item.clone(), content.clone())),
+                ChangeKind::Alive(token) => {
+                    let ends = |other: &&AcknowledgedChange| {
+                        other.what == ChangeKind::Dead(token.clone()) && other.sent < moment
+                    };
                     if self.lines.iter().find(ends).is_none() {
                         known.alive.push(token.clone());
                     }
@@ -104,9 +106,9 @@ pub fn make(
     seed: u64,
     changes: u64,
     folder: &Path,
-) -> Outcome<Ledger> {
+) -> Outcome<AcknowledgedChanges> {
     let each = changes.div_ceil(CLIENTS as u64);
-    let (ledgers, lots): (Vec<Outcome<Ledger>>, _) = std::thread::scope(|scope| {
+    let (ledgers, lots): (Vec<Outcome<AcknowledgedChanges>>, _) = std::thread::scope(|scope| {
         let importing = scope.spawn(|| history::import(address, bootstrap));
         let running: Vec<_> = (0..CLIENTS)
             .map(|number| scope.spawn(move || of_client(address, bootstrap, seed, number, each, folder)))
@@ -118,9 +120,9 @@ pub fn make(
         let ledgers = ended.collect();
         (ledgers, importing.join().unwrap_or_else(|_| Err(panicked())))
     });
-    let mut all = Ledger {
+    let mut all = AcknowledgedChanges {
         lots: lots?,
-        ..Ledger::default()
+        ..AcknowledgedChanges::default()
     };
     for ledger in ledgers {
         all.lines.extend(ledger?.lines);
@@ -135,10 +137,10 @@ fn of_client(
     number: usize,
     changes: u64,
     folder: &Path,
-) -> Outcome<Ledger> {
+) -> Outcome<AcknowledgedChanges> {
     let mut connection = Connection::new(address);
     let mut random = Random::part(seed, 100 + number as u64);
-    let mut ledger = Ledger::default();
+    let mut ledger = AcknowledgedChanges::default();
     // The accounts of this client with the token that works.
     let mut accounts: Vec<(String, String)> = Vec::new();
     for count in 0..changes {
@@ -162,8 +164,8 @@ fn of_client(
             };
             Ok((sent, answered, body))
         };
-        let mut note = |(sent, answered): (Duration, Duration), what: What| {
-            ledger.lines.push(Line { sent, answered, what });
+        let mut note = |(sent, answered): (Duration, Duration), what: ChangeKind| {
+            ledger.lines.push(AcknowledgedChange { sent, answered, what });
         };
         let choice = random.between(1, 10);
         match choice {
@@ -174,7 +176,7 @@ fn of_client(
                     text_in(&made, "/serviceAccount/id")?,
                     text_in(&made, "/token/token")?,
                 );
-                note((sent, answered), What::Alive(token.clone()));
+                note((sent, answered), ChangeKind::Alive(token.clone()));
                 accounts.push((id, token));
             }
             3..=4 if !accounts.is_empty() => {
@@ -184,14 +186,14 @@ fn of_client(
                     json!({ "gracePeriodSeconds": 0 }),
                 ))?;
                 let token = text_in(&made, "/token/token")?;
-                note((sent, answered), What::Dead(old));
-                note((sent, answered), What::Alive(token.clone()));
+                note((sent, answered), ChangeKind::Dead(old));
+                note((sent, answered), ChangeKind::Alive(token.clone()));
                 accounts.push((id, token));
             }
             5 if !accounts.is_empty() => {
                 let (id, token) = accounts.swap_remove(0);
                 let (sent, answered, _) = ask(write(&format!("service-accounts/{id}/disable"), json!({})))?;
-                note((sent, answered), What::Dead(token));
+                note((sent, answered), ChangeKind::Dead(token));
             }
             6 => {
                 let skill = archive(&name, folder, SKILL_BYTES)?;
@@ -199,13 +201,13 @@ fn of_client(
                 let item = text_in(&made, "/item/id")?;
                 let content = content(&mut connection, bootstrap, &item)?;
                 let content = content.context(format_args!("the skill {item} that was just published"))?;
-                note((sent, answered), What::Skill(item, content.into()));
+                note((sent, answered), ChangeKind::Skill(item, content.into()));
             }
             _ => {
                 let login = format!("{name}@example.com");
                 let body = json!({ "loginName": login });
                 let (sent, answered, _) = ask(write("directory/users", body))?;
-                note((sent, answered), What::User(login));
+                note((sent, answered), ChangeKind::User(login));
             }
         }
     }
@@ -213,7 +215,11 @@ fn of_client(
 }
 
 /// Looks for what must be there; returns what is not, and what is there by half.
-pub fn missing(connection: &mut Connection, bootstrap: &Bootstrap, moment: &Moment) -> Outcome<Vec<String>> {
+pub fn missing(
+    connection: &mut Connection,
+    bootstrap: &Bootstrap,
+    moment: &ExpectedState,
+) -> Outcome<Vec<String>> {
     let users = listed(connection, bootstrap, "directory/users", "users", |user| {
         user["loginName"].as_str().map(str::to_owned)
     })?;

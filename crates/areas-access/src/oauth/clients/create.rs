@@ -3,20 +3,19 @@
 //! INVARIANT OC-15: a client has a ceiling that is written when its scopes are given; what its account may do later
 //! adds nothing.
 
-use super::model::{AuthMethod, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words};
+use super::model::{AuthMethod, ClientView, GrantTypes, Jwks, RedirectUris, RegisteredClient, texts, words};
 use super::store;
 use crate::oauth::fences;
-use crate::resources::definition::Line;
+use crate::resources::definition::SingleLine;
 use provost_areas_identity::service_accounts::ScopeList;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Name;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct CreateMcpClient;
 
 /// What a client is made of.
@@ -36,7 +35,7 @@ pub struct CreateBody {
     /// Its public keys, for `private_key_jwt`.
     jwks: Option<Jwks>,
     /// Or where they are.
-    jwks_uri: Option<Line<1, 512>>,
+    jwks_uri: Option<SingleLine<1, 512>>,
     /// The most that it may be granted.
     scopes: ScopeList,
     /// The account that it is, for `client_credentials`.
@@ -58,11 +57,11 @@ impl Operation for CreateMcpClient {
     type Body = CreateBody;
     type Output = ClientView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ClientView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ClientView> {
         let body = &input.body;
-        let client = Registered {
-            id: cx.new_id(),
-            organization_id: cx.org().to_owned(),
+        let client = RegisteredClient {
+            id: ctx.new_id(),
+            organization_id: ctx.org().to_owned(),
             name: body.name.as_str().to_owned(),
             redirect_uris: texts(&body.redirect_uris),
             grant_types: words(&body.grant_types),
@@ -74,19 +73,19 @@ impl Operation for CreateMcpClient {
             ceiling: body.scopes.set().closed(),
             service_account_id: body.service_account_id.as_ref().map(|id| id.as_str().to_owned()),
             blocked_at: None,
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         };
-        cx.target(&fences::CLIENT, client.id.as_str());
+        ctx.target(&fences::CLIENT, client.id.as_str());
         client.check()?;
-        store::may_be(cx, &client)?;
-        store::insert(cx, &client)?;
-        let base = format!("/api/headless/v1/organizations/{}", cx.org());
-        cx.header("location", format!("{base}/mcp/clients/{}", client.id.as_str()));
-        cx.change("/name", Value::Null, client.name.as_str());
-        cx.change("/grantTypes", Value::Null, json!(client.grant_types));
-        cx.change("/scopes", Value::Null, json!(client.scopes.to_list()));
-        cx.emit(
+        store::may_be(ctx, &client)?;
+        store::insert(ctx, &client)?;
+        let base = format!("/api/headless/v1/organizations/{}", ctx.org());
+        ctx.header("location", format!("{base}/mcp/clients/{}", client.id.as_str()));
+        ctx.change("/name", Value::Null, client.name.as_str());
+        ctx.change("/grantTypes", Value::Null, json!(client.grant_types));
+        ctx.change("/scopes", Value::Null, json!(client.scopes.to_list()));
+        ctx.emit(
             &fences::CLIENT_CREATED,
             &fences::OfClient {
                 mcp_client_id: client.id.clone(),

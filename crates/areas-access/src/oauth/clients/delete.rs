@@ -6,10 +6,9 @@ use crate::mcp_sessions;
 use crate::oauth::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct DeleteMcpClient;
 
 impl Operation for DeleteMcpClient {
@@ -29,14 +28,14 @@ impl Operation for DeleteMcpClient {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.mcp_client_id;
-        cx.target(&fences::CLIENT, id.as_str());
-        let client = store::get(cx, id)?;
-        mcp_sessions::end_all_of_client(cx, id.as_str(), "client_blocked")?;
-        store::delete(cx, id)?;
-        cx.change("/name", client.name, Value::Null);
-        cx.emit(
+        ctx.target(&fences::CLIENT, id.as_str());
+        let client = store::get(ctx, id)?;
+        mcp_sessions::end_all_of_client(ctx, id.as_str(), "client_blocked")?;
+        store::delete(ctx, id)?;
+        ctx.change("/name", client.name, Value::Null);
+        ctx.emit(
             &fences::CLIENT_DELETED,
             &fences::OfClient {
                 mcp_client_id: id.clone(),

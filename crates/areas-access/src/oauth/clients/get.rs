@@ -4,9 +4,8 @@ use super::model::{ClientPath, ClientView};
 use super::store;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetMcpClient;
 
 impl Operation for GetMcpClient {
@@ -19,7 +18,7 @@ impl Operation for GetMcpClient {
     type Body = Empty;
     type Output = ClientView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ClientView> {
-        store::get(cx, &input.path.mcp_client_id).map(ClientView::from)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ClientView> {
+        store::get(ctx, &input.path.mcp_client_id).map(ClientView::from)
     }
 }

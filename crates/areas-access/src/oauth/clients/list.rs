@@ -5,11 +5,10 @@ use super::store;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ListMcpClients;
 
 /// What can be asked.
@@ -49,9 +48,9 @@ impl Operation for ListMcpClients {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let (limit, offset) = (input.query.limit.get(), input.query.offset.get());
-        let (found, total) = store::list(cx, limit, offset)?;
+        let (found, total) = store::list(ctx, limit, offset)?;
         Ok(Page {
             mcp_clients: found.into_iter().map(ClientView::from).collect(),
             total,

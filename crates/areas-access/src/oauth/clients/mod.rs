@@ -14,13 +14,13 @@ pub use store::{STATEMENTS, wider_than_granted, write_ceilings};
 pub(super) use store::{may_be_known, resolve};
 
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// Says that a client is registered.
 ///
 /// Errors: `NotFound`.
-pub(super) fn exists(cx: &mut Cx<'_>, id: &str) -> Result<()> {
-    store::get(cx, &model::ClientId::from_store(id.to_owned())).map(drop)
+pub(super) fn exists(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    store::get(ctx, &model::ClientId::from_store(id.to_owned())).map(drop)
 }
 
 /// Returns the operations on clients.

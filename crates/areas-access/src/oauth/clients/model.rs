@@ -2,7 +2,7 @@
 //!
 //! INVARIANT OC-14: whoever gives a client something, or lets it in again, holds all that it can then be granted.
 
-use crate::resources::definition::{AtMost, Line};
+use crate::resources::definition::{AtMost, SingleLine};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
@@ -14,7 +14,7 @@ use serde_json::Value;
 id!(ClientId, "ocl", "Names a registered client.");
 
 /// LIMIT: redirect targets of a client, each of at most 512 characters.
-pub type RedirectUris = AtMost<Line<1, 512>, 16>;
+pub type RedirectUris = AtMost<SingleLine<1, 512>, 16>;
 /// The grants of a client.
 pub type GrantTypes = AtMost<GrantType, 5>;
 
@@ -98,7 +98,7 @@ impl JsonSchema for Jwks {
 
 /// A client as it is stored.
 #[derive(Clone, Debug)]
-pub struct Registered {
+pub struct RegisteredClient {
     pub id: ClientId,
     pub organization_id: String,
     pub name: String,
@@ -122,7 +122,7 @@ pub(super) fn wrong(path: &str, message: &str) -> Result<()> {
     Err(error.and_field(path, message))
 }
 
-impl Registered {
+impl RegisteredClient {
     /// Checks what no schema says: how the members go together.
     ///
     /// Errors: `InvalidDefinition`, naming the member.
@@ -252,8 +252,8 @@ pub struct ClientView {
     updated_at: Timestamp,
 }
 
-impl From<Registered> for ClientView {
-    fn from(client: Registered) -> Self {
+impl From<RegisteredClient> for ClientView {
+    fn from(client: RegisteredClient) -> Self {
         let granted = client.granted();
         Self {
             ceiling: (!granted.covers(client.scopes.closed())).then(|| granted.to_list()),
@@ -290,7 +290,7 @@ pub struct ClientPath {
 
 /// Returns the texts of a list.
 pub fn texts<const MIN: usize, const MAX: usize, const COUNT: usize>(
-    list: &AtMost<Line<MIN, MAX>, COUNT>,
+    list: &AtMost<SingleLine<MIN, MAX>, COUNT>,
 ) -> Vec<String> {
     list.iter().map(|text| text.as_str().to_owned()).collect()
 }

@@ -1,13 +1,13 @@
 //! All SQL of registered clients.
 
 use super::super::grants::Client;
-use super::model::{AuthMethod, ClientId, Jwks, Registered};
+use super::model::{AuthMethod, ClientId, Jwks, RegisteredClient};
 use provost_areas_identity::service_accounts::{self, Rights, may_be_held};
 use provost_kernel::auth::{OrganizationId, Permission, ScopeSet, may_mint};
 use provost_kernel::db::{Call, Conn, Param, Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, params, statements};
+use provost_kernel::{OperationContext, params, statements};
 use provost_oauth::client_document::Authentication;
 
 statements! {
@@ -37,12 +37,12 @@ statements! {
     DELETE = "DELETE FROM oauth_clients WHERE organization_id = ?1 AND id = ?2";
 }
 
-fn read(row: &Row<'_>) -> Result<Registered> {
+fn read(row: &Row<'_>) -> Result<RegisteredClient> {
     let list = |text: &str| serde_json::from_str::<Vec<String>>(text).map_err(Error::internal);
     let method = AuthMethod::parse(row.str(5)?);
     let jwks = row.get::<Option<String>>(6)?;
     let jwks = jwks.map(|text| serde_json::from_str::<Jwks>(&text).map_err(Error::internal));
-    Ok(Registered {
+    Ok(RegisteredClient {
         id: ClientId::from_store(row.get(0)?),
         organization_id: row.get(1)?,
         name: row.get(2)?,
@@ -67,9 +67,9 @@ fn read(row: &Row<'_>) -> Result<Registered> {
 /// Returns a client.
 ///
 /// Errors: `NotFound` for an unknown, a deleted and another organization's client alike.
-pub fn get(cx: &mut Cx<'_>, id: &ClientId) -> Result<Registered> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], read)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &ClientId) -> Result<RegisteredClient> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], read)?
         .ok_or_else(|| Error::not_found("MCP client"))
 }
 
@@ -104,10 +104,10 @@ pub fn resolve(tx: &mut Tx<'_>, id: &str) -> Result<Option<Client>> {
 }
 
 /// Returns a page of clients, the newest first, and how many there are.
-pub fn list(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<(Vec<Registered>, i64)> {
-    let org = cx.org();
-    let found = cx.query(&LIST, params![org, limit, offset], read)?;
-    let total = cx.query_opt(&COUNT, params![org], |row| row.get::<i64>(0))?;
+pub fn list(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<(Vec<RegisteredClient>, i64)> {
+    let org = ctx.org();
+    let found = ctx.query(&LIST, params![org, limit, offset], read)?;
+    let total = ctx.query_opt(&COUNT, params![org], |row| row.get::<i64>(0))?;
     Ok((found, total.unwrap_or(0)))
 }
 
@@ -115,13 +115,13 @@ pub fn list(cx: &mut Cx<'_>, limit: i64, offset: i64) -> Result<(Vec<Registered>
 /// answers are sent can have it, and an account that it is may be given more later.
 ///
 /// Errors: `NotFound` for an account that is none, `EscalationForbidden`.
-pub fn may_be(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
+pub fn may_be(ctx: &mut OperationContext<'_>, client: &RegisteredClient) -> Result<()> {
     // What it is granted by people and by its account never reaches beyond the role of its maker either.
-    let caller = cx.actor().permission;
+    let caller = ctx.actor().permission;
     let mut role = caller.role;
     if let Some(id) = &client.service_account_id {
-        let org = cx.org();
-        let account = service_accounts::principal(&mut cx.tx(), org, id)?;
+        let org = ctx.org();
+        let account = service_accounts::principal(&mut ctx.tx(), org, id)?;
         let account = account.ok_or_else(|| Error::not_found("service account"))?;
         role = account.role;
         // Whoever has the client is the account: what it made and claimed is theirs, whatever the scopes (SA-10).
@@ -141,15 +141,15 @@ pub fn may_be(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
 }
 
 /// As [`may_be`], of a client that is there.
-pub fn may_be_known(cx: &mut Cx<'_>, id: &str) -> Result<()> {
-    let client = get(cx, &ClientId::from_store(id.to_owned()))?;
-    may_be(cx, &client)
+pub fn may_be_known(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    let client = get(ctx, &ClientId::from_store(id.to_owned()))?;
+    may_be(ctx, &client)
 }
 
 /// Forgets that a restore held a client back, when somebody blocks or unblocks it by its name.
-pub fn forget_held(cx: &mut Cx<'_>, id: &ClientId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&FORGET_HELD, params![org, id.as_str()])
+pub fn forget_held(ctx: &mut OperationContext<'_>, id: &ClientId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET_HELD, params![org, id.as_str()])
 }
 
 /// Writes the ceilings of clients that were made by a program that knew none: their scopes, and of one that is an account
@@ -180,7 +180,7 @@ pub fn write_ceilings(conn: &mut Conn) -> Result<()> {
     conn.change(&calls)
 }
 
-fn ceiling_of(tx: &mut Tx<'_>, client: &Registered) -> Result<ScopeSet> {
+fn ceiling_of(tx: &mut Tx<'_>, client: &RegisteredClient) -> Result<ScopeSet> {
     let Some(id) = &client.service_account_id else {
         return Ok(client.scopes.closed());
     };
@@ -190,7 +190,7 @@ fn ceiling_of(tx: &mut Tx<'_>, client: &Registered) -> Result<ScopeSet> {
     }))
 }
 
-fn warn_of_wider(client: &Registered, ceiling: ScopeSet) {
+fn warn_of_wider(client: &RegisteredClient, ceiling: ScopeSet) {
     let beyond: Vec<&str> = client.scopes.names().filter(|name| !ceiling.has(name)).collect();
     if beyond.is_empty() {
         return;
@@ -223,12 +223,12 @@ pub fn wider_than_granted(tx: &mut Tx<'_>) -> Result<Vec<String>> {
         .collect())
 }
 
-fn lists(client: &Registered) -> Result<[String; 2]> {
+fn lists(client: &RegisteredClient) -> Result<[String; 2]> {
     let text = |list: &Vec<String>| serde_json::to_string(list).map_err(Error::internal);
     Ok([text(&client.redirect_uris)?, text(&client.grant_types)?])
 }
 
-fn keys(client: &Registered) -> Result<Option<String>> {
+fn keys(client: &RegisteredClient) -> Result<Option<String>> {
     let keys = client.jwks.as_ref().map(serde_json::to_string);
     keys.transpose().map_err(Error::internal)
 }
@@ -236,9 +236,9 @@ fn keys(client: &Registered) -> Result<Option<String>> {
 /// Stores a new client.
 ///
 /// Errors: `AlreadyExists` when the name is taken.
-pub fn insert(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
-    let (org, [redirects, grants]) = (cx.org(), lists(client)?);
-    let inserted = cx.execute(
+pub fn insert(ctx: &mut OperationContext<'_>, client: &RegisteredClient) -> Result<()> {
+    let (org, [redirects, grants]) = (ctx.org(), lists(client)?);
+    let inserted = ctx.execute(
         &INSERT,
         params![
             org,
@@ -266,14 +266,14 @@ fn name_taken() -> Error {
 /// Stores what changed of a client.
 ///
 /// Errors: `AlreadyExists` when a new name is taken.
-pub fn save(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
-    let (org, id, key) = (cx.org(), client.id.as_str(), name_key(&client.name));
-    let taken = cx.query_opt(&NAME_TAKEN, params![org, key.as_str(), id], |_| Ok(()))?;
+pub fn save(ctx: &mut OperationContext<'_>, client: &RegisteredClient) -> Result<()> {
+    let (org, id, key) = (ctx.org(), client.id.as_str(), name_key(&client.name));
+    let taken = ctx.query_opt(&NAME_TAKEN, params![org, key.as_str(), id], |_| Ok(()))?;
     if taken.is_some() {
         return Err(name_taken());
     }
     let [redirects, grants] = lists(client)?;
-    cx.queue(
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -293,7 +293,7 @@ pub fn save(cx: &mut Cx<'_>, client: &Registered) -> Result<()> {
 }
 
 /// Removes a client.
-pub fn delete(cx: &mut Cx<'_>, id: &ClientId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE, params![org, id.as_str()])
+pub fn delete(ctx: &mut OperationContext<'_>, id: &ClientId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE, params![org, id.as_str()])
 }

@@ -3,22 +3,23 @@
 //! INVARIANT OC-16: what somebody takes away from a client who does not hold it makes the client no easier to take:
 //! its keys and targets are given by whoever holds what it could be granted before.
 
-use super::model::{ClientPath, ClientView, GrantTypes, Jwks, RedirectUris, Registered, texts, words, wrong};
+use super::model::{
+    ClientPath, ClientView, GrantTypes, Jwks, RedirectUris, RegisteredClient, texts, words, wrong,
+};
 use super::store;
 use crate::mcp_sessions;
 use crate::oauth::fences;
-use crate::resources::definition::Line;
+use crate::resources::definition::SingleLine;
 use provost_areas_identity::service_accounts::ScopeList;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::Given;
+use provost_kernel::patch::RequiredChange;
 use provost_kernel::text::Name;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// See [`Operation::META`].
 pub struct UpdateMcpClient;
 
 /// What can change.
@@ -28,25 +29,25 @@ pub struct UpdateMcpClient;
 pub struct UpdateBody {
     /// The new name.
     #[serde(default)]
-    name: Given<Name>,
+    name: RequiredChange<Name>,
     /// The new redirect targets.
     #[serde(default)]
-    redirect_uris: Given<RedirectUris>,
+    redirect_uris: RequiredChange<RedirectUris>,
     /// The new grants.
     #[serde(default)]
-    grant_types: Given<GrantTypes>,
+    grant_types: RequiredChange<GrantTypes>,
     /// The new keys, in place of those that it has or of the place where they are.
     #[serde(default)]
-    jwks: Given<Jwks>,
+    jwks: RequiredChange<Jwks>,
     /// The place where the keys are, in place of those that it has.
     #[serde(default)]
-    jwks_uri: Given<Line<1, 512>>,
+    jwks_uri: RequiredChange<SingleLine<1, 512>>,
     /// The new scopes.
     #[serde(default)]
-    scopes: Given<ScopeList>,
+    scopes: RequiredChange<ScopeList>,
     /// `true` ends its sessions and refuses it; `false` lets it in again.
     #[serde(default)]
-    blocked: Given<bool>,
+    blocked: RequiredChange<bool>,
 }
 
 impl Operation for UpdateMcpClient {
@@ -75,32 +76,32 @@ impl Operation for UpdateMcpClient {
         Ok(())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ClientView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ClientView> {
         let id = &input.path.mcp_client_id;
-        cx.target(&fences::CLIENT, id.as_str());
-        let before = store::get(cx, id)?;
-        let mut after = apply(&before, &input.body, cx.now());
+        ctx.target(&fences::CLIENT, id.as_str());
+        let before = store::get(ctx, id)?;
+        let mut after = apply(&before, &input.body, ctx.now());
         after.check()?;
         // INVARIANT OC-16: what somebody takes away from a client who does not hold it does not make the client easier to
         // take: keys and targets are given by whoever holds what the client could be granted before, until somebody who
         // does decides anew. What it is granted is less at once.
-        if after.ceiling != before.ceiling && store::may_be(cx, &before).is_err() {
+        if after.ceiling != before.ceiling && store::may_be(ctx, &before).is_err() {
             after.ceiling = before.ceiling;
         }
         if widens(&before, &after, &input.body) {
-            store::may_be(cx, &before)?;
+            store::may_be(ctx, &before)?;
             after.ceiling = after.scopes.closed();
-            store::may_be(cx, &after)?;
+            store::may_be(ctx, &after)?;
         } else if after.gives_beyond(&before) {
-            store::may_be(cx, &after)?;
+            store::may_be(ctx, &after)?;
         }
-        note_changes(cx, &before, &after);
-        if cx.has_changes() {
-            after.updated_at = cx.now().max(before.updated_at.plus_ms(1));
-            store::save(cx, &after)?;
+        note_changes(ctx, &before, &after);
+        if ctx.has_changes() {
+            after.updated_at = ctx.now().max(before.updated_at.plus_ms(1));
+            store::save(ctx, &after)?;
             // What its sessions may do is what it has now: those who wait behind this unit are judged anew (OC-10).
-            cx.judge_callers_anew();
-            cx.emit(
+            ctx.invalidate_cached_credentials();
+            ctx.emit(
                 &fences::CLIENT_UPDATED,
                 &fences::OfClient {
                     mcp_client_id: id.clone(),
@@ -108,10 +109,10 @@ impl Operation for UpdateMcpClient {
             );
         }
         if input.body.blocked.get().is_some() {
-            store::forget_held(cx, id)?;
+            store::forget_held(ctx, id)?;
         }
         if after.blocked_at.is_some() && before.blocked_at.is_none() {
-            mcp_sessions::end_all_of_client(cx, id.as_str(), "client_blocked")?;
+            mcp_sessions::end_all_of_client(ctx, id.as_str(), "client_blocked")?;
         }
         Ok(after.into())
     }
@@ -119,11 +120,11 @@ impl Operation for UpdateMcpClient {
 
 /// Says whether scopes were given that the client could not be granted: by themselves, or because its ceiling was below
 /// them.
-fn widens(before: &Registered, after: &Registered, body: &UpdateBody) -> bool {
+fn widens(before: &RegisteredClient, after: &RegisteredClient, body: &UpdateBody) -> bool {
     body.scopes.get().is_some() && !before.granted().covers(after.scopes.closed())
 }
 
-fn apply(before: &Registered, body: &UpdateBody, now: Timestamp) -> Registered {
+fn apply(before: &RegisteredClient, body: &UpdateBody, now: Timestamp) -> RegisteredClient {
     let mut after = before.clone();
     if let Some(name) = body.name.get() {
         name.as_str().clone_into(&mut after.name);
@@ -153,27 +154,27 @@ fn apply(before: &Registered, body: &UpdateBody, now: Timestamp) -> Registered {
     after
 }
 
-fn note_changes(cx: &mut Cx<'_>, before: &Registered, after: &Registered) {
-    cx.change("/name", before.name.as_str(), after.name.as_str());
-    cx.change(
+fn note_changes(ctx: &mut OperationContext<'_>, before: &RegisteredClient, after: &RegisteredClient) {
+    ctx.change("/name", before.name.as_str(), after.name.as_str());
+    ctx.change(
         "/redirectUris",
         json!(before.redirect_uris),
         json!(after.redirect_uris),
     );
-    cx.change("/grantTypes", json!(before.grant_types), json!(after.grant_types));
-    cx.change("/jwks", json!(before.jwks), json!(after.jwks));
-    cx.change("/jwksUri", json!(before.jwks_uri), json!(after.jwks_uri));
-    cx.change(
+    ctx.change("/grantTypes", json!(before.grant_types), json!(after.grant_types));
+    ctx.change("/jwks", json!(before.jwks), json!(after.jwks));
+    ctx.change("/jwksUri", json!(before.jwks_uri), json!(after.jwks_uri));
+    ctx.change(
         "/scopes",
         json!(before.scopes.to_list()),
         json!(after.scopes.to_list()),
     );
-    cx.change(
+    ctx.change(
         "/ceiling",
         json!(before.ceiling.to_list()),
         json!(after.ceiling.to_list()),
     );
-    cx.change(
+    ctx.change(
         "/blocked",
         before.blocked_at.is_some(),
         after.blocked_at.is_some(),

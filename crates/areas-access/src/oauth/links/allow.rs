@@ -10,13 +10,12 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Code;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::text::Bounded;
-use provost_kernel::{Cx, Result, Timestamp};
+use provost_kernel::text::IntegerBetween;
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct AllowRelinking;
 
 /// LIMIT: how long users may link themselves again: 7 days.
@@ -41,14 +40,14 @@ pub struct AllowBody {
     #[serde(default)]
     all: bool,
     /// For how long: a minute to 7 days.
-    expires_in_seconds: Bounded<60, MAX_SECS>,
+    expires_in_seconds: IntegerBetween<60, MAX_SECS>,
 }
 
 /// What is allowed.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Allowed {
+pub struct AllowResult {
     issuer: String,
     /// The users; absent when it is every user.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +74,7 @@ impl Operation for AllowRelinking {
     type Path = Empty;
     type Query = Empty;
     type Body = AllowBody;
-    type Output = Allowed;
+    type Output = AllowResult;
 
     fn validate(input: &Input<Self>) -> Result<()> {
         let named = input.body.user_ids.as_ref();
@@ -85,39 +84,39 @@ impl Operation for AllowRelinking {
         Ok(())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Allowed> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AllowResult> {
         let issuer = input.body.issuer.as_str();
-        cx.target(&fences::ISSUER, issuer);
-        may_allow(cx, &input.body)?;
-        let expires_at = cx.now().plus_secs(input.body.expires_in_seconds.get());
+        ctx.target(&fences::ISSUER, issuer);
+        may_allow(ctx, &input.body)?;
+        let expires_at = ctx.now().plus_secs(input.body.expires_in_seconds.get());
         let user_ids = input.body.user_ids.as_ref().map(|ids| ids.to_vec());
         match &user_ids {
-            None => store::allow(cx, issuer, EVERYBODY, expires_at)?,
+            None => store::allow(ctx, issuer, EVERYBODY, expires_at)?,
             Some(ids) => {
                 for id in ids {
-                    store::allow(cx, issuer, id.as_str(), expires_at)?;
+                    store::allow(ctx, issuer, id.as_str(), expires_at)?;
                 }
             }
         }
         let whose = user_ids.as_ref().map_or(json!("all"), |ids| json!(ids));
-        cx.change("/userIds", Value::Null, whose);
-        cx.change("/expiresAt", Value::Null, json!(expires_at));
-        cx.emit(
+        ctx.change("/userIds", Value::Null, whose);
+        ctx.change("/expiresAt", Value::Null, json!(expires_at));
+        ctx.emit(
             &fences::RELINKING_ALLOWED,
             &fences::RelinkingLeave {
                 issuer: issuer.to_owned(),
                 expires_at,
             },
         );
-        Ok(Allowed {
+        Ok(AllowResult {
             issuer: issuer.to_owned(),
             user_ids,
             expires_at,
         })
     }
 
-    fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
-        match may_allow(cx, &input.body) {
+    fn recheck(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<()> {
+        match may_allow(ctx, &input.body) {
             // Who is gone since can do nothing more; other users under the same key are another request.
             Err(error) if error.code() == Code::NotFound => Ok(()),
             judged => judged,
@@ -126,9 +125,9 @@ impl Operation for AllowRelinking {
 }
 
 /// Errors: `NotFound`, `EscalationForbidden`.
-fn may_allow(cx: &mut Cx<'_>, body: &AllowBody) -> Result<()> {
+fn may_allow(ctx: &mut OperationContext<'_>, body: &AllowBody) -> Result<()> {
     match &body.user_ids {
-        None => may_be_role(cx, Some(Admin)),
-        Some(ids) => ids.iter().try_for_each(|id| may_be_linked(cx, id)),
+        None => may_be_role(ctx, Some(Admin)),
+        Some(ids) => ids.iter().try_for_each(|id| may_be_linked(ctx, id)),
     }
 }

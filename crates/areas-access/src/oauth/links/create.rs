@@ -9,11 +9,10 @@ use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::{Permission, may_mint};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct CreateIdentityLink;
 
 /// Who is who.
@@ -53,41 +52,41 @@ impl Operation for CreateIdentityLink {
     type Body = CreateBody;
     type Output = LinkView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<LinkView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<LinkView> {
         let body = &input.body;
         let (issuer, subject) = (body.issuer.as_str(), body.subject.as_str());
-        cx.target(&directory::fences::USER, body.user_id.as_str());
-        may_be_linked(cx, &body.user_id)?;
-        if let Some(known) = store::get(cx, issuer, subject)? {
+        ctx.target(&directory::fences::USER, body.user_id.as_str());
+        may_be_linked(ctx, &body.user_id)?;
+        if let Some(known) = store::get(ctx, issuer, subject)? {
             if known.user_id == body.user_id {
                 return Ok(known);
             }
             // A link of a user that is gone is none.
-            if grants::user(cx, known.user_id.as_str())?.is_some() {
+            if grants::user(ctx, known.user_id.as_str())?.is_some() {
                 let message = "this subject is linked to another user; remove that link first";
                 return Err(Error::new(Code::AlreadyExists, message));
             }
         }
-        let has_another = !store::of_both(cx, issuer, body.user_id.as_str())?.is_empty();
+        let has_another = !store::of_both(ctx, issuer, body.user_id.as_str())?.is_empty();
         if has_another && !body.replace {
             let message =
                 "the user is linked to another subject of this issuer; replace true takes its place";
             return Err(Error::new(Code::AlreadyExists, message));
         }
-        let reach = Reach::of(cx.actor().permission);
-        store::link(cx, issuer, subject, body.user_id.as_str(), &reach)?;
+        let reach = Reach::of(ctx.actor().permission);
+        store::link(ctx, issuer, subject, body.user_id.as_str(), &reach)?;
         Ok(LinkView {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
             user_id: body.user_id.clone(),
-            created_at: cx.now(),
+            created_at: ctx.now(),
             held_at: None,
             reach,
         })
     }
 
-    fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
-        match may_be_linked(cx, &input.body.user_id) {
+    fn recheck(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<()> {
+        match may_be_linked(ctx, &input.body.user_id) {
             // Who is gone since can do nothing more; another user under the same key is another request.
             Err(error) if error.code() == Code::NotFound => Ok(()),
             judged => judged,
@@ -98,16 +97,16 @@ impl Operation for CreateIdentityLink {
 /// Refuses to decide who is a user that could do more than the caller (IL-4).
 ///
 /// Errors: `NotFound`, `EscalationForbidden`.
-pub fn may_be_linked(cx: &mut Cx<'_>, user_id: &UserId) -> Result<()> {
-    let user = grants::user(cx, user_id.as_str())?;
+pub fn may_be_linked(ctx: &mut OperationContext<'_>, user_id: &UserId) -> Result<()> {
+    let user = grants::user(ctx, user_id.as_str())?;
     let user = user.ok_or_else(|| Error::not_found("user"))?;
-    may_be_role(cx, user.role)
+    may_be_role(ctx, user.role)
 }
 
 /// The same of a role.
-pub fn may_be_role(cx: &Cx<'_>, role: Option<Role>) -> Result<()> {
+pub fn may_be_role(ctx: &OperationContext<'_>, role: Option<Role>) -> Result<()> {
     match role {
-        Some(role) => may_mint(cx.actor().permission, Permission::effective(role, None, None)),
+        Some(role) => may_mint(ctx.actor().permission, Permission::effective(role, None, None)),
         None => Ok(()),
     }
 }

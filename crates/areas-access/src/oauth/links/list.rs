@@ -6,11 +6,10 @@ use provost_areas_identity::directory::model::UserId;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ListIdentityLinks;
 
 /// What can be asked.
@@ -58,14 +57,14 @@ impl Operation for ListIdentityLinks {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
         let (limit, offset) = (query.limit.get(), query.offset.get());
         let of = (
             query.issuer.as_ref().map(Issuer::as_str),
             query.user_id.as_ref().map(UserId::as_str),
         );
-        let (identity_links, total) = store::list(cx, of, (limit, offset))?;
+        let (identity_links, total) = store::list(ctx, of, (limit, offset))?;
         Ok(Page {
             identity_links,
             total,

@@ -1,6 +1,6 @@
 //! The words and rules of identity links, without storage.
 
-use crate::resources::definition::Line;
+use crate::resources::definition::SingleLine;
 use provost_areas_identity::directory::HeldLink;
 use provost_areas_identity::directory::model::UserId;
 use provost_kernel::Timestamp;
@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// An issuer's URL.
-pub type Issuer = Line<1, 512>;
+pub type Issuer = SingleLine<1, 512>;
 /// A subject in the issuer's words.
-pub type Subject = Line<1, 512>;
+pub type Subject = SingleLine<1, 512>;
 
 /// How long a link that ended, and a login name that was changed, is remembered. Units: seconds (90 days).
 pub const REMEMBERED_SECS: i64 = 90 * 86_400;
@@ -130,7 +130,7 @@ impl Reach {
 /// What is known of a user's links of an issuer.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "instants are called so everywhere")]
-pub struct Past {
+pub struct LinkHistory {
     /// When its newest link was made that stands.
     pub linked_at: Option<Timestamp>,
     /// When its last link ended.
@@ -141,7 +141,7 @@ pub struct Past {
     pub allowed_at: Option<Timestamp>,
 }
 
-impl Past {
+impl LinkHistory {
     /// Says whether the issuer's word about the login name is enough to link a subject (IL-1). What an admin allowed serves
     /// for what was there before it, and so once.
     pub fn may_link_itself(&self, now: Timestamp) -> bool {
@@ -186,7 +186,7 @@ mod tests {
         assert!(Reach::from_store(Some("emperor")).is_err());
     }
 
-    type Set = fn(&mut Past, Option<Timestamp>);
+    type Set = fn(&mut LinkHistory, Option<Timestamp>);
 
     /// Each reason alone, each before and behind what an admin allowed.
     /// Proves IL-1.
@@ -195,7 +195,7 @@ mod tests {
         provost_server::areas::ALL.install_scopes().unwrap();
         let at = |secs: i64| Some(Timestamp::EPOCH.plus_secs(secs));
         let now = Timestamp::EPOCH.plus_secs(REMEMBERED_SECS + 1_000);
-        let none = Past::default();
+        let none = LinkHistory::default();
         assert!(none.may_link_itself(now));
         let reasons: [(Set, bool); 3] = [
             (|past, at| past.linked_at = at, false),

@@ -6,12 +6,11 @@ use crate::oauth::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct RemoveIdentityLinks;
 
 /// LIMIT: links that one call takes away, so that a unit of work stays short.
@@ -38,7 +37,7 @@ pub struct RemoveBody {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Removed {
+pub struct RemovalResult {
     /// The links, at most 200 a call.
     removed: Vec<LinkView>,
     /// How many of the issuer are left; call again with another key until there are none.
@@ -63,7 +62,7 @@ impl Operation for RemoveIdentityLinks {
     type Path = Empty;
     type Query = Empty;
     type Body = RemoveBody;
-    type Output = Removed;
+    type Output = RemovalResult;
 
     fn validate(input: &Input<Self>) -> Result<()> {
         if input.body.subject.is_some() == input.body.all {
@@ -72,28 +71,28 @@ impl Operation for RemoveIdentityLinks {
         Ok(())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Removed> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RemovalResult> {
         let issuer = input.body.issuer.as_str();
-        cx.target(&fences::ISSUER, issuer);
+        ctx.target(&fences::ISSUER, issuer);
         let removed = match &input.body.subject {
             Some(subject) => {
-                let link = store::get(cx, issuer, subject.as_str())?;
+                let link = store::get(ctx, issuer, subject.as_str())?;
                 vec![link.ok_or_else(|| Error::not_found("identity link"))?]
             }
-            None => store::of_issuer(cx, issuer, MAX_AT_ONCE)?,
+            None => store::of_issuer(ctx, issuer, MAX_AT_ONCE)?,
         };
         for link in &removed {
-            store::unlink(cx, link)?;
+            store::unlink(ctx, link)?;
         }
         let named = removed
             .iter()
             .map(|link| json!({ "subject": link.subject, "userId": link.user_id }));
-        cx.change("/identityLinks", named.collect::<Vec<Value>>(), Value::Null);
+        ctx.change("/identityLinks", named.collect::<Vec<Value>>(), Value::Null);
         let remaining = if input.body.all {
-            Some(store::list(cx, (Some(issuer), None), (0, 0))?.1)
+            Some(store::list(ctx, (Some(issuer), None), (0, 0))?.1)
         } else {
             None
         };
-        Ok(Removed { removed, remaining })
+        Ok(RemovalResult { removed, remaining })
     }
 }

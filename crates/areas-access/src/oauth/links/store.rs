@@ -2,7 +2,7 @@
 
 use super::super::foreign::hexadecimal;
 use super::super::grants::User;
-use super::model::{LinkView, Past, REMEMBERED_SECS, Reach};
+use super::model::{LinkHistory, LinkView, REMEMBERED_SECS, Reach};
 use crate::mcp_sessions;
 use crate::oauth::fences;
 use provost_areas_identity::directory::model::UserId;
@@ -10,7 +10,7 @@ use provost_areas_identity::directory::{HeldLink, RoleGiven};
 use provost_areas_identity::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, ImportApplied, LoginNameChanged, PrincipalEnded};
 use provost_kernel::db::Row;
-use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 use serde_json::{Value, json};
 
 /// What ended sessions show that came by a link which was taken away.
@@ -78,44 +78,44 @@ fn read(row: &Row<'_>) -> Result<LinkView> {
 
 /// Returns a page of links, the newest first, and how many there are.
 pub fn list(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     (issuer, user): (Option<&str>, Option<&str>),
     (limit, offset): (i64, i64),
 ) -> Result<(Vec<LinkView>, i64)> {
-    let org = cx.org();
-    let found = cx.query(&LIST, params![org, issuer, user, limit, offset], read)?;
-    let total = cx.query_opt(&COUNT, params![org, issuer, user], |row| row.get(0))?;
+    let org = ctx.org();
+    let found = ctx.query(&LIST, params![org, issuer, user, limit, offset], read)?;
+    let total = ctx.query_opt(&COUNT, params![org, issuer, user], |row| row.get(0))?;
     Ok((found, total.unwrap_or(0)))
 }
 
 /// Returns the link of a subject.
-pub fn get(cx: &mut Cx<'_>, issuer: &str, subject: &str) -> Result<Option<LinkView>> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, issuer, subject], read)
+pub fn get(ctx: &mut OperationContext<'_>, issuer: &str, subject: &str) -> Result<Option<LinkView>> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, issuer, subject], read)
 }
 
 /// Returns up to `limit` links of an issuer.
-pub fn of_issuer(cx: &mut Cx<'_>, issuer: &str, limit: i64) -> Result<Vec<LinkView>> {
-    let org = cx.org();
-    cx.query(&OF_ISSUER, params![org, issuer, limit], read)
+pub fn of_issuer(ctx: &mut OperationContext<'_>, issuer: &str, limit: i64) -> Result<Vec<LinkView>> {
+    let org = ctx.org();
+    ctx.query(&OF_ISSUER, params![org, issuer, limit], read)
 }
 
-fn of_user(cx: &mut Cx<'_>, user_id: &str) -> Result<Vec<LinkView>> {
-    let org = cx.org();
-    cx.query(&OF_USER, params![org, user_id], read)
+fn of_user(ctx: &mut OperationContext<'_>, user_id: &str) -> Result<Vec<LinkView>> {
+    let org = ctx.org();
+    ctx.query(&OF_USER, params![org, user_id], read)
 }
 
 /// Returns the links that a user has of an issuer.
-pub fn of_both(cx: &mut Cx<'_>, issuer: &str, user_id: &str) -> Result<Vec<LinkView>> {
-    let mut all = of_user(cx, user_id)?;
+pub fn of_both(ctx: &mut OperationContext<'_>, issuer: &str, user_id: &str) -> Result<Vec<LinkView>> {
+    let mut all = of_user(ctx, user_id)?;
     all.retain(|link| link.issuer == issuer);
     Ok(all)
 }
 
 /// Says whether a user is linked to the subject of a digest ([`hexadecimal`] of issuer and subject), by a link that is
 /// followed.
-pub fn is_linked(cx: &mut Cx<'_>, digest: &str, user: &User) -> Result<bool> {
-    let all = of_user(cx, &user.id)?;
+pub fn is_linked(ctx: &mut OperationContext<'_>, digest: &str, user: &User) -> Result<bool> {
+    let all = of_user(ctx, &user.id)?;
     Ok(all
         .iter()
         .any(|link| link.is_followed(user.role) && hexadecimal(&[&link.issuer, &link.subject]) == digest))
@@ -124,24 +124,24 @@ pub fn is_linked(cx: &mut Cx<'_>, digest: &str, user: &User) -> Result<bool> {
 /// Returns what a link reaches that a user gets of an issuer without an admin (IL-1); nothing where it gets none.
 ///
 /// INVARIANT RH-1: while a link of the user is held, of whatever issuer, it gets none.
-pub fn link_of_itself(cx: &mut Cx<'_>, issuer: &str, user: &User) -> Result<Option<Reach>> {
-    let (org, now, user_id) = (cx.org(), cx.now(), user.id.as_str());
-    let mut links = of_user(cx, user_id)?;
+pub fn link_of_itself(ctx: &mut OperationContext<'_>, issuer: &str, user: &User) -> Result<Option<Reach>> {
+    let (org, now, user_id) = (ctx.org(), ctx.now(), user.id.as_str());
+    let mut links = of_user(ctx, user_id)?;
     if links.iter().any(|link| !link.is_followed(user.role)) {
         return Ok(None);
     }
     links.retain(|link| link.issuer == issuer);
     let at = |row: &Row<'_>| row.get::<Timestamp>(0);
-    let allowed = cx.query(&ALLOWED, params![org, issuer, user_id, cx.latest()], |row| {
+    let allowed = ctx.query(&ALLOWED, params![org, issuer, user_id, ctx.latest()], |row| {
         let reach = Reach::from_store(row.get::<Option<String>>(1)?.as_deref())?;
         Ok((row.get::<Timestamp>(0)?, reach))
     })?;
     // INVARIANT IL-5: what somebody allowed who could not give the user's role serves for nobody who has it.
     let allowed = allowed.into_iter().find(|(_, reach)| reach.covers(user.role));
-    let past = Past {
+    let past = LinkHistory {
         linked_at: links.iter().map(|link| link.created_at).max(),
-        ended_at: cx.query_opt(&ENDED_AT, params![org, issuer, user_id], at)?,
-        renamed_at: cx.query_opt(&RENAMED_AT, params![org, user_id], at)?,
+        ended_at: ctx.query_opt(&ENDED_AT, params![org, issuer, user_id], at)?,
+        renamed_at: ctx.query_opt(&RENAMED_AT, params![org, user_id], at)?,
         allowed_at: allowed.as_ref().map(|(at, _)| *at),
     };
     if !past.may_link_itself(now) {
@@ -155,62 +155,68 @@ pub fn link_of_itself(cx: &mut Cx<'_>, issuer: &str, user: &User) -> Result<Opti
 }
 
 /// Links a subject to a user, in place of the one that the user has of the issuer. `reach` is what its maker could give.
-pub fn link(cx: &mut Cx<'_>, issuer: &str, subject: &str, user_id: &str, reach: &Reach) -> Result<()> {
-    for link in of_both(cx, issuer, user_id)? {
+pub fn link(
+    ctx: &mut OperationContext<'_>,
+    issuer: &str,
+    subject: &str,
+    user_id: &str,
+    reach: &Reach,
+) -> Result<()> {
+    for link in of_both(ctx, issuer, user_id)? {
         if link.subject != subject {
-            unlink(cx, &link)?;
+            unlink(ctx, &link)?;
         }
     }
-    let (org, now) = (cx.org(), cx.now());
+    let (org, now) = (ctx.org(), ctx.now());
     let words = reach.words();
-    cx.queue(
+    ctx.queue(
         &LINK,
         params![org, issuer, subject, user_id, now, words.as_deref()],
     )?;
-    cx.change(
+    ctx.change(
         "/identityLink",
         Value::Null,
         json!({ "issuer": issuer, "subject": subject, "userId": user_id }),
     );
-    cx.emit(&fences::LINKED, &of_link(user_id, issuer));
+    ctx.emit(&fences::LINKED, &of_link(user_id, issuer));
     Ok(())
 }
 
 /// Ends what was allowed for a user who gets a role, or acts in one again, and holds the links whose makers could not give it:
 /// whoever planted one waits for the role in vain (IL-5). Returns the links that are held by it.
-pub fn role_given(cx: &mut Cx<'_>, given: &RoleGiven) -> Result<Vec<HeldLink>> {
+pub fn role_given(ctx: &mut OperationContext<'_>, given: &RoleGiven) -> Result<Vec<HeldLink>> {
     let (user_id, role) = (given.user_id.as_str(), given.role);
-    let (org, now) = (cx.org(), cx.now());
-    cx.queue(&FORGET_ALLOWED, params![org, user_id])?;
-    let mut held = of_user(cx, user_id)?;
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&FORGET_ALLOWED, params![org, user_id])?;
+    let mut held = of_user(ctx, user_id)?;
     held.retain(|link| link.held_at.is_none() && !link.reach.covers(Some(role)));
     if held.is_empty() {
         return Ok(Vec::new());
     }
     for link in &held {
         let (issuer, subject) = (link.issuer.as_str(), link.subject.as_str());
-        cx.queue(&HOLD, params![org, issuer, subject, now])?;
-        cx.emit(&fences::HELD, &of_link(user_id, issuer));
+        ctx.queue(&HOLD, params![org, issuer, subject, now])?;
+        ctx.emit(&fences::HELD, &of_link(user_id, issuer));
     }
     // Which sessions came by them is not known: all end, as where a link is taken away (IL-2).
-    cx.queue(&VOID_CODES, params![org, user_id])?;
-    mcp_sessions::end_all_of_user(cx, user_id, HELD)?;
+    ctx.queue(&VOID_CODES, params![org, user_id])?;
+    mcp_sessions::end_all_of_user(ctx, user_id, HELD)?;
     let named = held
         .iter()
         .map(|link| json!({ "issuer": link.issuer, "subject": link.subject, "userId": user_id }));
-    cx.change("/heldIdentityLinks", Value::Null, named.collect::<Vec<Value>>());
+    ctx.change("/heldIdentityLinks", Value::Null, named.collect::<Vec<Value>>());
     Ok(held.into_iter().map(HeldLink::from).collect())
 }
 
 /// Takes a link away, and ends what came by it (IL-2). Which of its user's sessions came by it is not known: all end.
-pub fn unlink(cx: &mut Cx<'_>, link: &LinkView) -> Result<()> {
-    let (org, now, user) = (cx.org(), cx.now(), link.user_id.as_str());
+pub fn unlink(ctx: &mut OperationContext<'_>, link: &LinkView) -> Result<()> {
+    let (org, now, user) = (ctx.org(), ctx.now(), link.user_id.as_str());
     let (issuer, subject) = (link.issuer.as_str(), link.subject.as_str());
-    cx.queue(&UNLINK, params![org, issuer, subject])?;
-    cx.queue(&REMEMBER, params![org, issuer, user, subject, now])?;
-    cx.queue(&VOID_CODES, params![org, user])?;
-    mcp_sessions::end_all_of_user(cx, user, UNLINKED)?;
-    cx.emit(&fences::UNLINKED, &of_link(user, issuer));
+    ctx.queue(&UNLINK, params![org, issuer, subject])?;
+    ctx.queue(&REMEMBER, params![org, issuer, user, subject, now])?;
+    ctx.queue(&VOID_CODES, params![org, user])?;
+    mcp_sessions::end_all_of_user(ctx, user, UNLINKED)?;
+    ctx.emit(&fences::UNLINKED, &of_link(user, issuer));
     Ok(())
 }
 
@@ -223,72 +229,72 @@ fn of_link(user_id: &str, issuer: &str) -> fences::OfLink {
 
 /// Lets a user be linked anew to a subject of an issuer until an instant; '' is everybody. The link will reach what the
 /// caller can give.
-pub fn allow(cx: &mut Cx<'_>, issuer: &str, user_id: &str, until: Timestamp) -> Result<()> {
-    let (org, now, words) = (cx.org(), cx.now(), Reach::of(cx.actor().permission).words());
-    cx.queue(
+pub fn allow(ctx: &mut OperationContext<'_>, issuer: &str, user_id: &str, until: Timestamp) -> Result<()> {
+    let (org, now, words) = (ctx.org(), ctx.now(), Reach::of(ctx.actor().permission).words());
+    ctx.queue(
         &ALLOW,
         params![org, issuer, user_id, now, until, words.as_deref()],
     )
 }
 
 /// Ends the links of a user that is deleted (IL-3).
-pub fn principal_ended(cx: &mut Cx<'_>, ended: &PrincipalEnded) -> Result<()> {
+pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
     if ended.kind != SubjectKind::User || ended.how != Departure::Deleted {
         return Ok(());
     }
-    let (org, user_id) = (cx.org(), ended.id.as_str());
-    for link in of_user(cx, user_id)? {
-        unlink(cx, &link)?;
-        cx.change(
+    let (org, user_id) = (ctx.org(), ended.id.as_str());
+    for link in of_user(ctx, user_id)? {
+        unlink(ctx, &link)?;
+        ctx.change(
             "/identityLink",
             json!({ "issuer": link.issuer, "subject": link.subject, "userId": link.user_id }),
             Value::Null,
         );
     }
-    cx.queue(&FORGET_ALLOWED, params![org, user_id])
+    ctx.queue(&FORGET_ALLOWED, params![org, user_id])
 }
 
 /// Notes that a user's login name is another one: who comes under it may be somebody new (IL-1), and whoever is linked may have
 /// been somebody else: the links reach no more than who renamed the user can give (IL-5).
-pub fn login_name_changed(cx: &mut Cx<'_>, change: &LoginNameChanged) -> Result<()> {
+pub fn login_name_changed(ctx: &mut OperationContext<'_>, change: &LoginNameChanged) -> Result<()> {
     let user_id = change.user_id.as_str();
-    let (org, now, renamer) = (cx.org(), cx.now(), Reach::of(cx.actor().permission));
-    cx.queue(&RENAME, params![org, user_id, now])?;
-    for link in of_user(cx, user_id)? {
+    let (org, now, renamer) = (ctx.org(), ctx.now(), Reach::of(ctx.actor().permission));
+    ctx.queue(&RENAME, params![org, user_id, now])?;
+    for link in of_user(ctx, user_id)? {
         let reach = link.reach.and(&renamer);
         if reach != link.reach {
             let (issuer, subject) = (link.issuer.as_str(), link.subject.as_str());
-            cx.queue(&NARROW, params![org, issuer, subject, reach.words().as_deref()])?;
+            ctx.queue(&NARROW, params![org, issuer, subject, reach.words().as_deref()])?;
         }
     }
     Ok(())
 }
 
 /// Lets nobody be linked to a user by a first sign-in any more, as after a rename (IL-1); says whether somebody could be until now.
-pub fn close_first_link(cx: &mut Cx<'_>, user_id: &str) -> Result<bool> {
-    let (org, now) = (cx.org(), cx.now());
-    if cx
+pub fn close_first_link(ctx: &mut OperationContext<'_>, user_id: &str) -> Result<bool> {
+    let (org, now) = (ctx.org(), ctx.now());
+    if ctx
         .query_opt(&RENAMED_AT, params![org, user_id], |_| Ok(()))?
         .is_some()
     {
         return Ok(false);
     }
-    cx.queue(&RENAME, params![org, user_id, now])?;
+    ctx.queue(&RENAME, params![org, user_id, now])?;
     Ok(true)
 }
 
 /// Notes the same of everybody whom an import renames that is made visible now. Its lines were judged for those who had a role;
 /// for the others it counts as made by somebody who could give nothing.
-pub fn import_applied(cx: &mut Cx<'_>, applied: &ImportApplied) -> Result<()> {
-    let (org, now, generation) = (cx.org(), cx.now(), applied.generation);
-    cx.queue(&IMPORT_RENAMED, params![org, generation, now])?;
-    cx.queue(&IMPORT_NARROWED, params![org, generation])
+pub fn import_applied(ctx: &mut OperationContext<'_>, applied: &ImportApplied) -> Result<()> {
+    let (org, now, generation) = (ctx.org(), ctx.now(), applied.generation);
+    ctx.queue(&IMPORT_RENAMED, params![org, generation, now])?;
+    ctx.queue(&IMPORT_NARROWED, params![org, generation])
 }
 
 /// Forgets what is remembered no longer.
-pub fn tidy(cx: &mut Cx<'_>, now: SureTime) -> Result<()> {
+pub fn tidy(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let (before, now) = (now.earlier_by(REMEMBERED_SECS).instant(), now.instant());
-    cx.queue(&PRUNE_FORMER, params![before])?;
-    cx.queue(&PRUNE_RENAMED, params![before])?;
-    cx.queue(&PRUNE_ALLOWED, params![now])
+    ctx.queue(&PRUNE_FORMER, params![before])?;
+    ctx.queue(&PRUNE_RENAMED, params![before])?;
+    ctx.queue(&PRUNE_ALLOWED, params![now])
 }

@@ -4,8 +4,8 @@ use super::answer::{Stop, remember, see_other, stopped, with_query};
 use super::browser::Browser;
 use super::page::{self, Notice};
 use super::parameters::Parameters;
-use super::provider::{Failed, Provider, Trip};
-use super::request::{self, Asked};
+use super::provider::{Provider, SignInFailure, Trip};
+use super::request::{self, AuthorizationRequest};
 use super::sealed::{self, Purpose};
 use super::{CHOOSE, Step, count, count_stray, network, providers};
 use crate::oauth::grants;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// What the answer of a provider is for: it travels as the `state` of that exchange.
 #[derive(Serialize, Deserialize)]
-pub struct Awaited {
+pub struct ProviderExchange {
     /// What the client asked for.
-    pub asked: Asked,
+    pub asked: AuthorizationRequest,
     /// Who was asked.
     pub provider: super::provider::Reference,
     /// The secrets of the exchange.
@@ -76,7 +76,8 @@ async fn chosen(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     let parameters = read(head)?;
     let browser = Browser::of(kernel, &head.headers).ok_or_else(page::gone)?;
     let choice = parameters.only("choice").unwrap_or_default();
-    let asked: Asked = sealed::open(kernel, Purpose::Choice, &browser, choice).ok_or_else(page::gone)?;
+    let asked: AuthorizationRequest =
+        sealed::open(kernel, Purpose::Choice, &browser, choice).ok_or_else(page::gone)?;
     count(kernel, &head.extensions)?;
     let organization = organization_of(kernel, &asked).await?;
     let all = all.of(organization.as_ref());
@@ -87,15 +88,23 @@ async fn chosen(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     send(kernel, &browser, provider, asked).await
 }
 
-async fn organization_of(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Option<OrganizationId>, Stop> {
+async fn organization_of(
+    kernel: &Arc<Kernel>,
+    asked: &AuthorizationRequest,
+) -> Result<Option<OrganizationId>, Stop> {
     let client = grants::client(kernel, &asked.client_id, None).await;
     client
         .map(|client| client.organization)
         .map_err(|_| page::gone().into())
 }
 
-async fn send(kernel: &Arc<Kernel>, browser: &Browser, provider: &Provider, asked: Asked) -> Step {
-    let awaited = Awaited {
+async fn send(
+    kernel: &Arc<Kernel>,
+    browser: &Browser,
+    provider: &Provider,
+    asked: AuthorizationRequest,
+) -> Step {
+    let awaited = ProviderExchange {
         asked,
         provider: provider.reference(),
         trip: Trip::new(kernel),
@@ -107,10 +116,10 @@ async fn send(kernel: &Arc<Kernel>, browser: &Browser, provider: &Provider, aske
 }
 
 /// Logs what a provider did and answers that it cannot be used now.
-pub fn away(provider: &Provider, failed: &Failed, asked: &Asked) -> Stop {
+pub fn away(provider: &Provider, failed: &SignInFailure, asked: &AuthorizationRequest) -> Stop {
     let why = match failed {
-        Failed::Provider(why) => why.as_str(),
-        Failed::Token(why) => why,
+        SignInFailure::Provider(why) => why.as_str(),
+        SignInFailure::Token(why) => why,
     };
     tracing::warn!(
         issuer = provider.issuer(),

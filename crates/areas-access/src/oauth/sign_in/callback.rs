@@ -5,16 +5,16 @@
 //! ```
 
 use super::answer::{Stop, see_other, stopped, with_query};
-use super::authorize::{Awaited, away, nobody, read};
+use super::authorize::{ProviderExchange, away, nobody, read};
 use super::browser::Browser;
 use super::page::{self, Notice};
 use super::parameters::Parameters;
-use super::provider::{Failed, Person, Provider};
-use super::request::Asked;
+use super::provider::{Person, Provider, SignInFailure};
+use super::request::AuthorizationRequest;
 use super::sealed::{self, Purpose};
 use super::{CONSENT, Step, count, providers};
 use crate::oauth::foreign::hexadecimal;
-use crate::oauth::grants::{self, Client, Recognized, VerifiedLogin};
+use crate::oauth::grants::{self, Client, RecognizedUser, VerifiedLogin};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -31,7 +31,7 @@ pub struct Question {
     /// The code that allowing it makes, so that it makes one, however often it is answered (SI-4).
     pub code: String,
     /// What the client asked for.
-    pub asked: Asked,
+    pub asked: AuthorizationRequest,
     /// The organizations that know the person, and which user it is there.
     pub users: Vec<(String, String)>,
     /// Who it is at the issuer, as a digest: whoever allows is asked for as long as that link stands (IL-2).
@@ -52,9 +52,10 @@ async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     }
     let browser = Browser::of(kernel, &head.headers).ok_or_else(page::gone)?;
     let state = parameters.only("state").unwrap_or_default();
-    let awaited: Awaited = sealed::open(kernel, Purpose::Answer, &browser, state).ok_or_else(page::gone)?;
+    let awaited: ProviderExchange =
+        sealed::open(kernel, Purpose::Answer, &browser, state).ok_or_else(page::gone)?;
     count(kernel, &head.extensions)?;
-    let Awaited {
+    let ProviderExchange {
         asked,
         provider,
         trip,
@@ -63,7 +64,7 @@ async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     let code = answer(kernel, provider, &asked, &parameters).await?;
     let person = match provider.finish(kernel, trip, code).await {
         Ok(person) => person,
-        Err(Failed::Token(why)) => return Err(distrusted(provider, why)),
+        Err(SignInFailure::Token(why)) => return Err(distrusted(provider, why)),
         Err(failed) => return Err(away(provider, &failed, &asked)),
     };
     let client = grants::client(kernel, &asked.client_id, None).await;
@@ -84,7 +85,7 @@ async fn received(kernel: &Arc<Kernel>, head: &Parts) -> Step {
 async fn answer<'a>(
     kernel: &Kernel,
     provider: &Provider,
-    asked: &Asked,
+    asked: &AuthorizationRequest,
     parameters: &'a Parameters,
 ) -> std::result::Result<&'a str, Stop> {
     let sent = provider.sent(kernel, parameters.only("iss")).await;
@@ -142,12 +143,12 @@ async fn users(
     let organizations = provider.organizations().iter();
     for organization in organizations.filter(|one| bound.is_none_or(|bound| bound == *one)) {
         let user = match recognize(kernel, organization, provider, person).await? {
-            Recognized::User(user) => user,
-            Recognized::Withheld => {
+            RecognizedUser::User(user) => user,
+            RecognizedUser::Withheld => {
                 is_withheld = true;
                 continue;
             }
-            Recognized::Stranger => continue,
+            RecognizedUser::Stranger => continue,
         };
         if user.is_active && user.role.is_some() {
             usable.push((organization.as_str().to_owned(), user.id));
@@ -168,8 +169,8 @@ async fn recognize(
     organization: &OrganizationId,
     provider: &Provider,
     person: &Person,
-) -> Result<Recognized> {
-    let found = Arc::new(Mutex::new(Recognized::Stranger));
+) -> Result<RecognizedUser> {
+    let found = Arc::new(Mutex::new(RecognizedUser::Stranger));
     let sink = found.clone();
     let login = match (provider.authoritative_for(), &person.verified_email) {
         (Some(directory_id), Some(login_name)) => Some(VerifiedLogin {
@@ -179,22 +180,22 @@ async fn recognize(
         _ => None,
     };
     let (issuer, subject) = (provider.issuer().to_owned(), person.subject.clone());
-    let run = move |cx: &mut provost_kernel::Cx<'_>| {
-        let recognized = grants::recognize(cx, &issuer, &subject, login.as_ref())?;
-        if let Recognized::User(user) = &recognized {
-            cx.action("oauth.user.signed_in");
-            cx.target(&directory::fences::USER, user.id.clone());
-            cx.change("issuer", serde_json::Value::Null, issuer.as_str());
+    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+        let recognized = grants::recognize(ctx, &issuer, &subject, login.as_ref())?;
+        if let RecognizedUser::User(user) = &recognized {
+            ctx.action("oauth.user.signed_in");
+            ctx.target(&directory::fences::USER, user.id.clone());
+            ctx.change("issuer", serde_json::Value::Null, issuer.as_str());
         }
-        if matches!(recognized, Recognized::Withheld) {
-            cx.action("oauth.user.withheld");
-            cx.change("issuer", serde_json::Value::Null, issuer.as_str());
-            cx.change("subject", serde_json::Value::Null, subject.as_str());
+        if matches!(recognized, RecognizedUser::Withheld) {
+            ctx.action("oauth.user.withheld");
+            ctx.change("issuer", serde_json::Value::Null, issuer.as_str());
+            ctx.change("subject", serde_json::Value::Null, subject.as_str());
         }
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = recognized;
         Ok(())
     };
     kernel.system(organization.clone(), None, run).await?;
     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(std::mem::replace(&mut *found, Recognized::Stranger))
+    Ok(std::mem::replace(&mut *found, RecognizedUser::Stranger))
 }

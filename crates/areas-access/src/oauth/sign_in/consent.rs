@@ -7,7 +7,7 @@ use super::authorize::read;
 use super::browser::Browser;
 use super::callback::Question;
 use super::offer::{Offer, offer};
-use super::page::{self, Asking, Notice};
+use super::page::{self, ConsentQuestion, Notice};
 use super::parameters::Parameters;
 use super::sealed::{self, Purpose};
 use super::{Step, count};
@@ -21,7 +21,7 @@ use http::{HeaderMap, StatusCode, header};
 use provost_areas_identity::directory;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::expose::edge::read_body;
-use provost_kernel::{Code, Cx, Error, Kernel, Result, Secret};
+use provost_kernel::{Code, Error, Kernel, OperationContext, Result, Secret};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Shows what is asked for.
@@ -43,7 +43,7 @@ async fn asked(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     let user = user.ok_or_else(page::stranger)?;
     let role = user.role.filter(|_| user.is_active);
     let role = role.ok_or_else(|| page::unusable(&organization, &user))?;
-    Ok(page::consent(&Asking {
+    Ok(page::consent(&ConsentQuestion {
         client: &client,
         asked: &question.asked,
         organization: &organization,
@@ -146,8 +146,8 @@ fn shown(form: &Parameters) -> std::result::Result<ScopeSet, Stop> {
 async fn user(kernel: &Kernel, organization: &OrganizationId, user_id: &str) -> Result<Option<User>> {
     let found = Arc::new(Mutex::new(None));
     let (sink, id) = (found.clone(), user_id.to_owned());
-    let run = move |cx: &mut Cx<'_>| {
-        *sink.lock().unwrap_or_else(PoisonError::into_inner) = grants::user(cx, &id)?;
+    let run = move |ctx: &mut OperationContext<'_>| {
+        *sink.lock().unwrap_or_else(PoisonError::into_inner) = grants::user(ctx, &id)?;
         Ok(())
     };
     kernel.system(organization.clone(), None, run).await?;
@@ -164,29 +164,29 @@ async fn code(
     user_id: &str,
     shown: ScopeSet,
 ) -> std::result::Result<Secret<String>, Stop> {
-    let made: Arc<Mutex<Option<Made>>> = Arc::default();
+    let made: Arc<Mutex<Option<ConsentOutcome>>> = Arc::default();
     let sink = made.clone();
     let (asked, text) = (question.asked.clone(), Secret::new(question.code.clone()));
     let (user_id, identity) = (user_id.to_owned(), question.identity.clone());
     let place = organization.clone();
-    let run = move |cx: &mut Cx<'_>| {
+    let run = move |ctx: &mut OperationContext<'_>| {
         let outcome = 'made: {
             // INVARIANT IL-2: whose link was taken away since allows nothing any more.
-            let known = grants::user(cx, &user_id)?;
+            let known = grants::user(ctx, &user_id)?;
             let is_linked = match &known {
-                Some(user) => links::is_linked(cx, &identity, user)?,
+                Some(user) => links::is_linked(ctx, &identity, user)?,
                 None => false,
             };
             let Some(user) = known.filter(|_| is_linked) else {
-                break 'made Made::Stranger;
+                break 'made ConsentOutcome::Stranger;
             };
             let Some(role) = user.role.filter(|_| user.is_active) else {
-                break 'made Made::Unusable(user);
+                break 'made ConsentOutcome::Unusable(user);
             };
             let Offer { scopes, .. } = offer(&asked, &client, role);
             let scopes = scopes.and(shown);
             if scopes == ScopeSet::default() {
-                break 'made Made::Nothing;
+                break 'made ConsentOutcome::Nothing;
             }
             let new = grants::Code {
                 client: client.clone(),
@@ -198,16 +198,16 @@ async fn code(
                 user_display: user.display,
                 jkt: asked.jkt.clone(),
             };
-            match grants::make_code(cx, &text, &new)? {
-                grants::Making::New => {
-                    cx.action("oauth.consent.given");
-                    cx.target(&directory::fences::USER, user.id);
-                    cx.change("clientId", serde_json::Value::Null, client.id.as_str());
-                    cx.change("scopes", serde_json::Value::Null, scopes.to_list());
-                    Made::Code
+            match grants::make_code(ctx, &text, &new)? {
+                grants::CodeOutcome::New => {
+                    ctx.action("oauth.consent.given");
+                    ctx.target(&directory::fences::USER, user.id);
+                    ctx.change("clientId", serde_json::Value::Null, client.id.as_str());
+                    ctx.change("scopes", serde_json::Value::Null, scopes.to_list());
+                    ConsentOutcome::Code
                 }
-                grants::Making::Same => Made::Code,
-                grants::Making::Other => Made::Before,
+                grants::CodeOutcome::Same => ConsentOutcome::Code,
+                grants::CodeOutcome::Other => ConsentOutcome::Before,
             }
         };
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
@@ -216,14 +216,14 @@ async fn code(
     kernel.system(organization, None, run).await?;
     let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
     match made {
-        Some(Made::Code) => Ok(Secret::new(question.code.clone())),
-        Some(Made::Stranger) => Err(page::stranger().into()),
-        Some(Made::Unusable(user)) => Err(page::unusable(&place, &user).into()),
-        Some(Made::Nothing) => {
+        Some(ConsentOutcome::Code) => Ok(Secret::new(question.code.clone())),
+        Some(ConsentOutcome::Stranger) => Err(page::stranger().into()),
+        Some(ConsentOutcome::Unusable(user)) => Err(page::unusable(&place, &user).into()),
+        Some(ConsentOutcome::Nothing) => {
             let target = question.asked.target();
             Err(target.error("invalid_scope", "the user may do nothing of what was asked for"))
         }
-        Some(Made::Before) => Err(Notice::new(
+        Some(ConsentOutcome::Before) => Err(Notice::new(
             StatusCode::CONFLICT,
             "This was answered already",
             "The application has got its answer. If it still waits, start again there.",
@@ -234,7 +234,7 @@ async fn code(
 }
 
 /// What became of a consent.
-enum Made {
+enum ConsentOutcome {
     Code,
     Stranger,
     Unusable(User),

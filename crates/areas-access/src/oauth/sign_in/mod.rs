@@ -38,7 +38,7 @@ mod request;
 mod sealed;
 mod words;
 
-pub use provider::{Declared, Http, Providers};
+pub use provider::{Http, ProviderDeclaration, Providers};
 
 use answer::Stop;
 use axum::Router;
@@ -47,7 +47,7 @@ use axum::routing::get;
 use http::Extensions;
 use provost_kernel::expose::edge::ClientIp;
 use provost_kernel::rate::Bucket;
-use provost_kernel::{Kernel, Result, ledger};
+use provost_kernel::{Kernel, Result, write_behind};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ const STRAY: Bucket = Bucket {
 };
 
 /// Work that waits, with a type of its own: the compiler cannot see through nested ones that borrow whether they are `Send`.
-type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type PendingWork<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A step: a page, a redirect, or why there is none.
 type Step = std::result::Result<Response, Stop>;
@@ -113,5 +113,5 @@ fn limit(kernel: &Kernel, extensions: &Extensions, bucket: &Bucket) -> Result<()
 
 /// Returns the network of a request. One IPv6 caller has 2^64 addresses.
 fn network(extensions: &Extensions) -> Option<String> {
-    extensions.get::<ClientIp>().map(|ip| ledger::network(ip.0))
+    extensions.get::<ClientIp>().map(|ip| write_behind::network(ip.0))
 }

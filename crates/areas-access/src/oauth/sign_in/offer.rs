@@ -2,7 +2,7 @@
 //!
 //! Keeps SI-5.
 
-use super::request::Asked;
+use super::request::AuthorizationRequest;
 use crate::oauth::grants::Client;
 use provost_kernel::auth::{Role, ScopeSet};
 
@@ -16,7 +16,7 @@ pub struct Offer {
 }
 
 /// Computes the offer to somebody with a role. Who asks for nothing asks for what reads.
-pub fn offer(asked: &Asked, client: &Client, role: Role) -> Offer {
+pub fn offer(asked: &AuthorizationRequest, client: &Client, role: Role) -> Offer {
     of(asked.scopes(), client.scopes, role)
 }
 

@@ -7,7 +7,7 @@ pub struct Parameters(Vec<(String, String)>);
 
 /// Why parameters are refused.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum ParameterError {
     /// An escape is broken, or text is not UTF-8.
     Encoding,
     /// There are more than any request needs.
@@ -19,12 +19,12 @@ const MAX: usize = 64;
 
 impl Parameters {
     /// Reads `a=b&c=d`.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let decode = |part: &str| percent_decode(&part.replace('+', " ")).ok_or(Malformed::Encoding);
+    pub fn parse(text: &str) -> Result<Self, ParameterError> {
+        let decode = |part: &str| percent_decode(&part.replace('+', " ")).ok_or(ParameterError::Encoding);
         let mut pairs = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             if pairs.len() == MAX {
-                return Err(Malformed::TooMany);
+                return Err(ParameterError::TooMany);
             }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             pairs.push((decode(name)?, decode(value)?));
@@ -80,11 +80,11 @@ mod tests {
             let read = Parameters::parse(twice).unwrap();
             assert_eq!((read.only("a"), read.repeated()), (None, Some("a")), "{twice}");
         }
-        assert_eq!(Parameters::parse("a=%ff").err(), Some(Malformed::Encoding));
-        assert_eq!(Parameters::parse("a=%4").err(), Some(Malformed::Encoding));
+        assert_eq!(Parameters::parse("a=%ff").err(), Some(ParameterError::Encoding));
+        assert_eq!(Parameters::parse("a=%4").err(), Some(ParameterError::Encoding));
         assert_eq!(
             Parameters::parse(&"a&".repeat(65)).err(),
-            Some(Malformed::TooMany)
+            Some(ParameterError::TooMany)
         );
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Parameters that are not known are ignored (RFC 6749 §3.1); those that would change who is asked what are refused.
 
-use super::Pending;
+use super::PendingWork;
 use super::answer::{Stop, Target};
 use super::page::Notice;
 use super::parameters::Parameters;
@@ -29,7 +29,7 @@ const MAX_CLIENT_ID: usize = 512;
 
 /// What a client asked for, checked.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Asked {
+pub struct AuthorizationRequest {
     /// Its id.
     pub client_id: String,
     /// One of its redirect targets.
@@ -59,7 +59,7 @@ pub enum Prompt {
     SelectAccount,
 }
 
-impl Asked {
+impl AuthorizationRequest {
     /// Returns where answers go.
     pub fn target(&self) -> Target {
         Target {
@@ -96,7 +96,7 @@ pub fn read<'a>(
     kernel: &'a Arc<Kernel>,
     parameters: &'a Parameters,
     network: Option<String>,
-) -> Pending<'a, Result<(Asked, Client), Stop>> {
+) -> PendingWork<'a, Result<(AuthorizationRequest, Client), Stop>> {
     Box::pin(async move {
         let client = client(kernel, parameters, network).await?;
         let redirect_uri = redirect_uri(&client, parameters)?;
@@ -181,7 +181,12 @@ fn redirect_uri(client: &Client, parameters: &Parameters) -> Result<String, Stop
 }
 
 /// Checks what can be answered to the client when it is wrong.
-fn details(kernel: &Kernel, client: &Client, target: Target, parameters: &Parameters) -> Result<Asked, Stop> {
+fn details(
+    kernel: &Kernel,
+    client: &Client,
+    target: Target,
+    parameters: &Parameters,
+) -> Result<AuthorizationRequest, Stop> {
     let wrong = |code, words: &'static str| Err(target.error(code, words));
     if !client.may_use("authorization_code") {
         return wrong(
@@ -235,7 +240,7 @@ fn details(kernel: &Kernel, client: &Client, target: Target, parameters: &Parame
             "login_hint must have 256 printable bytes at most",
         );
     }
-    Ok(Asked {
+    Ok(AuthorizationRequest {
         client_id: client.id.clone(),
         challenge: challenge.to_owned(),
         redirect_uri: target.redirect_uri,

@@ -1,12 +1,12 @@
 //! Answers of the endpoints: nobody keeps them.
 
-use super::issue::Issued;
+use super::issue::TokenAnswer;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, Method, StatusCode, header};
 use provost_kernel::Kernel;
 use provost_kernel::kernel::buckets;
-use provost_kernel::ledger::network;
+use provost_kernel::write_behind::network;
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub async fn only_post(method: Method) -> Response {
 }
 
 /// Returns the answer that holds the tokens.
-pub fn issued(token: &Issued) -> Response {
+pub fn issued(token: &TokenAnswer) -> Response {
     let mut body = json!({
         "access_token": token.access.expose(),
         "token_type": if token.is_bound { "DPoP" } else { "Bearer" },

@@ -1,17 +1,17 @@
 //! What exchanges and assertions have in common: another issuer says which user it is.
 
-use super::super::grants::{Recognized, VerifiedLogin, recognize};
-use super::super::issuers::Trusted;
+use super::super::grants::{RecognizedUser, VerifiedLogin, recognize};
+use super::super::issuers::IssuerTrust;
 use super::super::state::{Oauth, is_pinned};
-use super::authenticate::{Known, Spendable};
+use super::authenticate::{AuthenticatedClient, Spendable};
 use super::code::limits;
 use super::exchanged::Exchange;
-use super::issue::{Access, Beginning, Issued, access, begin, of_store, unit};
+use super::issue::{Access, SessionStart, TokenAnswer, access, begin, of_store, unit};
 use super::scope::granted;
 use crate::mcp_sessions::SessionActor;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
-use provost_kernel::{Cx, Kernel, Result as Stored};
-use provost_oauth::access_token::{Issuer, Peeked};
+use provost_kernel::{Kernel, OperationContext, Result as Stored};
+use provost_oauth::access_token::{Issuer, TokenPreview};
 use provost_oauth::error::Code;
 use provost_oauth::jwks::Algorithm;
 use provost_oauth::{Confirmation, TokenError};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Who somebody is, on another issuer's word, and what is asked for them.
 pub struct OnWord {
-    pub known: Known,
+    pub known: AuthenticatedClient,
     pub issuer: String,
     pub subject: String,
     pub login: Option<VerifiedLogin>,
@@ -45,19 +45,19 @@ impl OnWord {
         kernel: &Arc<Kernel>,
         oauth: &Arc<Oauth>,
         organization: OrganizationId,
-    ) -> Result<Issued, TokenError> {
+    ) -> Result<TokenAnswer, TokenError> {
         let oauth = oauth.clone();
-        let run = move |cx: &mut Cx<'_>| self.run(cx, &oauth);
+        let run = move |ctx: &mut OperationContext<'_>| self.run(ctx, &oauth);
         unit(kernel, organization, "oauth.token.issued", run).await
     }
 
-    fn run(&self, cx: &mut Cx<'_>, oauth: &Oauth) -> Stored<Result<Issued, TokenError>> {
-        if let Err(refusal) = self.known.spend(cx)? {
+    fn run(&self, ctx: &mut OperationContext<'_>, oauth: &Oauth) -> Stored<Result<TokenAnswer, TokenError>> {
+        if let Err(refusal) = self.known.spend(ctx)? {
             return Ok(Err(refusal));
         }
         // INVARIANT OC-5: an assertion serves once at all servers of a store.
         if let Some(once) = &self.once
-            && !once.spend(cx)?
+            && !once.spend(ctx)?
         {
             return Ok(Err(no("the assertion was used before")));
         }
@@ -66,14 +66,14 @@ impl OnWord {
             Err(refusal) => return Ok(Err(refusal.clone())),
         };
         if let Some(exchange) = &self.exchange
-            && let Err(refusal) = exchange.admit(cx)?
+            && let Err(refusal) = exchange.admit(ctx)?
         {
             return Ok(Err(refusal));
         }
-        let user = match recognize(cx, &self.issuer, &self.subject, self.login.as_ref())? {
-            Recognized::User(user) => Some(user).filter(|user| user.is_active),
-            Recognized::Stranger => None,
-            Recognized::Withheld => {
+        let user = match recognize(ctx, &self.issuer, &self.subject, self.login.as_ref())? {
+            RecognizedUser::User(user) => Some(user).filter(|user| user.is_active),
+            RecognizedUser::Stranger => None,
+            RecognizedUser::Withheld => {
                 let sentence =
                     "an admin must link this subject to its user first, or allow that it is linked anew";
                 return Ok(Err(no(sentence)));
@@ -99,7 +99,7 @@ impl OnWord {
                 display: actor.clone(),
             },
         };
-        let beginning = Beginning {
+        let beginning = SessionStart {
             actor,
             client_id: client.id.clone(),
             client_display: Some(client.name.clone()),
@@ -107,8 +107,8 @@ impl OnWord {
             secs: self.secs,
         };
         let name = match &self.exchange {
-            None => begin(cx, beginning)?.1,
-            Some(exchange) => match exchange.begin(cx, beginning)? {
+            None => begin(ctx, beginning)?.1,
+            Some(exchange) => match exchange.begin(ctx, beginning)? {
                 Ok(name) => name,
                 Err(refusal) => return Ok(Err(refusal)),
             },
@@ -123,7 +123,7 @@ impl OnWord {
             actor: self.actor.clone(),
             secs: self.secs,
         };
-        let mut issued = access(cx, oauth, new)?;
+        let mut issued = access(ctx, oauth, new)?;
         issued.is_exchanged = self.exchange.is_some();
         Ok(Ok(issued))
     }
@@ -132,14 +132,18 @@ impl OnWord {
 /// Returns a trusted issuer and its keys. The keys are those for any of its algorithms: the token is verified next.
 ///
 /// Errors: `invalid_grant` for a stranger, `temporarily_unavailable`.
-pub async fn trusted(oauth: &Oauth, url: &str, token: &str) -> Result<(Arc<Trusted>, Issuer), TokenError> {
+pub async fn trusted(
+    oauth: &Oauth,
+    url: &str,
+    token: &str,
+) -> Result<(Arc<IssuerTrust>, Issuer), TokenError> {
     let trusted = oauth
         .issuer(url)
         .ok_or_else(|| no("the issuer is not trusted here"))?;
-    let peeked = Peeked {
+    let peeked = TokenPreview {
         issuer: url.to_owned(),
-        kid: super::super::vouched::key_of(token),
-        algorithm: super::super::vouched::algorithm_of(token).unwrap_or(Algorithm::EdDsa),
+        kid: super::super::verified_email::key_of(token),
+        algorithm: super::super::verified_email::algorithm_of(token).unwrap_or(Algorithm::EdDsa),
     };
     let fetcher = || oauth.fetcher().cloned();
     let issuer = trusted.with_keys(fetcher, &oauth.clock, &peeked).await;
@@ -151,8 +155,8 @@ pub async fn trusted(oauth: &Oauth, url: &str, token: &str) -> Result<(Arc<Trust
 ///
 /// Errors: `invalid_grant`.
 pub fn organization(
-    known: &Known,
-    issuer: &Trusted,
+    known: &AuthenticatedClient,
+    issuer: &IssuerTrust,
     said: Option<&str>,
 ) -> Result<OrganizationId, TokenError> {
     let organization = match (

@@ -5,13 +5,13 @@ use super::super::grants::{self, Client};
 use super::super::state::Oauth;
 use super::super::store;
 use super::super::verifier::LEEWAY_SECS;
-use super::{Asked, PATH};
+use super::{FormRequest, PATH};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_areas_platform::store::organizations;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Cx, Kernel, Result as Stored, Timestamp};
+use provost_kernel::{Kernel, OperationContext, Result as Stored, Timestamp};
 use provost_oauth::client_document::Authentication;
 use provost_oauth::dpop::{Proof, WINDOW_SECS};
 use provost_oauth::error::Code;
@@ -19,7 +19,7 @@ use provost_oauth::{KeySet, Refusal, TokenError, assertion, json};
 use std::sync::Arc;
 
 /// A client that proved to be who it says.
-pub struct Known {
+pub struct AuthenticatedClient {
     pub client: Client,
     /// What it proved itself with, to be spent in the unit.
     pub assertion: Option<Spendable>,
@@ -27,30 +27,30 @@ pub struct Known {
     pub proof: Option<Spendable>,
 }
 
-impl Known {
+impl AuthenticatedClient {
     /// Says whether it proved itself by more than its name.
     pub fn is_confidential(&self) -> bool {
         self.assertion.is_some()
     }
 
     /// Returns what is to be spent of a request that fails before its unit.
-    pub fn rest(&self) -> Rest {
-        Rest {
+    pub fn rest(&self) -> OneTimeProofs {
+        OneTimeProofs {
             organization: self.client.organization.clone(),
             assertion: self.assertion.clone(),
         }
     }
 
     /// Spends assertion and proof (OC-5, OC-8).
-    pub fn spend(&self, cx: &mut Cx<'_>) -> Stored<Result<(), TokenError>> {
+    pub fn spend(&self, ctx: &mut OperationContext<'_>) -> Stored<Result<(), TokenError>> {
         if let Some(assertion) = &self.assertion
-            && !assertion.spend(cx)?
+            && !assertion.spend(ctx)?
         {
             return Ok(Err(refused("the client's assertion was used before")));
         }
         // INVARIANT OC-8: a proof of possession serves the token endpoint once, at all servers of a store.
         if let Some(proof) = &self.proof
-            && !proof.spend(cx)?
+            && !proof.spend(ctx)?
         {
             let refusal = TokenError::new(Code::InvalidDpopProof, "the proof was used before");
             return Ok(Err(refusal));
@@ -60,12 +60,12 @@ impl Known {
 }
 
 /// What a request brought that serves once, whatever becomes of the request.
-pub struct Rest {
+pub struct OneTimeProofs {
     organization: Option<OrganizationId>,
     assertion: Option<Spendable>,
 }
 
-impl Rest {
+impl OneTimeProofs {
     /// Spends it, where the unit of the request did not. The assertion of a client that is no row has no organization of its
     /// own: it stands in the first one, and is spent in all of them, because a digest is in the store once.
     pub async fn spend(self, kernel: &Arc<Kernel>) {
@@ -86,7 +86,7 @@ impl Rest {
             }
         };
         let spent = kernel
-            .system(organization, None, move |cx| assertion.spend(cx).map(drop))
+            .system(organization, None, move |ctx| assertion.spend(ctx).map(drop))
             .await;
         if let Err(error) = spent {
             tracing::warn!("an assertion of a refused request could not be spent: {error}");
@@ -119,15 +119,19 @@ impl Spendable {
     }
 
     /// Spends it; `false` when it was spent before.
-    pub fn spend(&self, cx: &mut Cx<'_>) -> Stored<bool> {
-        store::spend(cx, &self.digest, self.expires_at)
+    pub fn spend(&self, ctx: &mut OperationContext<'_>) -> Stored<bool> {
+        store::spend(ctx, &self.digest, self.expires_at)
     }
 }
 
 /// Finds out which client asks.
 ///
 /// Errors: `invalid_client`, `invalid_request`, `temporarily_unavailable`.
-pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) -> Result<Known, TokenError> {
+pub async fn authenticate(
+    kernel: &Arc<Kernel>,
+    oauth: &Oauth,
+    asked: &FormRequest,
+) -> Result<AuthenticatedClient, TokenError> {
     let form = &asked.form;
     if asked.headers.contains_key(http::header::AUTHORIZATION) || form.get("client_secret").is_some() {
         return Err(refused("clients have no secrets here; use private_key_jwt"));
@@ -145,7 +149,7 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
     let client = grants::client(kernel, &id, asked.network.clone()).await?;
     let Some(assertion) = assertion else {
         if matches!(client.authentication, Authentication::None) {
-            return Ok(Known {
+            return Ok(AuthenticatedClient {
                 client,
                 assertion: None,
                 proof: None,
@@ -195,7 +199,7 @@ pub async fn authenticate(kernel: &Arc<Kernel>, oauth: &Oauth, asked: &Asked) ->
         return Err(refused("the client's assertion was used before"));
     }
     let assertion = Spendable::of("client", &client.id, &verified.id, verified.expires_at);
-    Ok(Known {
+    Ok(AuthenticatedClient {
         client,
         assertion: Some(assertion),
         proof: None,

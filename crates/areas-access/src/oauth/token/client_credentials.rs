@@ -2,19 +2,19 @@
 
 use super::super::form::Form;
 use super::super::state::Oauth;
-use super::authenticate::Known;
-use super::issue::{ACCESS_SECS, Access, Beginning, Issued, access, begin, unit};
+use super::authenticate::AuthenticatedClient;
+use super::issue::{ACCESS_SECS, Access, SessionStart, TokenAnswer, access, begin, unit};
 use super::scope::{audiences, granted};
 use crate::mcp_sessions::SessionActor;
 use provost_areas_identity::service_accounts;
 use provost_kernel::auth::ScopeSet;
-use provost_kernel::{Cx, Kernel, Result as Stored};
+use provost_kernel::{Kernel, OperationContext, Result as Stored};
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
 use std::sync::Arc;
 
-struct Asked {
-    known: Known,
+struct CredentialsRequest {
+    known: AuthenticatedClient,
     account_id: String,
     scope: Option<String>,
     audiences: Vec<String>,
@@ -24,10 +24,10 @@ struct Asked {
 pub async fn serve(
     kernel: &Arc<Kernel>,
     oauth: &Arc<Oauth>,
-    known: Known,
+    known: AuthenticatedClient,
     form: &Form,
     jkt: Option<String>,
-) -> Result<Issued, TokenError> {
+) -> Result<TokenAnswer, TokenError> {
     let account = known
         .client
         .service_account_id
@@ -39,7 +39,7 @@ pub async fn serve(
             "this client is no service account",
         ));
     };
-    let asked = Asked {
+    let asked = CredentialsRequest {
         known,
         account_id,
         scope: form.get("scope").map(str::to_owned),
@@ -47,16 +47,20 @@ pub async fn serve(
         jkt,
     };
     let oauth = oauth.clone();
-    let run = move |cx: &mut Cx<'_>| issue(cx, &oauth, &asked);
+    let run = move |ctx: &mut OperationContext<'_>| issue(ctx, &oauth, &asked);
     unit(kernel, organization, "oauth.token.issued", run).await
 }
 
-fn issue(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued, TokenError>> {
-    if let Err(refusal) = asked.known.spend(cx)? {
+fn issue(
+    ctx: &mut OperationContext<'_>,
+    oauth: &Oauth,
+    asked: &CredentialsRequest,
+) -> Stored<Result<TokenAnswer, TokenError>> {
+    if let Err(refusal) = asked.known.spend(ctx)? {
         return Ok(Err(refusal));
     }
-    let (org, client) = (cx.org(), &asked.known.client);
-    let account = service_accounts::principal(&mut cx.tx(), org, &asked.account_id)?;
+    let (org, client) = (ctx.org(), &asked.known.client);
+    let account = service_accounts::principal(&mut ctx.tx(), org, &asked.account_id)?;
     let Some(account) = account.filter(|account| account.enabled) else {
         let refusal = TokenError::new(Code::InvalidGrant, "the client's account is gone or disabled");
         return Ok(Err(refusal));
@@ -68,7 +72,7 @@ fn issue(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued,
         Ok(scopes) => scopes,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let beginning = Beginning {
+    let beginning = SessionStart {
         actor: SessionActor::ServiceAccount {
             id: asked.account_id.clone(),
             display: account.display,
@@ -78,7 +82,7 @@ fn issue(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued,
         scopes,
         secs: ACCESS_SECS,
     };
-    let (_, name) = begin(cx, beginning)?;
+    let (_, name) = begin(ctx, beginning)?;
     let new = Access {
         subject: &asked.account_id,
         client_id: &client.id,
@@ -89,5 +93,5 @@ fn issue(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued,
         actor: None,
         secs: ACCESS_SECS,
     };
-    access(cx, oauth, new).map(Ok)
+    access(ctx, oauth, new).map(Ok)
 }

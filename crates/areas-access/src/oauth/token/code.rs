@@ -4,19 +4,19 @@ use super::super::form::Form;
 use super::super::grants::{code_digest, user};
 use super::super::state::Oauth;
 use super::super::store;
-use super::authenticate::Known;
-use super::issue::{ABSOLUTE_SECS, ACCESS_SECS, Access, Beginning, IDLE_SECS, Issued, NewRefresh};
+use super::authenticate::AuthenticatedClient;
+use super::issue::{ABSOLUTE_SECS, ACCESS_SECS, Access, IDLE_SECS, NewRefresh, SessionStart, TokenAnswer};
 use super::issue::{access, begin, of_store, refresh, unit};
 use super::scope::granted;
 use crate::mcp_sessions::{self, SessionActor, SessionId};
 use provost_kernel::auth::{Role, ScopeSet};
-use provost_kernel::{Cx, Kernel, Result as Stored, params};
+use provost_kernel::{Kernel, OperationContext, Result as Stored, params};
 use provost_oauth::error::Code;
 use provost_oauth::{TokenError, pkce};
 use std::sync::Arc;
 
-struct Asked {
-    known: Known,
+struct CodeRequest {
+    known: AuthenticatedClient,
     digest: [u8; 32],
     redirect_uri: String,
     verifier: provost_kernel::Secret<String>,
@@ -27,11 +27,11 @@ struct Asked {
 pub async fn serve(
     kernel: &Arc<Kernel>,
     oauth: &Arc<Oauth>,
-    known: Known,
+    known: AuthenticatedClient,
     form: &Form,
     jkt: Option<String>,
-) -> Result<Issued, TokenError> {
-    let asked = Asked {
+) -> Result<TokenAnswer, TokenError> {
+    let asked = CodeRequest {
         known,
         digest: code_digest(form.need("code")?),
         redirect_uri: form.need("redirect_uri")?.to_owned(),
@@ -47,7 +47,7 @@ pub async fn serve(
         .map_err(of_store)?
         .ok_or_else(|| no("the code is not valid"))?;
     let oauth = oauth.clone();
-    let run = move |cx: &mut Cx<'_>| redeem(cx, &oauth, &asked);
+    let run = move |ctx: &mut OperationContext<'_>| redeem(ctx, &oauth, &asked);
     unit(kernel, code.organization, "oauth.token.issued", run).await
 }
 
@@ -55,13 +55,17 @@ fn no(sentence: &str) -> TokenError {
     TokenError::new(Code::InvalidGrant, sentence)
 }
 
-fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued, TokenError>> {
-    if let Err(refusal) = asked.known.spend(cx)? {
+fn redeem(
+    ctx: &mut OperationContext<'_>,
+    oauth: &Oauth,
+    asked: &CodeRequest,
+) -> Stored<Result<TokenAnswer, TokenError>> {
+    if let Err(refusal) = asked.known.spend(ctx)? {
         return Ok(Err(refusal));
     }
-    let (org, now, client) = (cx.org(), cx.now(), &asked.known.client);
-    let found = cx.query_opt(&store::CODE, params![asked.digest.as_slice()], store::code)?;
-    let Some(code) = found.filter(|code| code.organization == *cx.organization()) else {
+    let (org, now, client) = (ctx.org(), ctx.now(), &asked.known.client);
+    let found = ctx.query_opt(&store::CODE, params![asked.digest.as_slice()], store::code)?;
+    let Some(code) = found.filter(|code| code.organization == *ctx.organization()) else {
         return Ok(Err(no("the code is not valid")));
     };
     if code.client_id != client.id {
@@ -70,12 +74,12 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
     // INVARIANT OC-3: a code serves once; shown again, it ends the session that it began.
     if code.used_at.is_some() {
         if let Some(id) = code.session_id {
-            cx.target(&mcp_sessions::fences::SESSION, id.as_str());
-            mcp_sessions::end(cx, &SessionId::from_store(id), "token_reuse")?;
+            ctx.target(&mcp_sessions::fences::SESSION, id.as_str());
+            mcp_sessions::end(ctx, &SessionId::from_store(id), "token_reuse")?;
         }
         return Ok(Err(no("the code was used before; its session has ended")));
     }
-    if code.expires_at <= cx.latest() {
+    if code.expires_at <= ctx.latest() {
         return Ok(Err(no("the code has run out")));
     }
     if code.redirect_uri != asked.redirect_uri {
@@ -94,7 +98,7 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
         Ok(audiences) => audiences,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let user = user(cx, &code.user_id)?.filter(|user| user.is_active);
+    let user = user(ctx, &code.user_id)?.filter(|user| user.is_active);
     let Some((role, user)) = user.and_then(|user| Some((user.role?, user))) else {
         return Ok(Err(no("the user behind the code may not act any more")));
     };
@@ -106,8 +110,8 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
     };
     let refreshes = client.may_use("refresh_token");
     let (session, name) = begin(
-        cx,
-        Beginning {
+        ctx,
+        SessionStart {
             actor: SessionActor::ConsoleUser {
                 id: user.id.clone(),
                 display: code.user_display,
@@ -120,12 +124,12 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
         },
     )?;
     let kept_until = now.plus_secs(if refreshes { ABSOLUTE_SECS } else { ACCESS_SECS });
-    cx.queue(
+    ctx.queue(
         &store::USE_CODE,
         params![org, asked.digest.as_slice(), now, session.as_str(), kept_until],
     )?;
     let mut issued = access(
-        cx,
+        ctx,
         oauth,
         Access {
             subject: &user.id,
@@ -151,7 +155,7 @@ fn redeem(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued
             jkt: asked.jkt.as_deref().filter(|_| !asked.known.is_confidential()),
             ends_at: now.plus_secs(ABSOLUTE_SECS),
         };
-        issued.refresh = Some(refresh(cx, &new)?.0);
+        issued.refresh = Some(refresh(ctx, &new)?.0);
     }
     Ok(Ok(issued))
 }

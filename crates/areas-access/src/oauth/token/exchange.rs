@@ -3,13 +3,13 @@
 //! INVARIANT OC-17: an exchange gives a token for resources of the subject token alone, unless the client proved
 //! itself.
 
+use super::super::first_login::login;
 use super::super::form::Form;
-use super::super::opening::login;
 use super::super::state::Oauth;
 use super::assertion::{OnWord, bound, no, organization, trusted};
-use super::authenticate::Known;
+use super::authenticate::AuthenticatedClient;
 use super::exchanged::Exchange;
-use super::issue::{ACCESS_SECS, Issued};
+use super::issue::{ACCESS_SECS, TokenAnswer};
 use super::scope::audiences;
 use provost_kernel::Kernel;
 use provost_kernel::auth::ScopeSet;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 pub async fn serve(
     kernel: &Arc<Kernel>,
     oauth: &Arc<Oauth>,
-    known: Known,
+    known: AuthenticatedClient,
     form: &Form,
     jkt: Option<String>,
-) -> Result<Issued, TokenError> {
+) -> Result<TokenAnswer, TokenError> {
     // A stranger's document is no reason to hand it somebody else's rights.
     if known.client.organization.is_none() {
         return Err(TokenError::new(
@@ -93,7 +93,12 @@ pub async fn serve(
 /// and may exchange tokens: whoever finds a token for one door opens no other with it.
 ///
 /// Errors: `invalid_target`.
-fn within(oauth: &Oauth, known: &Known, subject: &[String], form: &Form) -> Result<Vec<String>, TokenError> {
+fn within(
+    oauth: &Oauth,
+    known: &AuthenticatedClient,
+    subject: &[String],
+    form: &Form,
+) -> Result<Vec<String>, TokenError> {
     let ours = oauth.resources();
     let own: Vec<String> = ours
         .iter()
@@ -116,7 +121,7 @@ fn within(oauth: &Oauth, known: &Known, subject: &[String], form: &Form) -> Resu
 }
 
 /// Says whether a subject token was made for the client that brings it. Whoever finds a token can call itself by a name.
-fn is_named(known: &Known, subject: &Subject) -> bool {
+fn is_named(known: &AuthenticatedClient, subject: &Subject) -> bool {
     match (&subject.client_id, subject.audiences.as_slice()) {
         (Some(client), _) => *client == known.client.id,
         (None, [only]) => *only == known.client.id,
@@ -129,7 +134,7 @@ async fn verified(
     oauth: &Oauth,
     token: &str,
     kind: &str,
-) -> Result<(Arc<super::super::issuers::Trusted>, Subject), TokenError> {
+) -> Result<(Arc<super::super::issuers::IssuerTrust>, Subject), TokenError> {
     let kind =
         SubjectTokenType::parse(kind).ok_or_else(|| wrong("tokens of this type are not exchanged here"))?;
     let url =

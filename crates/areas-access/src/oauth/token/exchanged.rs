@@ -3,13 +3,13 @@
 //! INVARIANT OC-12: a token whose session has ended is exchanged for nothing, also when that session is forgotten.
 //! INVARIANT OC-13: all exchanges of one subject token by one client belong to one session, whose end ends them all.
 
-use super::super::foreign::{Id, Keys, Named, hexadecimal};
+use super::super::foreign::{ForeignSession, Id, Keys, hexadecimal};
 use super::super::store;
 use super::super::verifier::{LEEWAY_SECS, own_grant};
 use super::assertion::no;
-use super::issue::{Beginning, begin_named};
+use super::issue::{SessionStart, begin_named};
 use crate::mcp_sessions::{self, SessionActor};
-use provost_kernel::{Cx, Result as Stored, Timestamp};
+use provost_kernel::{OperationContext, Result as Stored, Timestamp};
 use provost_oauth::TokenError;
 use provost_oauth::subject_token::Subject;
 
@@ -44,7 +44,7 @@ impl Exchange {
             (None, None) => None,
         };
         let session = client.zip(id).map(|(client, id)| {
-            let named = Named {
+            let named = ForeignSession {
                 organization,
                 issuer: &subject.issuer,
                 subject: &subject.subject,
@@ -70,13 +70,13 @@ impl Exchange {
     /// Refuses a token whose session ended, or that was exchanged too often.
     ///
     /// INVARIANT OC-12: a token whose session has ended is exchanged for nothing, also when that session is forgotten.
-    pub fn admit(&self, cx: &mut Cx<'_>) -> Stored<Result<(), TokenError>> {
+    pub fn admit(&self, ctx: &mut OperationContext<'_>) -> Stored<Result<(), TokenError>> {
         for key in self.session.iter().flat_map(|keys| [&keys.own, &keys.former]) {
-            if mcp_sessions::has_ended_under(cx, key)? {
+            if mcp_sessions::has_ended_under(ctx, key)? {
                 return Ok(Err(no("the session of the subject token has ended")));
             }
         }
-        if store::exchanges(cx, self.digest.as_bytes())? >= MAX_EXCHANGES {
+        if store::exchanges(ctx, self.digest.as_bytes())? >= MAX_EXCHANGES {
             let sentence = "the subject token was exchanged 10 times; ask its issuer for another";
             return Ok(Err(no(sentence)));
         }
@@ -86,11 +86,15 @@ impl Exchange {
     /// Returns by what the tokens name the one session of all exchanges of this token by a client: begun now, or before.
     ///
     /// INVARIANT OC-13: all exchanges of one subject token by one client belong to one session, whose end ends them all.
-    pub fn begin(&self, cx: &mut Cx<'_>, new: Beginning) -> Stored<Result<String, TokenError>> {
+    pub fn begin(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        new: SessionStart,
+    ) -> Stored<Result<String, TokenError>> {
         let name = format!("exchange-{}", hexadecimal(&[&self.digest, &new.client_id]));
-        let known = mcp_sessions::standing(cx, &own_grant(&name))?;
+        let known = mcp_sessions::standing(ctx, &own_grant(&name))?;
         let id = match known {
-            None => begin_named(cx, &name, self.expires_at, new)?,
+            None => begin_named(ctx, &name, self.expires_at, new)?,
             Some((_, false)) => {
                 return Ok(Err(no("the session of this token's exchanges has ended")));
             }
@@ -98,18 +102,18 @@ impl Exchange {
                 return Ok(Err(no("this token was exchanged for another actor")));
             }
             Some((session, true)) => {
-                cx.target(&mcp_sessions::fences::SESSION, session.id.as_str());
-                mcp_sessions::widen(cx, &session.id, new.scopes)?;
+                ctx.target(&mcp_sessions::fences::SESSION, session.id.as_str());
+                mcp_sessions::widen(ctx, &session.id, new.scopes)?;
                 session.id
             }
         };
         if let Some(keys) = &self.session {
-            let is_former = mcp_sessions::standing(cx, &keys.own)?.is_none()
-                && mcp_sessions::standing(cx, &keys.former)?.is_some();
+            let is_former = mcp_sessions::standing(ctx, &keys.own)?.is_none()
+                && mcp_sessions::standing(ctx, &keys.former)?.is_some();
             let parent = if is_former { &keys.former } else { &keys.own };
-            mcp_sessions::descend(cx, &id, parent)?;
+            mcp_sessions::descend(ctx, &id, parent)?;
         }
-        store::note_exchange(cx, self.digest.as_bytes(), self.expires_at)?;
+        store::note_exchange(ctx, self.digest.as_bytes(), self.expires_at)?;
         Ok(Ok(name))
     }
 }

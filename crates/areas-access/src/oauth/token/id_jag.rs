@@ -1,13 +1,13 @@
 //! An enterprise's assertion that a client may act for a user (ID-JAG as a JWT bearer grant; MCP's enterprise-managed
 //! authorization). The client must prove itself, and the assertion serves once.
 
+use super::super::first_login::login;
 use super::super::form::Form;
-use super::super::opening::login;
 use super::super::state::Oauth;
 use super::assertion::{OnWord, bound, no, organization, trusted};
-use super::authenticate::{Known, Spendable};
+use super::authenticate::{AuthenticatedClient, Spendable};
 use super::code::narrowed;
-use super::issue::{ACCESS_SECS, Issued};
+use super::issue::{ACCESS_SECS, TokenAnswer};
 use provost_kernel::Kernel;
 use provost_kernel::auth::ScopeSet;
 use provost_oauth::TokenError;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 pub async fn serve(
     kernel: &Arc<Kernel>,
     oauth: &Arc<Oauth>,
-    known: Known,
+    known: AuthenticatedClient,
     form: &Form,
     jkt: Option<String>,
-) -> Result<Issued, TokenError> {
+) -> Result<TokenAnswer, TokenError> {
     if !known.is_confidential() {
         return Err(TokenError::new(
             Code::UnauthorizedClient,

@@ -8,7 +8,7 @@ use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::error::Code::RateLimited;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::token;
-use provost_kernel::{Cx, Kernel, Secret, Timestamp, params};
+use provost_kernel::{Kernel, OperationContext, Secret, Timestamp, params};
 use provost_oauth::error::Code;
 use provost_oauth::{Claims, Confirmation, TokenError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub const IDLE_SECS: i64 = 30 * 86_400;
 pub const ABSOLUTE_SECS: i64 = 90 * 86_400;
 
 /// What a request is answered with.
-pub struct Issued {
+pub struct TokenAnswer {
     pub access: Secret<String>,
     pub refresh: Option<Secret<String>>,
     pub expires_in: i64,
@@ -47,7 +47,7 @@ pub struct Access<'a> {
 }
 
 /// A session to begin with a token.
-pub struct Beginning {
+pub struct SessionStart {
     pub actor: SessionActor,
     pub client_id: String,
     pub client_display: Option<String>,
@@ -56,17 +56,22 @@ pub struct Beginning {
 }
 
 /// Begins a session; returns its id and by what its tokens name it.
-pub fn begin(cx: &mut Cx<'_>, new: Beginning) -> Result<(SessionId, String)> {
-    let now = cx.now();
-    let name = provost_kernel::id::mint("grant", now, cx.rng());
+pub fn begin(ctx: &mut OperationContext<'_>, new: SessionStart) -> Result<(SessionId, String)> {
+    let now = ctx.now();
+    let name = provost_kernel::id::mint("grant", now, ctx.rng());
     let end = now.plus_secs(new.secs);
-    begin_named(cx, &name, end, new).map(|id| (id, name))
+    begin_named(ctx, &name, end, new).map(|id| (id, name))
 }
 
 /// Begins the session of a name.
-pub fn begin_named(cx: &mut Cx<'_>, name: &str, expires_at: Timestamp, new: Beginning) -> Result<SessionId> {
+pub fn begin_named(
+    ctx: &mut OperationContext<'_>,
+    name: &str,
+    expires_at: Timestamp,
+    new: SessionStart,
+) -> Result<SessionId> {
     let id = mcp_sessions::open(
-        cx,
+        ctx,
         NewSession {
             grant_key: own_grant(name),
             actor: new.actor,
@@ -77,34 +82,34 @@ pub fn begin_named(cx: &mut Cx<'_>, name: &str, expires_at: Timestamp, new: Begi
             expires_at,
         },
     )?;
-    cx.target(&mcp_sessions::fences::SESSION, id.as_str());
+    ctx.target(&mcp_sessions::fences::SESSION, id.as_str());
     Ok(id)
 }
 
 /// Signs an access token of the unit's organization.
-pub fn access(cx: &mut Cx<'_>, oauth: &Oauth, new: Access<'_>) -> Result<Issued> {
-    let now = cx.now();
+pub fn access(ctx: &mut OperationContext<'_>, oauth: &Oauth, new: Access<'_>) -> Result<TokenAnswer> {
+    let now = ctx.now();
     let issued_at = now.as_ms().div_euclid(1000);
     let scopes: Vec<String> = new.scopes.names().map(str::to_owned).collect();
     let is_bound = new.jkt.is_some();
-    cx.change("/scopes", serde_json::Value::Null, scopes.join(" "));
-    cx.change("/clientId", serde_json::Value::Null, new.client_id);
+    ctx.change("/scopes", serde_json::Value::Null, scopes.join(" "));
+    ctx.change("/clientId", serde_json::Value::Null, new.client_id);
     let claims = Claims {
         issuer: oauth.url.clone(),
         subject: new.subject.to_owned(),
         client_id: new.client_id.to_owned(),
-        organization: cx.org().to_owned(),
+        organization: ctx.org().to_owned(),
         scopes,
         audiences: new.audiences.to_vec(),
         issued_at,
         not_before: None,
         expires_at: issued_at + new.secs,
-        id: provost_kernel::id::mint("at", now, cx.rng()),
+        id: provost_kernel::id::mint("at", now, ctx.rng()),
         session: Some(new.session.to_owned()),
         confirmation: new.jkt.map(Confirmation::Jkt),
         actor: new.actor,
     };
-    Ok(Issued {
+    Ok(TokenAnswer {
         access: oauth.sign(&claims)?,
         refresh: None,
         expires_in: new.secs,
@@ -131,12 +136,12 @@ pub struct NewRefresh<'a> {
 pub const REFRESH: token::Form = token::Form::new("prov_mrt_");
 
 /// Makes a refresh token; returns it and the end of its life when it is not used.
-pub fn refresh(cx: &mut Cx<'_>, new: &NewRefresh<'_>) -> Result<(Secret<String>, Timestamp)> {
-    let minted = token::mint(REFRESH, cx.rng());
-    let (org, now) = (cx.org(), cx.now());
+pub fn refresh(ctx: &mut OperationContext<'_>, new: &NewRefresh<'_>) -> Result<(Secret<String>, Timestamp)> {
+    let minted = token::mint(REFRESH, ctx.rng());
+    let (org, now) = (ctx.org(), ctx.now());
     let idle_at = now.plus_secs(IDLE_SECS).min(new.ends_at);
-    let (pepper, mac) = cx.services().keys.token_mac_current(minted.token.expose());
-    cx.queue(
+    let (pepper, mac) = ctx.services().keys.token_mac_current(minted.token.expose());
+    ctx.queue(
         &store::ADD_REFRESH,
         params![
             org,
@@ -166,12 +171,12 @@ pub async fn unit<T: Send + 'static>(
     kernel: &Arc<Kernel>,
     organization: OrganizationId,
     action: &'static str,
-    run: impl Fn(&mut Cx<'_>) -> Result<std::result::Result<T, TokenError>> + Send + 'static,
+    run: impl Fn(&mut OperationContext<'_>) -> Result<std::result::Result<T, TokenError>> + Send + 'static,
 ) -> std::result::Result<T, TokenError> {
     let sink = Arc::new(Mutex::new(None));
     let place = sink.clone();
-    let unit = kernel.system(organization, Some(action), move |cx| {
-        let done = match run(cx) {
+    let unit = kernel.system(organization, Some(action), move |ctx| {
+        let done = match run(ctx) {
             // What limits sessions is for the client to know, and stands in the audit log.
             Err(error) if error.code() == RateLimited => {
                 Err(TokenError::new(Code::SlowDown, error.message()))
@@ -179,8 +184,8 @@ pub async fn unit<T: Send + 'static>(
             done => done?,
         };
         if let Err(refusal) = &done {
-            cx.action("oauth.token.refused");
-            cx.change("/error", serde_json::Value::Null, refusal.code().as_str());
+            ctx.action("oauth.token.refused");
+            ctx.change("/error", serde_json::Value::Null, refusal.code().as_str());
         }
         *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         Ok(())

@@ -21,7 +21,7 @@ mod refresh;
 mod scope;
 
 pub(super) use answer::{failed, head, only_post, refused};
-pub(super) use authenticate::{Known, authenticate};
+pub(super) use authenticate::{AuthenticatedClient, authenticate};
 pub(super) use issue::{REFRESH, of_store, unit};
 pub(super) use refresh::find as find_refresh;
 pub use scope::audiences;
@@ -33,10 +33,10 @@ use answer::issued;
 use authenticate::Spendable;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use issue::Issued;
+use issue::TokenAnswer;
 use provost_kernel::arrival::Arrival;
 use provost_kernel::expose::edge::{ClientIp, read_body};
-use provost_kernel::{Kernel, ledger};
+use provost_kernel::{Kernel, write_behind};
 use provost_oauth::error::Code;
 use provost_oauth::{TokenError, id_jag as jag, subject_token};
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ pub const GRANT_TYPES: [&str; 5] = [
 ];
 
 /// A request to an endpoint that takes forms.
-pub(super) struct Asked {
+pub(super) struct FormRequest {
     pub(super) form: Form,
     pub(super) headers: http::HeaderMap,
     /// Where it comes from.
@@ -85,7 +85,7 @@ pub(super) fn network(request: &Request) -> Option<IpAddr> {
 /// Reads a form.
 ///
 /// Errors: `invalid_request`.
-pub(super) async fn read(request: Request) -> Result<Asked, TokenError> {
+pub(super) async fn read(request: Request) -> Result<FormRequest, TokenError> {
     let wrong = |sentence: &str| TokenError::new(Code::InvalidRequest, sentence);
     let media_type = request.headers().get(http::header::CONTENT_TYPE);
     let media_type = media_type.and_then(|value| value.to_str().ok()?.split(';').next());
@@ -100,17 +100,17 @@ pub(super) async fn read(request: Request) -> Result<Asked, TokenError> {
     if request.uri().query().is_some_and(|query| !query.is_empty()) {
         return Err(wrong("parameters stand in the body, not in the URL"));
     }
-    let network = network(&request).map(ledger::network);
+    let network = network(&request).map(write_behind::network);
     let read = read_body(request, MAX_BYTES, PATIENCE).await;
     let (parts, body) = read.map_err(|error| wrong(error.message()))?;
-    Ok(Asked {
+    Ok(FormRequest {
         form: Form::parse(&body)?,
         headers: parts.headers,
         network,
     })
 }
 
-async fn grant(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Issued, TokenError> {
+async fn grant(kernel: &Arc<Kernel>, asked: &FormRequest) -> Result<TokenAnswer, TokenError> {
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
     let grant_type = asked.form.need("grant_type")?;
     if !GRANT_TYPES.contains(&grant_type) {
@@ -135,10 +135,10 @@ async fn grant(kernel: &Arc<Kernel>, asked: &Asked) -> Result<Issued, TokenError
 async fn granted(
     kernel: &Arc<Kernel>,
     oauth: &Arc<Oauth>,
-    mut known: Known,
+    mut known: AuthenticatedClient,
     grant_type: &str,
-    asked: &Asked,
-) -> Result<Issued, TokenError> {
+    asked: &FormRequest,
+) -> Result<TokenAnswer, TokenError> {
     if !known.client.may_use(grant_type) {
         return Err(TokenError::new(
             Code::UnauthorizedClient,

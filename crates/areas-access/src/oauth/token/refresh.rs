@@ -10,13 +10,13 @@ use super::super::grants::user;
 use super::super::state::Oauth;
 use super::super::store::{self, Refresh};
 use super::super::verifier::own_grant;
-use super::authenticate::Known;
+use super::authenticate::AuthenticatedClient;
 use super::code::{limits, narrowed};
-use super::issue::{ACCESS_SECS, Access, Issued, NewRefresh, REFRESH, access, of_store, refresh, unit};
+use super::issue::{ACCESS_SECS, Access, NewRefresh, REFRESH, TokenAnswer, access, of_store, refresh, unit};
 use super::scope::granted;
 use crate::mcp_sessions::{self, SessionId};
 use provost_kernel::token;
-use provost_kernel::{Cx, Kernel, Result as Stored, Secret, Timestamp, params};
+use provost_kernel::{Kernel, OperationContext, Result as Stored, Secret, Timestamp, params};
 use provost_oauth::TokenError;
 use provost_oauth::error::Code;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use std::sync::Arc;
 /// How long the token before the present one may be shown again. Units: seconds (D2.7).
 const LEEWAY_SECS: i64 = 30;
 
-struct Asked {
-    known: Known,
+struct RefreshRequest {
+    known: AuthenticatedClient,
     token: Secret<String>,
     lookup_id: String,
     scope: Option<String>,
@@ -36,14 +36,14 @@ struct Asked {
 pub async fn serve(
     kernel: &Arc<Kernel>,
     oauth: &Arc<Oauth>,
-    known: Known,
+    known: AuthenticatedClient,
     form: &Form,
     jkt: Option<String>,
-) -> Result<Issued, TokenError> {
+) -> Result<TokenAnswer, TokenError> {
     let token = Secret::new(form.need("refresh_token")?.to_owned());
     let parsed = token::parse(token.expose()).filter(|parsed| parsed.is_of(REFRESH));
     let lookup_id = parsed.ok_or_else(invalid)?.lookup_id.to_owned();
-    let asked = Asked {
+    let asked = RefreshRequest {
         known,
         token,
         lookup_id,
@@ -54,7 +54,7 @@ pub async fn serve(
     let row = find(kernel, &asked.token, &asked.lookup_id).await?;
     let row = row.ok_or_else(invalid)?;
     let oauth = oauth.clone();
-    let run = move |cx: &mut Cx<'_>| rotate(cx, &oauth, &asked);
+    let run = move |ctx: &mut OperationContext<'_>| rotate(ctx, &oauth, &asked);
     unit(kernel, row.organization, "oauth.token.refreshed", run).await
 }
 
@@ -83,28 +83,36 @@ fn no(sentence: &str) -> TokenError {
     TokenError::new(Code::InvalidGrant, sentence)
 }
 
-fn rotate(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked) -> Stored<Result<Issued, TokenError>> {
-    if let Err(refusal) = asked.known.spend(cx)? {
+fn rotate(
+    ctx: &mut OperationContext<'_>,
+    oauth: &Oauth,
+    asked: &RefreshRequest,
+) -> Stored<Result<TokenAnswer, TokenError>> {
+    if let Err(refusal) = asked.known.spend(ctx)? {
         return Ok(Err(refusal));
     }
     let lookup = params![asked.lookup_id.as_str()];
-    let found = cx.query_opt(&store::REFRESH, lookup, store::refresh)?;
-    let keys = &cx.services().keys;
-    let found = found.filter(|row| row.organization == *cx.organization());
+    let found = ctx.query_opt(&store::REFRESH, lookup, store::refresh)?;
+    let keys = &ctx.services().keys;
+    let found = found.filter(|row| row.organization == *ctx.organization());
     let row = match found {
         Some(row) if row.is_of(&asked.token, keys)? => row,
         _ => return Ok(Err(invalid())),
     };
-    cx.target(&mcp_sessions::fences::SESSION, row.session_id.as_str());
-    match checked(cx, asked, &row)? {
-        Ok(()) => go_on(cx, oauth, asked, &row),
+    ctx.target(&mcp_sessions::fences::SESSION, row.session_id.as_str());
+    match checked(ctx, asked, &row)? {
+        Ok(()) => go_on(ctx, oauth, asked, &row),
         Err(refusal) => Ok(Err(refusal)),
     }
 }
 
 /// Checks that a token is the present one of a session that stands.
-fn checked(cx: &mut Cx<'_>, asked: &Asked, row: &Refresh) -> Stored<Result<(), TokenError>> {
-    let (now, client) = (cx.latest(), &asked.known.client);
+fn checked(
+    ctx: &mut OperationContext<'_>,
+    asked: &RefreshRequest,
+    row: &Refresh,
+) -> Stored<Result<(), TokenError>> {
+    let (now, client) = (ctx.latest(), &asked.known.client);
     if row.client_id != client.id {
         return Ok(Err(no("the refresh token was given to another client")));
     }
@@ -119,18 +127,18 @@ fn checked(cx: &mut Cx<'_>, asked: &Asked, row: &Refresh) -> Stored<Result<(), T
     // was superseded less than 30 seconds ago.
     if row.generation != row.newest && !is_retry(row, now) {
         let id = SessionId::from_store(row.session_id.clone());
-        mcp_sessions::end(cx, &id, "token_reuse")?;
+        mcp_sessions::end(ctx, &id, "token_reuse")?;
         return Ok(Err(no(
             "the refresh token was used before; its session has ended",
         )));
     }
     let grant = own_grant(&row.grant_key);
-    let session = cx.query_opt(
+    let session = ctx.query_opt(
         &mcp_sessions::LOOKUP,
         params![grant.as_str()],
         mcp_sessions::credential,
     )?;
-    let stands = session.is_some_and(|session| session.judge(now).is_ok());
+    let stands = session.is_some_and(|session| session.authenticate(now).is_ok());
     if !stands || row.idle_at <= now || row.ends_at <= now {
         return Ok(Err(no("the session has ended")));
     }
@@ -142,9 +150,14 @@ fn is_retry(row: &Refresh, now: Timestamp) -> bool {
     row.generation == row.newest - 1 && row.superseded_at.is_some_and(fresh)
 }
 
-fn go_on(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked, row: &Refresh) -> Stored<Result<Issued, TokenError>> {
-    let (org, now, client) = (cx.org(), cx.now(), &asked.known.client);
-    let user = user(cx, &row.user_id)?.filter(|user| user.is_active);
+fn go_on(
+    ctx: &mut OperationContext<'_>,
+    oauth: &Oauth,
+    asked: &RefreshRequest,
+    row: &Refresh,
+) -> Stored<Result<TokenAnswer, TokenError>> {
+    let (org, now, client) = (ctx.org(), ctx.now(), &asked.known.client);
+    let user = user(ctx, &row.user_id)?.filter(|user| user.is_active);
     let Some(role) = user.and_then(|user| user.role) else {
         return Ok(Err(no("the user behind the session may not act any more")));
     };
@@ -161,7 +174,7 @@ fn go_on(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked, row: &Refresh) -> Stored
     };
     let generation = row.generation + 1;
     let before = params![org, row.session_id.as_str(), generation, now];
-    cx.queue(&store::SUPERSEDE, before)?;
+    ctx.queue(&store::SUPERSEDE, before)?;
     let new = NewRefresh {
         session_id: &row.session_id,
         grant_key: &row.grant_key,
@@ -173,10 +186,10 @@ fn go_on(cx: &mut Cx<'_>, oauth: &Oauth, asked: &Asked, row: &Refresh) -> Stored
         jkt: row.jkt.as_deref(),
         ends_at: row.ends_at,
     };
-    let (token, idle_at) = refresh(cx, &new)?;
-    mcp_sessions::extend(cx, &SessionId::from_store(row.session_id.clone()), idle_at)?;
+    let (token, idle_at) = refresh(ctx, &new)?;
+    mcp_sessions::extend(ctx, &SessionId::from_store(row.session_id.clone()), idle_at)?;
     let mut issued = access(
-        cx,
+        ctx,
         oauth,
         Access {
             subject: &row.user_id,

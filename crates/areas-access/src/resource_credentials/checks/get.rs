@@ -4,9 +4,8 @@ use super::model::{Check, CheckPath, KEPT_SECS, State};
 use crate::resource_credentials::store;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetCheck;
 
 impl Operation for GetCheck {
@@ -27,12 +26,12 @@ impl Operation for GetCheck {
     type Body = Empty;
     type Output = Check;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Check> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Check> {
         let path = &input.path;
-        let after = cx.now().plus_secs(-KEPT_SECS);
-        let check = store::get_check(cx, &path.resource_id, &path.credential_id, &path.check_id, after)?;
+        let after = ctx.now().plus_secs(-KEPT_SECS);
+        let check = store::get_check(ctx, &path.resource_id, &path.credential_id, &path.check_id, after)?;
         if check.state == State::Pending {
-            cx.header("retry-after", "1".into());
+            ctx.header("retry-after", "1".into());
         }
         Ok(check)
     }

@@ -8,7 +8,7 @@ use crate::resource_credentials::{secrets, store};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{Handler, Work};
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,21 +68,21 @@ async fn can_unseal(kernel: &Arc<Kernel>, organization: OrganizationId, id: Cred
     let is_open = Arc::new(AtomicBool::new(false));
     let sink = is_open.clone();
     kernel
-        .system(organization, None, move |cx| {
-            sink.store(matches!(secrets::unseal(cx, &id), Ok(Some(_))), Ordering::SeqCst);
+        .system(organization, None, move |ctx| {
+            sink.store(matches!(secrets::unseal(ctx, &id), Ok(Some(_))), Ordering::SeqCst);
             Ok(())
         })
         .await?;
     Ok(is_open.load(Ordering::SeqCst))
 }
 
-fn settle(cx: &mut Cx<'_>, payload: &Value, found: &Value) -> Result<()> {
+fn settle(ctx: &mut OperationContext<'_>, payload: &Value, found: &Value) -> Result<()> {
     let (check, credential) = (text(payload, "checkId")?, text(payload, "credentialId")?);
-    cx.target(&fences::CREDENTIAL, credential);
+    ctx.target(&fences::CREDENTIAL, credential);
     let reason = found["reason"].as_str();
     let state = if reason.is_some() { "failed" } else { "succeeded" };
-    cx.change("/check", Value::Null, reason.unwrap_or(state));
-    store::settle_check(cx, check, state, reason)
+    ctx.change("/check", Value::Null, reason.unwrap_or(state));
+    store::settle_check(ctx, check, state, reason)
 }
 
 fn text<'a>(payload: &'a Value, member: &'static str) -> Result<&'a str> {

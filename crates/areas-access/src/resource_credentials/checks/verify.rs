@@ -11,19 +11,18 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::jobs::NewJob;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-/// See [`Operation::META`].
 pub struct VerifyCredential;
 
 /// A check that has begun.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Begun {
+pub struct StartedCheck {
     check_id: CheckId,
     state: State,
 }
@@ -47,31 +46,31 @@ impl Operation for VerifyCredential {
     type Path = CredentialPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Begun;
+    type Output = StartedCheck;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Begun> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<StartedCheck> {
         let path = &input.path;
-        cx.target(&fences::CREDENTIAL, path.credential_id.as_str());
-        let credential = store::get(cx, &path.resource_id, &path.credential_id)?;
+        ctx.target(&fences::CREDENTIAL, path.credential_id.as_str());
+        let credential = store::get(ctx, &path.resource_id, &path.credential_id)?;
         if !credential.kind.keeps_secret() {
             let message = "this kind of credential has no secret that could be checked";
             return Err(Error::new(Code::Conflict, message));
         }
         // RC-9.
-        if let Some(check_id) = store::open_check(cx, &credential)? {
-            return Ok(Begun {
+        if let Some(check_id) = store::open_check(ctx, &credential)? {
+            return Ok(StartedCheck {
                 check_id,
                 state: State::Pending,
             });
         }
-        let check_id: CheckId = cx.new_id();
-        store::insert_check(cx, &check_id, &credential.id)?;
-        cx.enqueue(NewJob {
+        let check_id: CheckId = ctx.new_id();
+        store::insert_check(ctx, &check_id, &credential.id)?;
+        ctx.enqueue(NewJob {
             kind: job::KIND,
             payload: json!({ "checkId": check_id, "credentialId": credential.id }),
-            run_at: cx.now(),
+            run_at: ctx.now(),
         });
-        Ok(Begun {
+        Ok(StartedCheck {
             check_id,
             state: State::Pending,
         })

@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Every declared secret manager. The kernel carries it; without one, nothing is declared.
 #[derive(Debug, Default)]
-pub struct ExternalManagers(Vec<Declared>);
+pub struct ExternalManagers(Vec<SecretManager>);
 
 /// One declared secret manager.
 #[derive(Debug)]
-pub struct Declared {
+pub struct SecretManager {
     /// The name that credentials give as `managerInstance`.
     pub name: String,
     /// What it is.
@@ -45,15 +45,15 @@ pub enum Backend {
 
 impl ExternalManagers {
     /// Returns what was declared.
-    pub fn new(declared: Vec<Declared>) -> Self {
+    pub fn new(declared: Vec<SecretManager>) -> Self {
         Self(declared)
     }
 
     /// Returns the part of a secret manager that an organization may use, if there is one of this name.
-    pub fn place(&self, organization: &str, name: &str) -> Option<Place<'_>> {
+    pub fn place(&self, organization: &str, name: &str) -> Option<ManagerPart<'_>> {
         let declared = self.0.iter().find(|declared| declared.name == name)?;
         let prefix = declared.prefixes.get(organization)?;
-        Some(Place {
+        Some(ManagerPart {
             backend: &declared.backend,
             prefix,
         })
@@ -61,12 +61,12 @@ impl ExternalManagers {
 }
 
 /// The part of a secret manager that one organization may use.
-pub struct Place<'a> {
+pub struct ManagerPart<'a> {
     backend: &'a Backend,
     prefix: &'a str,
 }
 
-impl Place<'_> {
+impl ManagerPart<'_> {
     /// Returns what the secret manager is, as `managerId` shows it.
     pub fn kind(&self) -> &'static str {
         match self.backend {

@@ -102,7 +102,7 @@ fn vault(folder: &Folder, address: std::net::SocketAddr, allow_private_address: 
         .unwrap()
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    ExternalManagers::new(vec![Declared {
+    ExternalManagers::new(vec![SecretManager {
         name: "corp".into(),
         backend: Backend::Vault(Vault {
             address: format!("http://{address}").parse().unwrap(),

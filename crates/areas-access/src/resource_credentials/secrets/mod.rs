@@ -12,7 +12,7 @@ pub use store::{STATEMENTS, sealing_keys_in_use};
 use super::model::{Credential, CredentialId};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::keys::{Keys, OrganizationKey};
-use provost_kernel::{Cx, Secret};
+use provost_kernel::{OperationContext, Secret};
 
 /// An organization's key as its row holds it.
 struct StoredKey {
@@ -42,14 +42,14 @@ fn unreadable(message: &'static str) -> Error {
 }
 
 /// Where a secret belongs: what its ciphertext is bound to.
-struct Place<'a> {
+struct SecretBinding<'a> {
     organization: &'a str,
     resource: &'a str,
     credential: &'a str,
     version: [u8; 8],
 }
 
-impl<'a> Place<'a> {
+impl<'a> SecretBinding<'a> {
     fn new(organization: &'a str, resource: &'a str, credential: &'a str, version: i64) -> Self {
         Self {
             organization,
@@ -70,17 +70,17 @@ impl<'a> Place<'a> {
 }
 
 /// Stores the secret of a credential's current version in place of an earlier one.
-pub fn put(cx: &mut Cx<'_>, credential: &Credential, secret: &Secret<String>) -> Result<()> {
-    let key = current_key(cx)?;
-    let place = Place::new(
-        cx.org(),
+pub fn put(ctx: &mut OperationContext<'_>, credential: &Credential, secret: &Secret<String>) -> Result<()> {
+    let key = current_key(ctx)?;
+    let place = SecretBinding::new(
+        ctx.org(),
         credential.resource_id.as_str(),
         credential.id.as_str(),
         credential.secret_version,
     );
-    let sealed = key.seal(&place.aad(), secret.expose().as_bytes(), cx.rng())?;
+    let sealed = key.seal(&place.aad(), secret.expose().as_bytes(), ctx.rng())?;
     store::put(
-        cx,
+        ctx,
         &credential.id,
         credential.secret_version,
         key.version(),
@@ -89,22 +89,22 @@ pub fn put(cx: &mut Cx<'_>, credential: &Credential, secret: &Secret<String>) ->
 }
 
 /// Erases the secret of a credential, if there is one.
-pub fn erase(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
-    store::erase(cx, id)
+pub fn erase(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<()> {
+    store::erase(ctx, id)
 }
 
 /// Returns the secret of a credential, or `None` when none is stored here.
 ///
 /// Errors: `Unavailable` when the organization's key cannot be opened, `Internal` when the secret does not open.
-pub fn unseal(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8>>>> {
-    let Some(found) = store::sealed(cx, id)? else {
+pub fn unseal(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8>>>> {
+    let Some(found) = store::sealed(ctx, id)? else {
         return Ok(None);
     };
     let key = found
         .key
         .ok_or_else(|| unreadable("the organization's key is gone, and with it everything that it kept"))?;
-    let key = key.open(&cx.services().keys, cx.org())?;
-    let place = Place::new(cx.org(), &found.resource, id.as_str(), found.version);
+    let key = key.open(&ctx.services().keys, ctx.org())?;
+    let place = SecretBinding::new(ctx.org(), &found.resource, id.as_str(), found.version);
     let opened = key.open(&place.aad(), &found.envelope);
     opened
         .map(Some)
@@ -112,21 +112,21 @@ pub fn unseal(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Secret<Vec<u8
 }
 
 /// Returns the newest key of the organization; makes the first.
-fn current_key(cx: &mut Cx<'_>) -> Result<OrganizationKey> {
-    if let Some(stored) = store::newest_key(cx)? {
-        return stored.open(&cx.services().keys, cx.org());
+fn current_key(ctx: &mut OperationContext<'_>) -> Result<OrganizationKey> {
+    if let Some(stored) = store::newest_key(ctx)? {
+        return stored.open(&ctx.services().keys, ctx.org());
     }
-    make_key(cx, 1)
+    make_key(ctx, 1)
 }
 
-fn make_key(cx: &mut Cx<'_>, version: i64) -> Result<OrganizationKey> {
-    let (kernel, org) = (cx.services(), cx.org());
-    let (sealing_key_id, sealed) = kernel.keys.make_organization_key(org, version, cx.rng())?;
+fn make_key(ctx: &mut OperationContext<'_>, version: i64) -> Result<OrganizationKey> {
+    let (kernel, org) = (ctx.services(), ctx.org());
+    let (sealing_key_id, sealed) = kernel.keys.make_organization_key(org, version, ctx.rng())?;
     let stored = StoredKey {
         version,
         sealing_key_id,
         sealed,
     };
-    store::insert_key(cx, &stored)?;
+    store::insert_key(ctx, &stored)?;
     stored.open(&kernel.keys, org)
 }

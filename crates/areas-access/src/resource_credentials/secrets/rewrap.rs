@@ -11,11 +11,11 @@
 //!
 //! Keeps RC-3.
 
-use super::{Place, StoredKey, make_key, store};
+use super::{SecretBinding, StoredKey, make_key, store};
 use crate::resource_credentials::fences;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Error, Result};
-use provost_kernel::{Cx, Kernel};
+use provost_kernel::{Kernel, OperationContext};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -56,40 +56,40 @@ pub async fn step(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Result
     let is_done = Arc::new(AtomicBool::new(false));
     let sink = is_done.clone();
     kernel
-        .system(organization.clone(), None, move |cx| {
-            sink.store(take(cx)?, Ordering::SeqCst);
+        .system(organization.clone(), None, move |ctx| {
+            sink.store(take(ctx)?, Ordering::SeqCst);
             Ok(())
         })
         .await?;
     Ok(is_done.load(Ordering::SeqCst))
 }
 
-fn take(cx: &mut Cx<'_>) -> Result<bool> {
-    let stored = store::keys(cx)?;
+fn take(ctx: &mut OperationContext<'_>) -> Result<bool> {
+    let stored = store::keys(ctx)?;
     let Some(newest) = stored.last() else {
         return Ok(true);
     };
-    if cx
+    if ctx
         .services()
         .keys
         .is_sealing_key_superseded(&newest.sealing_key_id)
         == Some(true)
     {
-        let made = make_key(cx, newest.version + 1)?;
-        cx.action("organization_key.created");
-        cx.target(&fences::KEY, made.version().to_string());
+        let made = make_key(ctx, newest.version + 1)?;
+        ctx.action("organization_key.created");
+        ctx.target(&fences::KEY, made.version().to_string());
         return Ok(false);
     }
-    let behind = store::behind(cx, newest.version, CHUNK)?;
+    let behind = store::behind(ctx, newest.version, CHUNK)?;
     if !behind.is_empty() {
-        move_chunk(cx, &stored, newest, &behind)?;
+        move_chunk(ctx, &stored, newest, &behind)?;
         return Ok(false);
     }
-    if store::retire(cx, newest.version)? > 0 {
-        cx.action("organization_key.retired");
-        cx.target(&fences::KEY, newest.version.to_string());
+    if store::retire(ctx, newest.version)? > 0 {
+        ctx.action("organization_key.retired");
+        ctx.target(&fences::KEY, newest.version.to_string());
         tracing::info!(
-            organization = cx.org(),
+            organization = ctx.org(),
             "every secret is under the newest sealing key"
         );
     }
@@ -97,12 +97,12 @@ fn take(cx: &mut Cx<'_>) -> Result<bool> {
 }
 
 fn move_chunk(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     stored: &[StoredKey],
     newest: &StoredKey,
-    behind: &[store::Behind],
+    behind: &[store::OutdatedSecret],
 ) -> Result<()> {
-    let (kernel, org) = (cx.services(), cx.org());
+    let (kernel, org) = (ctx.services(), ctx.org());
     let to = newest.open(&kernel.keys, org)?;
     let mut opened = HashMap::new();
     for secret in behind {
@@ -114,11 +114,11 @@ fn move_chunk(
                 unknown.insert(key.open(&kernel.keys, org)?)
             }
         };
-        let place = Place::new(org, &secret.resource, &secret.credential, secret.version);
-        let moved = from.rewrap(&to, &place.aad(), &secret.wrapped_key, cx.rng())?;
-        store::rewrap(cx, &secret.credential, newest.version, &moved)?;
+        let place = SecretBinding::new(org, &secret.resource, &secret.credential, secret.version);
+        let moved = from.rewrap(&to, &place.aad(), &secret.wrapped_key, ctx.rng())?;
+        store::rewrap(ctx, &secret.credential, newest.version, &moved)?;
     }
-    let left = store::count_behind(cx, newest.version)?;
+    let left = store::count_behind(ctx, newest.version)?;
     tracing::info!(
         organization = org,
         moved = behind.len(),

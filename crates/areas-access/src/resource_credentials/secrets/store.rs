@@ -6,7 +6,7 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Result;
 use provost_kernel::keys::Envelope;
-use provost_kernel::{Cx, params, statements};
+use provost_kernel::{OperationContext, params, statements};
 
 statements! {
     /// The newest key of an organization.
@@ -58,7 +58,7 @@ statements! {
 }
 
 /// A secret as its row holds it.
-pub(super) struct Sealed {
+pub(super) struct SealedSecret {
     /// The resource of its credential.
     pub resource: String,
     /// Which of the credential's secrets it is.
@@ -70,7 +70,7 @@ pub(super) struct Sealed {
 }
 
 /// A secret's data key under an older key.
-pub(super) struct Behind {
+pub(super) struct OutdatedSecret {
     /// The credential.
     pub credential: String,
     /// Its resource.
@@ -102,50 +102,50 @@ fn stored_key(row: &Row<'_>) -> Result<StoredKey> {
 }
 
 /// Returns the newest key of the organization.
-pub(super) fn newest_key(cx: &mut Cx<'_>) -> Result<Option<StoredKey>> {
-    let org = cx.org();
-    cx.query_opt(&NEWEST_KEY, params![org], stored_key)
+pub(super) fn newest_key(ctx: &mut OperationContext<'_>) -> Result<Option<StoredKey>> {
+    let org = ctx.org();
+    ctx.query_opt(&NEWEST_KEY, params![org], stored_key)
 }
 
 /// Returns every key of the organization, the oldest first.
-pub(super) fn keys(cx: &mut Cx<'_>) -> Result<Vec<StoredKey>> {
-    let org = cx.org();
-    cx.query(&KEYS, params![org], stored_key)
+pub(super) fn keys(ctx: &mut OperationContext<'_>) -> Result<Vec<StoredKey>> {
+    let org = ctx.org();
+    ctx.query(&KEYS, params![org], stored_key)
 }
 
 /// Stores a key.
-pub(super) fn insert_key(cx: &mut Cx<'_>, key: &StoredKey) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
+pub(super) fn insert_key(ctx: &mut OperationContext<'_>, key: &StoredKey) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
     let (id, sealed) = (key.sealing_key_id.as_str(), key.sealed.as_slice());
-    cx.queue(&INSERT_KEY, params![org, key.version, id, sealed, now])
+    ctx.queue(&INSERT_KEY, params![org, key.version, id, sealed, now])
 }
 
 /// Stores a secret in place of an earlier one.
 pub(super) fn put(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     id: &CredentialId,
     version: i64,
     key_version: i64,
     envelope: &Envelope,
 ) -> Result<()> {
-    let org = cx.org();
+    let org = ctx.org();
     let (wrapped, ciphertext) = (envelope.wrapped_key.as_slice(), envelope.ciphertext.as_slice());
-    cx.queue(
+    ctx.queue(
         &PUT,
         params![org, id.as_str(), version, key_version, wrapped, ciphertext],
     )
 }
 
 /// Erases a secret.
-pub(super) fn erase(cx: &mut Cx<'_>, id: &CredentialId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&ERASE, params![org, id.as_str()])
+pub(super) fn erase(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&ERASE, params![org, id.as_str()])
 }
 
 /// Returns a secret with the key that wraps it.
-pub(super) fn sealed(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Sealed>> {
-    let org = cx.org();
-    cx.query_opt(&SEALED, params![org, id.as_str()], |row| {
+pub(super) fn sealed(ctx: &mut OperationContext<'_>, id: &CredentialId) -> Result<Option<SealedSecret>> {
+    let org = ctx.org();
+    ctx.query_opt(&SEALED, params![org, id.as_str()], |row| {
         let version: Option<i64> = row.get(4)?;
         let key = match version {
             Some(version) => Some(StoredKey {
@@ -155,7 +155,7 @@ pub(super) fn sealed(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Sealed
             }),
             None => None,
         };
-        Ok(Sealed {
+        Ok(SealedSecret {
             resource: row.get(0)?,
             version: row.get(1)?,
             envelope: Envelope {
@@ -168,10 +168,10 @@ pub(super) fn sealed(cx: &mut Cx<'_>, id: &CredentialId) -> Result<Option<Sealed
 }
 
 /// Returns at most `limit` secrets under older keys than `newest`.
-pub(super) fn behind(cx: &mut Cx<'_>, newest: i64, limit: i64) -> Result<Vec<Behind>> {
-    let org = cx.org();
-    cx.query(&BEHIND, params![org, newest, limit], |row| {
-        Ok(Behind {
+pub(super) fn behind(ctx: &mut OperationContext<'_>, newest: i64, limit: i64) -> Result<Vec<OutdatedSecret>> {
+    let org = ctx.org();
+    ctx.query(&BEHIND, params![org, newest, limit], |row| {
+        Ok(OutdatedSecret {
             credential: row.get(0)?,
             resource: row.get(1)?,
             version: row.get(2)?,
@@ -182,22 +182,27 @@ pub(super) fn behind(cx: &mut Cx<'_>, newest: i64, limit: i64) -> Result<Vec<Beh
 }
 
 /// Returns how many secrets are under older keys than `newest`.
-pub(super) fn count_behind(cx: &mut Cx<'_>, newest: i64) -> Result<i64> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT_BEHIND, params![org, newest], |row| row.get(0))?;
+pub(super) fn count_behind(ctx: &mut OperationContext<'_>, newest: i64) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_BEHIND, params![org, newest], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Puts a secret's data key under another key.
-pub(super) fn rewrap(cx: &mut Cx<'_>, credential: &str, key_version: i64, wrapped_key: &[u8]) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&REWRAP, params![org, credential, key_version, wrapped_key])
+pub(super) fn rewrap(
+    ctx: &mut OperationContext<'_>,
+    credential: &str,
+    key_version: i64,
+    wrapped_key: &[u8],
+) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&REWRAP, params![org, credential, key_version, wrapped_key])
 }
 
 /// Removes older keys than `newest` that wrap nothing and returns how many there were.
-pub(super) fn retire(cx: &mut Cx<'_>, newest: i64) -> Result<u64> {
-    let org = cx.org();
-    cx.execute(&RETIRE, params![org, newest])
+pub(super) fn retire(ctx: &mut OperationContext<'_>, newest: i64) -> Result<u64> {
+    let org = ctx.org();
+    ctx.execute(&RETIRE, params![org, newest])
 }
 
 /// Returns every organization that has keys.

@@ -6,10 +6,9 @@ use crate::resources::fences;
 use crate::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct CreateResourceGateway;
 
 impl Operation for CreateResourceGateway {
@@ -32,25 +31,25 @@ impl Operation for CreateResourceGateway {
     type Body = GatewayBody;
     type Output = GatewayView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<GatewayView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<GatewayView> {
         let body = &input.body;
         let mut gateway = Gateway {
-            id: cx.new_id(),
+            id: ctx.new_id(),
             name: body.name.as_str().to_owned(),
             hostname: body.hostname.as_str().to_owned(),
             enabled: body.enabled,
-            owner: Owner::calling(cx, input.manager.as_ref()),
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            owner: Owner::calling(ctx, input.manager.as_ref()),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         };
-        cx.target(&fences::GATEWAY, gateway.id.as_str());
+        ctx.target(&fences::GATEWAY, gateway.id.as_str());
         body.breaches().refuse()?;
-        store::insert(cx, &mut gateway)?;
-        let base = format!("/api/headless/v1/organizations/{}", cx.org());
-        cx.header("location", format!("{base}/resource-gateways/{}", gateway.id));
-        cx.change("/name", Value::Null, gateway.name.as_str());
-        cx.change("/hostname", Value::Null, gateway.hostname.as_str());
-        cx.change("/managementMode", Value::Null, gateway.owner.mode());
-        Ok(view(cx.org(), gateway))
+        store::insert(ctx, &mut gateway)?;
+        let base = format!("/api/headless/v1/organizations/{}", ctx.org());
+        ctx.header("location", format!("{base}/resource-gateways/{}", gateway.id));
+        ctx.change("/name", Value::Null, gateway.name.as_str());
+        ctx.change("/hostname", Value::Null, gateway.hostname.as_str());
+        ctx.change("/managementMode", Value::Null, gateway.owner.mode());
+        Ok(view(ctx.org(), gateway))
     }
 }

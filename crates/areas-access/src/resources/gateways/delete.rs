@@ -8,9 +8,8 @@ use crate::resources::store::count_by_gateway;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct DeleteResourceGateway;
 
 impl Operation for DeleteResourceGateway {
@@ -33,19 +32,19 @@ impl Operation for DeleteResourceGateway {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.resource_gateway_id;
-        cx.target(&fences::GATEWAY, id.as_str());
-        let gateway = store::get(cx, id)?;
-        let writer = Owner::calling(cx, input.manager.as_ref());
-        gateway.owner.admit(cx, writer)?;
-        let count = count_by_gateway(cx, id.as_str())?;
+        ctx.target(&fences::GATEWAY, id.as_str());
+        let gateway = store::get(ctx, id)?;
+        let writer = Owner::calling(ctx, input.manager.as_ref());
+        gateway.owner.admit(ctx, writer)?;
+        let count = count_by_gateway(ctx, id.as_str())?;
         if count > 0 {
             let message = format!("resources still name this gateway ({count}); point them elsewhere first");
             return Err(Error::new(Code::Conflict, message).with("resources", count));
         }
-        store::delete(cx, id)?;
-        cx.change("/name", gateway.name, serde_json::Value::Null);
+        store::delete(ctx, id)?;
+        ctx.change("/name", gateway.name, serde_json::Value::Null);
         Ok(NoContent {})
     }
 }

@@ -4,9 +4,8 @@ use super::model::{GatewayPath, GatewayView, view};
 use super::store;
 use crate::resources::READERS;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetResourceGateway;
 
 impl Operation for GetResourceGateway {
@@ -23,8 +22,8 @@ impl Operation for GetResourceGateway {
     type Body = Empty;
     type Output = GatewayView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<GatewayView> {
-        let gateway = store::get(cx, &input.path.resource_gateway_id)?;
-        Ok(view(cx.org(), gateway))
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<GatewayView> {
+        let gateway = store::get(ctx, &input.path.resource_gateway_id)?;
+        Ok(view(ctx.org(), gateway))
     }
 }

@@ -6,9 +6,8 @@ use crate::resources::READERS;
 use crate::resources::list::PageQuery;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct ListResourceGateways;
 
 provost_kernel::page! {
@@ -32,14 +31,17 @@ impl Operation for ListResourceGateways {
     type Body = Empty;
     type Output = GatewayPage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<GatewayPage> {
-        let (after, count) = input.query.start(cx, Self::META.id)?;
-        let mut found = store::list(cx, after, count)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<GatewayPage> {
+        let (after, count) = input.query.start(ctx, Self::META.id)?;
+        let mut found = store::list(ctx, after, count)?;
         let next_cursor = input
             .query
-            .end(cx, Self::META.id, &mut found, |gateway| gateway.created_at);
+            .end(ctx, Self::META.id, &mut found, |gateway| gateway.created_at);
         Ok(GatewayPage {
-            resource_gateways: found.into_iter().map(|gateway| view(cx.org(), gateway)).collect(),
+            resource_gateways: found
+                .into_iter()
+                .map(|gateway| view(ctx.org(), gateway))
+                .collect(),
             next_cursor,
         })
     }

@@ -1,6 +1,6 @@
 //! The words and rules of gateways, without storage.
 
-use crate::resources::definition::{Breaches, Line};
+use crate::resources::definition::{Breaches, SingleLine};
 use crate::resources::model::{is_host_name, yes};
 use crate::resources::ownership::Owner;
 use provost_kernel::text::Name;
@@ -18,7 +18,7 @@ pub struct GatewayBody {
     /// Unique in the organization, upper and lower case alike.
     pub name: Name,
     /// Where clients reach it.
-    pub hostname: Line<3, 253>,
+    pub hostname: SingleLine<3, 253>,
     /// Whether it serves.
     #[serde(default = "yes")]
     pub enabled: bool,

@@ -5,7 +5,7 @@ use crate::resources::ownership::Owner;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 
 statements! {
     /// One gateway.
@@ -45,34 +45,34 @@ fn gateway(row: &Row<'_>) -> Result<Gateway> {
 /// Returns a gateway.
 ///
 /// Errors: `NotFound` for an unknown, a deleted and another organization's gateway alike.
-pub fn get(cx: &mut Cx<'_>, id: &GatewayId) -> Result<Gateway> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], gateway)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &GatewayId) -> Result<Gateway> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], gateway)?
         .ok_or_else(|| Error::not_found("resource gateway"))
 }
 
 /// Says whether an id that a definition may name is a gateway of the organization.
-pub fn exists(cx: &mut Cx<'_>, id: Option<&str>) -> Result<bool> {
-    let org = cx.org();
+pub fn exists(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<bool> {
+    let org = ctx.org();
     match id {
-        Some(id) => Ok(cx.query_opt(&GET, params![org, id], |_| Ok(()))?.is_some()),
+        Some(id) => Ok(ctx.query_opt(&GET, params![org, id], |_| Ok(()))?.is_some()),
         None => Ok(false),
     }
 }
 
 /// Returns at most `limit` gateways that were made after an instant, the oldest first.
-pub fn list(cx: &mut Cx<'_>, after: Timestamp, limit: i64) -> Result<Vec<Gateway>> {
-    let org = cx.org();
-    cx.query(&LIST, params![org, after, limit], gateway)
+pub fn list(ctx: &mut OperationContext<'_>, after: Timestamp, limit: i64) -> Result<Vec<Gateway>> {
+    let org = ctx.org();
+    ctx.query(&LIST, params![org, after, limit], gateway)
 }
 
 /// Stores a new gateway and sets the instant at which it was made.
 ///
 /// Errors: `AlreadyExists` when the name is taken.
-pub fn insert(cx: &mut Cx<'_>, gateway: &mut Gateway) -> Result<()> {
-    let (org, key) = (cx.org(), name_key(&gateway.name));
+pub fn insert(ctx: &mut OperationContext<'_>, gateway: &mut Gateway) -> Result<()> {
+    let (org, key) = (ctx.org(), name_key(&gateway.name));
     let [manager, instance, owner] = gateway.owner.columns();
-    let made = cx.query_opt(
+    let made = ctx.query_opt(
         &INSERT,
         params![
             org,
@@ -103,17 +103,17 @@ fn name_taken() -> Error {
 /// Stores what changed of a gateway.
 ///
 /// Errors: `AlreadyExists` when a new name is taken.
-pub fn save(cx: &mut Cx<'_>, gateway: &Gateway, renamed: bool) -> Result<()> {
-    let (org, id, key) = (cx.org(), gateway.id.as_str(), name_key(&gateway.name));
+pub fn save(ctx: &mut OperationContext<'_>, gateway: &Gateway, renamed: bool) -> Result<()> {
+    let (org, id, key) = (ctx.org(), gateway.id.as_str(), name_key(&gateway.name));
     if renamed
-        && cx
+        && ctx
             .query_opt(&NAME_TAKEN, params![org, key.as_str(), id], |_| Ok(()))?
             .is_some()
     {
         return Err(name_taken());
     }
     let [manager, instance, owner] = gateway.owner.columns();
-    cx.queue(
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -131,7 +131,7 @@ pub fn save(cx: &mut Cx<'_>, gateway: &Gateway, renamed: bool) -> Result<()> {
 }
 
 /// Removes a gateway that no resource names.
-pub fn delete(cx: &mut Cx<'_>, id: &GatewayId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE, params![org, id.as_str()])
+pub fn delete(ctx: &mut OperationContext<'_>, id: &GatewayId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE, params![org, id.as_str()])
 }

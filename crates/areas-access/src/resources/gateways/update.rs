@@ -7,9 +7,8 @@ use crate::resources::note_owner;
 use crate::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct UpdateResourceGateway;
 
 impl Operation for UpdateResourceGateway {
@@ -30,25 +29,25 @@ impl Operation for UpdateResourceGateway {
     type Body = GatewayBody;
     type Output = GatewayView;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<GatewayView> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<GatewayView> {
         let (id, body) = (&input.path.resource_gateway_id, &input.body);
-        cx.target(&fences::GATEWAY, id.as_str());
-        let before = store::get(cx, id)?;
-        let writer = Owner::calling(cx, input.manager.as_ref());
+        ctx.target(&fences::GATEWAY, id.as_str());
+        let before = store::get(ctx, id)?;
+        let writer = Owner::calling(ctx, input.manager.as_ref());
         let mut after = before.clone();
-        after.owner = before.owner.admit(cx, writer)?;
+        after.owner = before.owner.admit(ctx, writer)?;
         body.breaches().refuse()?;
         body.name.as_str().clone_into(&mut after.name);
         body.hostname.as_str().clone_into(&mut after.hostname);
         after.enabled = body.enabled;
-        cx.change("/name", before.name.as_str(), after.name.as_str());
-        cx.change("/hostname", before.hostname.as_str(), after.hostname.as_str());
-        cx.change("/enabled", before.enabled, after.enabled);
-        note_owner(cx, &before.owner, &after.owner);
-        if cx.has_changes() {
-            after.updated_at = cx.now().max(before.updated_at.plus_ms(1));
-            store::save(cx, &after, after.name != before.name)?;
+        ctx.change("/name", before.name.as_str(), after.name.as_str());
+        ctx.change("/hostname", before.hostname.as_str(), after.hostname.as_str());
+        ctx.change("/enabled", before.enabled, after.enabled);
+        note_owner(ctx, &before.owner, &after.owner);
+        if ctx.has_changes() {
+            after.updated_at = ctx.now().max(before.updated_at.plus_ms(1));
+            store::save(ctx, &after, after.name != before.name)?;
         }
-        Ok(view(cx.org(), after))
+        Ok(view(ctx.org(), after))
     }
 }

@@ -15,7 +15,7 @@ use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-pub use weakening::Weakened;
+pub use weakening::Weakening;
 
 /// The version of the schemas below. A release remembers the one that it was checked against.
 pub const SCHEMA_VERSION: i64 = 1;
@@ -105,7 +105,7 @@ impl Target {
     }
 
     /// Returns what the second content guards less than the first one, sorted by path.
-    pub fn weakened(self, before: &Content, after: &Content) -> Vec<Weakened> {
+    pub fn weakened(self, before: &Content, after: &Content) -> Vec<Weakening> {
         let rules = match self {
             Target::ClaudeCode => claude_code::RULES,
             Target::Codex => codex::RULES,

@@ -39,7 +39,7 @@ pub enum Rule {
 /// One place that guards less.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ManagedConfigWeakening")]
-pub struct Weakened {
+pub struct Weakening {
     /// JSON Pointer into the content.
     pub path: String,
     /// What is lost there.
@@ -47,7 +47,7 @@ pub struct Weakened {
 }
 
 /// Returns what `after` guards less than `before`, sorted by path.
-pub fn between(rules: &[(&str, Rule)], before: &Value, after: &Value) -> Vec<Weakened> {
+pub fn between(rules: &[(&str, Rule)], before: &Value, after: &Value) -> Vec<Weakening> {
     let mut found = Vec::new();
     walk(rules, "/enforced", Some(before), Some(after), &mut found);
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -59,13 +59,13 @@ fn walk(
     path: &str,
     before: Option<&Value>,
     after: Option<&Value>,
-    found: &mut Vec<Weakened>,
+    found: &mut Vec<Weakening>,
 ) {
     if before == after {
         return;
     }
     let mut lost = |message: &str| {
-        found.push(Weakened {
+        found.push(Weakening {
             path: path.to_owned(),
             message: message.to_owned(),
         });
@@ -96,7 +96,7 @@ fn members(
     path: &str,
     before: &Map<String, Value>,
     after: &Map<String, Value>,
-    found: &mut Vec<Weakened>,
+    found: &mut Vec<Weakening>,
 ) {
     let gone = before.keys().filter(|name| !after.contains_key(*name));
     for name in gone.chain(after.keys()) {

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn known(text: &str, digest: &str, number: i64, is_withdrawn: bool) -> Known {
-    Known {
+fn known(text: &str, digest: &str, number: i64, is_withdrawn: bool) -> VersionSummary {
+    VersionSummary {
         version: Version::parse(text).unwrap(),
         digest: digest.to_owned(),
         number,
@@ -38,11 +38,11 @@ fn a_digest_means_the_newest_version_of_that_content_that_is_there() {
         known("1.0.2", "same", 3, false),
         known("1.0.3", "same", 4, true),
     ];
-    let by_digest = Wanted::Digest("same".to_owned());
+    let by_digest = VersionReference::Digest("same".to_owned());
     assert_eq!(find(&all, Some(&by_digest)).unwrap().number, 3);
-    let by_number = Wanted::Version(version("1.0.3"));
+    let by_number = VersionReference::Version(version("1.0.3"));
     assert_eq!(find(&all, Some(&by_number)).unwrap().number, 4);
-    assert!(find(&all, Some(&Wanted::Version(version("2.0.0")))).is_none());
+    assert!(find(&all, Some(&VersionReference::Version(version("2.0.0")))).is_none());
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn withdrawn_content_is_not_published_again() {
 /// Proves SK-5.
 #[test]
 fn places_differ_by_every_part() {
-    let place = |client: &str, device: Option<&str>, path: Option<&str>| Place {
+    let place = |client: &str, device: Option<&str>, path: Option<&str>| InstallPlace {
         client: client.to_owned(),
         device: device.map(str::to_owned),
         path: path.map(str::to_owned),
@@ -110,7 +110,7 @@ proptest! {
     /// Publishing adds a version that was not there, above all others unless one was asked for.
     #[test]
     fn a_new_version_is_new(numbers in proptest::collection::vec((0_u32..3, 0_u32..3, 0_u32..3, any::<bool>()), 0..8)) {
-        let mut all: Vec<Known> = Vec::new();
+        let mut all: Vec<VersionSummary> = Vec::new();
         for (place, (a, b, c, is_withdrawn)) in numbers.into_iter().enumerate() {
             let text = format!("{a}.{b}.{c}");
             if all.iter().all(|k| k.version != version(&text)) {

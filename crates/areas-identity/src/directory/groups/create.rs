@@ -8,12 +8,11 @@ use crate::subjects;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{Description, LongName, Name};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct CreateGroup;
 
 /// What a group is made of.
@@ -52,49 +51,49 @@ impl Operation for CreateGroup {
     type Body = CreateBody;
     type Output = OneGroup;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneGroup> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneGroup> {
         let body = &input.body;
-        if let Some(kind) = subjects::name_taken(cx, body.name.as_str(), "")? {
+        if let Some(kind) = subjects::name_taken(ctx, body.name.as_str(), "")? {
             return Err(groups::taken_name(kind.as_str()));
         }
         let directory = body.directory_id.clone().unwrap_or_default();
         let external = body.external_id.as_ref().map(LongName::as_str);
-        let ended = returning::find(cx, "group", directory.as_str(), body.name.as_str(), external)?;
+        let ended = returning::find(ctx, "group", directory.as_str(), body.name.as_str(), external)?;
         let group = Group {
             id: match &ended {
                 Some(ended) => GroupId::from_store(ended.id.clone()),
-                None => cx.new_id(),
+                None => ctx.new_id(),
             },
             validity: Validity {
                 from: 0,
                 to: FOR_GOOD,
             },
             seq: 0,
-            organization_id: cx.org().to_owned(),
+            organization_id: ctx.org().to_owned(),
             directory_id: directory.as_str().to_owned(),
             name: body.name.as_str().to_owned(),
             description: body.description.as_ref().map(|d| d.as_str().to_owned()),
             external_id: external.map(str::to_owned),
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         };
-        let group = groups::insert(cx, group)?;
-        cx.target(&fences::GROUP, group.id.as_str());
-        cx.header(
+        let group = groups::insert(ctx, group)?;
+        ctx.target(&fences::GROUP, group.id.as_str());
+        ctx.header(
             "location",
             format!(
                 "/api/headless/v1/organizations/{}/directory/groups/{}",
-                cx.org(),
+                ctx.org(),
                 group.id
             ),
         );
-        cx.change("/name", Value::Null, group.name.as_str());
-        cx.change("/directoryId", Value::Null, group.directory_id.as_str());
-        cx.change("/externalId", Value::Null, group.external_id.clone());
+        ctx.change("/name", Value::Null, group.name.as_str());
+        ctx.change("/directoryId", Value::Null, group.directory_id.as_str());
+        ctx.change("/externalId", Value::Null, group.external_id.clone());
         if let Some(ended) = ended.filter(|ended| ended.id == group.id.as_str()) {
-            cx.change("/returned", Value::Null, ended.ended_at.to_rfc3339());
+            ctx.change("/returned", Value::Null, ended.ended_at.to_rfc3339());
         }
-        cx.emit(&fences::GROUP_CREATED, &fences::OfGroup::of(&group.id));
+        ctx.emit(&fences::GROUP_CREATED, &fences::OfGroup::of(&group.id));
         Ok(OneGroup { group: group.into() })
     }
 }

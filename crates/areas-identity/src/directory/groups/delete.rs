@@ -4,14 +4,13 @@ use super::super::model::GroupPath;
 use super::super::returning;
 use super::super::store::{groups, imports};
 use crate::directory::fences;
-use crate::subjects::{Deleted, losing, weighed};
+use crate::subjects::{DeletionAnswer, losing, weighed};
 use crate::words;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{OperationContext, Result, params};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct DeleteGroup;
 
 impl Operation for DeleteGroup {
@@ -35,29 +34,29 @@ impl Operation for DeleteGroup {
     type Path = GroupPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Deleted;
+    type Output = DeletionAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Deleted> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {
         let id = &input.path.group_id;
-        cx.target(&fences::GROUP, id.as_str());
-        let versions = groups::versions(cx, id)?;
+        ctx.target(&fences::GROUP, id.as_str());
+        let versions = groups::versions(ctx, id)?;
         let group = &versions[0];
         let named = versions
             .iter()
             .map(|v| (v.name.as_str(), v.external_id.as_deref()));
-        imports::note_deletion(cx, ["group", "group id"], &group.directory_id, named)?;
-        let deleted = losing(cx, returning::group_record(group))?;
-        let org = cx.org();
-        words::end_group(cx, id.as_str())?;
-        cx.queue(&groups::DELETE, params![org, id.as_str()])?;
-        returning::note(cx, group)?;
-        cx.change("/name", group.name.as_str(), Value::Null);
-        returning::group_gone(cx, id)?;
+        imports::note_deletion(ctx, ["group", "group id"], &group.directory_id, named)?;
+        let deleted = losing(ctx, returning::group_record(group))?;
+        let org = ctx.org();
+        words::end_group(ctx, id.as_str())?;
+        ctx.queue(&groups::DELETE, params![org, id.as_str()])?;
+        returning::note(ctx, group)?;
+        ctx.change("/name", group.name.as_str(), Value::Null);
+        returning::group_gone(ctx, id)?;
         Ok(deleted)
     }
 
-    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
-        let group = groups::get(cx, &input.path.group_id)?;
-        weighed(cx, returning::group_record(&group))
+    fn weigh(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let group = groups::get(ctx, &input.path.group_id)?;
+        weighed(ctx, returning::group_record(&group))
     }
 }

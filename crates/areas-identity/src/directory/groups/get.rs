@@ -4,9 +4,8 @@ use super::super::model::{GroupPath, OneGroup};
 use super::super::{READERS, store::groups};
 use crate::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetGroup;
 
 impl Operation for GetGroup {
@@ -23,9 +22,9 @@ impl Operation for GetGroup {
     type Body = Empty;
     type Output = OneGroup;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneGroup> {
-        cx.target(&fences::GROUP, input.path.group_id.as_str());
-        let group = groups::get(cx, &input.path.group_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneGroup> {
+        ctx.target(&fences::GROUP, input.path.group_id.as_str());
+        let group = groups::get(ctx, &input.path.group_id)?;
         Ok(OneGroup { group: group.into() })
     }
 }

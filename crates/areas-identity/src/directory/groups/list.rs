@@ -6,11 +6,10 @@ use super::super::store::groups;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::text::Name;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ListGroups;
 
 /// What can be asked.
@@ -52,13 +51,13 @@ impl Operation for ListGroups {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
-        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let after = page::start(ctx, Self::META.id, query.cursor.as_ref(), 0)?;
         let directory = query.directory_id.as_ref().map(DirectoryId::as_str);
         let name = query.name.as_ref().map(Name::as_str);
-        let mut found = groups::list(cx, directory, name, after, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |group| group.seq);
+        let mut found = groups::list(ctx, directory, name, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |group| group.seq);
         Ok(Page {
             groups: found.into_iter().map(GroupView::from).collect(),
             next_cursor,

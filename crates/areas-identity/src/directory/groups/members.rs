@@ -9,12 +9,11 @@ use crate::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::page::{self, Cursor};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct ListGroupMembers;
 
 /// One page.
@@ -44,17 +43,17 @@ impl Operation for ListGroupMembers {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.group_id, input.query.limit);
-        cx.target(&fences::GROUP, id.as_str());
-        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
-        groups::get(cx, id)?;
+        ctx.target(&fences::GROUP, id.as_str());
+        let after = page::start(ctx, Self::META.id, input.query.cursor.as_ref(), 0)?;
+        groups::get(ctx, id)?;
         let filter = Filter {
             group_id: Some(id.as_str()),
             ..Filter::default()
         };
-        let mut found = users::list(cx, &filter, after, limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |user| user.seq);
+        let mut found = users::list(ctx, &filter, after, limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, limit, &mut found, |user| user.seq);
         Ok(Page {
             users: found.into_iter().map(UserView::from).collect(),
             next_cursor,
@@ -71,7 +70,6 @@ pub struct Membership {
     user_id: UserId,
 }
 
-/// See [`Operation::META`].
 pub struct AddGroupMember;
 
 impl Operation for AddGroupMember {
@@ -89,15 +87,15 @@ impl Operation for AddGroupMember {
     type Body = Empty;
     type Output = Membership;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Membership> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Membership> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);
-        cx.target(&fences::GROUP, group.as_str());
-        groups::get(cx, group)?;
-        let found = users::get(cx, user)?;
-        if memberships::add(cx, group, &found)? {
-            cx.change("/members", Value::Null, user.as_str());
-            opened::note(cx, group)?;
-            cx.emit(
+        ctx.target(&fences::GROUP, group.as_str());
+        groups::get(ctx, group)?;
+        let found = users::get(ctx, user)?;
+        if memberships::add(ctx, group, &found)? {
+            ctx.change("/members", Value::Null, user.as_str());
+            opened::note(ctx, group)?;
+            ctx.emit(
                 &fences::GROUP_MEMBER_ADDED,
                 &fences::OfMembership::of(group, user),
             );
@@ -109,7 +107,6 @@ impl Operation for AddGroupMember {
     }
 }
 
-/// See [`Operation::META`].
 pub struct RemoveGroupMember;
 
 impl Operation for RemoveGroupMember {
@@ -131,14 +128,14 @@ impl Operation for RemoveGroupMember {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);
-        cx.target(&fences::GROUP, group.as_str());
-        groups::get(cx, group)?;
-        let found = users::get(cx, user)?;
-        if memberships::remove(cx, group, &found)? {
-            cx.change("/members", user.as_str(), Value::Null);
-            cx.emit(
+        ctx.target(&fences::GROUP, group.as_str());
+        groups::get(ctx, group)?;
+        let found = users::get(ctx, user)?;
+        if memberships::remove(ctx, group, &found)? {
+            ctx.change("/members", user.as_str(), Value::Null);
+            ctx.emit(
                 &fences::GROUP_MEMBER_REMOVED,
                 &fences::OfMembership::of(group, user),
             );

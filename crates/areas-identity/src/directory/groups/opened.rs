@@ -3,12 +3,12 @@
 use super::super::model::GroupId;
 use crate::subjects::SubjectKind;
 use provost_areas_platform::announcements::{OpenedTo, Opening};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::{Value, json};
 
 /// Notes the credentials that are assigned to a group, and the allow lists and exceptions that name it.
-pub fn note(cx: &mut Cx<'_>, group: &GroupId) -> Result<()> {
-    let openings = cx.ask(&OpenedTo {
+pub fn note(ctx: &mut OperationContext<'_>, group: &GroupId) -> Result<()> {
+    let openings = ctx.ask(&OpenedTo {
         kind: SubjectKind::Group,
         id: group.as_str().to_owned(),
     })?;
@@ -22,7 +22,7 @@ pub fn note(cx: &mut Cx<'_>, group: &GroupId) -> Result<()> {
             Opening::Policy { id, places } => policies.push(json!({ "policyId": id, "places": places })),
         }
     }
-    cx.change(
+    ctx.change(
         "/opens",
         Value::Null,
         json!({ "credentials": credentials, "policies": policies }),

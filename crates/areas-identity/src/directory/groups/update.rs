@@ -6,13 +6,12 @@ use crate::directory::fences;
 use crate::subjects;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::{Given, Patch};
+use provost_kernel::patch::{Patch, RequiredChange};
 use provost_kernel::text::{Description, LongName, Name, name_key};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct UpdateGroup;
 
 /// What can change.
@@ -22,7 +21,7 @@ pub struct UpdateGroup;
 pub struct UpdateBody {
     /// The new name.
     #[serde(default)]
-    name: Given<Name>,
+    name: RequiredChange<Name>,
     /// The new description; `null` clears it.
     #[serde(default)]
     description: Patch<Description>,
@@ -50,14 +49,14 @@ impl Operation for UpdateGroup {
     type Body = UpdateBody;
     type Output = OneGroup;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneGroup> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneGroup> {
         let (id, body) = (&input.path.group_id, &input.body);
-        cx.target(&fences::GROUP, id.as_str());
-        let versions = groups::versions(cx, id)?;
+        ctx.target(&fences::GROUP, id.as_str());
+        let versions = groups::versions(ctx, id)?;
         if let Some(name) = body.name.get() {
             let differs = |v: &Group| name_key(&v.name) != name_key(name.as_str());
             if versions.iter().any(differs) {
-                keep_name_free(cx, &versions[0], name.as_str())?;
+                keep_name_free(ctx, &versions[0], name.as_str())?;
             }
         }
         let mut shown = versions[0].clone();
@@ -71,17 +70,17 @@ impl Operation for UpdateGroup {
             body.external_id
                 .apply(&mut after.external_id, |id| id.as_str().to_owned());
             if after != before {
-                after.touch(cx.now());
-                groups::save(cx, &after)?;
+                after.touch(ctx.now());
+                groups::save(ctx, &after)?;
             }
             if place == 0 {
-                cx.change("/name", before.name.as_str(), after.name.as_str());
-                cx.change(
+                ctx.change("/name", before.name.as_str(), after.name.as_str());
+                ctx.change(
                     "/description",
                     before.description.clone(),
                     after.description.clone(),
                 );
-                cx.change(
+                ctx.change(
                     "/externalId",
                     before.external_id.clone(),
                     after.external_id.clone(),
@@ -89,18 +88,18 @@ impl Operation for UpdateGroup {
                 shown = after;
             }
         }
-        if cx.has_changes() {
-            cx.emit(&fences::GROUP_UPDATED, &fences::OfGroup::of(id));
+        if ctx.has_changes() {
+            ctx.emit(&fences::GROUP_UPDATED, &fences::OfGroup::of(id));
         }
         Ok(OneGroup { group: shown.into() })
     }
 }
 
-fn keep_name_free(cx: &mut Cx<'_>, group: &Group, name: &str) -> Result<()> {
-    if let Some(kind) = subjects::name_taken(cx, name, group.id.as_str())? {
+fn keep_name_free(ctx: &mut OperationContext<'_>, group: &Group, name: &str) -> Result<()> {
+    if let Some(kind) = subjects::name_taken(ctx, name, group.id.as_str())? {
         return Err(groups::taken_name(kind.as_str()));
     }
-    if groups::is_staged(cx, name, &group.directory_id)? {
+    if groups::is_staged(ctx, name, &group.directory_id)? {
         return Err(groups::taken_name("group of the open import"));
     }
     Ok(())

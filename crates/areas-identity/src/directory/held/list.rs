@@ -5,11 +5,10 @@ use super::super::{PageQuery, READERS};
 use super::model::HeldChange;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct ListHeldChanges;
 
 /// One page.
@@ -42,11 +41,11 @@ impl Operation for ListHeldChanges {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let limit = input.query.limit;
-        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
-        let mut found = held::list(cx, after, limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |change| change.seq);
+        let after = page::start(ctx, Self::META.id, input.query.cursor.as_ref(), 0)?;
+        let mut found = held::list(ctx, after, limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, limit, &mut found, |change| change.seq);
         Ok(Page {
             held_changes: found,
             next_cursor,

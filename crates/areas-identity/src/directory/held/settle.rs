@@ -11,7 +11,7 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 /// LIMIT: held changes of one list.
 const MOST: usize = 100;
 
-/// See [`Operation::META`].
 pub struct SettleHeldChanges;
 
 /// What becomes of which.
@@ -59,7 +58,7 @@ impl TryFrom<Vec<String>> for Changes {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Settled {
+pub struct SettlementResult {
     /// The changes that were made.
     applied: Vec<HeldChange>,
     /// The changes that never will be.
@@ -89,10 +88,10 @@ impl Operation for SettleHeldChanges {
     type Path = Empty;
     type Query = Empty;
     type Body = SettleBody;
-    type Output = Settled;
+    type Output = SettlementResult;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Settled> {
-        cx.target(&fences::DIRECTORY, cx.org());
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<SettlementResult> {
+        ctx.target(&fences::DIRECTORY, ctx.org());
         let (apply_now, drop_now) = (&input.body.apply.0, &input.body.drop.0);
         if !apply_now.is_disjoint(drop_now) {
             return Err(Error::new(
@@ -100,12 +99,12 @@ impl Operation for SettleHeldChanges {
                 "a change is either applied or dropped",
             ));
         }
-        let applied = load(cx, apply_now)?;
-        let dropped = load(cx, drop_now)?;
+        let applied = load(ctx, apply_now)?;
+        let dropped = load(ctx, drop_now)?;
         let mut stale = Vec::new();
         let mut made = Vec::new();
         for change in &applied {
-            match apply(cx, change)? {
+            match apply(ctx, change)? {
                 Some(change) => made.push(change),
                 None => stale.push(change.id.as_str().to_owned()),
             }
@@ -115,20 +114,20 @@ impl Operation for SettleHeldChanges {
             return Err(Error::new(Code::Conflict, message).with("stale", stale));
         }
         // Behind all of them: two changes may give an address from one user to the other.
-        for Made { before, after, .. } in &made {
+        for SettledChange { before, after, .. } in &made {
             let (login_name, email) = before.new_words(after);
-            users::keep_words_free(cx, (&before.directory_id, &before.id), login_name, email)?;
+            users::keep_words_free(ctx, (&before.directory_id, &before.id), login_name, email)?;
         }
         for change in applied.iter().chain(&dropped) {
-            held::delete(cx, &change.id)?;
+            held::delete(ctx, &change.id)?;
         }
         // Whom it re-points may wait in this very commit (WK-4).
-        cx.judge_callers_anew();
+        ctx.invalidate_cached_credentials();
         let pictures = |changes: &[HeldChange]| -> Vec<Value> { changes.iter().map(entry).collect() };
-        cx.change("/applied", json!([]), pictures(&applied));
-        cx.change("/dropped", json!([]), pictures(&dropped));
+        ctx.change("/applied", json!([]), pictures(&applied));
+        ctx.change("/dropped", json!([]), pictures(&dropped));
         let held_identity_links = made.into_iter().flat_map(|made| made.held_identity_links);
-        Ok(Settled {
+        Ok(SettlementResult {
             applied,
             dropped,
             held_identity_links: held_identity_links.collect(),
@@ -143,20 +142,20 @@ fn entry(change: &HeldChange) -> Value {
     })
 }
 
-fn load(cx: &mut Cx<'_>, ids: &BTreeSet<HeldChangeId>) -> Result<Vec<HeldChange>> {
-    ids.iter().map(|id| held::get(cx, id)).collect()
+fn load(ctx: &mut OperationContext<'_>, ids: &BTreeSet<HeldChangeId>) -> Result<Vec<HeldChange>> {
+    ids.iter().map(|id| held::get(ctx, id)).collect()
 }
 
 /// A change that was made.
-struct Made {
+struct SettledChange {
     before: User,
     after: User,
     held_identity_links: Vec<HeldLink>,
 }
 
 /// Makes a change; nothing where it is no longer the one that its line found.
-fn apply(cx: &mut Cx<'_>, change: &HeldChange) -> Result<Option<Made>> {
-    let versions = match users::versions(cx, &change.user_id) {
+fn apply(ctx: &mut OperationContext<'_>, change: &HeldChange) -> Result<Option<SettledChange>> {
+    let versions = match users::versions(ctx, &change.user_id) {
         Err(error) if error.code() == Code::NotFound => return Ok(None),
         other => other?,
     };
@@ -169,43 +168,43 @@ fn apply(cx: &mut Cx<'_>, change: &HeldChange) -> Result<Option<Made>> {
         return Ok(None);
     }
     for group in &change.joins {
-        match groups::get(cx, group) {
+        match groups::get(ctx, group) {
             Err(error) if error.code() == Code::NotFound => return Ok(None),
             other => drop(other?),
         }
     }
-    let after = change.after.painted_on(user, cx.now());
-    may_change(cx.actor().permission, user, &after)?;
-    let held_identity_links = make(cx, user, &after)?;
+    let after = change.after.painted_on(user, ctx.now());
+    may_change(ctx.actor().permission, user, &after)?;
+    let held_identity_links = make(ctx, user, &after)?;
     for group in &change.joins {
-        if memberships::add(cx, group, &after)? {
-            opened::note(cx, group)?;
-            cx.emit(
+        if memberships::add(ctx, group, &after)? {
+            opened::note(ctx, group)?;
+            ctx.emit(
                 &fences::GROUP_MEMBER_ADDED,
                 &fences::OfMembership::of(group, &after.id),
             );
         }
     }
-    Ok(Some(Made {
+    Ok(Some(SettledChange {
         before: user.clone(),
         after,
         held_identity_links,
     }))
 }
 
-fn make(cx: &mut Cx<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
+fn make(ctx: &mut OperationContext<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
     if name_key(&before.login_name) != name_key(&after.login_name) {
-        users::keep_name_free(cx, &before.directory_id, &after.login_name, &before.id)?;
+        users::keep_name_free(ctx, &before.directory_id, &after.login_name, &before.id)?;
     }
     if before == after {
         return Ok(Vec::new());
     }
-    users::save(cx, after)?;
-    let held = follow(cx, before, after)?;
+    users::save(ctx, after)?;
+    let held = follow(ctx, before, after)?;
     let id: &UserId = &after.id;
     if before.status == Status::Suspended && after.status == Status::Active {
-        cx.emit(&fences::USER_REACTIVATED, &fences::OfUser::of(id));
+        ctx.emit(&fences::USER_REACTIVATED, &fences::OfUser::of(id));
     }
-    cx.emit(&fences::USER_UPDATED, &fences::OfUser::of(id));
+    ctx.emit(&fences::USER_UPDATED, &fences::OfUser::of(id));
     Ok(held)
 }

@@ -6,9 +6,8 @@ use super::worker;
 use crate::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct AbortImport;
 
 impl Operation for AbortImport {
@@ -31,15 +30,15 @@ impl Operation for AbortImport {
     type Body = Empty;
     type Output = OneImport;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneImport> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneImport> {
         let id = &input.path.import_id;
-        cx.target(&fences::IMPORT, id.as_str());
-        let mut import = imports::get(cx, id)?;
+        ctx.target(&fences::IMPORT, id.as_str());
+        let mut import = imports::get(ctx, id)?;
         if !matches!(import.state, State::Aborting | State::Aborted) {
             if import.state != State::Applying {
                 import.must_be_open()?;
             }
-            worker::abort(cx, &mut import, AbortReason::Requested)?;
+            worker::abort(ctx, &mut import, AbortReason::Requested)?;
         }
         Ok(OneImport {
             import: import.into(),

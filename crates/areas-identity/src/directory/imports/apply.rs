@@ -7,8 +7,8 @@ use crate::directory::fences;
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::text::Bounded;
-use provost_kernel::{Cx, Result};
+use provost_kernel::text::IntegerBetween;
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 /// In a directory of more users counting alone is enough for one unit of work.
 const MANY: i64 = 20_000;
 
-/// See [`Operation::META`].
 pub struct ApplyImport;
 
 /// What the caller knows of what goes.
@@ -25,7 +24,7 @@ pub struct ApplyImport;
 #[schemars(inline)]
 pub struct ApplyBody {
     /// How many users, groups and memberships go in mode replace, added up; needed where it is much.
-    confirm_removals: Option<Bounded<0, 1_000_000_000>>,
+    confirm_removals: Option<IntegerBetween<0, 1_000_000_000>>,
 }
 
 impl Operation for ApplyImport {
@@ -54,25 +53,25 @@ impl Operation for ApplyImport {
     type Body = ApplyBody;
     type Output = OneImport;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneImport> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneImport> {
         let id = &input.path.import_id;
-        cx.target(&fences::IMPORT, id.as_str());
-        let mut import = imports::get(cx, id)?;
+        ctx.target(&fences::IMPORT, id.as_str());
+        let mut import = imports::get(ctx, id)?;
         if !matches!(import.state, State::Applying | State::Applied) {
             import.must_be_open()?;
             import.must_be_clean()?;
             match import.mode {
-                Mode::Merge => worker::mark_and_swap(cx, &mut import, Done::default())?,
+                Mode::Merge => worker::mark_and_swap(ctx, &mut import, Done::default())?,
                 Mode::Replace => {
-                    let removals = removals::count(cx, &import, true)?;
-                    let max_percent = settings::load(cx)?.directory.max_removal_percent;
+                    let removals = removals::count(ctx, &import, true)?;
+                    let max_percent = settings::load(ctx)?.directory.max_removal_percent;
                     let confirmed = input.body.confirm_removals.as_ref().map(|sum| sum.get());
                     removals.must_be_few(max_percent, confirmed)?;
-                    cx.change("/removals", Value::Null, json!(removals));
+                    ctx.change("/removals", Value::Null, json!(removals));
                     if removals.users.of > MANY {
-                        worker::mark_soon(cx, &mut import)?;
+                        worker::mark_soon(ctx, &mut import)?;
                     } else {
-                        worker::mark_and_swap(cx, &mut import, Done::default())?;
+                        worker::mark_and_swap(ctx, &mut import, Done::default())?;
                     }
                 }
             }

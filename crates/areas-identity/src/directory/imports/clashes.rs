@@ -17,7 +17,7 @@ use super::super::model::User;
 use super::super::store::clashes;
 use super::model::{Import, WarnedLine};
 use crate::directory::model::UserId;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde::{Deserialize, Serialize};
 
 /// How many versions one step looks at.
@@ -27,7 +27,7 @@ const TAKEN: i64 = 50;
 
 /// How far the judging of an import has come.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Judged {
+pub struct ClashProgress {
     stage: Stage,
     /// Versions up to this id are done.
     after: String,
@@ -42,10 +42,10 @@ enum Stage {
 }
 
 /// Does the next part; says whether nothing is left to do.
-pub fn step(cx: &mut Cx<'_>, import: &mut Import, judged: &mut Judged) -> Result<bool> {
+pub fn step(ctx: &mut OperationContext<'_>, import: &mut Import, judged: &mut ClashProgress) -> Result<bool> {
     if matches!(judged.stage, Stage::Judging) {
-        if let Some(page) = Page::next(cx, judged)? {
-            clashes::judge(cx, import, page.bounds())?;
+        if let Some(page) = Page::next(ctx, judged)? {
+            clashes::judge(ctx, import, page.bounds())?;
             if page.goes_on(judged) {
                 return Ok(false);
             }
@@ -54,13 +54,13 @@ pub fn step(cx: &mut Cx<'_>, import: &mut Import, judged: &mut Judged) -> Result
         judged.after.clear();
     }
     if matches!(judged.stage, Stage::Taking) {
-        if take(cx, import)? {
+        if take(ctx, import)? {
             return Ok(false);
         }
         judged.stage = Stage::Telling;
     }
-    if let Some(page) = Page::next(cx, judged)? {
-        tell(cx, import, &page)?;
+    if let Some(page) = Page::next(ctx, judged)? {
+        tell(ctx, import, &page)?;
         return Ok(!page.goes_on(judged));
     }
     Ok(true)
@@ -74,8 +74,8 @@ struct Page {
 }
 
 impl Page {
-    fn next(cx: &mut Cx<'_>, judged: &Judged) -> Result<Option<Self>> {
-        let ids = clashes::noted(cx, &judged.after, PAGE)?;
+    fn next(ctx: &mut OperationContext<'_>, judged: &ClashProgress) -> Result<Option<Self>> {
+        let ids = clashes::noted(ctx, &judged.after, PAGE)?;
         let is_full = ids.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
         Ok(ids.into_iter().next_back().map(|last| Self {
             after: judged.after.clone(),
@@ -89,30 +89,35 @@ impl Page {
     }
 
     /// Notes that the page is done; says whether there may be another one.
-    fn goes_on(&self, judged: &mut Judged) -> bool {
+    fn goes_on(&self, judged: &mut ClashProgress) -> bool {
         judged.after.clone_from(&self.last);
         self.is_full
     }
 }
 
 /// Takes the next addresses away; says whether there may be more. One that is kept because of it may be another one's to lose.
-fn take(cx: &mut Cx<'_>, import: &mut Import) -> Result<bool> {
+fn take(ctx: &mut OperationContext<'_>, import: &mut Import) -> Result<bool> {
     let mut left = TAKEN;
     while left > 0 {
-        let losing = clashes::losing(cx, import, left)?;
+        let losing = clashes::losing(ctx, import, left)?;
         if losing.is_empty() {
             return Ok(false);
         }
         for (staged, line) in &losing {
             left -= 1;
-            take_from(cx, import, staged, *line)?;
+            take_from(ctx, import, staged, *line)?;
         }
     }
     Ok(true)
 }
 
-fn take_from(cx: &mut Cx<'_>, import: &mut Import, staged: &User, line: Option<i64>) -> Result<()> {
-    let before = clashes::before(cx, &staged.id, import.generation)?;
+fn take_from(
+    ctx: &mut OperationContext<'_>,
+    import: &mut Import,
+    staged: &User,
+    line: Option<i64>,
+) -> Result<()> {
+    let before = clashes::before(ctx, &staged.id, import.generation)?;
     let kept = User {
         email: before.as_ref().and_then(|before| before.email.clone()),
         ..staged.clone()
@@ -120,15 +125,15 @@ fn take_from(cx: &mut Cx<'_>, import: &mut Import, staged: &User, line: Option<i
     match before.filter(|before| says_the_same(before, &kept)) {
         // INVARIANT DI-3: an unchanged line stages nothing.
         Some(before) => {
-            clashes::unstage(cx, import.generation, &before)?;
+            clashes::unstage(ctx, import.generation, &before)?;
             import.counts.users.updated -= 1;
             import.counts.users.unchanged += 1;
         }
-        None => clashes::settle(cx, import.generation, &kept)?,
+        None => clashes::settle(ctx, import.generation, &kept)?,
     }
     let message = "another user of the directory has this address as its login name or e-mail address, or another line gives \
                    it to one; the line is taken without it";
-    warn(cx, import, &staged.id, line, "/email", message)
+    warn(ctx, import, &staged.id, line, "/email", message)
 }
 
 /// Says whether a version differs from another in nothing but when it is visible and when it was made.
@@ -141,17 +146,17 @@ fn says_the_same(before: &User, after: &User) -> bool {
     shown == *before
 }
 
-fn tell(cx: &mut Cx<'_>, import: &mut Import, page: &Page) -> Result<()> {
-    for (id, line) in clashes::namesakes(cx, import, page.bounds())? {
+fn tell(ctx: &mut OperationContext<'_>, import: &mut Import, page: &Page) -> Result<()> {
+    for (id, line) in clashes::namesakes(ctx, import, page.bounds())? {
         let message = "another user of the directory has this login name as its e-mail address; policies about either are \
                        judged for both where an event says it. Give one of them another word";
-        warn(cx, import, &UserId::from_store(id), line, "/loginName", message)?;
+        warn(ctx, import, &UserId::from_store(id), line, "/loginName", message)?;
     }
-    clashes::forget(cx, page.bounds())
+    clashes::forget(ctx, page.bounds())
 }
 
 fn warn(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     import: &mut Import,
     user: &UserId,
     line: Option<i64>,
@@ -164,5 +169,5 @@ fn warn(
         path: path.to_owned(),
         message: message.to_owned(),
     };
-    clashes::warn(cx, import, &warned)
+    clashes::warn(ctx, import, &warned)
 }

@@ -4,9 +4,8 @@ use super::super::{READERS, store::imports};
 use super::model::{ImportPath, OneImport};
 use crate::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetImport;
 
 impl Operation for GetImport {
@@ -23,9 +22,9 @@ impl Operation for GetImport {
     type Body = Empty;
     type Output = OneImport;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneImport> {
-        cx.target(&fences::IMPORT, input.path.import_id.as_str());
-        let import = imports::get(cx, &input.path.import_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneImport> {
+        ctx.target(&fences::IMPORT, input.path.import_id.as_str());
+        let import = imports::get(ctx, &input.path.import_id)?;
         Ok(OneImport {
             import: import.into(),
         })

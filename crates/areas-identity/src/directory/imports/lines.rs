@@ -83,7 +83,7 @@ pub struct Refusal {
 
 /// A line of a chunk.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ChunkLine {
     /// Its number in the chunk; the first line is 1.
     pub line: i64,
     /// What it says.
@@ -100,7 +100,7 @@ pub struct Chunk {
     /// How many lines it has, header and blank ones included.
     pub all_lines: i64,
     /// Its lines of data.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChunkLine>,
 }
 
 impl Chunk {
@@ -122,7 +122,7 @@ impl Chunk {
                 "the chunk holds more than {MAX_CHUNK_LINES} lines of data; send smaller ones"
             ));
         }
-        let groups_of = |line: &Line| match &line.record {
+        let groups_of = |line: &ChunkLine| match &line.record {
             Ok(Record::User(user)) => user.groups.as_ref().map_or(0, Vec::len),
             _ => 0,
         };
@@ -160,7 +160,7 @@ fn jsonl(bytes: &[u8]) -> Chunk {
                 .map_err(|error| refused(&error))
                 .and_then(record)
         };
-        lines.push(Line { line, record });
+        lines.push(ChunkLine { line, record });
     }
     Chunk {
         format: Format::Jsonl,
@@ -224,7 +224,7 @@ fn csv(bytes: &[u8]) -> Result<Chunk> {
                 .and_then(|cells| members(&header, cells))
                 .and_then(|members| record(members.into()))
         };
-        Line {
+        ChunkLine {
             line: row.line,
             record,
         }

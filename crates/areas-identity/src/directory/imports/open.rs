@@ -7,12 +7,11 @@ use crate::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct OpenImport;
 
 /// What an import is.
@@ -64,35 +63,35 @@ impl Operation for OpenImport {
         Ok(())
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneImport> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneImport> {
         let body = &input.body;
-        imports::keep_alone(cx)?;
+        imports::keep_alone(ctx)?;
         let import = Import {
-            id: cx.new_id(),
-            organization_id: cx.org().to_owned(),
+            id: ctx.new_id(),
+            organization_id: ctx.org().to_owned(),
             directory_id: body.directory_id.clone().unwrap_or_default().as_str().to_owned(),
             format: body.format,
             mode: body.mode,
             partial: body.partial,
             state: State::Open,
             abort_reason: None,
-            generation: imports::allocate(cx)?,
+            generation: imports::allocate(ctx)?,
             next_sequence: 1,
             file_lines: 0,
             counts: Counts::default(),
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
             finished_at: None,
         };
-        cx.target(&fences::IMPORT, import.id.as_str());
-        cx.change("/directoryId", Value::Null, import.directory_id.as_str());
-        cx.change("/mode", Value::Null, import.mode.as_str());
-        imports::insert(cx, &import)?;
-        cx.header(
+        ctx.target(&fences::IMPORT, import.id.as_str());
+        ctx.change("/directoryId", Value::Null, import.directory_id.as_str());
+        ctx.change("/mode", Value::Null, import.mode.as_str());
+        imports::insert(ctx, &import)?;
+        ctx.header(
             "location",
             format!(
                 "/api/headless/v1/organizations/{}/directory/imports/{}",
-                cx.org(),
+                ctx.org(),
                 import.id
             ),
         );

@@ -6,11 +6,10 @@ use super::model::{ImportPath, RefusedLine};
 use crate::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct ListRefusedLines;
 
 /// One page.
@@ -40,13 +39,13 @@ impl Operation for ListRefusedLines {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.import_id, input.query.limit);
-        cx.target(&fences::IMPORT, id.as_str());
-        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
-        imports::get(cx, id)?;
-        let mut found = imports::refused(cx, id, after, limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |(place, _)| *place);
+        ctx.target(&fences::IMPORT, id.as_str());
+        let after = page::start(ctx, Self::META.id, input.query.cursor.as_ref(), 0)?;
+        imports::get(ctx, id)?;
+        let mut found = imports::refused(ctx, id, after, limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, limit, &mut found, |(place, _)| *place);
         Ok(Page {
             refused_lines: found.into_iter().map(|(_, line)| line).collect(),
             next_cursor,

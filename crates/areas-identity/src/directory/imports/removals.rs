@@ -7,11 +7,10 @@ use crate::directory::fences;
 use crate::subjects::{LostReference, lost_with, shown};
 use provost_areas_platform::settings;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct GetRemovals;
 
 /// What would go.
@@ -46,21 +45,21 @@ impl Operation for GetRemovals {
     type Body = Empty;
     type Output = WouldGo;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<WouldGo> {
-        cx.target(&fences::IMPORT, input.path.import_id.as_str());
-        let import = imports::get(cx, &input.path.import_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<WouldGo> {
+        ctx.target(&fences::IMPORT, input.path.import_id.as_str());
+        let import = imports::get(ctx, &input.path.import_id)?;
         let is_open = import.state == State::Open;
         let replaces = is_open && import.mode == Mode::Replace;
         let removals = if is_open {
-            removals::count(cx, &import, replaces)?
+            removals::count(ctx, &import, replaces)?
         } else {
             Removals::default()
         };
-        let max_percent = settings::load(cx)?.directory.max_removal_percent;
+        let max_percent = settings::load(ctx)?.directory.max_removal_percent;
         let lost_references = if replaces {
-            let going = removals::going(cx, &import)?;
-            let lost = lost_with(cx, going)?;
-            shown(cx, lost)
+            let going = removals::going(ctx, &import)?;
+            let lost = lost_with(ctx, going)?;
+            shown(ctx, lost)
         } else {
             Vec::new()
         };

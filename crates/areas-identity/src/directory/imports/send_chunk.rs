@@ -1,6 +1,6 @@
 //! Takes the next chunk of an import's file.
 
-use super::super::store::{imports, upkeep};
+use super::super::store::{imports, maintenance};
 use super::lines::Chunk;
 use super::model::{Format, ImportPath, ImportView, MAX_CHUNK_BYTES, RefusedLine};
 use super::stage;
@@ -8,13 +8,12 @@ use crate::directory::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Content, Input, Meta, Method, Operation};
-use provost_kernel::text::Bounded;
-use provost_kernel::{Cx, Result};
+use provost_kernel::text::IntegerBetween;
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct SendChunk;
 
 /// Which chunk.
@@ -23,7 +22,7 @@ pub struct SendChunk;
 #[schemars(inline)]
 pub struct ChunkQuery {
     /// The number of the chunk; the first is 1.
-    sequence: Bounded<1, 1_000_000_000>,
+    sequence: IntegerBetween<1, 1_000_000_000>,
 }
 
 /// The chunk, once it was read.
@@ -38,7 +37,7 @@ pub struct ChunkBody {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Taken {
+pub struct ChunkReceipt {
     import: ImportView,
     /// Every line of this chunk that was refused.
     refused_lines: Vec<RefusedLine>,
@@ -69,7 +68,7 @@ impl Operation for SendChunk {
     type Path = ImportPath;
     type Query = ChunkQuery;
     type Body = ChunkBody;
-    type Output = Taken;
+    type Output = ChunkReceipt;
 
     fn read_content(content: Content) -> Result<ChunkBody> {
         let format = if content.media_type == Format::Csv.media_type() {
@@ -81,10 +80,10 @@ impl Operation for SendChunk {
         Ok(ChunkBody { chunk })
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Taken> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ChunkReceipt> {
         let id = &input.path.import_id;
-        cx.target(&fences::IMPORT, id.as_str());
-        let mut import = imports::get(cx, id)?;
+        ctx.target(&fences::IMPORT, id.as_str());
+        let mut import = imports::get(ctx, id)?;
         import.must_be_open()?;
         let chunk = input.body.chunk.as_ref();
         let chunk = chunk.ok_or_else(|| Error::invalid("", "the chunk holds no line of data"))?;
@@ -94,12 +93,12 @@ impl Operation for SendChunk {
         }
         import.must_be_next(input.query.sequence.get())?;
         let known = import.counts.refused;
-        let refused_lines = stage::chunk(cx, &mut import, chunk)?;
-        imports::refuse(cx, id, known, &refused_lines)?;
+        let refused_lines = stage::chunk(ctx, &mut import, chunk)?;
+        imports::refuse(ctx, id, known, &refused_lines)?;
         import.next_sequence += 1;
-        import.touch(cx.now());
-        imports::save(cx, &import)?;
-        cx.change(
+        import.touch(ctx.now());
+        imports::save(ctx, &import)?;
+        ctx.change(
             "/chunk",
             Value::Null,
             json!({
@@ -110,9 +109,9 @@ impl Operation for SendChunk {
         );
         // Whenever the import has doubled.
         if input.query.sequence.get().cast_unsigned().is_power_of_two() {
-            upkeep::count_afresh(cx)?;
+            maintenance::count_afresh(ctx)?;
         }
-        Ok(Taken {
+        Ok(ChunkReceipt {
             import: import.into(),
             refused_lines,
         })

@@ -9,18 +9,18 @@ use super::super::rights::may_change;
 use super::super::store::ended::EndedRecords;
 use super::super::store::staging::{self, Membership};
 use super::super::store::{clashes, held};
-use super::lines::{Chunk, GroupLine, Line, Record, Refusal, UserLine};
+use super::lines::{Chunk, ChunkLine, GroupLine, Record, Refusal, UserLine};
 use super::model::{Format, Import, Mode, RefusedLine};
 use crate::directory::model::FOR_GOOD;
 use crate::words;
 use provost_kernel::patch::Patch;
 use provost_kernel::text::{LongName, name_key};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::match_key;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What is known about the names of a chunk before it is staged, and what its lines add.
-struct Known {
+struct ChunkNames {
     /// Names and ids of the file by kind: the line, or `None` for a deletion through the API.
     seen: HashMap<(&'static str, String), Option<i64>>,
     users: Records<User>,
@@ -44,7 +44,7 @@ struct Records<T> {
 }
 
 /// What a user and a group have in common here.
-trait Named: Clone {
+trait NamedRecord: Clone {
     /// The kind of its names among those of a file.
     const NAMES: &'static str;
     /// The kind of its external ids among those of a file.
@@ -58,7 +58,7 @@ trait Named: Clone {
     fn external(&self) -> Option<&str>;
 }
 
-impl Named for User {
+impl NamedRecord for User {
     const NAMES: &'static str = "user";
     const IDS: &'static str = "user id";
     const WORD: &'static str = "user";
@@ -74,7 +74,7 @@ impl Named for User {
     }
 }
 
-impl Named for Group {
+impl NamedRecord for Group {
     const NAMES: &'static str = "group";
     const IDS: &'static str = "group id";
     const WORD: &'static str = "group";
@@ -90,7 +90,7 @@ impl Named for Group {
     }
 }
 
-impl<T: Named> Records<T> {
+impl<T: NamedRecord> Records<T> {
     fn of(named: Vec<(String, T)>, external: Vec<(String, T)>) -> Self {
         let mut by_external: HashMap<String, Vec<T>> = HashMap::new();
         for (id, record) in external {
@@ -149,8 +149,8 @@ impl<T: Named> Records<T> {
 }
 
 /// Stages the lines of a chunk, counts them, and returns those that were refused.
-pub fn chunk(cx: &mut Cx<'_>, import: &mut Import, chunk: &Chunk) -> Result<Vec<RefusedLine>> {
-    let mut known = Known::load(cx, import, chunk)?;
+pub fn chunk(ctx: &mut OperationContext<'_>, import: &mut Import, chunk: &Chunk) -> Result<Vec<RefusedLine>> {
+    let mut known = ChunkNames::load(ctx, import, chunk)?;
     let repeated = match (chunk.format, import.next_sequence) {
         (Format::Csv, 2..) => chunk.header_lines,
         _ => 0,
@@ -160,7 +160,7 @@ pub fn chunk(cx: &mut Cx<'_>, import: &mut Import, chunk: &Chunk) -> Result<Vec<
     for line in &chunk.lines {
         import.counts.lines += 1;
         let number = before + line.line;
-        if let Err(why) = known.stage(cx, import, line, number)? {
+        if let Err(why) = known.stage(ctx, import, line, number)? {
             import.counts.refused += 1;
             refused.push(RefusedLine {
                 line: number,
@@ -171,12 +171,12 @@ pub fn chunk(cx: &mut Cx<'_>, import: &mut Import, chunk: &Chunk) -> Result<Vec<
     }
     import.file_lines = before + chunk.all_lines;
     let words: Vec<&str> = known.words.iter().map(String::as_str).collect();
-    clashes::note(cx, import.generation, &words)?;
+    clashes::note(ctx, import.generation, &words)?;
     Ok(refused)
 }
 
 /// A line is staged or refused; the outer error is the store's.
-type Staged = Result<std::result::Result<(), Refusal>>;
+type StagingResult = Result<std::result::Result<(), Refusal>>;
 
 /// The names and external ids of a chunk's lines of one kind.
 #[derive(Default)]
@@ -203,8 +203,8 @@ fn external(member: &Patch<LongName>) -> Option<&str> {
     }
 }
 
-impl Known {
-    fn load(cx: &mut Cx<'_>, import: &Import, chunk: &Chunk) -> Result<Self> {
+impl ChunkNames {
+    fn load(ctx: &mut OperationContext<'_>, import: &Import, chunk: &Chunk) -> Result<Self> {
         let (mut users, mut groups) = (Words::default(), Words::default());
         for line in &chunk.lines {
             match &line.record {
@@ -220,15 +220,15 @@ impl Known {
         let directory = import.directory_id.as_str();
         let ([names, ids], [group_names, group_ids]) = (users.lists(), groups.lists());
         let users = Records::of(
-            staging::users_named(cx, directory, &names)?,
-            staging::users_external(cx, directory, &ids)?,
+            staging::users_named(ctx, directory, &names)?,
+            staging::users_external(ctx, directory, &ids)?,
         );
         let groups = Records::of(
-            staging::groups_named(cx, directory, &group_names)?,
-            staging::groups_external(cx, directory, &group_ids)?,
+            staging::groups_named(ctx, directory, &group_names)?,
+            staging::groups_external(ctx, directory, &group_ids)?,
         );
-        let ended_users = EndedRecords::load(cx, "user", directory, &names, &ids)?;
-        let ended_groups = EndedRecords::load(cx, "group", directory, &group_names, &group_ids)?;
+        let ended_users = EndedRecords::load(ctx, "user", directory, &names, &ids)?;
+        let ended_groups = EndedRecords::load(ctx, "group", directory, &group_names, &group_ids)?;
         // Also under the names that records have now: an earlier line may have named one by it.
         let user_keys = with_own_names(&names, &users);
         let group_keys = with_own_names(&group_names, &groups);
@@ -239,17 +239,17 @@ impl Known {
             (User::IDS, ids),
             (Group::IDS, group_ids),
         ] {
-            let found = staging::seen(cx, import.id.as_str(), kind, &keys)?;
+            let found = staging::seen(ctx, import.id.as_str(), kind, &keys)?;
             seen.extend(found.into_iter().map(|(key, line)| ((kind, key), line)));
         }
-        let ids: BTreeSet<&str> = users.all().map(Named::id).collect();
+        let ids: BTreeSet<&str> = users.all().map(NamedRecord::id).collect();
         let ids: Vec<&str> = ids.into_iter().collect();
         let mut memberships: HashMap<String, Vec<Membership>> = HashMap::new();
-        for found in staging::memberships_of(cx, directory, &ids)? {
+        for found in staging::memberships_of(ctx, directory, &ids)? {
             memberships.entry(found.user_id.clone()).or_default().push(found);
         }
-        let unsettled = staging::unsettled(cx, &ids)?.into_iter().collect();
-        let (last_user, last_group) = staging::last_places(cx)?;
+        let unsettled = staging::unsettled(ctx, &ids)?.into_iter().collect();
+        let (last_user, last_group) = staging::last_places(ctx)?;
         Ok(Self {
             seen,
             users,
@@ -264,18 +264,24 @@ impl Known {
         })
     }
 
-    fn stage(&mut self, cx: &mut Cx<'_>, import: &mut Import, line: &Line, number: i64) -> Staged {
+    fn stage(
+        &mut self,
+        ctx: &mut OperationContext<'_>,
+        import: &mut Import,
+        line: &ChunkLine,
+        number: i64,
+    ) -> StagingResult {
         match &line.record {
             Err(why) => Ok(Err(why.clone())),
-            Ok(Record::User(user)) => self.user(cx, import, user, number),
-            Ok(Record::Group(group)) => self.group(cx, import, group, number),
+            Ok(Record::User(user)) => self.user(ctx, import, user, number),
+            Ok(Record::Group(group)) => self.group(ctx, import, group, number),
         }
     }
 
     /// Notes that a line names a record. `Ok(Ok(false))`: the record was deleted through the API since.
-    fn claim<T: Named>(
+    fn claim<T: NamedRecord>(
         &mut self,
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         import: &mut Import,
         (name, external): (&str, Option<&str>),
         before: Option<&T>,
@@ -303,32 +309,38 @@ impl Known {
             }
         }
         for (kind, _, word) in claims {
-            self.note(cx, import, kind, word, number)?;
+            self.note(ctx, import, kind, word, number)?;
         }
         Ok(Ok(true))
     }
 
     fn note(
         &mut self,
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         import: &Import,
         kind: &'static str,
         word: String,
         number: i64,
     ) -> Result<()> {
-        staging::note(cx, import.id.as_str(), kind, &word, number)?;
+        staging::note(ctx, import.id.as_str(), kind, &word, number)?;
         self.seen.insert((kind, word), Some(number));
         Ok(())
     }
 
-    fn group(&mut self, cx: &mut Cx<'_>, import: &mut Import, line: &GroupLine, number: i64) -> Staged {
+    fn group(
+        &mut self,
+        ctx: &mut OperationContext<'_>,
+        import: &mut Import,
+        line: &GroupLine,
+        number: i64,
+    ) -> StagingResult {
         let (key, external) = (name_key(line.name.as_str()), external(&line.external_id));
         let before = match self.groups.meant(&key, external) {
             Ok(before) => before,
             Err(why) => return Ok(Err(why)),
         };
         match self.claim(
-            cx,
+            ctx,
             import,
             (line.name.as_str(), external),
             before.as_ref(),
@@ -340,7 +352,7 @@ impl Known {
         }
         let mut after = match &before {
             Some(before) => before.clone(),
-            None => self.new_group(cx, import, &key, external)?,
+            None => self.new_group(ctx, import, &key, external)?,
         };
         line.name.as_str().clone_into(&mut after.name);
         line.description
@@ -353,12 +365,12 @@ impl Known {
             Some(before) if *before == after => counts.unchanged += 1,
             Some(_) => {
                 counts.updated += 1;
-                after.touch(cx.now());
+                after.touch(ctx.now());
             }
         }
         if before.as_ref() != Some(&after) {
             after.validity = staged(import);
-            staging::group(cx, import.generation, before.as_ref(), &after)?;
+            staging::group(ctx, import.generation, before.as_ref(), &after)?;
             self.groups.replace(before.as_ref(), &after);
         }
         Ok(Ok(()))
@@ -366,17 +378,17 @@ impl Known {
 
     fn new_group(
         &mut self,
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         import: &Import,
         key: &str,
         external: Option<&str>,
     ) -> Result<Group> {
         let id = match self.ended_groups.take(key, external) {
             Some(ended) => {
-                returning::clear_away(cx, &ended)?;
+                returning::clear_away(ctx, &ended)?;
                 GroupId::from_store(ended.id)
             }
-            None => cx.new_id(),
+            None => ctx.new_id(),
         };
         self.last_group += 1;
         Ok(Group {
@@ -388,12 +400,18 @@ impl Known {
             name: String::new(),
             description: None,
             external_id: None,
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         })
     }
 
-    fn user(&mut self, cx: &mut Cx<'_>, import: &mut Import, line: &UserLine, number: i64) -> Staged {
+    fn user(
+        &mut self,
+        ctx: &mut OperationContext<'_>,
+        import: &mut Import,
+        line: &UserLine,
+        number: i64,
+    ) -> StagingResult {
         let wanted = match self.groups_of(import, line) {
             Ok(wanted) => wanted,
             Err(why) => return Ok(Err(why)),
@@ -404,20 +422,20 @@ impl Known {
             Err(why) => return Ok(Err(why)),
         };
         let name = (line.login_name.as_str(), external);
-        match self.claim(cx, import, name, before.as_ref(), number)? {
+        match self.claim(ctx, import, name, before.as_ref(), number)? {
             Err(why) => return Ok(Err(why)),
             Ok(false) => return Ok(Ok(())),
             Ok(true) => {}
         }
         let mut after = match &before {
             Some(before) => before.clone(),
-            None => self.new_user(cx, import, &key, external)?,
+            None => self.new_user(ctx, import, &key, external)?,
         };
-        say(cx, &mut after, line, before.is_none());
+        say(ctx, &mut after, line, before.is_none());
         if let Some(before) = &before
-            && may_change(cx.actor().permission, before, &after).is_err()
+            && may_change(ctx.actor().permission, before, &after).is_err()
         {
-            return self.hold(cx, import, (before, &after), wanted, number).map(Ok);
+            return self.hold(ctx, import, (before, &after), wanted, number).map(Ok);
         }
         let counts = &mut import.counts.users;
         match &before {
@@ -427,7 +445,7 @@ impl Known {
         }
         if before.as_ref() != Some(&after) {
             after.validity = staged(import);
-            staging::user(cx, import.generation, before.as_ref(), &after)?;
+            staging::user(ctx, import.generation, before.as_ref(), &after)?;
             let words = [Some(&after.login_name), after.email.as_ref()];
             self.words
                 .extend(words.into_iter().flatten().map(|word| match_key(word)));
@@ -435,10 +453,10 @@ impl Known {
         }
         if let Some(wanted) = wanted {
             if self.unsettled.remove(after.id.as_str()) {
-                staging::note(cx, import.id.as_str(), words::GIVEN, after.id.as_str(), number)?;
+                staging::note(ctx, import.id.as_str(), words::GIVEN, after.id.as_str(), number)?;
             }
-            self.join(cx, import, &after, &wanted)?;
-            self.leave(cx, import, &after, &wanted)?;
+            self.join(ctx, import, &after, &wanted)?;
+            self.leave(ctx, import, &after, &wanted)?;
         }
         Ok(Ok(()))
     }
@@ -449,7 +467,7 @@ impl Known {
     /// INVARIANT DI-10: of a held line nothing but what it takes away is staged.
     fn hold(
         &mut self,
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         import: &mut Import,
         (before, after): (&User, &User),
         wanted: Option<BTreeSet<String>>,
@@ -459,24 +477,24 @@ impl Known {
         let own = name_key(before.name());
         if own != name_key(after.name()) {
             // The file knows the user: mode replace must not remove it under the name that it keeps.
-            self.note(cx, import, User::NAMES, own, number)?;
+            self.note(ctx, import, User::NAMES, own, number)?;
         }
         let mut kept = before.clone();
-        if after.status == Status::Suspended && kept.suspend(cx.now(), SuspendedBy::Import) {
+        if after.status == Status::Suspended && kept.suspend(ctx.now(), SuspendedBy::Import) {
             kept.validity = staged(import);
-            staging::user(cx, import.generation, Some(before), &kept)?;
+            staging::user(ctx, import.generation, Some(before), &kept)?;
             self.users.replace(Some(before), &kept);
         }
         let mut joins = Vec::new();
         if let Some(wanted) = wanted {
-            self.leave(cx, import, &kept, &wanted)?;
+            self.leave(ctx, import, &kept, &wanted)?;
             let new = self.groups_to_join(&kept, &wanted).into_iter();
             joins = new
                 .map(|(group, _)| GroupId::from_store(group.to_owned()))
                 .collect();
         }
         let change = HeldChange {
-            id: cx.new_id(),
+            id: ctx.new_id(),
             seq: 0,
             import_id: import.id.clone(),
             line: number,
@@ -484,21 +502,21 @@ impl Known {
             before: Picture::from(&kept),
             after: Picture::from(after),
             joins,
-            created_at: cx.now(),
+            created_at: ctx.now(),
         };
-        held::insert(cx, &change)
+        held::insert(ctx, &change)
     }
 
     fn new_user(
         &mut self,
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         import: &Import,
         key: &str,
         external: Option<&str>,
     ) -> Result<User> {
         self.last_user += 1;
         let mut user = User {
-            id: cx.new_id(),
+            id: ctx.new_id(),
             validity: staged(import),
             seq: self.last_user,
             organization_id: import.organization_id.clone(),
@@ -510,11 +528,11 @@ impl Known {
             role: None,
             status: Status::Active,
             suspended: None,
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         };
         if let Some(ended) = self.ended_users.take(key, external) {
-            returning::clear_away(cx, &ended)?;
+            returning::clear_away(ctx, &ended)?;
             returning::as_before(&mut user, &ended);
             self.unsettled.insert(ended.id);
         }
@@ -574,13 +592,13 @@ impl Known {
     /// Stages that a user is in these groups of the directory.
     fn join(
         &self,
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         import: &mut Import,
         user: &User,
         wanted: &BTreeSet<String>,
     ) -> Result<()> {
         for (group, version) in self.groups_to_join(user, wanted) {
-            staging::join(cx, import.generation, group, user, version)?;
+            staging::join(ctx, import.generation, group, user, version)?;
             import.counts.memberships.added += 1;
         }
         Ok(())
@@ -589,14 +607,14 @@ impl Known {
     /// Stages that a user is in no other groups of the directory.
     fn leave(
         &self,
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         import: &mut Import,
         user: &User,
         wanted: &BTreeSet<String>,
     ) -> Result<()> {
         for (group, version) in self.latest(user) {
             if version.to == FOR_GOOD && !wanted.contains(group) {
-                staging::leave(cx, import.generation, version)?;
+                staging::leave(ctx, import.generation, version)?;
                 import.counts.memberships.removed += 1;
             }
         }
@@ -604,7 +622,7 @@ impl Known {
     }
 }
 
-fn with_own_names<T: Named>(names: &[&str], records: &Records<T>) -> BTreeSet<String> {
+fn with_own_names<T: NamedRecord>(names: &[&str], records: &Records<T>) -> BTreeSet<String> {
     let own = records.all().map(|record| name_key(record.name()));
     names.iter().map(|name| (*name).to_owned()).chain(own).collect()
 }
@@ -619,7 +637,7 @@ fn staged(import: &Import) -> Validity {
 /// Lets a user be as a line says.
 ///
 /// INVARIANT DI-6: a line lifts no suspension that the API made.
-fn say(cx: &Cx<'_>, user: &mut User, line: &UserLine, is_new: bool) {
+fn say(ctx: &OperationContext<'_>, user: &mut User, line: &UserLine, is_new: bool) {
     let before = user.clone();
     line.login_name.as_str().clone_into(&mut user.login_name);
     line.display_name
@@ -629,11 +647,11 @@ fn say(cx: &Cx<'_>, user: &mut User, line: &UserLine, is_new: bool) {
         .apply(&mut user.external_id, |v| v.as_str().to_owned());
     let is_held = user.suspended.is_some_and(|(_, by)| by != SuspendedBy::Import);
     let status_changed = match line.status {
-        Some(Status::Suspended) => user.suspend(cx.now(), SuspendedBy::Import),
-        Some(Status::Active) if !is_held => user.reactivate(cx.now()),
+        Some(Status::Suspended) => user.suspend(ctx.now(), SuspendedBy::Import),
+        Some(Status::Active) if !is_held => user.reactivate(ctx.now()),
         _ => false,
     };
     if *user != before && !status_changed && !is_new {
-        user.touch(cx.now());
+        user.touch(ctx.now());
     }
 }

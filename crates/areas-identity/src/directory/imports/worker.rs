@@ -3,17 +3,17 @@
 //! Keeps DI-2: the swap is one row; before it nothing of an import is visible, behind it everything.
 
 use super::super::returning::{group_gone, user_gone};
-use super::super::store::upkeep::{self, Ended, Marked};
+use super::super::store::maintenance::{self, MarkProgress, SwappedRecord};
 use super::super::store::{clashes as store, ended, held, imports};
 use super::super::users::suspended;
-use super::clashes::{self, Judged};
+use super::clashes::{self, ClashProgress};
 use super::model::{ABANDONED_AFTER_SECS, AbortReason, Import, ImportId, KEPT_SECS, Mode, State};
 use crate::directory::fences;
 use crate::subjects::{Record, lost_with, tell};
 use crate::words::{self, Kind};
 use provost_kernel::error::Error;
 use provost_kernel::jobs::{Handler, NewJob, Work};
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,9 +26,9 @@ const MARK_STEPS: usize = 4;
 /// How far an import has come that is being applied.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Done {
-    marked: Marked,
+    marked: MarkProgress,
     is_marked: bool,
-    judged: Judged,
+    judged: ClashProgress,
 }
 
 /// Runs it.
@@ -38,20 +38,20 @@ pub const HANDLER: Handler = Handler {
     work: Work::Inside(carry_on),
 };
 
-fn enqueue(cx: &mut Cx<'_>, import: &ImportId, done: &Done) {
-    cx.enqueue(NewJob {
+fn enqueue(ctx: &mut OperationContext<'_>, import: &ImportId, done: &Done) {
+    ctx.enqueue(NewJob {
         kind: CONTINUE,
         payload: json!({ "importId": import, "done": done }),
-        run_at: cx.now(),
+        run_at: ctx.now(),
     });
 }
 
 /// Does the next part of what an import needs, and sees to the part after it.
-fn carry_on(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
+fn carry_on(ctx: &mut OperationContext<'_>, payload: &Value) -> Result<()> {
     let id = payload["importId"].as_str();
     let id = ImportId::from_text(id.ok_or_else(|| Error::internal("a job names no import"))?);
-    cx.target(&fences::IMPORT, id.as_str());
-    let mut import = imports::get(cx, &id)?;
+    ctx.target(&fences::IMPORT, id.as_str());
+    let mut import = imports::get(ctx, &id)?;
     match import.state {
         State::Open => Ok(()),
         State::Applying => {
@@ -60,32 +60,32 @@ fn carry_on(cx: &mut Cx<'_>, payload: &Value) -> Result<()> {
                 // A job of an earlier build: to mark again what is marked changes nothing.
                 None => Done::default(),
             };
-            mark_and_swap(cx, &mut import, done)
+            mark_and_swap(ctx, &mut import, done)
         }
-        State::Aborting => undo(cx, &mut import),
-        State::Applied | State::Aborted => clear(cx, &id),
+        State::Aborting => undo(ctx, &mut import),
+        State::Applied | State::Aborted => clear(ctx, &id),
     }
 }
 
 /// Marks what the file does not name, judges words that others have, and swaps when nothing is left to do.
-pub fn mark_and_swap(cx: &mut Cx<'_>, import: &mut Import, done: Done) -> Result<()> {
+pub fn mark_and_swap(ctx: &mut OperationContext<'_>, import: &mut Import, done: Done) -> Result<()> {
     let mut done = done;
     for _ in 0..MARK_STEPS {
-        if step(cx, import, &mut done)? {
-            return swap(cx, import);
+        if step(ctx, import, &mut done)? {
+            return swap(ctx, import);
         }
     }
     import.state = State::Applying;
-    import.touch(cx.now());
-    imports::save(cx, import)?;
-    enqueue(cx, &import.id, &done);
+    import.touch(ctx.now());
+    imports::save(ctx, import)?;
+    enqueue(ctx, &import.id, &done);
     Ok(())
 }
 
 /// Does the next part of what comes before the swap; says whether nothing is left to do.
-fn step(cx: &mut Cx<'_>, import: &mut Import, done: &mut Done) -> Result<bool> {
+fn step(ctx: &mut OperationContext<'_>, import: &mut Import, done: &mut Done) -> Result<bool> {
     if import.mode == Mode::Replace && !done.is_marked {
-        let step = upkeep::mark(cx, import, &mut done.marked)?;
+        let step = maintenance::mark(ctx, import, &mut done.marked)?;
         import.counts.users.removed += step.users.cast_signed();
         import.counts.groups.removed += step.groups.cast_signed();
         import.counts.memberships.removed += step.memberships.cast_signed();
@@ -95,29 +95,29 @@ fn step(cx: &mut Cx<'_>, import: &mut Import, done: &mut Done) -> Result<bool> {
         }
     }
     // Behind the marking: who goes takes no word from anybody.
-    clashes::step(cx, import, &mut done.judged)
+    clashes::step(ctx, import, &mut done.judged)
 }
 
 /// Begins to mark in a job: a large directory has taken its time already.
-pub fn mark_soon(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
+pub fn mark_soon(ctx: &mut OperationContext<'_>, import: &mut Import) -> Result<()> {
     import.state = State::Applying;
-    import.touch(cx.now());
-    imports::save(cx, import)?;
-    enqueue(cx, &import.id, &Done::default());
+    import.touch(ctx.now());
+    imports::save(ctx, import)?;
+    enqueue(ctx, &import.id, &Done::default());
     Ok(())
 }
 
 /// Makes an import visible.
-pub fn swap(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
+pub fn swap(ctx: &mut OperationContext<'_>, import: &mut Import) -> Result<()> {
     // Whom it removes or suspends may wait in this very commit (WK-4).
-    cx.judge_callers_anew();
-    imports::swap(cx, import)?;
-    words::settle_imported(cx, import.id.as_str())?;
-    import.finish(cx.now(), State::Applied);
-    imports::save(cx, import)?;
+    ctx.invalidate_cached_credentials();
+    imports::swap(ctx, import)?;
+    words::settle_imported(ctx, import.id.as_str())?;
+    import.finish(ctx.now(), State::Applied);
+    imports::save(ctx, import)?;
     if import.counts.held > 0 {
-        held::replace(cx, &import.id)?;
-        cx.emit(
+        held::replace(ctx, &import.id)?;
+        ctx.emit(
             &fences::CHANGE_HELD,
             &fences::HeldChanges {
                 import_id: import.id.clone(),
@@ -126,8 +126,8 @@ pub fn swap(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
             },
         );
     }
-    cx.change("/counts", Value::Null, json!(import.counts));
-    cx.emit(
+    ctx.change("/counts", Value::Null, json!(import.counts));
+    ctx.emit(
         &fences::IMPORT_APPLIED,
         &fences::AppliedImport {
             import_id: import.id.clone(),
@@ -135,58 +135,58 @@ pub fn swap(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
             counts: import.counts,
         },
     );
-    enqueue(cx, &import.id, &Done::default());
+    enqueue(ctx, &import.id, &Done::default());
     Ok(())
 }
 
 /// Ends an import without effect.
-pub fn abort(cx: &mut Cx<'_>, import: &mut Import, reason: AbortReason) -> Result<()> {
-    cx.change("/state", import.state.as_str(), State::Aborted.as_str());
+pub fn abort(ctx: &mut OperationContext<'_>, import: &mut Import, reason: AbortReason) -> Result<()> {
+    ctx.change("/state", import.state.as_str(), State::Aborted.as_str());
     import.abort_reason = Some(reason);
-    undo(cx, import)
+    undo(ctx, import)
 }
 
 /// Undoes the next part of a staging. No other import begins before all of it is undone, because the next swap would
 /// make the rest visible.
-fn undo(cx: &mut Cx<'_>, import: &mut Import) -> Result<()> {
-    held::delete_of_import(cx, &import.id)?;
-    store::forget_warnings(cx, &import.id)?;
+fn undo(ctx: &mut OperationContext<'_>, import: &mut Import) -> Result<()> {
+    held::delete_of_import(ctx, &import.id)?;
+    store::forget_warnings(ctx, &import.id)?;
     import.counts.warnings = 0;
-    if upkeep::undo(cx, import.generation)? {
-        import.finish(cx.now(), State::Aborted);
+    if maintenance::undo(ctx, import.generation)? {
+        import.finish(ctx.now(), State::Aborted);
     } else {
         import.state = State::Aborting;
-        import.touch(cx.now());
+        import.touch(ctx.now());
     }
-    imports::save(cx, import)?;
-    enqueue(cx, &import.id, &Done::default());
+    imports::save(ctx, import)?;
+    enqueue(ctx, &import.id, &Done::default());
     Ok(())
 }
 
 /// Removes the next part of what a finished import left behind, and tells of the records that it ended.
-fn clear(cx: &mut Cx<'_>, id: &ImportId) -> Result<()> {
-    let (gone, is_done) = upkeep::clear(cx, id)?;
-    let lost = lost_with(cx, gone.iter().filter_map(record).collect())?;
-    tell(cx, &lost)?;
+fn clear(ctx: &mut OperationContext<'_>, id: &ImportId) -> Result<()> {
+    let (gone, is_done) = maintenance::clear(ctx, id)?;
+    let lost = lost_with(ctx, gone.iter().filter_map(record).collect())?;
+    tell(ctx, &lost)?;
     for record in &gone {
         match record {
-            Ended::User(id, _) => user_gone(cx, id)?,
-            Ended::Suspended(id) => suspended(cx, id)?,
-            Ended::Group(id, _) => group_gone(cx, id)?,
+            SwappedRecord::User(id, _) => user_gone(ctx, id)?,
+            SwappedRecord::Suspended(id) => suspended(ctx, id)?,
+            SwappedRecord::Group(id, _) => group_gone(ctx, id)?,
         }
     }
     if !is_done {
-        enqueue(cx, id, &Done::default());
+        enqueue(ctx, id, &Done::default());
     }
     Ok(())
 }
 
 /// Returns a record that is gone, as policies may name it.
-fn record(ended: &Ended) -> Option<Record> {
+fn record(ended: &SwappedRecord) -> Option<Record> {
     let (kind, id, words) = match ended {
-        Ended::User(id, words) => (Kind::User, id.as_str(), words.clone()),
-        Ended::Group(id, name) => (Kind::Group, id.as_str(), vec![name.clone()]),
-        Ended::Suspended(_) => return None,
+        SwappedRecord::User(id, words) => (Kind::User, id.as_str(), words.clone()),
+        SwappedRecord::Group(id, name) => (Kind::Group, id.as_str(), vec![name.clone()]),
+        SwappedRecord::Suspended(_) => return None,
     };
     let id = id.to_owned();
     Some(Record { kind, id, words })
@@ -199,17 +199,17 @@ pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
     };
     let silent_since = now.earlier_by(ABANDONED_AFTER_SECS).instant();
     let abandoned = kernel
-        .read_system(move |tx| upkeep::abandoned(tx, silent_since))
+        .read_system(move |tx| maintenance::abandoned(tx, silent_since))
         .await?;
     let mut count = abandoned.len();
     for (organization, id) in abandoned {
         kernel
-            .system(organization, Some("directory.import.expired"), move |cx| {
-                cx.target(&fences::IMPORT, id.as_str());
-                let mut import = imports::get(cx, &id)?;
+            .system(organization, Some("directory.import.expired"), move |ctx| {
+                ctx.target(&fences::IMPORT, id.as_str());
+                let mut import = imports::get(ctx, &id)?;
                 // A chunk may have arrived since, or another server may have been here.
                 if import.state == State::Open && import.updated_at < silent_since {
-                    abort(cx, &mut import, AbortReason::Expired)?;
+                    abort(ctx, &mut import, AbortReason::Expired)?;
                 }
                 Ok(())
             })
@@ -217,12 +217,14 @@ pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
     }
     let old_since = now.earlier_by(KEPT_SECS);
     let old = kernel
-        .read_system(move |tx| upkeep::old(tx, old_since.instant()))
+        .read_system(move |tx| maintenance::old(tx, old_since.instant()))
         .await?;
     count += old.len();
     for (organization, id) in old {
         kernel
-            .system(organization, None, move |cx| upkeep::forget(cx, &id, old_since))
+            .system(organization, None, move |ctx| {
+                maintenance::forget(ctx, &id, old_since)
+            })
             .await?;
     }
     let ended_since = now.earlier_by(ended::KEPT_SECS);
@@ -232,7 +234,7 @@ pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
     count += forgetful.len();
     for organization in forgetful {
         kernel
-            .system(organization, None, move |cx| ended::forget(cx, ended_since))
+            .system(organization, None, move |ctx| ended::forget(ctx, ended_since))
             .await?;
     }
     Ok(count)

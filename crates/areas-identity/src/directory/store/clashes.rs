@@ -8,7 +8,7 @@ use super::super::imports::model::{Import, ImportId, MAX_KEPT_REFUSALS, WarnedLi
 use super::super::model::{FOR_GOOD, User, UserId};
 use super::{list_256, live, padded, users};
 use provost_kernel::db::{Param, Row};
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use provost_policy::match_key;
 
 const LIST: usize = 256;
@@ -94,64 +94,68 @@ statements! {
 /// Notes those of an import's staged versions that have one of these match keys and may clash because of it.
 ///
 /// Cost: two statements for 256 words.
-pub fn note(cx: &mut Cx<'_>, generation: i64, keys: &[&str]) -> Result<()> {
-    let org = cx.org();
+pub fn note(ctx: &mut OperationContext<'_>, generation: i64, keys: &[&str]) -> Result<()> {
+    let org = ctx.org();
     for part in keys.chunks(LIST) {
         let params = padded(org, part, LIST, &[Param::from(generation)]);
-        cx.execute(&NOTE_ADDRESSES, &params)?;
-        cx.execute(&NOTE_LOGIN_NAMES, &params)?;
+        ctx.execute(&NOTE_ADDRESSES, &params)?;
+        ctx.execute(&NOTE_LOGIN_NAMES, &params)?;
     }
     Ok(())
 }
 
 /// Returns the ids of noted versions behind an id.
-pub fn noted(cx: &mut Cx<'_>, after: &str, limit: i64) -> Result<Vec<String>> {
-    let org = cx.org();
-    cx.query(&NOTED, params![org, after, limit], |row| row.get(0))
+pub fn noted(ctx: &mut OperationContext<'_>, after: &str, limit: i64) -> Result<Vec<String>> {
+    let org = ctx.org();
+    ctx.query(&NOTED, params![org, after, limit], |row| row.get(0))
 }
 
 /// Decides which of the noted versions between two ids lose their address.
-pub fn judge(cx: &mut Cx<'_>, import: &Import, (after, last): (&str, &str)) -> Result<()> {
-    let org = cx.org();
-    cx.execute(&JUDGE, params![org, import.generation, after, last])
+pub fn judge(ctx: &mut OperationContext<'_>, import: &Import, (after, last): (&str, &str)) -> Result<()> {
+    let org = ctx.org();
+    ctx.execute(&JUDGE, params![org, import.generation, after, last])
         .map(drop)
 }
 
 /// Returns versions that lose their address, each with its line.
-pub fn losing(cx: &mut Cx<'_>, import: &Import, limit: i64) -> Result<Vec<(User, Option<i64>)>> {
-    let org = cx.org();
+pub fn losing(
+    ctx: &mut OperationContext<'_>,
+    import: &Import,
+    limit: i64,
+) -> Result<Vec<(User, Option<i64>)>> {
+    let org = ctx.org();
     let params = params![org, import.generation, import.id.as_str(), limit];
-    cx.query(&LOSING, params, |row| Ok((users::read(row)?, row.get(16)?)))
+    ctx.query(&LOSING, params, |row| Ok((users::read(row)?, row.get(16)?)))
 }
 
 /// Returns the version of a user that the swap of a generation ends.
-pub fn before(cx: &mut Cx<'_>, id: &UserId, generation: i64) -> Result<Option<User>> {
-    let org = cx.org();
-    cx.query_opt(&BEFORE, params![org, id.as_str(), generation], users::read)
+pub fn before(ctx: &mut OperationContext<'_>, id: &UserId, generation: i64) -> Result<Option<User>> {
+    let org = ctx.org();
+    ctx.query_opt(&BEFORE, params![org, id.as_str(), generation], users::read)
 }
 
 /// Stores a staged version without the address that it lost. Whoever else was to get the address that the user keeps loses it.
-pub fn settle(cx: &mut Cx<'_>, generation: i64, after: &User) -> Result<()> {
-    let (org, id) = (cx.org(), after.id.as_str());
-    users::save(cx, after)?;
-    cx.queue(&SETTLE, params![org, id, generation])?;
-    keep(cx, generation, after)
+pub fn settle(ctx: &mut OperationContext<'_>, generation: i64, after: &User) -> Result<()> {
+    let (org, id) = (ctx.org(), after.id.as_str());
+    users::save(ctx, after)?;
+    ctx.queue(&SETTLE, params![org, id, generation])?;
+    keep(ctx, generation, after)
 }
 
 /// Lets a user be as it was: without the address its line says nothing new.
-pub fn unstage(cx: &mut Cx<'_>, generation: i64, before: &User) -> Result<()> {
-    let (org, id) = (cx.org(), before.id.as_str());
-    cx.queue(&UNSTAGE, params![org, id, generation])?;
-    cx.queue(&KEEP, params![org, id, before.validity.from, FOR_GOOD])?;
-    keep(cx, generation, before)
+pub fn unstage(ctx: &mut OperationContext<'_>, generation: i64, before: &User) -> Result<()> {
+    let (org, id) = (ctx.org(), before.id.as_str());
+    ctx.queue(&UNSTAGE, params![org, id, generation])?;
+    ctx.queue(&KEEP, params![org, id, before.validity.from, FOR_GOOD])?;
+    keep(ctx, generation, before)
 }
 
-fn keep(cx: &mut Cx<'_>, generation: i64, user: &User) -> Result<()> {
+fn keep(ctx: &mut OperationContext<'_>, generation: i64, user: &User) -> Result<()> {
     let Some(email) = &user.email else {
         return Ok(());
     };
-    let org = cx.org();
-    cx.execute(
+    let org = ctx.org();
+    ctx.execute(
         &LOSE_TOO,
         params![
             org,
@@ -166,29 +170,29 @@ fn keep(cx: &mut Cx<'_>, generation: i64, user: &User) -> Result<()> {
 
 /// Returns the noted versions between two ids whose login name is new, and somebody else's address; each with its line.
 pub fn namesakes(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     import: &Import,
     (after, last): (&str, &str),
 ) -> Result<Vec<(String, Option<i64>)>> {
-    let org = cx.org();
+    let org = ctx.org();
     let params = params![org, import.generation, import.id.as_str(), after, last];
-    cx.query(&NAMESAKES, params, |row| Ok((row.get(0)?, row.get(1)?)))
+    ctx.query(&NAMESAKES, params, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Forgets that the versions between two ids were noted.
-pub fn forget(cx: &mut Cx<'_>, (after, last): (&str, &str)) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&FORGET, params![org, after, last])
+pub fn forget(ctx: &mut OperationContext<'_>, (after, last): (&str, &str)) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET, params![org, after, last])
 }
 
 /// Counts a warning, and keeps it if it is among the first.
-pub fn warn(cx: &mut Cx<'_>, import: &mut Import, warned: &WarnedLine) -> Result<()> {
+pub fn warn(ctx: &mut OperationContext<'_>, import: &mut Import, warned: &WarnedLine) -> Result<()> {
     import.counts.warnings += 1;
     if import.counts.warnings > MAX_KEPT_REFUSALS {
         return Ok(());
     }
-    let org = cx.org();
-    cx.queue(
+    let org = ctx.org();
+    ctx.queue(
         &WARN,
         params![
             org,
@@ -213,13 +217,18 @@ fn read(row: &Row<'_>) -> Result<(i64, WarnedLine)> {
 }
 
 /// Returns a page of warnings behind a place, each with its place.
-pub fn warned(cx: &mut Cx<'_>, import: &ImportId, after: i64, limit: i64) -> Result<Vec<(i64, WarnedLine)>> {
-    let org = cx.org();
-    cx.query(&WARNED, params![org, import.as_str(), after, limit], read)
+pub fn warned(
+    ctx: &mut OperationContext<'_>,
+    import: &ImportId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<(i64, WarnedLine)>> {
+    let org = ctx.org();
+    ctx.query(&WARNED, params![org, import.as_str(), after, limit], read)
 }
 
 /// Forgets the warnings of an import.
-pub fn forget_warnings(cx: &mut Cx<'_>, import: &ImportId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&FORGET_WARNINGS, params![org, import.as_str()])
+pub fn forget_warnings(ctx: &mut OperationContext<'_>, import: &ImportId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET_WARNINGS, params![org, import.as_str()])
 }

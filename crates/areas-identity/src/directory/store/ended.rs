@@ -5,7 +5,7 @@ use super::padded;
 use super::{generation, live};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Param, Row, Tx};
-use provost_kernel::{Cx, Result, SureTime, Timestamp, params, statements};
+use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
 /// How long a deleted record has its id for it. Units: seconds.
 pub const KEPT_SECS: i64 = 90 * 86_400;
@@ -81,8 +81,7 @@ statements! {
 
 /// A user or group that was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "the name of the column")]
-pub struct Ended {
+pub struct DeletedRecord {
     /// `user` or `group`.
     pub kind: &'static str,
     /// Its id.
@@ -101,9 +100,9 @@ pub struct Ended {
     pub ended_at: Timestamp,
 }
 
-fn read(kind: &'static str) -> impl FnMut(&Row<'_>) -> Result<Ended> {
+fn read(kind: &'static str) -> impl FnMut(&Row<'_>) -> Result<DeletedRecord> {
     move |row| {
-        Ok(Ended {
+        Ok(DeletedRecord {
             kind,
             id: row.get(1)?,
             directory_id: row.get(2)?,
@@ -117,9 +116,9 @@ fn read(kind: &'static str) -> impl FnMut(&Row<'_>) -> Result<Ended> {
 }
 
 /// Notes who a record was that ends now.
-pub fn note(cx: &mut Cx<'_>, ended: &Ended) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn note(ctx: &mut OperationContext<'_>, ended: &DeletedRecord) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &NOTE,
         params![
             org,
@@ -137,23 +136,23 @@ pub fn note(cx: &mut Cx<'_>, ended: &Ended) -> Result<()> {
 
 /// The records of a kind that ended in a directory within [`KEPT_SECS`], for what is asked for.
 #[derive(Debug, Default)]
-pub struct EndedRecords(Vec<Ended>);
+pub struct EndedRecords(Vec<DeletedRecord>);
 
 impl EndedRecords {
     /// Returns the records that could come back under these folded names and ids of the directory.
     pub fn load(
-        cx: &mut Cx<'_>,
+        ctx: &mut OperationContext<'_>,
         kind: &'static str,
         directory: &str,
         names: &[&str],
         external: &[&str],
     ) -> Result<Self> {
-        let (org, since) = (cx.org(), cx.now().plus_secs(-KEPT_SECS));
+        let (org, since) = (ctx.org(), ctx.now().plus_secs(-KEPT_SECS));
         let behind = [Param::from(directory), Param::from(kind), Param::from(since)];
         let mut found = Vec::new();
         for (statement, list) in [(&NAMED, names), (&EXTERNAL, external)] {
             for part in list.chunks(LIST) {
-                found.extend(cx.query(statement, &padded(org, part, LIST, &behind), read(kind))?);
+                found.extend(ctx.query(statement, &padded(org, part, LIST, &behind), read(kind))?);
             }
         }
         Ok(Self(found))
@@ -163,8 +162,8 @@ impl EndedRecords {
     /// one of the name where neither has an id; of several the one that ended last.
     ///
     /// INVARIANT DI-11: where both have an id and the ids differ, it is somebody else.
-    pub fn take(&mut self, name_key: &str, external_id: Option<&str>) -> Option<Ended> {
-        let comes_back = |ended: &Ended| match external_id {
+    pub fn take(&mut self, name_key: &str, external_id: Option<&str>) -> Option<DeletedRecord> {
+        let comes_back = |ended: &DeletedRecord| match external_id {
             Some(_) => ended.external_id.as_deref() == external_id,
             None => ended.external_id.is_none() && ended.name_key == name_key,
         };
@@ -176,31 +175,31 @@ impl EndedRecords {
 }
 
 /// Says whether an ended record has versions that await removal.
-pub fn awaits_removal(cx: &mut Cx<'_>, ended: &Ended) -> Result<bool> {
-    let (org, id) = (cx.org(), ended.id.as_str());
+pub fn awaits_removal(ctx: &mut OperationContext<'_>, ended: &DeletedRecord) -> Result<bool> {
+    let (org, id) = (ctx.org(), ended.id.as_str());
     let statement = if ended.kind == "user" {
         &DEAD_USER
     } else {
         &DEAD_GROUP
     };
-    Ok(cx.query_opt(statement, params![org, id], |_| Ok(()))?.is_some())
+    Ok(ctx.query_opt(statement, params![org, id], |_| Ok(()))?.is_some())
 }
 
 /// Notes who the users, or the groups, among these places of a list were that end with the swap.
 pub fn note_marked(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     kind: &'static str,
     generation: i64,
     directory: &str,
     (from, to): (i64, i64),
 ) -> Result<()> {
-    let (org, now) = (cx.org(), cx.now());
+    let (org, now) = (ctx.org(), ctx.now());
     let statement = if kind == "user" {
         &NOTE_MARKED_USERS
     } else {
         &NOTE_MARKED_GROUPS
     };
-    cx.queue(statement, params![org, generation, directory, from, to, now])
+    ctx.queue(statement, params![org, generation, directory, from, to, now])
 }
 
 /// Returns organizations with records that ended before an instant.
@@ -211,7 +210,7 @@ pub fn old(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<OrganizationId>> {
 }
 
 /// Forgets the records that ended before an instant.
-pub fn forget(cx: &mut Cx<'_>, before: SureTime) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&FORGET, params![org, before.instant()])
+pub fn forget(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET, params![org, before.instant()])
 }

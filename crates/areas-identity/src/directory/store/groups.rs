@@ -5,7 +5,7 @@ use super::{generation, live, visible};
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use provost_policy::match_key;
 
 /// The columns of a version, in the order that [`read`] expects.
@@ -109,19 +109,19 @@ pub fn read(row: &Row<'_>) -> Result<Group> {
 /// Returns the visible version of a group.
 ///
 /// Errors: `NotFound` for an unknown, a deleted, a merely staged and another organization's group alike.
-pub fn get(cx: &mut Cx<'_>, id: &GroupId) -> Result<Group> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], read)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &GroupId) -> Result<Group> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], read)?
         .ok_or_else(|| Error::not_found("group"))
 }
 
 /// Returns the versions of a group that a change must reach, the visible one first (DI-4).
 ///
 /// Errors: as [`get`].
-pub fn versions(cx: &mut Cx<'_>, id: &GroupId) -> Result<Vec<Group>> {
-    let org = cx.org();
+pub fn versions(ctx: &mut OperationContext<'_>, id: &GroupId) -> Result<Vec<Group>> {
+    let org = ctx.org();
     let mut has_visible = false;
-    let found = cx.query(&VERSIONS, params![org, id.as_str()], |row| {
+    let found = ctx.query(&VERSIONS, params![org, id.as_str()], |row| {
         has_visible |= row.get::<i64>(11)? == 1;
         read(row)
     })?;
@@ -141,27 +141,27 @@ pub fn taken_name(kind: &str) -> Error {
 }
 
 /// Says whether the open import makes a group of this name in this directory.
-pub fn is_staged(cx: &mut Cx<'_>, name: &str, directory: &str) -> Result<bool> {
-    let org = cx.org();
-    let found = cx.query_opt(&STAGED, params![org, name_key(name), directory], |_| Ok(()))?;
+pub fn is_staged(ctx: &mut OperationContext<'_>, name: &str, directory: &str) -> Result<bool> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&STAGED, params![org, name_key(name), directory], |_| Ok(()))?;
     Ok(found.is_some())
 }
 
 /// Stores a new group, whose name is free among what is visible, and returns it. A group of that name that is
 /// merely staged becomes this one (DI-4).
-pub fn insert(cx: &mut Cx<'_>, mut group: Group) -> Result<Group> {
-    let (org, key) = (cx.org(), name_key(&group.name));
-    let staged = cx.query_opt(
+pub fn insert(ctx: &mut OperationContext<'_>, mut group: Group) -> Result<Group> {
+    let (org, key) = (ctx.org(), name_key(&group.name));
+    let staged = ctx.query_opt(
         &STAGED,
         params![org, key.as_str(), group.directory_id.as_str()],
         |row| Ok((row.get::<String>(0)?, row.get::<i64>(1)?)),
     )?;
     if let Some((id, _)) = &staged {
         group.id = GroupId::from_store(id.clone());
-        cx.queue(&DELETE, params![org, group.id.as_str()])?;
+        ctx.queue(&DELETE, params![org, group.id.as_str()])?;
     }
     group.validity.to = FOR_GOOD;
-    cx.queue(
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -180,9 +180,9 @@ pub fn insert(cx: &mut Cx<'_>, mut group: Group) -> Result<Group> {
 }
 
 /// Stores what changed of a version.
-pub fn save(cx: &mut Cx<'_>, group: &Group) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn save(ctx: &mut OperationContext<'_>, group: &Group) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -200,25 +200,30 @@ pub fn save(cx: &mut Cx<'_>, group: &Group) -> Result<()> {
 
 /// Returns a page of groups behind a place, in the order of their making.
 pub fn list(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     directory: Option<&str>,
     name: Option<&str>,
     after: i64,
     limit: i64,
 ) -> Result<Vec<Group>> {
-    let org = cx.org();
+    let org = ctx.org();
     match name {
-        Some(name) => cx.query(
+        Some(name) => ctx.query(
             &LIST_NAMED,
             params![org, after, directory, limit, name_key(name)],
             read,
         ),
-        None => cx.query(&LIST, params![org, after, directory, limit], read),
+        None => ctx.query(&LIST, params![org, after, directory, limit], read),
     }
 }
 
 /// Returns a page of a user's groups behind a place, in the order of their making.
-pub fn list_of_user(cx: &mut Cx<'_>, user: &str, after: i64, limit: i64) -> Result<Vec<Group>> {
-    let org = cx.org();
-    cx.query(&LIST_OF_USER, params![org, after, user, limit], read)
+pub fn list_of_user(
+    ctx: &mut OperationContext<'_>,
+    user: &str,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Group>> {
+    let org = ctx.org();
+    ctx.query(&LIST_OF_USER, params![org, after, user, limit], read)
 }

@@ -5,7 +5,7 @@ use super::super::imports::model::ImportId;
 use super::super::model::{GroupId, UserId};
 use provost_kernel::db::Row;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -68,9 +68,9 @@ fn read(row: &Row<'_>) -> Result<HeldChange> {
 }
 
 /// Stages a held change of an open import.
-pub fn insert(cx: &mut Cx<'_>, change: &HeldChange) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn insert(ctx: &mut OperationContext<'_>, change: &HeldChange) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -89,32 +89,32 @@ pub fn insert(cx: &mut Cx<'_>, change: &HeldChange) -> Result<()> {
 /// Returns a held change of an applied import.
 ///
 /// Errors: `NotFound` for an unknown one, one that is settled and one of another organization alike.
-pub fn get(cx: &mut Cx<'_>, id: &HeldChangeId) -> Result<HeldChange> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], read)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &HeldChangeId) -> Result<HeldChange> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], read)?
         .ok_or_else(|| Error::not_found("held change"))
 }
 
 /// Returns a page of held changes behind a place, in the order of their making.
-pub fn list(cx: &mut Cx<'_>, after: i64, limit: i64) -> Result<Vec<HeldChange>> {
-    let org = cx.org();
-    cx.query(&LIST, params![org, after, limit], read)
+pub fn list(ctx: &mut OperationContext<'_>, after: i64, limit: i64) -> Result<Vec<HeldChange>> {
+    let org = ctx.org();
+    ctx.query(&LIST, params![org, after, limit], read)
 }
 
 /// Removes a held change.
-pub fn delete(cx: &mut Cx<'_>, id: &HeldChangeId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE, params![org, id.as_str()])
+pub fn delete(ctx: &mut OperationContext<'_>, id: &HeldChangeId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE, params![org, id.as_str()])
 }
 
 /// Lets what an import holds take the place of what earlier ones hold of the same users.
-pub fn replace(cx: &mut Cx<'_>, import: &ImportId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&REPLACE, params![org, import.as_str()])
+pub fn replace(ctx: &mut OperationContext<'_>, import: &ImportId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&REPLACE, params![org, import.as_str()])
 }
 
 /// Removes what an import holds.
-pub fn delete_of_import(cx: &mut Cx<'_>, import: &ImportId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE_OF_IMPORT, params![org, import.as_str()])
+pub fn delete_of_import(ctx: &mut OperationContext<'_>, import: &ImportId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE_OF_IMPORT, params![org, import.as_str()])
 }

@@ -7,7 +7,7 @@ use provost_areas_platform::announcements::ImportApplied;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 
 statements! {
     /// An import.
@@ -58,18 +58,18 @@ fn read(row: &Row<'_>) -> Result<Import> {
 /// Returns an import.
 ///
 /// Errors: `NotFound` for an unknown and another organization's import alike.
-pub fn get(cx: &mut Cx<'_>, id: &ImportId) -> Result<Import> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], read)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &ImportId) -> Result<Import> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], read)?
         .ok_or_else(|| Error::not_found("import"))
 }
 
 /// Refuses a second import beside one that is not finished (DI-8).
 ///
 /// Errors: `Conflict` with `importId`.
-pub fn keep_alone(cx: &mut Cx<'_>) -> Result<()> {
-    let org = cx.org();
-    let other = cx.query_opt(&UNFINISHED, params![org], |row| {
+pub fn keep_alone(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let org = ctx.org();
+    let other = ctx.query_opt(&UNFINISHED, params![org], |row| {
         Ok((row.get::<String>(0)?, row.get::<String>(1)?))
     })?;
     match other {
@@ -83,9 +83,9 @@ pub fn keep_alone(cx: &mut Cx<'_>) -> Result<()> {
 }
 
 /// Returns a generation that no import has had.
-pub fn allocate(cx: &mut Cx<'_>) -> Result<i64> {
-    let org = cx.org();
-    cx.query_opt(&ALLOCATE, params![org], |row| row.get(0))?
+pub fn allocate(ctx: &mut OperationContext<'_>) -> Result<i64> {
+    let org = ctx.org();
+    ctx.query_opt(&ALLOCATE, params![org], |row| row.get(0))?
         .ok_or_else(|| Error::internal("directory_state gave no generation"))
 }
 
@@ -94,9 +94,9 @@ fn counts(import: &Import) -> Result<String> {
 }
 
 /// Stores a new import.
-pub fn insert(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn insert(ctx: &mut OperationContext<'_>, import: &Import) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -113,9 +113,9 @@ pub fn insert(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
 }
 
 /// Stores what changed of an import.
-pub fn save(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn save(ctx: &mut OperationContext<'_>, import: &Import) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -132,10 +132,10 @@ pub fn save(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
 }
 
 /// Makes everything visible that an import staged: one row changes (DI-2).
-pub fn swap(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
-    let org = cx.org();
-    if cx.execute(&SWAP, params![org, import.generation])? == 1 {
-        return cx.announce(&ImportApplied {
+pub fn swap(ctx: &mut OperationContext<'_>, import: &Import) -> Result<()> {
+    let org = ctx.org();
+    if ctx.execute(&SWAP, params![org, import.generation])? == 1 {
+        return ctx.announce(&ImportApplied {
             generation: import.generation,
         });
     }
@@ -145,26 +145,31 @@ pub fn swap(cx: &mut Cx<'_>, import: &Import) -> Result<()> {
 /// Notes that a record was deleted through the API, so that a later line of an open import does not bring it back, neither
 /// under a name of it nor under its external id. `kinds` are those of its names and of its external ids.
 pub fn note_deletion<'a>(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     kinds: [&'static str; 2],
     directory: &str,
     versions: impl Iterator<Item = (&'a str, Option<&'a str>)>,
 ) -> Result<()> {
-    let org = cx.org();
+    let org = ctx.org();
     for (name, external) in versions {
-        cx.queue(&NOTE_DELETION, params![org, kinds[0], name_key(name), directory])?;
+        ctx.queue(&NOTE_DELETION, params![org, kinds[0], name_key(name), directory])?;
         if let Some(id) = external {
-            cx.queue(&NOTE_DELETION, params![org, kinds[1], id, directory])?;
+            ctx.queue(&NOTE_DELETION, params![org, kinds[1], id, directory])?;
         }
     }
     Ok(())
 }
 
 /// Keeps refused lines; `known` were refused before them.
-pub fn refuse(cx: &mut Cx<'_>, import: &ImportId, known: i64, lines: &[RefusedLine]) -> Result<()> {
-    let org = cx.org();
+pub fn refuse(
+    ctx: &mut OperationContext<'_>,
+    import: &ImportId,
+    known: i64,
+    lines: &[RefusedLine],
+) -> Result<()> {
+    let org = ctx.org();
     for (position, line) in (known + 1..=MAX_KEPT_REFUSALS).zip(lines) {
-        cx.queue(
+        ctx.queue(
             &REFUSE,
             params![
                 org,
@@ -181,13 +186,13 @@ pub fn refuse(cx: &mut Cx<'_>, import: &ImportId, known: i64, lines: &[RefusedLi
 
 /// Returns a page of refused lines behind a place, each with its place.
 pub fn refused(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     import: &ImportId,
     after: i64,
     limit: i64,
 ) -> Result<Vec<(i64, RefusedLine)>> {
-    let org = cx.org();
-    cx.query(&REFUSED, params![org, import.as_str(), after, limit], |row| {
+    let org = ctx.org();
+    ctx.query(&REFUSED, params![org, import.as_str(), after, limit], |row| {
         let line = RefusedLine {
             line: row.get(1)?,
             path: row.get(2)?,

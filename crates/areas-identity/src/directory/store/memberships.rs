@@ -4,7 +4,7 @@ use super::super::model::{GroupId, User};
 use super::{generation, live, visible};
 use crate::words;
 use provost_kernel::db::Tx;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 
 statements! {
     /// The groups that a user is in.
@@ -30,28 +30,28 @@ pub fn of_user(tx: &mut Tx<'_>, org: &str, user: &str) -> Result<Vec<String>> {
 
 /// Puts a user into a group, now and in what is staged; says whether it was not there. From now on somebody has said which
 /// groups the user is in.
-pub fn add(cx: &mut Cx<'_>, group: &GroupId, user: &User) -> Result<bool> {
-    let (org, group, id) = (cx.org(), group.as_str(), user.id.as_str());
-    let was = cx.query_opt(&HAS, params![org, group, id], |_| Ok(()))?;
-    if cx.execute(&KEEP, params![org, group, id])? == 0 {
-        cx.queue(&INSERT, params![org, group, id, user.seq])?;
+pub fn add(ctx: &mut OperationContext<'_>, group: &GroupId, user: &User) -> Result<bool> {
+    let (org, group, id) = (ctx.org(), group.as_str(), user.id.as_str());
+    let was = ctx.query_opt(&HAS, params![org, group, id], |_| Ok(()))?;
+    if ctx.execute(&KEEP, params![org, group, id])? == 0 {
+        ctx.queue(&INSERT, params![org, group, id, user.seq])?;
     }
-    words::settle_memberships(cx, id)?;
+    words::settle_memberships(ctx, id)?;
     Ok(was.is_none())
 }
 
 /// Takes a user out of a group, now and in what is staged; says whether it was there. As [`add`], also of one that was not.
-pub fn remove(cx: &mut Cx<'_>, group: &GroupId, user: &User) -> Result<bool> {
-    let (org, group, id) = (cx.org(), group.as_str(), user.id.as_str());
-    let was = cx.query_opt(&HAS, params![org, group, id], |_| Ok(()))?;
-    cx.queue(&DELETE, params![org, group, id])?;
-    words::settle_memberships(cx, id)?;
+pub fn remove(ctx: &mut OperationContext<'_>, group: &GroupId, user: &User) -> Result<bool> {
+    let (org, group, id) = (ctx.org(), group.as_str(), user.id.as_str());
+    let was = ctx.query_opt(&HAS, params![org, group, id], |_| Ok(()))?;
+    ctx.queue(&DELETE, params![org, group, id])?;
+    words::settle_memberships(ctx, id)?;
     Ok(was.is_some())
 }
 
 /// Ends a membership, now and in what is staged, of whoever it is; says whether it was there. Unlike [`remove`], it does not
 /// count as somebody's word on which groups the user is in.
-pub fn end(cx: &mut Cx<'_>, group: &GroupId, user: &str) -> Result<bool> {
-    let org = cx.org();
-    Ok(cx.execute(&DELETE, params![org, group.as_str(), user])? > 0)
+pub fn end(ctx: &mut OperationContext<'_>, group: &GroupId, user: &str) -> Result<bool> {
+    let org = ctx.org();
+    Ok(ctx.execute(&DELETE, params![org, group.as_str(), user])? > 0)
 }

@@ -9,10 +9,10 @@ pub mod groups;
 pub mod held;
 pub mod imports;
 mod lists;
+pub mod maintenance;
 pub mod memberships;
 pub mod removals;
 pub mod staging;
-pub mod upkeep;
 pub mod users;
 
 pub use lists::padded;

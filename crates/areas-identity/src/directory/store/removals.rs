@@ -5,7 +5,7 @@ use super::visible;
 use crate::subjects::Record;
 use crate::words::Kind;
 use provost_kernel::db::Row;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 
 /// A user of the directory `?3` that goes with the generation `?2` of the import `?5`, which was opened at `?4`: as marking
 /// decides it.
@@ -55,13 +55,13 @@ statements! {
 /// memberships that its lines end.
 ///
 /// Cost: counts of the directory; of its memberships only where more than a few go.
-pub fn count(cx: &mut Cx<'_>, import: &Import, replaces: bool) -> Result<Removals> {
-    let (org, generation, directory) = (cx.org(), import.generation, import.directory_id.as_str());
+pub fn count(ctx: &mut OperationContext<'_>, import: &Import, replaces: bool) -> Result<Removals> {
+    let (org, generation, directory) = (ctx.org(), import.generation, import.directory_id.as_str());
     let going = params![org, generation, directory, import.created_at, import.id.as_str()];
     let of_directory = params![org, directory];
     let mut removals = Removals::default();
     let mut one = |statement, params: &[_]| -> Result<i64> {
-        Ok(cx.query_opt(statement, params, |row| row.get(0))?.unwrap_or(0))
+        Ok(ctx.query_opt(statement, params, |row| row.get(0))?.unwrap_or(0))
     };
     if replaces {
         removals.users = Removal {
@@ -84,8 +84,8 @@ pub fn count(cx: &mut Cx<'_>, import: &Import, replaces: bool) -> Result<Removal
 }
 
 /// Returns the users and groups that would go, as policies may name them.
-pub fn going(cx: &mut Cx<'_>, import: &Import) -> Result<Vec<Record>> {
-    let org = cx.org();
+pub fn going(ctx: &mut OperationContext<'_>, import: &Import) -> Result<Vec<Record>> {
+    let org = ctx.org();
     let going = params![
         org,
         import.generation,
@@ -93,8 +93,8 @@ pub fn going(cx: &mut Cx<'_>, import: &Import) -> Result<Vec<Record>> {
         import.created_at,
         import.id.as_str()
     ];
-    let mut found = cx.query(&GOING_USER_IDS, going, record(Kind::User))?;
-    found.extend(cx.query(&GOING_GROUP_IDS, going, record(Kind::Group))?);
+    let mut found = ctx.query(&GOING_USER_IDS, going, record(Kind::User))?;
+    found.extend(ctx.query(&GOING_GROUP_IDS, going, record(Kind::Group))?);
     Ok(found)
 }
 

@@ -5,7 +5,7 @@ use super::{groups, list_256, live, padded, users};
 use provost_kernel::auth::Role;
 use provost_kernel::db::{Param, Row, Statement};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use provost_policy::match_key;
 
 const LIST: usize = 256;
@@ -51,62 +51,83 @@ statements! {
 
 /// Asks for a list of any length, 256 values a statement.
 fn ask<T>(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     statement: &'static Statement,
     list: &[&str],
     behind: &[Param<'_>],
     mut map: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let (org, mut found) = (cx.org(), Vec::new());
+    let (org, mut found) = (ctx.org(), Vec::new());
     for part in list.chunks(LIST) {
-        found.extend(cx.query(statement, &padded(org, part, LIST, behind), &mut map)?);
+        found.extend(ctx.query(statement, &padded(org, part, LIST, behind), &mut map)?);
     }
     Ok(found)
 }
 
 /// Returns those of these names that were named, each with its line; `None` is a deletion through the API.
-pub fn seen(cx: &mut Cx<'_>, import: &str, kind: &str, keys: &[&str]) -> Result<Vec<(String, Option<i64>)>> {
+pub fn seen(
+    ctx: &mut OperationContext<'_>,
+    import: &str,
+    kind: &str,
+    keys: &[&str],
+) -> Result<Vec<(String, Option<i64>)>> {
     let behind = [Param::from(import), Param::from(kind)];
-    ask(cx, &SEEN, keys, &behind, |row| Ok((row.get(0)?, row.get(1)?)))
+    ask(ctx, &SEEN, keys, &behind, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Notes that a line names a record.
-pub fn note(cx: &mut Cx<'_>, import: &str, kind: &str, key: &str, line: i64) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&NOTE, params![org, import, kind, key, line])
+pub fn note(ctx: &mut OperationContext<'_>, import: &str, kind: &str, key: &str, line: i64) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&NOTE, params![org, import, kind, key, line])
 }
 
 /// Returns the users of these names by name, as the import leaves them: the staged version where there is one.
-pub fn users_named(cx: &mut Cx<'_>, directory: &str, keys: &[&str]) -> Result<Vec<(String, User)>> {
-    ask(cx, &USERS, keys, &[Param::from(directory)], |row| {
+pub fn users_named(
+    ctx: &mut OperationContext<'_>,
+    directory: &str,
+    keys: &[&str],
+) -> Result<Vec<(String, User)>> {
+    ask(ctx, &USERS, keys, &[Param::from(directory)], |row| {
         Ok((row.get(16)?, users::read(row)?))
     })
 }
 
 /// Returns the users that have these ids in their directory, by id, as the import leaves them.
-pub fn users_external(cx: &mut Cx<'_>, directory: &str, ids: &[&str]) -> Result<Vec<(String, User)>> {
-    ask(cx, &USERS_BY_EXTERNAL, ids, &[Param::from(directory)], |row| {
+pub fn users_external(
+    ctx: &mut OperationContext<'_>,
+    directory: &str,
+    ids: &[&str],
+) -> Result<Vec<(String, User)>> {
+    ask(ctx, &USERS_BY_EXTERNAL, ids, &[Param::from(directory)], |row| {
         Ok((row.get(16)?, users::read(row)?))
     })
 }
 
 /// Returns the groups of these names by name, as the import leaves them: the staged version where there is one.
-pub fn groups_named(cx: &mut Cx<'_>, directory: &str, keys: &[&str]) -> Result<Vec<(String, Group)>> {
-    ask(cx, &GROUPS, keys, &[Param::from(directory)], |row| {
+pub fn groups_named(
+    ctx: &mut OperationContext<'_>,
+    directory: &str,
+    keys: &[&str],
+) -> Result<Vec<(String, Group)>> {
+    ask(ctx, &GROUPS, keys, &[Param::from(directory)], |row| {
         Ok((row.get(11)?, groups::read(row)?))
     })
 }
 
 /// Returns the groups that have these ids in their directory, by id, as the import leaves them.
-pub fn groups_external(cx: &mut Cx<'_>, directory: &str, ids: &[&str]) -> Result<Vec<(String, Group)>> {
-    ask(cx, &GROUPS_BY_EXTERNAL, ids, &[Param::from(directory)], |row| {
+pub fn groups_external(
+    ctx: &mut OperationContext<'_>,
+    directory: &str,
+    ids: &[&str],
+) -> Result<Vec<(String, Group)>> {
+    ask(ctx, &GROUPS_BY_EXTERNAL, ids, &[Param::from(directory)], |row| {
         Ok((row.get(11)?, groups::read(row)?))
     })
 }
 
 /// Returns those of these users whose groups nobody has set since they came back.
-pub fn unsettled(cx: &mut Cx<'_>, users: &[&str]) -> Result<Vec<String>> {
-    ask(cx, &UNSETTLED, users, &[], |row| row.get(0))
+pub fn unsettled(ctx: &mut OperationContext<'_>, users: &[&str]) -> Result<Vec<String>> {
+    ask(ctx, &UNSETTLED, users, &[], |row| row.get(0))
 }
 
 /// A live version of a membership.
@@ -122,8 +143,12 @@ pub struct Membership {
 }
 
 /// Returns the live memberships of these users in groups of a directory, staged versions last.
-pub fn memberships_of(cx: &mut Cx<'_>, directory: &str, users: &[&str]) -> Result<Vec<Membership>> {
-    let mut found = ask(cx, &MEMBERSHIPS, users, &[Param::from(directory)], |row| {
+pub fn memberships_of(
+    ctx: &mut OperationContext<'_>,
+    directory: &str,
+    users: &[&str],
+) -> Result<Vec<Membership>> {
+    let mut found = ask(ctx, &MEMBERSHIPS, users, &[Param::from(directory)], |row| {
         Ok(Membership {
             user_id: row.get(0)?,
             group_id: row.get(1)?,
@@ -136,25 +161,30 @@ pub fn memberships_of(cx: &mut Cx<'_>, directory: &str, users: &[&str]) -> Resul
 }
 
 /// Returns the last places in the lists of users and groups.
-pub fn last_places(cx: &mut Cx<'_>) -> Result<(i64, i64)> {
-    let org = cx.org();
-    let last = cx.query_opt(&LAST, params![org], |row| Ok((row.get(0)?, row.get(1)?)))?;
+pub fn last_places(ctx: &mut OperationContext<'_>) -> Result<(i64, i64)> {
+    let org = ctx.org();
+    let last = ctx.query_opt(&LAST, params![org], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(last.unwrap_or((0, 0)))
 }
 
 /// Stages a version of a user. A visible version ends with the swap; a staged one is replaced.
-pub fn user(cx: &mut Cx<'_>, generation: i64, before: Option<&User>, after: &User) -> Result<()> {
-    let org = cx.org();
+pub fn user(
+    ctx: &mut OperationContext<'_>,
+    generation: i64,
+    before: Option<&User>,
+    after: &User,
+) -> Result<()> {
+    let org = ctx.org();
     if let Some(before) = before {
         if before.validity.from == generation {
-            return users::save(cx, after);
+            return users::save(ctx, after);
         }
-        cx.queue(
+        ctx.queue(
             &END_USER,
             params![org, before.id.as_str(), before.validity.from, generation],
         )?;
     }
-    cx.queue(
+    ctx.queue(
         &STAGE_USER,
         params![
             org,
@@ -180,18 +210,23 @@ pub fn user(cx: &mut Cx<'_>, generation: i64, before: Option<&User>, after: &Use
 }
 
 /// Stages a version of a group, as [`user`] does.
-pub fn group(cx: &mut Cx<'_>, generation: i64, before: Option<&Group>, after: &Group) -> Result<()> {
-    let org = cx.org();
+pub fn group(
+    ctx: &mut OperationContext<'_>,
+    generation: i64,
+    before: Option<&Group>,
+    after: &Group,
+) -> Result<()> {
+    let org = ctx.org();
     if let Some(before) = before {
         if before.validity.from == generation {
-            return groups::save(cx, after);
+            return groups::save(ctx, after);
         }
-        cx.queue(
+        ctx.queue(
             &END_GROUP,
             params![org, before.id.as_str(), before.validity.from, generation],
         )?;
     }
-    cx.queue(
+    ctx.queue(
         &STAGE_GROUP,
         params![
             org,
@@ -212,24 +247,24 @@ pub fn group(cx: &mut Cx<'_>, generation: i64, before: Option<&Group>, after: &G
 
 /// Stages a membership that is not there, or was about to end.
 pub fn join(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     generation: i64,
     group: &str,
     user: &User,
     ending: Option<&Membership>,
 ) -> Result<()> {
-    let (org, id) = (cx.org(), user.id.as_str());
+    let (org, id) = (ctx.org(), user.id.as_str());
     match ending {
-        Some(old) => cx.queue(&END_MEMBERSHIP, params![org, group, id, old.from, FOR_GOOD]),
-        None => cx.queue(&STAGE_MEMBERSHIP, params![org, group, id, generation, user.seq]),
+        Some(old) => ctx.queue(&END_MEMBERSHIP, params![org, group, id, old.from, FOR_GOOD]),
+        None => ctx.queue(&STAGE_MEMBERSHIP, params![org, group, id, generation, user.seq]),
     }
 }
 
 /// Lets a membership end with the swap, or takes a staged one back.
-pub fn leave(cx: &mut Cx<'_>, generation: i64, old: &Membership) -> Result<()> {
-    let (org, group, user) = (cx.org(), old.group_id.as_str(), old.user_id.as_str());
+pub fn leave(ctx: &mut OperationContext<'_>, generation: i64, old: &Membership) -> Result<()> {
+    let (org, group, user) = (ctx.org(), old.group_id.as_str(), old.user_id.as_str());
     if old.from == generation {
-        return cx.queue(&UNSTAGE_MEMBERSHIP, params![org, group, user, old.from]);
+        return ctx.queue(&UNSTAGE_MEMBERSHIP, params![org, group, user, old.from]);
     }
-    cx.queue(&END_MEMBERSHIP, params![org, group, user, old.from, generation])
+    ctx.queue(&END_MEMBERSHIP, params![org, group, user, old.from, generation])
 }

@@ -6,7 +6,7 @@ use provost_kernel::auth::Role;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use provost_policy::match_key;
 
 /// The columns of a version, in the order that [`read`] expects.
@@ -157,9 +157,9 @@ pub fn read(row: &Row<'_>) -> Result<User> {
 /// Returns the visible version of a user.
 ///
 /// Errors: `NotFound` for an unknown, a deleted, a merely staged and another organization's user alike.
-pub fn get(cx: &mut Cx<'_>, id: &UserId) -> Result<User> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], read)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &UserId) -> Result<User> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], read)?
         .ok_or_else(|| Error::not_found("user"))
 }
 
@@ -194,10 +194,10 @@ pub fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option
 /// Returns the versions of a user that a change must reach, the visible one first (DI-4).
 ///
 /// Errors: as [`get`].
-pub fn versions(cx: &mut Cx<'_>, id: &UserId) -> Result<Vec<User>> {
-    let org = cx.org();
+pub fn versions(ctx: &mut OperationContext<'_>, id: &UserId) -> Result<Vec<User>> {
+    let org = ctx.org();
     let mut has_visible = false;
-    let found = cx.query(&VERSIONS, params![org, id.as_str()], |row| {
+    let found = ctx.query(&VERSIONS, params![org, id.as_str()], |row| {
         has_visible |= row.get::<i64>(16)? == 1;
         read(row)
     })?;
@@ -211,9 +211,14 @@ pub fn versions(cx: &mut Cx<'_>, id: &UserId) -> Result<Vec<User>> {
 /// Refuses a login name that another user of the directory has, or will have when the open import is applied.
 ///
 /// Errors: `AlreadyExists`.
-pub fn keep_name_free(cx: &mut Cx<'_>, directory: &str, login_name: &str, except: &UserId) -> Result<()> {
-    let (org, key) = (cx.org(), name_key(login_name));
-    let taken = cx.query(&NAMED, params![org, key, directory], |row| {
+pub fn keep_name_free(
+    ctx: &mut OperationContext<'_>,
+    directory: &str,
+    login_name: &str,
+    except: &UserId,
+) -> Result<()> {
+    let (org, key) = (ctx.org(), name_key(login_name));
+    let taken = ctx.query(&NAMED, params![org, key, directory], |row| {
         Ok(row.str(0)? != except.as_str())
     })?;
     if taken.contains(&true) {
@@ -231,19 +236,19 @@ pub fn keep_name_free(cx: &mut Cx<'_>, directory: &str, login_name: &str, except
 ///
 /// Errors: `AlreadyExists`.
 pub fn keep_words_free(
-    cx: &mut Cx<'_>,
+    ctx: &mut OperationContext<'_>,
     (directory, except): (&str, &UserId),
     login_name: Option<&str>,
     email: Option<&str>,
 ) -> Result<()> {
-    let org = cx.org();
+    let org = ctx.org();
     let mut is_taken = |statement, word: &str| -> Result<bool> {
         let key = match_key(word);
         if key.is_empty() {
             // Nobody is meant by it.
             return Ok(false);
         }
-        let found = cx.query_opt(statement, params![org, key, directory, except.as_str()], |_| {
+        let found = ctx.query_opt(statement, params![org, key, directory, except.as_str()], |_| {
             Ok(())
         })?;
         Ok(found.is_some())
@@ -278,9 +283,9 @@ fn taken_name() -> Error {
 /// Stores a new user and returns it. A user of that name that is merely staged becomes this one (DI-4).
 ///
 /// Errors: `AlreadyExists` when the name is taken, or a word is another user's (DI-14).
-pub fn insert(cx: &mut Cx<'_>, mut user: User) -> Result<User> {
-    let (org, key) = (cx.org(), name_key(&user.login_name));
-    let named = cx.query(
+pub fn insert(ctx: &mut OperationContext<'_>, mut user: User) -> Result<User> {
+    let (org, key) = (ctx.org(), name_key(&user.login_name));
+    let named = ctx.query(
         &NAMED,
         params![org, key.as_str(), user.directory_id.as_str()],
         |row| Ok((row.get::<String>(0)?, row.get::<i64>(2)?, row.get::<i64>(3)? == 1)),
@@ -291,12 +296,12 @@ pub fn insert(cx: &mut Cx<'_>, mut user: User) -> Result<User> {
     let staged = named.into_iter().next();
     if let Some((id, ..)) = &staged {
         user.id = UserId::from_store(id.clone());
-        cx.queue(&DELETE, params![org, user.id.as_str()])?;
+        ctx.queue(&DELETE, params![org, user.id.as_str()])?;
     }
     let whose = (user.directory_id.as_str(), &user.id);
-    keep_words_free(cx, whose, Some(&user.login_name), user.email.as_deref())?;
+    keep_words_free(ctx, whose, Some(&user.login_name), user.email.as_deref())?;
     user.validity.to = FOR_GOOD;
-    cx.queue(
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -319,9 +324,9 @@ pub fn insert(cx: &mut Cx<'_>, mut user: User) -> Result<User> {
 }
 
 /// Stores what changed of a version.
-pub fn save(cx: &mut Cx<'_>, user: &User) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn save(ctx: &mut OperationContext<'_>, user: &User) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &SAVE,
         params![
             org,
@@ -357,20 +362,25 @@ pub struct Filter<'a> {
 }
 
 /// Returns a page of users behind a place, in the order of their making.
-pub fn list(cx: &mut Cx<'_>, filter: &Filter<'_>, after: i64, limit: i64) -> Result<Vec<User>> {
-    let (org, status) = (cx.org(), filter.status.map(Status::as_str));
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    filter: &Filter<'_>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<User>> {
+    let (org, status) = (ctx.org(), filter.status.map(Status::as_str));
     let directory = filter.directory_id;
     match (filter.login_name, filter.group_id) {
-        (Some(name), group) => cx.query(
+        (Some(name), group) => ctx.query(
             &LIST_NAMED,
             params![org, after, status, directory, limit, name_key(name), group],
             read,
         ),
-        (None, Some(group)) => cx.query(
+        (None, Some(group)) => ctx.query(
             &LIST_MEMBERS,
             params![org, after, status, directory, limit, group],
             read,
         ),
-        (None, None) => cx.query(&LIST, params![org, after, status, directory, limit], read),
+        (None, None) => ctx.query(&LIST, params![org, after, status, directory, limit], read),
     }
 }

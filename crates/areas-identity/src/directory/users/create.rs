@@ -9,12 +9,11 @@ use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::{Permission, may_mint};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::LongName;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct CreateUser;
 
 /// What a user is made of.
@@ -59,14 +58,14 @@ impl Operation for CreateUser {
     type Body = CreateBody;
     type Output = CreatedUser;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<CreatedUser> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<CreatedUser> {
         let body = &input.body;
-        may_hand_out(cx, body.permission_role)?;
+        may_hand_out(ctx, body.permission_role)?;
         let text = |value: &Option<LongName>| value.as_ref().map(|v| v.as_str().to_owned());
         let directory = body.directory_id.clone().unwrap_or_default();
         let (name, external) = (body.login_name.as_str(), body.external_id.as_ref());
         let ended = returning::find(
-            cx,
+            ctx,
             "user",
             directory.as_str(),
             name,
@@ -75,14 +74,14 @@ impl Operation for CreateUser {
         let user = User {
             id: match &ended {
                 Some(ended) => UserId::from_store(ended.id.clone()),
-                None => cx.new_id(),
+                None => ctx.new_id(),
             },
             validity: Validity {
                 from: 0,
                 to: FOR_GOOD,
             },
             seq: 0,
-            organization_id: cx.org().to_owned(),
+            organization_id: ctx.org().to_owned(),
             directory_id: directory.as_str().to_owned(),
             login_name: body.login_name.as_str().to_owned(),
             display_name: text(&body.display_name),
@@ -91,50 +90,50 @@ impl Operation for CreateUser {
             role: body.permission_role,
             status: Status::Active,
             suspended: None,
-            created_at: cx.now(),
-            updated_at: cx.now(),
+            created_at: ctx.now(),
+            updated_at: ctx.now(),
         };
-        let user = users::insert(cx, user)?;
-        cx.target(&fences::USER, user.id.as_str());
-        cx.header(
+        let user = users::insert(ctx, user)?;
+        ctx.target(&fences::USER, user.id.as_str());
+        ctx.header(
             "location",
             format!(
                 "/api/headless/v1/organizations/{}/directory/users/{}",
-                cx.org(),
+                ctx.org(),
                 user.id
             ),
         );
-        cx.change("/loginName", Value::Null, user.login_name.as_str());
-        cx.change("/directoryId", Value::Null, user.directory_id.as_str());
-        cx.change("/permissionRole", Value::Null, user.role.map(Role::as_str));
-        cx.change("/email", Value::Null, user.email.clone());
-        cx.change("/externalId", Value::Null, user.external_id.clone());
+        ctx.change("/loginName", Value::Null, user.login_name.as_str());
+        ctx.change("/directoryId", Value::Null, user.directory_id.as_str());
+        ctx.change("/permissionRole", Value::Null, user.role.map(Role::as_str));
+        ctx.change("/email", Value::Null, user.email.clone());
+        ctx.change("/externalId", Value::Null, user.external_id.clone());
         let mut warnings = Vec::new();
         if let Some(ended) = ended.filter(|ended| ended.id == user.id.as_str()) {
-            cx.change("/returned", Value::Null, ended.ended_at.to_rfc3339());
-            let groups = words::former_groups(cx, user.id.as_str())?;
+            ctx.change("/returned", Value::Null, ended.ended_at.to_rfc3339());
+            let groups = words::former_groups(ctx, user.id.as_str())?;
             if !groups.is_empty() {
                 warnings.push(UserWarning::of_return(&groups));
             }
         }
-        cx.emit(&fences::USER_CREATED, &fences::OfUser::of(&user.id));
+        ctx.emit(&fences::USER_CREATED, &fences::OfUser::of(&user.id));
         Ok(CreatedUser {
             user: user.into(),
             warnings,
         })
     }
 
-    fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
-        may_hand_out(cx, input.body.permission_role)
+    fn recheck(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<()> {
+        may_hand_out(ctx, input.body.permission_role)
     }
 }
 
 /// Refuses to give a user more than the caller holds (DI-5).
 ///
 /// Errors: `EscalationForbidden`.
-pub(super) fn may_hand_out(cx: &Cx<'_>, role: Option<Role>) -> Result<()> {
+pub(super) fn may_hand_out(ctx: &OperationContext<'_>, role: Option<Role>) -> Result<()> {
     match role {
-        Some(role) => may_mint(cx.actor().permission, Permission::effective(role, None, None)),
+        Some(role) => may_mint(ctx.actor().permission, Permission::effective(role, None, None)),
         None => Ok(()),
     }
 }

@@ -4,14 +4,13 @@ use super::super::model::UserPath;
 use super::super::returning;
 use super::super::store::{imports, users};
 use crate::directory::fences;
-use crate::subjects::{Deleted, losing, weighed};
+use crate::subjects::{DeletionAnswer, losing, weighed};
 use crate::words;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result, params};
+use provost_kernel::{OperationContext, Result, params};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct DeleteUser;
 
 impl Operation for DeleteUser {
@@ -35,29 +34,29 @@ impl Operation for DeleteUser {
     type Path = UserPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Deleted;
+    type Output = DeletionAnswer;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Deleted> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {
         let id = &input.path.user_id;
-        cx.target(&fences::USER, id.as_str());
-        let versions = users::versions(cx, id)?;
+        ctx.target(&fences::USER, id.as_str());
+        let versions = users::versions(ctx, id)?;
         let user = &versions[0];
         let named = versions
             .iter()
             .map(|v| (v.login_name.as_str(), v.external_id.as_deref()));
-        imports::note_deletion(cx, ["user", "user id"], &user.directory_id, named)?;
-        let deleted = losing(cx, returning::user_record(user))?;
-        let org = cx.org();
-        words::end_user(cx, id.as_str())?;
-        cx.queue(&users::DELETE, params![org, id.as_str()])?;
-        returning::note(cx, user)?;
-        cx.change("/loginName", user.login_name.as_str(), Value::Null);
-        returning::user_gone(cx, id)?;
+        imports::note_deletion(ctx, ["user", "user id"], &user.directory_id, named)?;
+        let deleted = losing(ctx, returning::user_record(user))?;
+        let org = ctx.org();
+        words::end_user(ctx, id.as_str())?;
+        ctx.queue(&users::DELETE, params![org, id.as_str()])?;
+        returning::note(ctx, user)?;
+        ctx.change("/loginName", user.login_name.as_str(), Value::Null);
+        returning::user_gone(ctx, id)?;
         Ok(deleted)
     }
 
-    fn weigh(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
-        let user = users::get(cx, &input.path.user_id)?;
-        weighed(cx, returning::user_record(&user))
+    fn weigh(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
+        let user = users::get(ctx, &input.path.user_id)?;
+        weighed(ctx, returning::user_record(&user))
     }
 }

@@ -4,9 +4,8 @@ use super::super::model::{OneUser, UserPath};
 use super::super::{READERS, store::users};
 use crate::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetUser;
 
 impl Operation for GetUser {
@@ -23,9 +22,9 @@ impl Operation for GetUser {
     type Body = Empty;
     type Output = OneUser;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
-        cx.target(&fences::USER, input.path.user_id.as_str());
-        let user = users::get(cx, &input.path.user_id)?;
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneUser> {
+        ctx.target(&fences::USER, input.path.user_id.as_str());
+        let user = users::get(ctx, &input.path.user_id)?;
         Ok(user.into())
     }
 }

@@ -6,11 +6,10 @@ use super::super::store::users::{self, Filter};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::text::LongName;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ListUsers;
 
 /// What can be asked.
@@ -56,17 +55,17 @@ impl Operation for ListUsers {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
-        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let after = page::start(ctx, Self::META.id, query.cursor.as_ref(), 0)?;
         let filter = Filter {
             status: query.status,
             directory_id: query.directory_id.as_ref().map(DirectoryId::as_str),
             login_name: query.login_name.as_ref().map(LongName::as_str),
             group_id: query.group_id.as_ref().map(GroupId::as_str),
         };
-        let mut found = users::list(cx, &filter, after, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |user| user.seq);
+        let mut found = users::list(ctx, &filter, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |user| user.seq);
         Ok(Page {
             users: found.into_iter().map(UserView::from).collect(),
             next_cursor,

@@ -6,11 +6,10 @@ use super::super::{PageQuery, READERS};
 use crate::directory::fences;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See [`Operation::META`].
 pub struct ListUserGroups;
 
 /// One page.
@@ -37,13 +36,13 @@ impl Operation for ListUserGroups {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let (id, limit) = (&input.path.user_id, input.query.limit);
-        cx.target(&fences::USER, id.as_str());
-        let after = page::start(cx, Self::META.id, input.query.cursor.as_ref(), 0)?;
-        users::get(cx, id)?;
-        let mut found = groups::list_of_user(cx, id.as_str(), after, limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, limit, &mut found, |group| group.seq);
+        ctx.target(&fences::USER, id.as_str());
+        let after = page::start(ctx, Self::META.id, input.query.cursor.as_ref(), 0)?;
+        users::get(ctx, id)?;
+        let mut found = groups::list_of_user(ctx, id.as_str(), after, limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, limit, &mut found, |group| group.seq);
         Ok(Page {
             groups: found.into_iter().map(GroupView::from).collect(),
             next_cursor,

@@ -10,10 +10,9 @@ use crate::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct SuspendUser;
 
 impl Operation for SuspendUser {
@@ -35,25 +34,24 @@ impl Operation for SuspendUser {
     type Body = Empty;
     type Output = OneUser;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneUser> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneUser> {
         let id = &input.path.user_id;
-        cx.target(&fences::USER, id.as_str());
-        let mut versions = users::versions(cx, id)?;
+        ctx.target(&fences::USER, id.as_str());
+        let mut versions = users::versions(ctx, id)?;
         let was = versions[0].status;
-        let now = cx.now();
+        let now = ctx.now();
         for version in &mut versions {
             if version.suspend(now, SuspendedBy::Api) {
-                users::save(cx, version)?;
+                users::save(ctx, version)?;
             }
         }
         if was == Status::Active {
-            suspended(cx, id)?;
+            suspended(ctx, id)?;
         }
         Ok(first(versions))
     }
 }
 
-/// See [`Operation::META`].
 pub struct ReactivateUser;
 
 impl Operation for ReactivateUser {
@@ -75,26 +73,26 @@ impl Operation for ReactivateUser {
     type Body = Empty;
     type Output = ChangedUser;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ChangedUser> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ChangedUser> {
         let id = &input.path.user_id;
-        cx.target(&fences::USER, id.as_str());
-        let mut versions = users::versions(cx, id)?;
+        ctx.target(&fences::USER, id.as_str());
+        let mut versions = users::versions(ctx, id)?;
         let before = versions[0].clone();
         let was = before.status;
-        let now = cx.now();
+        let now = ctx.now();
         for version in &mut versions {
             let before = version.clone();
             if version.reactivate(now) {
                 // A role works again: nobody gives it back for more than they hold (DI-5).
-                may_change(cx.actor().permission, &before, version)?;
-                users::save(cx, version)?;
+                may_change(ctx.actor().permission, &before, version)?;
+                users::save(ctx, version)?;
             }
         }
         if was == Status::Suspended {
-            cx.change("/status", Status::Suspended.as_str(), Status::Active.as_str());
-            cx.emit(&fences::USER_REACTIVATED, &fences::OfUser::of(id));
+            ctx.change("/status", Status::Suspended.as_str(), Status::Active.as_str());
+            ctx.emit(&fences::USER_REACTIVATED, &fences::OfUser::of(id));
         }
-        let held_identity_links = follow(cx, &before, &versions[0])?;
+        let held_identity_links = follow(ctx, &before, &versions[0])?;
         Ok(ChangedUser {
             user: first(versions).user,
             held_identity_links,
@@ -108,22 +106,22 @@ fn first(versions: Vec<User>) -> OneUser {
 }
 
 /// Notes and tells that a user was suspended.
-pub fn suspended(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
-    cx.change("/status", Status::Active.as_str(), Status::Suspended.as_str());
-    cx.emit(&fences::USER_SUSPENDED, &fences::OfUser::of(id));
-    cx.announce(&PrincipalEnded {
+pub fn suspended(ctx: &mut OperationContext<'_>, id: &UserId) -> Result<()> {
+    ctx.change("/status", Status::Active.as_str(), Status::Suspended.as_str());
+    ctx.emit(&fences::USER_SUSPENDED, &fences::OfUser::of(id));
+    ctx.announce(&PrincipalEnded {
         kind: SubjectKind::User,
         id: id.as_str().to_owned(),
         how: Departure::Stopped,
     })?;
-    orphans(cx, id)
+    orphans(ctx, id)
 }
 
 /// Reports the service accounts that nobody answers for any more; they keep working (D5.10).
-pub fn orphans(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
-    let accounts = service_accounts::owned_by(cx, id.as_str())?;
+pub fn orphans(ctx: &mut OperationContext<'_>, id: &UserId) -> Result<()> {
+    let accounts = service_accounts::owned_by(ctx, id.as_str())?;
     for account in &accounts {
-        cx.emit(
+        ctx.emit(
             &service_accounts::fences::ORPHANED,
             &service_accounts::fences::OrphanedAccount {
                 service_account_id: account.clone(),
@@ -132,7 +130,7 @@ pub fn orphans(cx: &mut Cx<'_>, id: &UserId) -> Result<()> {
         );
     }
     if !accounts.is_empty() {
-        cx.change("/orphaned_service_account", Value::Null, accounts);
+        ctx.change("/orphaned_service_account", Value::Null, accounts);
     }
     Ok(())
 }

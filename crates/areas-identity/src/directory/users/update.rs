@@ -10,13 +10,12 @@ use provost_areas_platform::announcements::{LoginNameChanged, PrincipalRenamed};
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::{Given, Patch};
+use provost_kernel::patch::{Patch, RequiredChange};
 use provost_kernel::text::{LongName, name_key};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct UpdateUser;
 
 /// What can change.
@@ -26,7 +25,7 @@ pub struct UpdateUser;
 pub struct UpdateBody {
     /// The new login name.
     #[serde(default)]
-    login_name: Given<LongName>,
+    login_name: RequiredChange<LongName>,
     /// The new name for people; `null` clears it.
     #[serde(default)]
     display_name: Patch<LongName>,
@@ -63,40 +62,40 @@ impl Operation for UpdateUser {
     type Body = UpdateBody;
     type Output = ChangedUser;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<ChangedUser> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ChangedUser> {
         let (id, body) = (&input.path.user_id, &input.body);
-        cx.target(&fences::USER, id.as_str());
-        let versions = users::versions(cx, id)?;
+        ctx.target(&fences::USER, id.as_str());
+        let versions = users::versions(ctx, id)?;
         if let Patch::Set(role) = &body.permission_role {
-            may_hand_out(cx, Some(*role))?;
+            may_hand_out(ctx, Some(*role))?;
         }
         if let Some(name) = body.login_name.get() {
             let differs = |v: &User| name_key(&v.login_name) != name_key(name.as_str());
             if versions.iter().any(differs) {
-                users::keep_name_free(cx, &versions[0].directory_id, name.as_str(), id)?;
+                users::keep_name_free(ctx, &versions[0].directory_id, name.as_str(), id)?;
             }
         }
         let changed: Vec<User> = versions.iter().map(|before| apply(before, body)).collect();
         for (before, after) in versions.iter().zip(&changed) {
-            may_change(cx.actor().permission, before, after)?;
+            may_change(ctx.actor().permission, before, after)?;
         }
         must_not_be_repointed(&versions, &changed)?;
-        keep_words_free(cx, &versions, &changed)?;
+        keep_words_free(ctx, &versions, &changed)?;
         let mut shown = versions[0].clone();
         let mut held_identity_links = Vec::new();
         for (place, (before, mut after)) in versions.into_iter().zip(changed).enumerate() {
             if after != before {
-                after.touch(cx.now());
-                users::save(cx, &after)?;
+                after.touch(ctx.now());
+                users::save(ctx, &after)?;
             }
             if place == 0 {
-                note_changes(cx, &before, &after);
-                held_identity_links = follow(cx, &before, &after)?;
+                note_changes(ctx, &before, &after);
+                held_identity_links = follow(ctx, &before, &after)?;
                 shown = after;
             }
         }
-        if cx.has_changes() {
-            cx.emit(&fences::USER_UPDATED, &fences::OfUser::of(id));
+        if ctx.has_changes() {
+            ctx.emit(&fences::USER_UPDATED, &fences::OfUser::of(id));
         }
         Ok(ChangedUser {
             user: shown.into(),
@@ -104,9 +103,9 @@ impl Operation for UpdateUser {
         })
     }
 
-    fn recheck(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<()> {
+    fn recheck(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<()> {
         match &input.body.permission_role {
-            Patch::Set(role) => may_hand_out(cx, Some(*role)),
+            Patch::Set(role) => may_hand_out(ctx, Some(*role)),
             _ => Ok(()),
         }
     }
@@ -134,25 +133,25 @@ fn must_not_be_repointed(before: &[User], after: &[User]) -> Result<()> {
 /// Refuses new words of a user that are another user's (DI-14). Versions that differ from one another are both looked at.
 ///
 /// Errors: `AlreadyExists`.
-fn keep_words_free(cx: &mut Cx<'_>, before: &[User], after: &[User]) -> Result<()> {
+fn keep_words_free(ctx: &mut OperationContext<'_>, before: &[User], after: &[User]) -> Result<()> {
     for (before, after) in before.iter().zip(after) {
         let (login_name, email) = before.new_words(after);
-        users::keep_words_free(cx, (&before.directory_id, &before.id), login_name, email)?;
+        users::keep_words_free(ctx, (&before.directory_id, &before.id), login_name, email)?;
     }
     Ok(())
 }
 
 /// Tells those who know the user by name that it is another one, and those who vouch for it that it can do more. Returns the
 /// identity links that are held from now on (IL-5).
-pub fn follow(cx: &mut Cx<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
+pub fn follow(ctx: &mut OperationContext<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
     if name_key(&before.login_name) != name_key(&after.login_name) {
-        cx.announce(&LoginNameChanged {
+        ctx.announce(&LoginNameChanged {
             user_id: before.id.as_str().to_owned(),
         })?;
     }
     let shown = |user: &User| user.display_name.as_ref().unwrap_or(&user.login_name).clone();
     if shown(before) != shown(after) {
-        cx.announce(&PrincipalRenamed {
+        ctx.announce(&PrincipalRenamed {
             kind: SubjectKind::User,
             id: before.id.as_str().to_owned(),
             before: shown(before),
@@ -160,7 +159,7 @@ pub fn follow(cx: &mut Cx<'_>, before: &User, after: &User) -> Result<Vec<HeldLi
         })?;
     }
     match after.role {
-        Some(role) if before.role != after.role || before.is_revived(after) => cx.ask(&RoleGiven {
+        Some(role) if before.role != after.role || before.is_revived(after) => ctx.ask(&RoleGiven {
             user_id: after.id.as_str().to_owned(),
             role,
         }),
@@ -181,24 +180,24 @@ fn apply(before: &User, body: &UpdateBody) -> User {
     after
 }
 
-fn note_changes(cx: &mut Cx<'_>, before: &User, after: &User) {
-    cx.change(
+fn note_changes(ctx: &mut OperationContext<'_>, before: &User, after: &User) {
+    ctx.change(
         "/loginName",
         before.login_name.as_str(),
         after.login_name.as_str(),
     );
-    cx.change(
+    ctx.change(
         "/displayName",
         before.display_name.clone(),
         after.display_name.clone(),
     );
-    cx.change("/email", before.email.clone(), after.email.clone());
-    cx.change(
+    ctx.change("/email", before.email.clone(), after.email.clone());
+    ctx.change(
         "/externalId",
         before.external_id.clone(),
         after.external_id.clone(),
     );
-    cx.change(
+    ctx.change(
         "/permissionRole",
         before.role.map(Role::as_str),
         after.role.map(Role::as_str),

@@ -6,11 +6,10 @@ use crate::directory::model::UserId;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ListIdentities;
 
 /// What can be asked.
@@ -52,12 +51,12 @@ impl Operation for ListIdentities {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let query = &input.query;
-        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let after = page::start(ctx, Self::META.id, query.cursor.as_ref(), 0)?;
         let user = query.user_id.as_ref().map(UserId::as_str);
-        let mut found = store::list(cx, user, after, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut found, |last| last.seq);
+        let mut found = store::list(ctx, user, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut found, |last| last.seq);
         Ok(Page {
             mappings: found.into_iter().map(MappingView::from).collect(),
             next_cursor,

@@ -7,17 +7,16 @@ use super::store;
 use crate::directory;
 use crate::directory::model::UserId;
 use crate::words::fences;
-use crate::words::{Asked, Kind, living};
+use crate::words::{Kind, WordQuery, living};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::LongName;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct MapIdentity;
 
 /// Which word, and whom it means.
@@ -54,12 +53,12 @@ impl Operation for MapIdentity {
     type Body = MapBody;
     type Output = OneMapping;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneMapping> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneMapping> {
         let word = input.body.word.as_str();
         let user = UserId::from_text(input.body.user_id.as_str());
         let user = user.as_str();
-        cx.target(&directory::fences::USER, user);
-        let mut asked = Asked::default();
+        ctx.target(&directory::fences::USER, user);
+        let mut asked = WordQuery::default();
         asked.add(Kind::User, word);
         if asked.is_empty() {
             let message =
@@ -67,12 +66,12 @@ impl Operation for MapIdentity {
             return Err(refused("/word", message));
         }
         asked.add(Kind::User, user);
-        let org = cx.org();
-        let found = living(&mut cx.tx(), org, &asked)?;
+        let org = ctx.org();
+        let found = living(&mut ctx.tx(), org, &asked)?;
         if !found.of(Kind::User, user).iter().any(|named| named.id == user) {
             return Err(refused("/userId", "names no user of this organization"));
         }
-        let mapped = store::of_word(cx, word)?;
+        let mapped = store::of_word(ctx, word)?;
         let holder = mapped.as_ref().map(|mapping| mapping.user_id.clone());
         for named in found.of(Kind::User, word) {
             if holder.as_ref() != Some(&named.id) {
@@ -84,13 +83,13 @@ impl Operation for MapIdentity {
         }
         match mapped {
             Some(mapping) if mapping.user_id == user => {
-                cx.status(200);
+                ctx.status(200);
                 Ok(OneMapping {
                     mapping: mapping.into(),
                 })
             }
-            Some(mapping) => give(cx, mapping, user, input.confirm),
-            None => make(cx, word, user),
+            Some(mapping) => give(ctx, mapping, user, input.confirm),
+            None => make(ctx, word, user),
         }
     }
 }
@@ -100,45 +99,50 @@ fn refused(place: &str, message: &str) -> Error {
     Error::new(Code::InvalidDefinition, format!("{place}: {message}")).and_field(place, message)
 }
 
-fn make(cx: &mut Cx<'_>, word: &str, user: &str) -> Result<OneMapping> {
-    if store::are(cx, MOST)? {
+fn make(ctx: &mut OperationContext<'_>, word: &str, user: &str) -> Result<OneMapping> {
+    if store::are(ctx, MOST)? {
         let message = format!("an organization maps at most {MOST} words; remove some first");
         return Err(Error::new(Code::Conflict, message));
     }
     let mapping = Mapping {
-        id: cx.new_id(),
+        id: ctx.new_id(),
         seq: 0,
         word: word.to_owned(),
         user_id: user.to_owned(),
-        created_at: cx.now(),
-        updated_at: cx.now(),
+        created_at: ctx.now(),
+        updated_at: ctx.now(),
     };
-    store::insert(cx, &mapping)?;
-    tell(cx, &mapping, None);
+    store::insert(ctx, &mapping)?;
+    tell(ctx, &mapping, None);
     Ok(OneMapping {
         mapping: mapping.into(),
     })
 }
 
 /// Gives a mapped word to another user, who takes it from the one who had it.
-fn give(cx: &mut Cx<'_>, mut mapping: Mapping, user: &str, confirmed: bool) -> Result<OneMapping> {
+fn give(
+    ctx: &mut OperationContext<'_>,
+    mut mapping: Mapping,
+    user: &str,
+    confirmed: bool,
+) -> Result<OneMapping> {
     if !confirmed {
         let message = "the word is mapped to another user: say with confirm: true (or the header X-Confirm: true) that \
                        policies about that user no longer hold for it";
         return Err(Error::new(Code::ConfirmationRequired, message).with("userId", mapping.user_id.as_str()));
     }
     let before = std::mem::replace(&mut mapping.user_id, user.to_owned());
-    mapping.updated_at = cx.now().max(mapping.updated_at.plus_ms(1));
-    store::save(cx, &mapping)?;
-    tell(cx, &mapping, Some(&before));
-    cx.status(200);
+    mapping.updated_at = ctx.now().max(mapping.updated_at.plus_ms(1));
+    store::save(ctx, &mapping)?;
+    tell(ctx, &mapping, Some(&before));
+    ctx.status(200);
     Ok(OneMapping {
         mapping: mapping.into(),
     })
 }
 
-fn tell(cx: &mut Cx<'_>, mapping: &Mapping, before: Option<&str>) {
-    cx.change("/word", Value::Null, mapping.word.as_str());
-    cx.change("/userId", json!(before), mapping.user_id.as_str());
-    cx.emit(&fences::MAPPED, &fences::OfMapping::of(mapping));
+fn tell(ctx: &mut OperationContext<'_>, mapping: &Mapping, before: Option<&str>) {
+    ctx.change("/word", Value::Null, mapping.word.as_str());
+    ctx.change("/userId", json!(before), mapping.user_id.as_str());
+    ctx.emit(&fences::MAPPED, &fences::OfMapping::of(mapping));
 }

@@ -3,7 +3,7 @@
 use super::model::{Mapping, MappingId};
 use provost_kernel::db::Row;
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Result, params, statements};
+use provost_kernel::{OperationContext, Result, params, statements};
 use provost_policy::match_key;
 
 statements! {
@@ -37,35 +37,40 @@ fn mapping(row: &Row<'_>) -> Result<Mapping> {
 /// Returns a mapping.
 ///
 /// Errors: `NotFound` for an unknown, a removed and another organization's alike.
-pub fn get(cx: &mut Cx<'_>, id: &MappingId) -> Result<Mapping> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], mapping)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &MappingId) -> Result<Mapping> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], mapping)?
         .ok_or_else(|| Error::not_found("mapping"))
 }
 
 /// Returns the mapping of a word, however it is spelt.
-pub fn of_word(cx: &mut Cx<'_>, word: &str) -> Result<Option<Mapping>> {
-    let org = cx.org();
-    cx.query_opt(&OF_WORD, params![org, match_key(word)], mapping)
+pub fn of_word(ctx: &mut OperationContext<'_>, word: &str) -> Result<Option<Mapping>> {
+    let org = ctx.org();
+    ctx.query_opt(&OF_WORD, params![org, match_key(word)], mapping)
 }
 
 /// Returns a page of mappings behind a place, the oldest first.
-pub fn list(cx: &mut Cx<'_>, user: Option<&str>, after: i64, limit: i64) -> Result<Vec<Mapping>> {
-    let org = cx.org();
-    cx.query(&LIST, params![org, after, user, limit], mapping)
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    user: Option<&str>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Mapping>> {
+    let org = ctx.org();
+    ctx.query(&LIST, params![org, after, user, limit], mapping)
 }
 
 /// Says whether there are that many.
-pub fn are(cx: &mut Cx<'_>, many: i64) -> Result<bool> {
-    let org = cx.org();
-    let count = cx.query_opt(&COUNT, params![org, many], |row| row.get::<i64>(0))?;
+pub fn are(ctx: &mut OperationContext<'_>, many: i64) -> Result<bool> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT, params![org, many], |row| row.get::<i64>(0))?;
     Ok(count == Some(many))
 }
 
 /// Stores a new mapping. The organization's chain head is locked, so nobody else maps the word.
-pub fn insert(cx: &mut Cx<'_>, mapping: &Mapping) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn insert(ctx: &mut OperationContext<'_>, mapping: &Mapping) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &INSERT,
         params![
             org,
@@ -79,9 +84,9 @@ pub fn insert(cx: &mut Cx<'_>, mapping: &Mapping) -> Result<()> {
 }
 
 /// Stores whom a word means from now on.
-pub fn save(cx: &mut Cx<'_>, mapping: &Mapping) -> Result<()> {
-    let org = cx.org();
-    cx.queue(
+pub fn save(ctx: &mut OperationContext<'_>, mapping: &Mapping) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
         &MOVE,
         params![
             org,
@@ -94,7 +99,7 @@ pub fn save(cx: &mut Cx<'_>, mapping: &Mapping) -> Result<()> {
 }
 
 /// Removes a mapping.
-pub fn delete(cx: &mut Cx<'_>, id: &MappingId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE, params![org, id.as_str()])
+pub fn delete(ctx: &mut OperationContext<'_>, id: &MappingId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE, params![org, id.as_str()])
 }

@@ -6,10 +6,9 @@ use crate::directory;
 use crate::words::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use serde_json::Value;
 
-/// See [`Operation::META`].
 pub struct UnmapIdentity;
 
 impl Operation for UnmapIdentity {
@@ -32,13 +31,13 @@ impl Operation for UnmapIdentity {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
-        let mapping = store::get(cx, &input.path.mapping_id)?;
-        cx.target(&directory::fences::USER, mapping.user_id.as_str());
-        store::delete(cx, &mapping.id)?;
-        cx.change("/word", mapping.word.as_str(), Value::Null);
-        cx.change("/userId", mapping.user_id.as_str(), Value::Null);
-        cx.emit(&fences::UNMAPPED, &fences::OfMapping::of(&mapping));
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
+        let mapping = store::get(ctx, &input.path.mapping_id)?;
+        ctx.target(&directory::fences::USER, mapping.user_id.as_str());
+        store::delete(ctx, &mapping.id)?;
+        ctx.change("/word", mapping.word.as_str(), Value::Null);
+        ctx.change("/userId", mapping.user_id.as_str(), Value::Null);
+        ctx.emit(&fences::UNMAPPED, &fences::OfMapping::of(&mapping));
         Ok(NoContent {})
     }
 }

@@ -18,7 +18,7 @@ fn somebody() -> Principal {
     }
 }
 
-fn verdict(cut: Option<Cut>) -> Verdict {
+fn verdict(cut: Option<CutReason>) -> Verdict {
     Verdict {
         progress: Progress {
             processed: 7,
@@ -45,7 +45,7 @@ enum Act {
     Claim,
     Advance(i64, Progress),
     Release(i64),
-    Succeed(i64, Option<Cut>),
+    Succeed(i64, Option<CutReason>),
     Fail(i64),
     Cancel,
 }
@@ -57,7 +57,11 @@ fn acts() -> impl Strategy<Value = Vec<(i64, Act)>> {
         total,
         evaluated,
     });
-    let cut = prop_oneof![Just(None), Just(Some(Cut::Events)), Just(Some(Cut::Duration))];
+    let cut = prop_oneof![
+        Just(None),
+        Just(Some(CutReason::Events)),
+        Just(Some(CutReason::Duration))
+    ];
     let act = prop_oneof![
         4 => Just(Act::Claim),
         4 => (0_i64..7, progress).prop_map(|(epoch, progress)| Act::Advance(epoch, progress)),
@@ -137,7 +141,7 @@ proptest! {
             prop_assert_eq!(run.status() == Status::Running, run.lease_until.is_some());
             prop_assert_eq!(run.expires_at(), run.finished_at.map(|at| at.plus_secs(KEEP_SECS)));
             // BT-5
-            let has_digest = run.status() == Status::Succeeded && run.cut != Some(Cut::Duration);
+            let has_digest = run.status() == Status::Succeeded && run.cut != Some(CutReason::Duration);
             prop_assert_eq!(run.result_digest.is_some(), has_digest);
         }
     }
@@ -207,7 +211,7 @@ fn a_run_is_partial_iff_it_ended_early_with_something_evaluated() {
     }
     let mut succeeded = run();
     succeeded.claim(START);
-    succeeded.conclude(1, verdict(Some(Cut::Duration)), 1, START);
+    succeeded.conclude(1, verdict(Some(CutReason::Duration)), 1, START);
     assert!(!succeeded.is_partial() && succeeded.shows_results());
     assert_eq!(succeeded.result_digest, None);
 }

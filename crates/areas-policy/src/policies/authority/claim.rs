@@ -6,16 +6,15 @@ use super::super::views::OneAuthority;
 use super::super::{store, write};
 use super::seen;
 use crate::policies::fences;
-use provost_areas_access::resources::definition::Line;
+use provost_areas_access::resources::definition::SingleLine;
 use provost_areas_access::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Manager, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ClaimAuthority;
 
 /// Who claims.
@@ -26,9 +25,9 @@ pub struct ClaimBody {
     /// The revision that the caller saw.
     expected_revision: RevisionNumber,
     /// The manager's label.
-    manager_id: Line<1, 256>,
+    manager_id: SingleLine<1, 256>,
     /// The label of its workspace.
-    manager_instance: Line<1, 256>,
+    manager_instance: SingleLine<1, 256>,
 }
 
 impl Operation for ClaimAuthority {
@@ -50,10 +49,10 @@ impl Operation for ClaimAuthority {
     type Body = ClaimBody;
     type Output = OneAuthority;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAuthority> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAuthority> {
         let (id, body) = (&input.path.policy_id, &input.body);
-        cx.target(&fences::POLICY, id.as_str());
-        let mut policy = seen(cx, id, body.expected_revision.get())?;
+        ctx.target(&fences::POLICY, id.as_str());
+        let mut policy = seen(ctx, id, body.expected_revision.get())?;
         let labels = Manager {
             id: body.manager_id.as_str().to_owned(),
             instance: body.manager_instance.as_str().to_owned(),
@@ -64,14 +63,14 @@ impl Operation for ClaimAuthority {
         }
         if policy.owner != Owner::Service {
             // Only what a deleted principal left behind passes as the service's.
-            policy.owner.admit(cx, Owner::Service)?;
+            policy.owner.admit(ctx, Owner::Service)?;
         }
         let before = policy.owner.clone();
-        policy.owner = Owner::calling(cx, Some(&labels));
-        policy.updated_at = cx.now().max(policy.updated_at);
-        store::save(cx, &policy)?;
-        write::note_owner(cx, Some(&before), &policy.owner);
-        write::emit(cx, &fences::CLAIMED, &policy);
+        policy.owner = Owner::calling(ctx, Some(&labels));
+        policy.updated_at = ctx.now().max(policy.updated_at);
+        store::save(ctx, &policy)?;
+        write::note_owner(ctx, Some(&before), &policy.owner);
+        write::emit(ctx, &fences::CLAIMED, &policy);
         Ok(policy.into())
     }
 }

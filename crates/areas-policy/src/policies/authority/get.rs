@@ -5,9 +5,8 @@ use super::super::views::OneAuthority;
 use super::find;
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
-/// See [`Operation::META`].
 pub struct GetAuthority;
 
 impl Operation for GetAuthority {
@@ -24,7 +23,7 @@ impl Operation for GetAuthority {
     type Body = Empty;
     type Output = OneAuthority;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<OneAuthority> {
-        find(cx, &input.path.policy_id).map(OneAuthority::from)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAuthority> {
+        find(ctx, &input.path.policy_id).map(OneAuthority::from)
     }
 }

@@ -14,13 +14,13 @@ pub mod release;
 
 use super::model::{Policy, PolicyId};
 use super::{admission, inputs, store};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// Returns a policy that an act on its authority names, at the revision that the caller saw.
 ///
 /// Errors: `NotFound`, `Conflict`.
-fn seen(cx: &mut Cx<'_>, id: &PolicyId, expected_revision: i64) -> Result<Policy> {
-    let policy = find(cx, id)?;
+fn seen(ctx: &mut OperationContext<'_>, id: &PolicyId, expected_revision: i64) -> Result<Policy> {
+    let policy = find(ctx, id)?;
     if policy.revision != expected_revision {
         return Err(inputs::stale(policy.revision, expected_revision));
     }
@@ -30,7 +30,7 @@ fn seen(cx: &mut Cx<'_>, id: &PolicyId, expected_revision: i64) -> Result<Policy
 /// Returns a policy of any family.
 ///
 /// Errors: `NotFound`, also for a deleted one.
-fn find(cx: &mut Cx<'_>, id: &PolicyId) -> Result<Policy> {
-    let found = store::find(cx, id)?.filter(Policy::is_there);
+fn find(ctx: &mut OperationContext<'_>, id: &PolicyId) -> Result<Policy> {
+    let found = store::find(ctx, id)?.filter(Policy::is_there);
     found.ok_or_else(admission::absent)
 }

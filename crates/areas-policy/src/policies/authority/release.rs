@@ -9,11 +9,10 @@ use provost_areas_access::resources::ownership::Owner;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// See [`Operation::META`].
 pub struct ReleaseAuthority;
 
 /// What the caller knows of the policy.
@@ -46,22 +45,22 @@ impl Operation for ReleaseAuthority {
     type Body = ReleaseBody;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.policy_id;
-        cx.target(&fences::POLICY, id.as_str());
-        let mut policy = seen(cx, id, input.body.expected_revision.get())?;
+        ctx.target(&fences::POLICY, id.as_str());
+        let mut policy = seen(ctx, id, input.body.expected_revision.get())?;
         if policy.owner == Owner::Service {
             let message = "this policy is managed by the service already";
             return Err(Error::new(Code::Conflict, message));
         }
-        let caller = Owner::calling(cx, input.manager.as_ref());
-        policy.owner.admit(cx, caller)?;
+        let caller = Owner::calling(ctx, input.manager.as_ref());
+        policy.owner.admit(ctx, caller)?;
         let before = std::mem::replace(&mut policy.owner, Owner::Service);
-        policy.updated_at = cx.now().max(policy.updated_at);
-        store::save(cx, &policy)?;
-        write::note_owner(cx, Some(&before), &policy.owner);
-        write::emit(cx, &fences::RELEASED, &policy);
-        name(cx, &policy.id);
+        policy.updated_at = ctx.now().max(policy.updated_at);
+        store::save(ctx, &policy)?;
+        write::note_owner(ctx, Some(&before), &policy.owner);
+        write::emit(ctx, &fences::RELEASED, &policy);
+        name(ctx, &policy.id);
         Ok(NoContent {})
     }
 }

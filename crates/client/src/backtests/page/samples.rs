@@ -1,6 +1,6 @@
 //! Examples: one event for each behaviour that would have changed. On a narrow page each becomes a block.
 
-use super::super::view::{Judged, Sample};
+use super::super::view::{Sample, SetDecision};
 use super::super::words::{self, action, instant, number};
 use super::section;
 use provost_words::html::Html;
@@ -82,7 +82,7 @@ fn cell(html: &mut Html, label: &str, class: &str, inner: impl FnOnce(&mut Html)
 }
 
 /// Names the policies that decide after the change; where none does any more, those that did.
-fn deciders(html: &mut Html, baseline: &Judged, candidate: &Judged) {
+fn deciders(html: &mut Html, baseline: &SetDecision, candidate: &SetDecision) {
     let (ids, before) = if candidate.policy_ids.is_empty() {
         (&baseline.policy_ids, !baseline.policy_ids.is_empty())
     } else {
@@ -105,8 +105,8 @@ fn deciders(html: &mut Html, baseline: &Judged, candidate: &Judged) {
 mod tests {
     use super::*;
 
-    fn judged(decision: &str, ids: &[&str]) -> Judged {
-        Judged {
+    fn judged(decision: &str, ids: &[&str]) -> SetDecision {
+        SetDecision {
             decision: decision.into(),
             policy_ids: ids.iter().map(ToString::to_string).collect(),
         }

@@ -23,7 +23,7 @@ impl Alarm {
     }
 
     /// Is ready when the alarm is set and its time has come.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll(&mut self, ctx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else { return Poll::Pending };
         let sleep = self
             .sleep
@@ -31,6 +31,6 @@ impl Alarm {
         if sleep.deadline() != at {
             sleep.as_mut().reset(at);
         }
-        sleep.as_mut().poll(cx)
+        sleep.as_mut().poll(ctx)
     }
 }

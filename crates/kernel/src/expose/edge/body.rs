@@ -91,16 +91,16 @@ fn too_large(limit: usize) -> Error {
 
 /// Tells whether a request's body was read to its end.
 #[derive(Clone)]
-pub(super) struct Reading(Option<Arc<AtomicBool>>);
+pub(super) struct ReadProgress(Option<Arc<AtomicBool>>);
 
-impl Reading {
+impl ReadProgress {
     /// Returns the body, observed, and the observation.
     pub(super) fn of(body: Body) -> (Body, Self) {
         if body.is_end_stream() {
             return (body, Self(None));
         }
         let ended = Arc::new(AtomicBool::new(false));
-        let observed = Observed {
+        let observed = ObservedBody {
             body,
             ended: Arc::clone(&ended),
         };
@@ -112,20 +112,20 @@ impl Reading {
     }
 }
 
-struct Observed {
+struct ObservedBody {
     body: Body,
     ended: Arc<AtomicBool>,
 }
 
-impl http_body::Body for Observed {
+impl http_body::Body for ObservedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        ctx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(ctx));
         if frame.is_none() || (matches!(frame, Some(Ok(_))) && self.body.is_end_stream()) {
             self.ended.store(true, Ordering::Release);
         }

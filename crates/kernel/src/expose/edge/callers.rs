@@ -19,13 +19,13 @@ const PRECISION: Duration = Duration::from_secs(30);
 const MOST: usize = 65_536;
 
 /// The keyed hash of a header. Of 2^128, so that nobody is taken for another.
-pub(super) type Mark = [u8; 16];
+pub(super) type HeaderHash = [u8; 16];
 
 /// See the module's text.
 pub(super) struct Callers {
     key: hmac::Key,
     clock: Arc<dyn Clock>,
-    known: RwLock<HashMap<Mark, Duration>>,
+    known: RwLock<HashMap<HeaderHash, Duration>>,
 }
 
 impl Callers {
@@ -39,7 +39,7 @@ impl Callers {
     }
 
     /// Returns the mark of a request that says who it is, in one header.
-    pub(super) fn mark(&self, headers: &HeaderMap) -> Option<Mark> {
+    pub(super) fn mark(&self, headers: &HeaderMap) -> Option<HeaderHash> {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let value = values.next().filter(|_| values.next().is_none())?;
         let tag = hmac::sign(&self.key, value.as_bytes());
@@ -49,13 +49,13 @@ impl Callers {
     }
 
     /// Says whether a caller was recognized within the last minutes.
-    pub(super) fn knows(&self, mark: &Mark) -> bool {
+    pub(super) fn knows(&self, mark: &HeaderHash) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.get(mark).is_some_and(|at| self.since(*at) < KNOWN)
     }
 
     /// Notes that a caller was recognized.
-    pub(super) fn note(&self, mark: &Mark) {
+    pub(super) fn note(&self, mark: &HeaderHash) {
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             if known.get(mark).is_some_and(|at| self.since(*at) < PRECISION) {
@@ -73,7 +73,7 @@ impl Callers {
     }
 
     /// Forgets a caller whose token is not valid any more.
-    pub(super) fn forget(&self, mark: &Mark) {
+    pub(super) fn forget(&self, mark: &HeaderHash) {
         let is_known = {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             known.contains_key(mark)

@@ -99,8 +99,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
             if !HTTP_2_PREFACE.starts_with(seen) {
                 return Ok(Some(Protocol::Http1));
             }
-            let more = std::future::poll_fn(|cx| match self.inbox.fill(&mut self.stream, cx) {
-                Poll::Pending => self.head_alarm.poll(cx).map(|()| Ok(0)),
+            let more = std::future::poll_fn(|ctx| match self.inbox.fill(&mut self.stream, ctx) {
+                Poll::Pending => self.head_alarm.poll(ctx).map(|()| Ok(0)),
                 count @ Poll::Ready(_) => count,
             });
             if more.await? == 0 {
@@ -113,7 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
     }
 
     /// Collects a head; is ready when something may pass, or the peer has closed (`false`).
-    fn poll_head(&mut self, mut scanned: usize, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+    fn poll_head(&mut self, mut scanned: usize, ctx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         loop {
             // RFC 9112 §2.2: empty lines before a request line are ignored.
             while self.inbox.bytes().starts_with(b"\r\n") {
@@ -133,12 +133,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
                 return Poll::Ready(Ok(self.refuse(error)));
             }
             self.inward = Inward::Collecting(scanned);
-            match self.inbox.fill(&mut self.stream, cx)? {
+            match self.inbox.fill(&mut self.stream, ctx)? {
                 Poll::Ready(0) if self.inbox.bytes().is_empty() => return Poll::Ready(Ok(false)),
                 Poll::Ready(0) => return Poll::Ready(Ok(self.refuse(unfinished()))),
                 Poll::Ready(_) => self.expect_head(),
                 Poll::Pending => {
-                    ready!(self.head_alarm.poll(cx));
+                    ready!(self.head_alarm.poll(ctx));
                     return Poll::Ready(Ok(self.refuse(late())));
                 }
             }
@@ -181,19 +181,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
     }
 
     /// Fails when the peer takes nothing for too long.
-    fn watch_write<T>(&mut self, outcome: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn watch_write<T>(&mut self, outcome: Poll<io::Result<T>>, ctx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.write_alarm.clear();
             return outcome;
         }
         self.write_alarm.set_once(self.write_patience);
-        ready!(self.write_alarm.poll(cx));
+        ready!(self.write_alarm.poll(ctx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, ctx: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
             match this.inward {
@@ -206,12 +206,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
                     }
                 }
                 Inward::Collecting(scanned) => {
-                    if !ready!(this.poll_head(scanned, cx))? {
+                    if !ready!(this.poll_head(scanned, ctx))? {
                         return Poll::Ready(Ok(()));
                     }
                 }
                 Inward::Open if this.inbox.bytes().is_empty() => {
-                    return Pin::new(&mut this.stream).poll_read(cx, to);
+                    return Pin::new(&mut this.stream).poll_read(ctx, to);
                 }
                 Inward::Open => {
                     this.inbox.hand_on(u64::MAX, to);
@@ -220,13 +220,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
                 Inward::Passing(left) if this.inbox.bytes().is_empty() && to.remaining() as u64 <= left => {
                     // No more can come than may pass: the bytes of large bodies are not copied.
                     let before = to.filled().len();
-                    ready!(Pin::new(&mut this.stream).poll_read(cx, to))?;
+                    ready!(Pin::new(&mut this.stream).poll_read(ctx, to))?;
                     let count = to.filled().len() - before;
                     this.inward = Inward::Passing(left - count as u64);
                     return Poll::Ready(Ok(()));
                 }
                 Inward::Passing(left) => {
-                    if this.inbox.bytes().is_empty() && ready!(this.inbox.fill(&mut this.stream, cx))? == 0 {
+                    if this.inbox.bytes().is_empty() && ready!(this.inbox.fill(&mut this.stream, ctx))? == 0 {
                         return Poll::Ready(Ok(()));
                     }
                     let count = this.inbox.hand_on(left, to);
@@ -239,44 +239,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guard<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, ctx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let outcome = Pin::new(&mut this.stream).poll_write(cx, bytes);
-        this.watch_write(outcome, cx)
+        let outcome = Pin::new(&mut this.stream).poll_write(ctx, bytes);
+        this.watch_write(outcome, ctx)
     }
 
     fn poll_write_vectored(
         self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        ctx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let outcome = Pin::new(&mut this.stream).poll_write_vectored(cx, bytes);
-        this.watch_write(outcome, cx)
+        let outcome = Pin::new(&mut this.stream).poll_write_vectored(ctx, bytes);
+        this.watch_write(outcome, ctx)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let outcome = Pin::new(&mut this.stream).poll_flush(cx);
-        this.watch_write(outcome, cx)
+        let outcome = Pin::new(&mut this.stream).poll_flush(ctx);
+        this.watch_write(outcome, ctx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.linger.is_none() {
-            let outcome = Pin::new(&mut this.stream).poll_shutdown(cx);
-            ready!(this.watch_write(outcome, cx))?;
+            let outcome = Pin::new(&mut this.stream).poll_shutdown(ctx);
+            ready!(this.watch_write(outcome, ctx))?;
             let is_between_requests = matches!(this.inward, Inward::Collecting(_) | Inward::Passing(0));
             if is_between_requests && this.inbox.bytes().is_empty() {
                 return Poll::Ready(Ok(()));
             }
         }
         let linger = this.linger.get_or_insert_default();
-        ready!(linger.poll(&mut this.stream, this.link.is_stranger(), cx));
+        ready!(linger.poll(&mut this.stream, this.link.is_stranger(), ctx));
         Poll::Ready(Ok(()))
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn find_end(bytes: &[u8], from: usize) -> Result<End> {
 /// Errors: `UriTooLong`, `HeadersTooLarge`, `InvalidRequest`.
 pub(super) fn check(head: &[u8], max_target_bytes: usize) -> Result<Framing> {
     let head = head.strip_suffix(b"\r\n\r\n").unwrap_or(head);
-    let mut lines = Lines(Some(head));
+    let mut lines = HeadLines(Some(head));
     let is_http_11 = check_request_line(lines.next().unwrap_or_default(), max_target_bytes)?;
     let mut framing = None;
     let (mut hosts, mut fields) = (0, 0);
@@ -165,9 +165,9 @@ fn malformed(why: &'static str) -> Error {
 }
 
 /// Lines of a head whose every LF is known to follow a CR. A CR alone stays in its line and is refused there.
-struct Lines<'a>(Option<&'a [u8]>);
+struct HeadLines<'a>(Option<&'a [u8]>);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for HeadLines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

@@ -44,7 +44,7 @@ impl Inbox {
     pub(super) fn fill<S: AsyncRead + Unpin>(
         &mut self,
         stream: &mut S,
-        cx: &mut Context<'_>,
+        ctx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         const STEP: usize = 8 * 1024;
         if self.end == self.bytes.len() {
@@ -57,7 +57,7 @@ impl Inbox {
             }
         }
         let mut buffer = ReadBuf::new(&mut self.bytes[self.end..]);
-        ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
+        ready!(Pin::new(stream).poll_read(ctx, &mut buffer))?;
         let count = buffer.filled().len();
         self.end += count;
         Poll::Ready(Ok(count))

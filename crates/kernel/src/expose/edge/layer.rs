@@ -1,11 +1,11 @@
 //! What happens to every request before and after its route.
 
 use super::address::{ClientIp, Peer};
-use super::body::{Reading, skip};
+use super::body::{ReadProgress, skip};
 use super::callers::Callers;
 use super::head;
 use super::link::Refusal;
-use super::respond::{clothe, respond};
+use super::respond::{normalize_error_response, respond};
 use super::serve::Connection;
 use super::settings::EdgeSettings;
 use super::share::Share;
@@ -107,7 +107,7 @@ impl Edge {
         request.extensions_mut().insert(client);
         request.extensions_mut().insert(Arrival::through(visit.clone()));
         let (parts, body) = request.into_parts();
-        let (body, reading) = Reading::of(body);
+        let (body, reading) = ReadProgress::of(body);
         let span = tracing::info_span!("request", id = %request_id.0);
 
         let outcome = self
@@ -116,7 +116,7 @@ impl Edge {
             .await;
         let mut response = match outcome {
             Ok(mut response) => {
-                span.in_scope(|| clothe(&mut response, &request_id, accept.as_ref()));
+                span.in_scope(|| normalize_error_response(&mut response, &request_id, accept.as_ref()));
                 response
             }
             Err(error) => span.in_scope(|| respond(&error, &request_id, accept.as_ref())),

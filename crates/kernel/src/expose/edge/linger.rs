@@ -29,7 +29,7 @@ impl Linger {
         &mut self,
         stream: &mut S,
         is_stranger: bool,
-        cx: &mut Context<'_>,
+        ctx: &mut Context<'_>,
     ) -> Poll<()> {
         self.alarm.set_once(PATIENCE);
         let most = if is_stranger {
@@ -40,8 +40,8 @@ impl Linger {
         let mut waste = [0; 8192];
         while self.discarded < most {
             let mut buffer = ReadBuf::new(&mut waste);
-            match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
-                Poll::Pending => return self.alarm.poll(cx),
+            match Pin::new(&mut *stream).poll_read(ctx, &mut buffer) {
+                Poll::Pending => return self.alarm.poll(ctx),
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Poll::Ready(()),
                 Poll::Ready(Ok(())) => self.discarded += buffer.filled().len(),

@@ -30,7 +30,11 @@ pub fn respond(error: &Error, request_id: &RequestId, accept: Option<&HeaderValu
 /// Turns a refusal that the router itself made, and that has no JSON body and is no [`Page`], into an envelope.
 ///
 /// Status and headers stay, so that for example `Allow` survives.
-pub(super) fn clothe(response: &mut Response<Body>, request_id: &RequestId, accept: Option<&HeaderValue>) {
+pub(super) fn normalize_error_response(
+    response: &mut Response<Body>,
+    request_id: &RequestId,
+    accept: Option<&HeaderValue>,
+) {
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
     if !is_error || has_json(response) || response.extensions().get::<Page>().is_some() {

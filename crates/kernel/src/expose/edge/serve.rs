@@ -261,7 +261,7 @@ async fn answer(
     request: Request<Incoming>,
     peer: SocketAddr,
     is_http_1: bool,
-) -> Result<Response<Counted>, Infallible> {
+) -> Result<Response<CountedBody>, Infallible> {
     let in_flight = link.begin();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(Peer(peer));
@@ -280,27 +280,27 @@ async fn answer(
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|body| Counted {
+    Ok(response.map(|body| CountedBody {
         body,
         _in_flight: in_flight,
     }))
 }
 
 /// A response body that keeps its connection busy until it is sent or given up.
-struct Counted {
+struct CountedBody {
     body: Body,
     _in_flight: InFlight,
 }
 
-impl http_body::Body for Counted {
+impl http_body::Body for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        ctx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        Pin::new(&mut self.body).poll_frame(ctx)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 const HANG: Duration = Duration::from_secs(20);
 
 /// A server of the test router, and what the tests steer it with.
-struct Running {
+struct RunningServer {
     address: SocketAddr,
     stop: CancellationToken,
     supervisor: Supervisor,
@@ -43,13 +43,13 @@ fn edge(settings: EdgeSettings) -> Edge {
     Edge::new(settings, Arc::new(SystemClock::new()), entropy)
 }
 
-async fn start(settings: EdgeSettings) -> Running {
+async fn start(settings: EdgeSettings) -> RunningServer {
     start_with(settings, Tls::Off).await
 }
 
-async fn start_with(settings: EdgeSettings, tls: Tls) -> Running {
+async fn start_with(settings: EdgeSettings, tls: Tls) -> RunningServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let running = Running {
+    let running = RunningServer {
         address: listener.local_addr().unwrap(),
         stop: CancellationToken::new(),
         supervisor: Supervisor::new(),
@@ -64,7 +64,7 @@ async fn start_with(settings: EdgeSettings, tls: Tls) -> Running {
     running
 }
 
-fn router(running: &Running, settings: &EdgeSettings) -> Router {
+fn router(running: &RunningServer, settings: &EdgeSettings) -> Router {
     let (entered, go_on) = (Arc::clone(&running.entered), Arc::clone(&running.go_on));
     let slow = move || async move {
         entered.add_permits(1);
@@ -139,7 +139,7 @@ struct Raw<S = TcpStream> {
 }
 
 impl Raw {
-    async fn connect(running: &Running) -> Self {
+    async fn connect(running: &RunningServer) -> Self {
         Self {
             stream: TcpStream::connect(running.address).await.unwrap(),
             buffer: Vec::new(),
@@ -208,6 +208,6 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Raw<S> {
 }
 
 /// Sends bytes on a new connection and returns the first answer.
-async fn ask(running: &Running, bytes: impl AsRef<[u8]>) -> Answer {
+async fn ask(running: &RunningServer, bytes: impl AsRef<[u8]>) -> Answer {
     Raw::connect(running).await.ask(bytes).await
 }

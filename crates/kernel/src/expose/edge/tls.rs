@@ -36,11 +36,11 @@ pub struct Certificates(Arc<Files>);
 struct Files {
     cert: PathBuf,
     key: PathBuf,
-    used: RwLock<Used>,
+    used: RwLock<ActiveCertificate>,
 }
 
 #[derive(Clone)]
-struct Used {
+struct ActiveCertificate {
     acceptor: TlsAcceptor,
     /// When the certificate ends; absent where it does not say so readably.
     expires_at: Option<Timestamp>,
@@ -60,7 +60,7 @@ impl Certificates {
     /// Errors: `Internal` with a public sentence.
     fn read(cert: &Path, key: &Path) -> Result<Self> {
         Ok(Self(Arc::new(Files {
-            used: RwLock::new(Used::read(cert, key)?),
+            used: RwLock::new(ActiveCertificate::read(cert, key)?),
             cert: cert.to_owned(),
             key: key.to_owned(),
         })))
@@ -70,7 +70,7 @@ impl Certificates {
     ///
     /// Errors: `Internal` with a public sentence; the certificate and the key stay those that were in use.
     pub fn read_anew(&self, now: Timestamp) -> Result<()> {
-        let read = Used::read(&self.0.cert, &self.0.key)?;
+        let read = ActiveCertificate::read(&self.0.cert, &self.0.key)?;
         let mut used = self.0.used.write().unwrap_or_else(PoisonError::into_inner);
         // INVARIANT TC-1: of two that have expired the newer one is taken.
         if read.has_expired(now) && !used.has_expired(now) {
@@ -90,12 +90,12 @@ impl Certificates {
         self.used().acceptor
     }
 
-    fn used(&self) -> Used {
+    fn used(&self) -> ActiveCertificate {
         self.0.used.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Used {
+impl ActiveCertificate {
     fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
@@ -121,7 +121,7 @@ impl Tls {
     }
 }
 
-impl Used {
+impl ActiveCertificate {
     fn read(cert: &Path, key: &Path) -> Result<Self> {
         let chain = read_chain(cert)?;
         let expires_at = chain.first().and_then(end_of);

@@ -2,10 +2,10 @@
 //!
 //! Keeps SH-1.
 
-use super::callers::{Callers, Mark};
+use super::callers::{Callers, HeaderHash};
 use super::link::Link;
 use super::share::{Member, Share};
-use crate::arrival::Door;
+use crate::arrival::NetworkGate;
 use crate::{Error, Result};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +60,7 @@ impl Drop for Admission<'_> {
 /// See the module's text.
 pub(super) struct Visit {
     callers: Arc<Callers>,
-    mark: Option<Mark>,
+    mark: Option<HeaderHash>,
     is_known: bool,
     link: Option<Arc<Link>>,
     member: Mutex<Option<Member>>,
@@ -68,7 +68,11 @@ pub(super) struct Visit {
 
 impl Visit {
     /// Begins a visit. That of a known caller takes its connection out of the share at once.
-    pub(super) fn begin(callers: &Arc<Callers>, mark: Option<Mark>, link: Option<Arc<Link>>) -> Arc<Self> {
+    pub(super) fn begin(
+        callers: &Arc<Callers>,
+        mark: Option<HeaderHash>,
+        link: Option<Arc<Link>>,
+    ) -> Arc<Self> {
         let is_known = mark.is_some_and(|mark| callers.knows(&mark));
         if is_known && let Some(link) = &link {
             link.leave_share();
@@ -100,7 +104,7 @@ impl Visit {
     }
 }
 
-impl Door for Visit {
+impl NetworkGate for Visit {
     fn knows(&self) -> bool {
         self.is_known
     }

@@ -11,7 +11,7 @@ use provost_areas_platform::identity;
 use provost_areas_platform::removal;
 use provost_areas_platform::store;
 use provost_kernel::area::{Area, Check, Right, every, now_and_every};
-use provost_kernel::{audit, db, doubt, idempotency, job, jobs, ledger, migrations, outbox, witness};
+use provost_kernel::{audit, db, doubt, idempotency, job, jobs, migrations, outbox, witness, write_behind};
 use std::sync::Arc;
 
 /// What every installation has.
@@ -66,7 +66,7 @@ pub static AREA: Area = Area {
                 Ok(())
             })
         }),
-        every(ledger::USE_FLUSH_SECS, "uses", |kernel, _| {
+        every(write_behind::USE_FLUSH_SECS, "uses", |kernel, _| {
             Box::pin(async move { kernel.flush_uses().await })
         }),
         every(3_600, "proofs", |kernel, _| {

@@ -9,11 +9,10 @@ use provost_areas_platform::held::Held;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// See [`Operation::META`].
 pub struct ListHeld;
 
 /// What can be asked.
@@ -58,19 +57,19 @@ impl Operation for ListHeld {
     type Body = Empty;
     type Output = Page;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Page> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Page> {
         let ListQuery { kind, limit, offset } = input.query;
-        cx.target(&fences::HELD, "held");
+        ctx.target(&fences::HELD, "held");
         let (mut room, mut skip, mut total) = (limit.get(), offset.get(), 0);
         let mut held = Vec::new();
         for of in Kind::ALL
             .into_iter()
             .filter(|of| kind.is_none_or(|kind| kind == *of))
         {
-            let count = count(cx, of)?;
+            let count = count(ctx, of)?;
             total += count;
             if room > 0 && skip < count {
-                let found = page(cx, of, room, skip)?;
+                let found = page(ctx, of, room, skip)?;
                 room -= i64::try_from(found.len()).unwrap_or(room);
                 held.extend(found.into_iter().map(|one| HeldView::of(of, one)));
             }
@@ -85,20 +84,20 @@ impl Operation for ListHeld {
     }
 }
 
-fn count(cx: &mut Cx<'_>, kind: Kind) -> Result<i64> {
+fn count(ctx: &mut OperationContext<'_>, kind: Kind) -> Result<i64> {
     match kind {
-        Kind::ServiceAccount => service_accounts::count_held(cx),
-        Kind::User => directory::count_held(cx),
-        Kind::McpClient => oauth::count_held_clients(cx),
-        Kind::IdentityLink => oauth::count_held_links(cx),
+        Kind::ServiceAccount => service_accounts::count_held(ctx),
+        Kind::User => directory::count_held(ctx),
+        Kind::McpClient => oauth::count_held_clients(ctx),
+        Kind::IdentityLink => oauth::count_held_links(ctx),
     }
 }
 
-fn page(cx: &mut Cx<'_>, kind: Kind, limit: i64, offset: i64) -> Result<Vec<Held>> {
+fn page(ctx: &mut OperationContext<'_>, kind: Kind, limit: i64, offset: i64) -> Result<Vec<Held>> {
     match kind {
-        Kind::ServiceAccount => service_accounts::held(cx, limit, offset),
-        Kind::User => directory::held(cx, limit, offset),
-        Kind::McpClient => oauth::held_clients(cx, limit, offset),
-        Kind::IdentityLink => oauth::held_links(cx, limit, offset),
+        Kind::ServiceAccount => service_accounts::held(ctx, limit, offset),
+        Kind::User => directory::held(ctx, limit, offset),
+        Kind::McpClient => oauth::held_clients(ctx, limit, offset),
+        Kind::IdentityLink => oauth::held_links(ctx, limit, offset),
     }
 }

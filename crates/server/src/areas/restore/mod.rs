@@ -28,7 +28,7 @@ use provost_areas_identity::service_accounts;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 
 /// The area.
 pub static AREA: Area = Area {
@@ -45,10 +45,10 @@ fn operations() -> Vec<Entry> {
 }
 
 /// Holds back everybody of the organization who can act, in the unit that restores it (RH-1).
-pub fn hold_everybody(cx: &mut Cx<'_>) -> Result<()> {
+pub fn hold_everybody(ctx: &mut OperationContext<'_>) -> Result<()> {
     // What is held back now is no contradiction of what entries said before (PF-7).
-    entries::note_hold(cx)?;
-    service_accounts::hold_every(cx)?;
-    directory::hold_every(cx)?;
-    oauth::hold_every(cx)
+    entries::note_hold(ctx)?;
+    service_accounts::hold_every(ctx)?;
+    directory::hold_every(ctx)?;
+    oauth::hold_every(ctx)
 }

@@ -7,12 +7,11 @@ use provost_areas_identity::service_accounts;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{Cx, Result};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// See [`Operation::META`].
 pub struct ReleaseHeld;
 
 /// LIMIT: ids of one request.
@@ -40,7 +39,7 @@ pub struct ReleaseBody {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 #[expect(clippy::struct_field_names, reason = "the names on the wire")]
-pub struct Released {
+pub struct ReleaseResult {
     /// The service accounts.
     service_account_ids: Vec<String>,
     /// The users, those included whose identity links alone were held.
@@ -68,7 +67,7 @@ impl Operation for ReleaseHeld {
     type Path = Empty;
     type Query = Empty;
     type Body = ReleaseBody;
-    type Output = Released;
+    type Output = ReleaseResult;
 
     fn validate(input: &Input<Self>) -> Result<()> {
         let body = &input.body;
@@ -80,16 +79,16 @@ impl Operation for ReleaseHeld {
         }
     }
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Released> {
-        cx.target(&fences::HELD, "held");
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ReleaseResult> {
+        ctx.target(&fences::HELD, "held");
         let released = match &input.body.ids {
-            None => Released {
-                service_account_ids: service_accounts::release_every(cx)?,
-                user_ids: directory::release_every(cx)?,
-                mcp_client_ids: oauth::release_every_client(cx)?,
+            None => ReleaseResult {
+                service_account_ids: service_accounts::release_every(ctx)?,
+                user_ids: directory::release_every(ctx)?,
+                mcp_client_ids: oauth::release_every_client(ctx)?,
             }
-            .with_links(oauth::release_every_link(cx)?),
-            Some(ids) => these(cx, ids)?,
+            .with_links(oauth::release_every_link(ctx)?),
+            Some(ids) => these(ctx, ids)?,
         };
         let kinds = [
             ("/serviceAccountIds", &released.service_account_ids),
@@ -97,10 +96,10 @@ impl Operation for ReleaseHeld {
             ("/mcpClientIds", &released.mcp_client_ids),
         ];
         for (path, ids) in kinds.into_iter().filter(|(_, ids)| !ids.is_empty()) {
-            cx.change(path, Value::Null, json!(ids));
+            ctx.change(path, Value::Null, json!(ids));
         }
         let [service_accounts, users, mcp_clients] = kinds.map(|(_, ids)| ids.len());
-        cx.emit(
+        ctx.emit(
             &fences::RELEASED,
             &fences::ReleasedPrincipals {
                 service_accounts,
@@ -112,7 +111,7 @@ impl Operation for ReleaseHeld {
     }
 }
 
-impl Released {
+impl ReleaseResult {
     fn with_links(mut self, users: Vec<String>) -> Self {
         self.user_ids.extend(users);
         self.user_ids.sort_unstable();
@@ -121,20 +120,20 @@ impl Released {
     }
 }
 
-fn these(cx: &mut Cx<'_>, ids: &[String]) -> Result<Released> {
-    let mut released = Released::default();
+fn these(ctx: &mut OperationContext<'_>, ids: &[String]) -> Result<ReleaseResult> {
+    let mut released = ReleaseResult::default();
     for id in ids {
         // PostgreSQL takes no NUL in a text, and no id has one.
         if id.contains('\0') {
             return Err(Error::new(Code::NotFound, "no id has the character U+0000"));
         }
-        if service_accounts::release(cx, id)? {
+        if service_accounts::release(ctx, id)? {
             released.service_account_ids.push(id.clone());
-        } else if oauth::release_client(cx, id)? {
+        } else if oauth::release_client(ctx, id)? {
             released.mcp_client_ids.push(id.clone());
         } else {
-            let is_user = directory::release(cx, id)?;
-            let has_links = oauth::release_links_of(cx, id)?;
+            let is_user = directory::release(ctx, id)?;
+            let has_links = oauth::release_links_of(ctx, id)?;
             if !is_user && !has_links {
                 let place = ids.iter().position(|one| one == id).unwrap_or_default();
                 let message = format!(

@@ -11,13 +11,13 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The public keys that the operator trusts, and with a keys folder what lies in it.
-pub struct Trusted {
+pub struct TrustAnchors {
     public_keys: Vec<(String, [u8; 32])>,
     /// The keys folder, when it is what is trusted.
     pub keys: Option<Keys>,
 }
 
-impl Trusted {
+impl TrustAnchors {
     /// Returns the keys of a folder; `None` when there is no folder, as on an auditor's machine.
     pub fn of_folder(dir: &Path) -> Result<Option<Self>, Failure> {
         if !dir.exists() {
@@ -86,7 +86,7 @@ impl Trusted {
     pub fn of_lines(
         &self,
         lines: &[String],
-        store: &Own,
+        store: &CheckpointFilter,
         organization: &str,
     ) -> Result<Vec<Checkpoint>, Failure> {
         let mut checkpoints = Vec::new();
@@ -114,14 +114,14 @@ impl Trusted {
 }
 
 /// Which lines of `checkpoints.jsonl` are about the store that is verified.
-pub struct Own {
+pub struct CheckpointFilter {
     /// What the store says that it is.
     pub identity: Option<Identity>,
     /// Whether the lines that name no store are its own.
     pub unnamed: bool,
 }
 
-impl Own {
+impl CheckpointFilter {
     fn is_meant(&self, line: &Value) -> bool {
         let named = line.get("storeId").and_then(Value::as_str);
         let epoch = line.get("storeEpoch").and_then(Value::as_i64).unwrap_or(0);

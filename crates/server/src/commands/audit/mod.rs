@@ -8,7 +8,7 @@ pub use stored::STATEMENTS;
 use super::failure::{Failure, Outcome};
 use super::show;
 use super::store_flags::StoreFlags;
-use anchors::Trusted;
+use anchors::TrustAnchors;
 use provost_areas_platform::audit::{Report, Verifier};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -48,8 +48,8 @@ impl Verify {
     pub fn run(&self) -> Outcome {
         let config = self.store.load_quietly()?;
         let trusted = match &self.public_keys {
-            Some(file) => Some(Trusted::of_file(file)?),
-            None => Trusted::of_folder(&config.store.keys_dir().0)?,
+            Some(file) => Some(TrustAnchors::of_file(file)?),
+            None => TrustAnchors::of_folder(&config.store.keys_dir().0)?,
         };
         let given = match (&self.checkpoint, &trusted) {
             (None, _) => Vec::new(),

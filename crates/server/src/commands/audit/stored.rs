@@ -1,6 +1,6 @@
 //! Verifying the audit log in a store: every chain, its head, and the checkpoints inside and outside.
 
-use super::anchors::{Own, Trusted, about};
+use super::anchors::{CheckpointFilter, TrustAnchors, about};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store;
@@ -38,7 +38,7 @@ struct Chain {
 pub fn verify(
     config: &Config,
     wanted: Option<&str>,
-    trusted: Option<&Trusted>,
+    trusted: Option<&TrustAnchors>,
     given: &[Checkpoint],
 ) -> Outcome {
     let mut conn = store::open(&config.store.location()?)?;
@@ -61,11 +61,11 @@ pub fn verify(
             let identity = conn.read(|tx| identity::read(tx, keys))?;
             let lines = keys.checkpoint_lines()?;
             let unnamed = Register::of(&lines)?.are_unnamed_of(identity.as_ref());
-            (lines, Own { identity, unnamed })
+            (lines, CheckpointFilter { identity, unnamed })
         }
         None => (
             Vec::new(),
-            Own {
+            CheckpointFilter {
                 identity: None,
                 unnamed: false,
             },
@@ -137,8 +137,8 @@ impl Chain {
 
 fn judge(
     mut chain: Chain,
-    trusted: Option<&Trusted>,
-    (lines, own): (&[String], &Own),
+    trusted: Option<&TrustAnchors>,
+    (lines, own): (&[String], &CheckpointFilter),
     given: &[Checkpoint],
 ) -> Outcome {
     let organization = chain.organization.clone();

@@ -4,8 +4,8 @@ use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
 use crate::commands::store::segments;
-use crate::commands::store_flags::{Absent, Place, StoreFlags, block_on, brief};
-use provost_areas_policy::history::{self, File, Standing};
+use crate::commands::store_flags::{Absent, StoreFlags, StoreLocation, block_on, brief};
+use provost_areas_policy::history::{self, File, PlaceStanding};
 use std::path::PathBuf;
 
 /// Bring segments of recorded history from another folder into the configured place, and make that place the store's.
@@ -34,7 +34,7 @@ impl Adopt {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let config = self.store.load_quietly()?;
-        let found = Place::find(&config, Absent::Refuse)?;
+        let found = StoreLocation::find(&config, Absent::Refuse)?;
         let _lock = match &found.data_dir {
             Some(folder) => Some(lock::take(folder)?),
             None => None,
@@ -43,14 +43,14 @@ impl Adopt {
         let runtime = segments::runtime()?;
         let place = config.history.open(&config.store.data_dir(), runtime.handle())?;
         match history::standing(&place, &holder, &files) {
-            Standing::Foreign { store, is_former } if !self.take_over => {
+            PlaceStanding::Foreign { store, is_former } if !self.take_over => {
                 return Err(Failure::new(format!(
                     "the configured place of the history carries the marker of {}; give this store a place of its own, or, if that \
                      store is served no more, say --take-over",
                     history::whose_place(store.as_deref(), is_former)
                 )));
             }
-            Standing::Unreadable(error) => {
+            PlaceStanding::Unreadable(error) => {
                 return Err(Failure::new(format!(
                     "the configured place of the history cannot be read: {error}"
                 )));
@@ -86,7 +86,7 @@ impl Adopt {
     }
 
     /// Copies what is not whole in the place; returns how many that were, and the names of what is nowhere.
-    fn bring(&self, place: &history::Place, files: &[File]) -> Result<(usize, Vec<String>), Failure> {
+    fn bring(&self, place: &history::SegmentPlace, files: &[File]) -> Result<(usize, Vec<String>), Failure> {
         let from = match &self.folder {
             Some(folder) if folder.is_dir() => Some(segments::opened(folder)?),
             Some(folder) => return Err(Failure::new(format!("{} is no folder", folder.display()))),

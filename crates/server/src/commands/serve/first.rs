@@ -1,6 +1,6 @@
 //! The first start: an organization, its admin account, and what its owner does next.
 
-use crate::app::{self, Bootstrapped};
+use crate::app::{self, NewOrganization};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use provost_areas_platform::audit;
@@ -38,25 +38,25 @@ pub async fn make(kernel: &Arc<Kernel>, name: Option<&str>, file: Option<&Path>,
     match file {
         Some(file) => {
             let path = file.keep(&made)?;
-            tell(&made, url, &Shown::File(path))
+            tell(&made, url, &TokenDisplay::File(path))
         }
-        None => tell(&made, url, &Shown::Here),
+        None => tell(&made, url, &TokenDisplay::Here),
     }?;
     // The token first: it is shown once, and the line can be written by the next start.
     Ok(audit::served(kernel).await?)
 }
 
 /// Where the owner finds the token.
-enum Shown {
+enum TokenDisplay {
     Here,
     File(PathBuf),
 }
 
-fn tell(made: &Bootstrapped, url: &str, shown: &Shown) -> Outcome {
+fn tell(made: &NewOrganization, url: &str, shown: &TokenDisplay) -> Outcome {
     let organization = &made.organization_id;
     let (line, token) = match shown {
-        Shown::Here => (made.token.expose().clone(), made.token.expose().clone()),
-        Shown::File(path) => {
+        TokenDisplay::Here => (made.token.expose().clone(), made.token.expose().clone()),
+        TokenDisplay::File(path) => {
             let quoted = path.to_string_lossy().replace('\'', r"'\''");
             (format!("in {}", path.display()), format!("$(cat '{quoted}')"))
         }
@@ -98,7 +98,7 @@ impl TokenFile {
         }
     }
 
-    fn keep(mut self, made: &Bootstrapped) -> Result<PathBuf, Failure> {
+    fn keep(mut self, made: &NewOrganization) -> Result<PathBuf, Failure> {
         let line = provost_kernel::Secret::new(format!("{}\n", made.token.expose()));
         let written = self
             .file

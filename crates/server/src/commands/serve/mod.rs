@@ -12,16 +12,16 @@ mod stop;
 
 use super::failure::{Failure, Outcome};
 use super::lock::{self, FolderLock};
-use super::store_flags::{Absent, Place, StoreFlags, close_store, make_private};
+use super::store_flags::{Absent, StoreFlags, StoreLocation, close_store, make_private};
 use super::{logging, metrics};
 use crate::config::{Config, check_public_url, sign_in_providers};
 use crate::{app, background, closing, mcp};
-use provost_areas_platform::audit::{self, Stranger};
+use provost_areas_platform::audit::{self, ForeignStorePolicy};
 use provost_areas_platform::identity;
 use provost_areas_policy::modules::Workers;
 use provost_kernel::db::Location;
 use provost_kernel::expose::edge::{Allowance, Certificates, Edge, EdgeSettings, Tls, serve};
-use provost_kernel::expose::http::Reading;
+use provost_kernel::expose::http::BodyLimits;
 use provost_kernel::kernel::{Extras, Settings};
 use provost_kernel::supervisor::Supervisor;
 use provost_kernel::time::{Clock, SystemClock};
@@ -134,7 +134,7 @@ impl Serve {
         warn_of_end(certificates.as_ref(), SystemClock::new().now());
         let tls = certificates.clone().map_or(Tls::Off, Tls::Read);
         let _lock = take_folder(&config)?;
-        let place = Place::find(&config, Absent::Make)?;
+        let place = StoreLocation::find(&config, Absent::Make)?;
         if config.store.keys_dir().1 && place.data_dir.is_some() {
             tracing::info!(
                 "the keys lie inside the data folder; another disk (--keys-dir) keeps a copied folder harmless"
@@ -242,11 +242,11 @@ impl Server<'_> {
                 outcome = serving.as_mut() => return outcome,
                 signal = signals.next() => {
                     let name = match signal {
-                        stop::Received::ReadAnew => {
+                        stop::SignalRequest::ReadAnew => {
                             read_anew(certificates.as_ref(), kernel.clock.now());
                             continue;
                         }
-                        stop::Received::Stop(name) => name,
+                        stop::SignalRequest::Stop(name) => name,
                     };
                     if stop.is_cancelled() {
                         // Nothing may wait any more, not even the storage threads' end.
@@ -285,7 +285,7 @@ impl Server<'_> {
             url,
             kernel,
         } = self;
-        audit::verify_start(&kernel, Stranger::Refuse).await?;
+        audit::verify_start(&kernel, ForeignStorePolicy::Refuse).await?;
         remind(config, certificates.as_ref(), &kernel, supervisor);
         metrics::start(config, &kernel, supervisor, certificates).await?;
         first::make(
@@ -305,7 +305,7 @@ impl Server<'_> {
             }),
             ..app::edge_settings()
         };
-        let reading = Reading {
+        let reading = BodyLimits {
             max_body_bytes: settings.max_body_bytes,
             timeout: settings.request_timeout,
         };

@@ -11,7 +11,7 @@ pub struct Signals {
 }
 
 /// What a signal asks for.
-pub enum Received {
+pub enum SignalRequest {
     /// To stop, with the signal's name.
     Stop(&'static str),
     /// To read anew what can be read anew.
@@ -30,11 +30,11 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) -> Received {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Received::Stop("SIGTERM"),
-            _ = self.interrupt.recv() => Received::Stop("SIGINT"),
-            _ = self.hang_up.recv() => Received::ReadAnew,
+            _ = self.terminate.recv() => SignalRequest::Stop("SIGTERM"),
+            _ = self.interrupt.recv() => SignalRequest::Stop("SIGINT"),
+            _ = self.hang_up.recv() => SignalRequest::ReadAnew,
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::areas::ALL;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
-use crate::commands::store_flags::{Absent, Place, StoreFlags, block_on, brief, opening};
+use crate::commands::store_flags::{Absent, StoreFlags, StoreLocation, block_on, brief, opening};
 use crate::config::Store;
 use crate::{closing, proofs};
 use provost_kernel::Secret;
@@ -81,7 +81,7 @@ impl Accept {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let config = self.store.load_quietly()?;
-        let place = Place::find(&config, Absent::Refuse)?;
+        let place = StoreLocation::find(&config, Absent::Refuse)?;
         let _lock = match &place.data_dir {
             Some(folder) => Some(lock::take(folder)?),
             None => None,

@@ -2,19 +2,19 @@
 
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
-use crate::commands::store_flags::{Place, block_on, brief};
+use crate::commands::store_flags::{StoreLocation, block_on, brief};
 use provost_areas_platform::removal;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::{Cx, doubt};
+use provost_kernel::{OperationContext, doubt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Says that the clock of this machine is right.
 ///
 /// Errors: as starting on the store does; a clock that is not the database's, which is put right and not accepted.
-pub(super) fn clock(place: Place) -> Outcome {
-    act(place, "store.clock_accepted", |cx| {
-        let now = cx.now();
-        doubt::accept(&mut cx.tx(), now)
+pub(super) fn clock(place: StoreLocation) -> Outcome {
+    act(place, "store.clock_accepted", |ctx| {
+        let now = ctx.now();
+        doubt::accept(&mut ctx.tx(), now)
     })?;
     show::out(
         "The clock of this machine is taken as right, and the audit log says so. Servers that run take it within a minute.\n",
@@ -24,11 +24,11 @@ pub(super) fn clock(place: Place) -> Outcome {
 /// Lets every round go that waits because it would remove very much.
 ///
 /// Errors: as starting on the store does.
-pub(super) fn removals(place: Place) -> Outcome {
+pub(super) fn removals(place: StoreLocation) -> Outcome {
     let released = Arc::new(Mutex::new(Vec::new()));
     let sink = released.clone();
-    act(place, "store.removals_released", move |cx| {
-        *sink.lock().unwrap_or_else(PoisonError::into_inner) = removal::release(cx)?;
+    act(place, "store.removals_released", move |ctx| {
+        *sink.lock().unwrap_or_else(PoisonError::into_inner) = removal::release(ctx)?;
         Ok(())
     })?;
     let released = std::mem::take(&mut *released.lock().unwrap_or_else(PoisonError::into_inner));
@@ -42,9 +42,9 @@ pub(super) fn removals(place: Place) -> Outcome {
 }
 
 fn act(
-    place: Place,
+    place: StoreLocation,
     action: &'static str,
-    run: impl Fn(&mut Cx<'_>) -> provost_kernel::Result<()> + Send + 'static,
+    run: impl Fn(&mut OperationContext<'_>) -> provost_kernel::Result<()> + Send + 'static,
 ) -> Result<(), Failure> {
     let kernel = place.start(brief())?;
     let done = block_on(async {

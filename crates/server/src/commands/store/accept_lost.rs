@@ -12,11 +12,11 @@
 //! again, or everybody of the organization is held back, where that file cannot say all of it.
 
 use super::restore;
-use crate::app::Bootstrapped;
+use crate::app::NewOrganization;
 use crate::areas::restore as held;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
-use crate::commands::store_flags::{Place, block_on, brief};
+use crate::commands::store_flags::{StoreLocation, block_on, brief};
 use crate::proofs::entries;
 use provost_areas_access::oauth;
 use provost_areas_platform::audit::{self, Event, Register, Remainder};
@@ -28,7 +28,7 @@ use provost_kernel::area::Again;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::ends::{EndJournal, EndLine};
 use provost_kernel::kernel::Settings;
-use provost_kernel::{Cx, Kernel, Result};
+use provost_kernel::{Kernel, OperationContext, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +70,7 @@ struct Outlook {
 /// Goes on with a store that went back.
 ///
 /// Errors: a sentence for a store that is not served with these keys; without `--yes`, where nobody can be asked.
-pub(super) fn lost(place: Place, yes: bool) -> Outcome {
+pub(super) fn lost(place: StoreLocation, yes: bool) -> Outcome {
     let kernel = place.start(Settings {
         // A unit that holds everybody back touches every token of an organization.
         unit_deadline: Duration::from_hours(1),
@@ -129,10 +129,10 @@ async fn accept(kernel: &Arc<Kernel>, yes: bool) -> Outcome {
             ..outlook.known
         },
     );
-    let raise = move |cx: &mut Cx<'_>| {
-        cx.target(&held::fences::STORE, epoch.to_string());
-        cx.change("/storeEpoch", before, epoch);
-        next.set(cx)
+    let raise = move |ctx: &mut OperationContext<'_>| {
+        ctx.target(&held::fences::STORE, epoch.to_string());
+        ctx.change("/storeEpoch", before, epoch);
+        next.set(ctx)
     };
     kernel
         .system(OrganizationId::installation(), Some(ACT), raise)
@@ -319,15 +319,15 @@ fn agree(yes: bool) -> Outcome {
 }
 
 /// What every unit of an organization's acceptance does first, and again when it runs again.
-fn begin(cx: &mut Cx<'_>, epoch: i64) -> Result<()> {
-    cx.target(&held::fences::STORE, epoch.to_string());
-    cx.judge_callers_anew();
+fn begin(ctx: &mut OperationContext<'_>, epoch: i64) -> Result<()> {
+    ctx.target(&held::fences::STORE, epoch.to_string());
+    ctx.invalidate_cached_credentials();
     // What is taken away from here on leaves entries of the store, not of each row.
-    entries::note_loss(cx)?;
-    events::begin_epoch(cx)?;
+    entries::note_loss(ctx)?;
+    events::begin_epoch(ctx)?;
     // What was used once since would serve again.
-    oauth::forget_allowed(cx)?;
-    oauth::void_codes(cx)
+    oauth::forget_allowed(ctx)?;
+    oauth::void_codes(ctx)
 }
 
 async fn take_again(
@@ -336,17 +336,17 @@ async fn take_again(
     epoch: i64,
     items: &[Item],
 ) -> Outcome {
-    let run = move |cx: &mut Cx<'_>| begin(cx, epoch);
+    let run = move |ctx: &mut OperationContext<'_>| begin(ctx, epoch);
     kernel.system(organization.clone(), Some(ACT), run).await?;
     for chunk in items.chunks(CHUNK) {
         let done = Arc::new(Mutex::new(Vec::new()));
         let (sink, chunk) = (done.clone(), chunk.to_vec());
-        let run = move |cx: &mut Cx<'_>| {
-            cx.target(&held::fences::STORE, epoch.to_string());
-            cx.judge_callers_anew();
+        let run = move |ctx: &mut OperationContext<'_>| {
+            ctx.target(&held::fences::STORE, epoch.to_string());
+            ctx.invalidate_cached_credentials();
             let mut outcomes = Vec::new();
             for item in &chunk {
-                let again = ends::take_again(cx, &item.what, &item.how, &item.ids)?;
+                let again = ends::take_again(ctx, &item.what, &item.how, &item.ids)?;
                 outcomes.push((item.said.clone(), again));
             }
             *sink.lock().unwrap_or_else(PoisonError::into_inner) = outcomes;
@@ -371,16 +371,16 @@ async fn hold_back(
     kernel: &Arc<Kernel>,
     organization: &OrganizationId,
     epoch: i64,
-) -> Result<Bootstrapped, Failure> {
+) -> Result<NewOrganization, Failure> {
     let issued = Arc::new(Mutex::new(None));
     let sink = issued.clone();
-    let run = move |cx: &mut Cx<'_>| {
-        begin(cx, epoch)?;
-        cx.queue(
+    let run = move |ctx: &mut OperationContext<'_>| {
+        begin(ctx, epoch)?;
+        ctx.queue(
             &provost_kernel::idempotency::ERASE_EVERY_CELL,
-            provost_kernel::params![cx.org()],
+            provost_kernel::params![ctx.org()],
         )?;
-        let account = restore::hold_back(cx, "accepted-admin")?;
+        let account = restore::hold_back(ctx, "accepted-admin")?;
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(account);
         Ok(())
     };
@@ -388,14 +388,14 @@ async fn hold_back(
     let account = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (id, token) =
         account.ok_or_else(|| Failure::new("the organization was held back without an account"))?;
-    Ok(Bootstrapped {
+    Ok(NewOrganization {
         organization_id: organization.clone(),
         service_account_id: id.as_str().to_owned(),
         token,
     })
 }
 
-fn tell_tokens(made: &[Bootstrapped]) -> Outcome {
+fn tell_tokens(made: &[NewOrganization]) -> Outcome {
     let words = "What was taken away here is not known, so every token is revoked, and everybody who could act is held back: \
                  `provost restore held` lists them, `provost restore release` lets them act again. These tokens are new, and \
                  shown this once:";

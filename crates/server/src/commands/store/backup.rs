@@ -1,6 +1,6 @@
 //! `provost store backup`: a consistent copy, taken while the server works.
 
-use super::{backup_mac, copy, segments, unhurried};
+use super::{backup_mac, copy, lift_statement_timeouts, segments};
 use crate::areas::ALL;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
@@ -118,7 +118,7 @@ pub fn open(location: &Location) -> Result<Conn, Failure> {
             "the store is of an older version; start `provost serve` on it once",
         ));
     }
-    unhurried(&mut conn)?;
+    lift_statement_timeouts(&mut conn)?;
     Ok(conn)
 }
 

@@ -18,18 +18,18 @@ use std::path::{Path, PathBuf};
 /// What stands in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Line {
+struct MacLine {
     key_id: String,
     mac: String,
 }
 
 /// Writes on, and keeps the digest of what it wrote.
-pub struct Digesting<W> {
+pub struct DigestWriter<W> {
     to: W,
     context: Context,
 }
 
-impl<W: Write> Digesting<W> {
+impl<W: Write> DigestWriter<W> {
     /// Returns a writer to `to`.
     pub fn new(to: W) -> Self {
         let context = Context::new(&SHA256);
@@ -42,7 +42,7 @@ impl<W: Write> Digesting<W> {
     }
 }
 
-impl<W: Write> Write for Digesting<W> {
+impl<W: Write> Write for DigestWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.to.write(bytes)?;
         self.context.update(&bytes[..written]);
@@ -67,10 +67,10 @@ pub fn beside(backup: &Path) -> PathBuf {
 pub fn write(keys: &Keys, backup: &Path) -> Outcome {
     let unread = |error| Failure::of_file("the backup cannot be read again", backup, &error);
     let mut source = std::fs::File::open(backup).map_err(unread)?;
-    let mut digesting = Digesting::new(io::sink());
+    let mut digesting = DigestWriter::new(io::sink());
     io::copy(&mut source, &mut digesting).map_err(unread)?;
     let (key_id, mac) = keys.named_mac(MacPurpose::Backup, &[&digesting.digest()]);
-    let line = Line {
+    let line = MacLine {
         key_id,
         mac: hex(&mac),
     };
@@ -113,7 +113,7 @@ pub fn fits(keys: &Keys, backup: &Path, digest: &[u8]) -> Result<bool, Failure> 
             ));
         }
     };
-    let line: Line = serde_json::from_str(&text).map_err(|_| {
+    let line: MacLine = serde_json::from_str(&text).map_err(|_| {
         Failure::new(format!(
             "the MAC of the backup in {} cannot be understood; bring the file back as `store backup` wrote it",
             file.display()

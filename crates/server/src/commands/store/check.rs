@@ -1,12 +1,12 @@
 //! `provost store check`: is the store whole?
 
-use super::{segments, unhurried};
+use super::{lift_statement_timeouts, segments};
 use crate::areas::ALL;
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::show;
 use crate::commands::store_flags::StoreFlags;
 use crate::{closing, proofs};
-use provost_areas_platform::audit::{self, Register, Standing, Stranger};
+use provost_areas_platform::audit::{self, ForeignStorePolicy, Register, StoreStanding};
 use provost_areas_platform::identity;
 use provost_areas_policy::history;
 use provost_kernel::area;
@@ -103,17 +103,17 @@ impl Check {
 /// Returns the sentence with which a server would refuse the store.
 fn refusal(location: &Location, keys: &Keys, register: Result<Register>) -> Result<Option<String>, Failure> {
     let mut conn = Conn::open(location, Access::Write)?;
-    unhurried(&mut conn)?;
+    lift_statement_timeouts(&mut conn)?;
     let judged = match register {
-        Ok(register) => conn.read(|tx| audit::verify_store(tx, keys, &register, Stranger::Refuse)),
+        Ok(register) => conn.read(|tx| audit::verify_store(tx, keys, &register, ForeignStorePolicy::Refuse)),
         Err(error) => Err(error),
     };
     match judged {
-        Ok(Standing::Rehearsal) => {
+        Ok(StoreStanding::Rehearsal) => {
             show::note(&format!("note: {}", identity::REHEARSAL));
             Ok(None)
         }
-        Ok(Standing::Known | Standing::Adopts | Standing::First) => Ok(None),
+        Ok(StoreStanding::Known | StoreStanding::Adopts | StoreStanding::First) => Ok(None),
         Err(error) if error.code() == Code::AuditUnavailable => Ok(Some(error.to_string())),
         Err(error) => Err(error.into()),
     }
@@ -122,7 +122,7 @@ fn refusal(location: &Location, keys: &Keys, register: Result<Register>) -> Resu
 /// Returns what a store holds that is no damage and that somebody should know, in sentences.
 fn notes(location: &Location) -> Result<Vec<String>, Failure> {
     let mut conn = Conn::open(location, Access::Write)?;
-    unhurried(&mut conn)?;
+    lift_statement_timeouts(&mut conn)?;
     Ok(conn.read(|tx| {
         let mut notes = Vec::new();
         for find in ALL.iter().filter_map(|area| area.notes) {
@@ -147,7 +147,7 @@ pub fn findings(location: &Location, keys: &Keys, now: Timestamp) -> Vec<String>
 
 fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<String>) -> Result<()> {
     let mut conn = Conn::open(location, Access::Write)?;
-    if unhurried(&mut conn).is_err() {
+    if lift_statement_timeouts(&mut conn).is_err() {
         findings.push("the session's limits could not be lifted".into());
     }
     if conn.engine() == Engine::Sqlite {

@@ -1,7 +1,7 @@
 //! Every row of one store into another, empty one: one snapshot here, one transaction there.
 
 use super::schema::{Table, tables, with_booleans};
-use super::{Failure, unhurried};
+use super::{Failure, lift_statement_timeouts};
 use crate::commands::show;
 use provost_kernel::db::{Call, Conn, Engine, FromColumn, Param, Row, Statement, Tx, Value};
 use provost_kernel::{Error, Result};
@@ -105,8 +105,8 @@ fn leak(name: &'static str, sql: String) -> &'static Statement {
 ///
 /// Errors: the target is not empty; the two have different tables; a count differs. The target is as it was then.
 pub fn all(from: &mut Conn, to: &mut Conn) -> Result<u64, Failure> {
-    unhurried(from)?;
-    unhurried(to)?;
+    lift_statement_timeouts(from)?;
+    lift_statement_timeouts(to)?;
     let tables = match (from.engine(), to.engine()) {
         (Engine::Sqlite, Engine::Sqlite) => tables(from)?,
         (Engine::Sqlite, Engine::Postgres) => with_booleans(tables(from)?, to)?,

@@ -35,7 +35,7 @@ pub fn statements() -> Vec<&'static [&'static Statement]> {
 }
 
 /// Lifts the server-side limits that suit requests: these commands read whole tables.
-fn unhurried(conn: &mut Conn) -> Result<(), Failure> {
+fn lift_statement_timeouts(conn: &mut Conn) -> Result<(), Failure> {
     if conn.engine() == Engine::Postgres {
         conn.batch("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")?;
     }

@@ -8,7 +8,7 @@ use crate::commands::logging;
 use crate::commands::show;
 use crate::commands::store_flags::{look_around, opening};
 use crate::config::{Config, Environment, Log, Store};
-use provost_areas_platform::audit::{self, Register, Stranger};
+use provost_areas_platform::audit::{self, ForeignStorePolicy, Register};
 use provost_areas_platform::identity::{self, Identity, State};
 use provost_areas_policy::history;
 use provost_kernel::Secret;
@@ -117,7 +117,7 @@ impl Move {
         let keys = Keys::open(&folder)?;
         let register = Register::of(&keys.checkpoint_lines()?)?;
         let known = from.read(|tx| {
-            audit::verify_store(tx, &keys, &register, Stranger::Refuse)?;
+            audit::verify_store(tx, &keys, &register, ForeignStorePolicy::Refuse)?;
             Ok((identity::read(tx, &keys)?, identity::epoch(tx)?))
         })?;
         let identity = match known {

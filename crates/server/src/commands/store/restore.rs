@@ -16,12 +16,14 @@
 use super::replaced::Predecessors;
 use super::restored_line::{Chain, line};
 use super::{backup, backup_mac, check, copy, segments};
-use crate::app::Bootstrapped;
+use crate::app::NewOrganization;
 use crate::areas::{ALL, restore};
 use crate::commands::failure::{Failure, Outcome};
 use crate::commands::lock;
 use crate::commands::show;
-use crate::commands::store_flags::{Place, StoreFlags, block_on, brief, look_around, make_private, opening};
+use crate::commands::store_flags::{
+    StoreFlags, StoreLocation, block_on, brief, look_around, make_private, opening,
+};
 use provost_areas_access::oauth;
 use provost_areas_identity::service_accounts;
 use provost_areas_identity::service_accounts::model::ServiceAccountId;
@@ -35,7 +37,7 @@ use provost_kernel::kernel::Settings;
 use provost_kernel::keys::Keys;
 use provost_kernel::merkle::Hash;
 use provost_kernel::time::{Clock, SystemClock};
-use provost_kernel::{Cx, Error, Kernel, Result, Secret, idempotency, params, statements};
+use provost_kernel::{Error, Kernel, OperationContext, Result, Secret, idempotency, params, statements};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -107,7 +109,7 @@ impl Restore {
                 file.display()
             )));
         }
-        let (staged, digest) = Staged::of(&self.file, &folder)?;
+        let (staged, digest) = StagedCopy::of(&self.file, &folder)?;
         let location = Location::Sqlite(staged.0.clone());
         let keys = Keys::open(&keys_dir)?;
         let is_unsigned = self.is_unsigned(&keys, &digest)?;
@@ -123,7 +125,7 @@ impl Restore {
         if !self.rehearse {
             replaced.agree(self.replace_live)?;
         }
-        let place = Place {
+        let place = StoreLocation {
             location: location.clone(),
             data_dir: None,
             keys,
@@ -184,7 +186,7 @@ impl Restore {
         kernel: &Arc<Kernel>,
         replaced: &Predecessors,
         is_unsigned: bool,
-    ) -> Result<(Vec<Bootstrapped>, Identity)> {
+    ) -> Result<(Vec<NewOrganization>, Identity)> {
         let (known, organizations) = kernel
             .read_system(|tx| Ok((identity::epoch(tx)?, store::organizations(tx)?)))
             .await?;
@@ -197,13 +199,13 @@ impl Restore {
         };
         let new = Identity::new(&*kernel.entropy, epoch, state);
         let (identity, before) = (new.clone(), replaced.from().map(str::to_owned));
-        let raise = move |cx: &mut provost_kernel::Cx<'_>| {
-            cx.target(&restore::fences::STORE, epoch.to_string());
-            cx.change("/storeEpoch", known, epoch);
-            cx.change("/unsigned", false, is_unsigned);
-            history::forget_place(cx, before.as_deref())?;
-            cx.change("/storeId", before.clone(), new.id.clone());
-            new.set(cx)
+        let raise = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+            ctx.target(&restore::fences::STORE, epoch.to_string());
+            ctx.change("/storeEpoch", known, epoch);
+            ctx.change("/unsigned", false, is_unsigned);
+            history::forget_place(ctx, before.as_deref())?;
+            ctx.change("/storeId", before.clone(), new.id.clone());
+            new.set(ctx)
         };
         kernel
             .system(OrganizationId::installation(), Some("store.restored"), raise)
@@ -213,17 +215,17 @@ impl Restore {
             let keep_tokens = self.keep_tokens;
             let issued = Arc::new(Mutex::new(None));
             let sink = issued.clone();
-            let run = move |cx: &mut provost_kernel::Cx<'_>| {
-                let org = cx.org();
-                cx.queue(&idempotency::ERASE_EVERY_CELL, params![org])?;
-                cx.target(&restore::fences::STORE, epoch.to_string());
-                events::begin_epoch(cx)?;
-                cx.change("/unsigned", false, is_unsigned);
-                oauth::forget_allowed(cx)?;
+            let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+                let org = ctx.org();
+                ctx.queue(&idempotency::ERASE_EVERY_CELL, params![org])?;
+                ctx.target(&restore::fences::STORE, epoch.to_string());
+                events::begin_epoch(ctx)?;
+                ctx.change("/unsigned", false, is_unsigned);
+                oauth::forget_allowed(ctx)?;
                 if keep_tokens {
                     return Ok(());
                 }
-                let account = hold_back(cx, "restored-admin")?;
+                let account = hold_back(ctx, "restored-admin")?;
                 *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(account);
                 Ok(())
             };
@@ -231,7 +233,7 @@ impl Restore {
                 .system(organization.clone(), Some("store.restored"), run)
                 .await?;
             let account = issued.lock().unwrap_or_else(PoisonError::into_inner).take();
-            made.extend(account.map(|(id, token)| Bootstrapped {
+            made.extend(account.map(|(id, token)| NewOrganization {
                 organization_id: organization,
                 service_account_id: id.as_str().to_owned(),
                 token,
@@ -240,7 +242,7 @@ impl Restore {
         Ok((made, identity))
     }
 
-    fn tell(&self, made: &[Bootstrapped], epoch: i64) -> Outcome {
+    fn tell(&self, made: &[NewOrganization], epoch: i64) -> Outcome {
         if self.keep_tokens {
             show::note(
                 "warning: everybody and every token of the backup works again, those that were disabled, suspended, blocked or \
@@ -261,13 +263,16 @@ impl Restore {
 
 /// Holds everybody of the organization back, in the unit that restores it, and returns a new admin account, whose name begins
 /// so, with its token.
-pub(super) fn hold_back(cx: &mut Cx<'_>, name: &str) -> Result<(ServiceAccountId, Secret<String>)> {
-    for end_credentials in cx.services().areas().iter().filter_map(|area| area.restore) {
-        end_credentials(cx, "store_restored")?;
+pub(super) fn hold_back(
+    ctx: &mut OperationContext<'_>,
+    name: &str,
+) -> Result<(ServiceAccountId, Secret<String>)> {
+    for end_credentials in ctx.services().areas().iter().filter_map(|area| area.restore) {
+        end_credentials(ctx, "store_restored")?;
     }
-    restore::hold_everybody(cx)?;
-    let name = format!("{name} {}", cx.now());
-    service_accounts::issue_admin(cx, &name)
+    restore::hold_everybody(ctx)?;
+    let name = format!("{name} {}", ctx.now());
+    service_accounts::issue_admin(ctx, &name)
 }
 
 fn chains(conn: &mut Conn) -> Result<Vec<Chain>> {
@@ -293,9 +298,9 @@ fn chains(conn: &mut Conn) -> Result<Vec<Chain>> {
 }
 
 /// The copy that is worked on; it goes away unless it becomes the store.
-struct Staged(PathBuf);
+struct StagedCopy(PathBuf);
 
-impl Staged {
+impl StagedCopy {
     /// Returns the copy and the digest of what was copied: what is judged is what is restored.
     fn of(file: &Path, folder: &Path) -> Result<(Self, Vec<u8>), Failure> {
         let mut source = std::fs::File::open(file)
@@ -304,7 +309,7 @@ impl Staged {
         backup::create(&staged.0)?;
         let target = std::fs::OpenOptions::new().write(true).open(&staged.0);
         let copied = target.and_then(|target| {
-            let mut target = backup_mac::Digesting::new(target);
+            let mut target = backup_mac::DigestWriter::new(target);
             std::io::copy(&mut source, &mut target).map(|_| target.digest())
         });
         let digest =
@@ -347,7 +352,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedCopy {
     fn drop(&mut self) {
         for end in ["", "-wal", "-shm"] {
             let mut path = self.0.clone().into_os_string();

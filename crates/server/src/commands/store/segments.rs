@@ -6,7 +6,7 @@
 use super::Failure;
 use crate::commands::failure::Outcome;
 use crate::config::Config;
-use provost_areas_policy::history::{self, File, Holder, Place};
+use provost_areas_policy::history::{self, File, Holder, SegmentPlace};
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::keys::Keys;
 use std::path::{Path, PathBuf};
@@ -93,18 +93,19 @@ pub fn restore(config: &Config, backup: &Path, staged: &Location) -> Outcome {
 }
 
 /// Returns what is wrong with these files, in sentences.
-pub fn faults(place: &Place, files: &[File]) -> Vec<String> {
+pub fn faults(place: &SegmentPlace, files: &[File]) -> Vec<String> {
     files
         .iter()
         .filter_map(|file| history::verify(place, file))
         .collect()
 }
 
-pub fn opened(folder: &Path) -> Result<Place, Failure> {
-    Place::folder(folder).map_err(|error| Failure::of_file("the folder cannot be opened", folder, &error))
+pub fn opened(folder: &Path) -> Result<SegmentPlace, Failure> {
+    SegmentPlace::folder(folder)
+        .map_err(|error| Failure::of_file("the folder cannot be opened", folder, &error))
 }
 
-pub fn copy(from: &Place, to: &Place, file: &File) -> Outcome {
+pub fn copy(from: &SegmentPlace, to: &SegmentPlace, file: &File) -> Outcome {
     let (from, name) = (&from.0, file.name.as_str());
     let failed = |error: String| Failure::new(format!("the segment {name} cannot be copied: {error}"));
     let size = from.size(name).map_err(|error| failed(error.to_string()))?;

@@ -45,10 +45,10 @@ pub fn new_session(app: &App, client: &str) -> NewSession {
 pub async fn open(app: &App, sessions: Vec<NewSession>) -> Vec<String> {
     let ids = Arc::new(Mutex::new(Vec::new()));
     let sink = ids.clone();
-    let run = move |cx: &mut provost_kernel::Cx<'_>| {
+    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
         let mut opened = Vec::new();
         for session in &sessions {
-            opened.push(mcp_sessions::open(cx, session.clone())?.as_str().to_owned());
+            opened.push(mcp_sessions::open(ctx, session.clone())?.as_str().to_owned());
         }
         *sink.lock().unwrap() = opened;
         Ok(())

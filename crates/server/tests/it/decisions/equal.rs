@@ -2,7 +2,7 @@
 
 use super::{ask, compile, policy};
 use crate::support::{App, Dice, each};
-use provost_policy::{Chronicle, Event, Family, Occasion, PolicySet, Reason, Symbols};
+use provost_policy::{Event, Family, Occasion, PolicySet, Reason, SubjectStates, Symbols};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ fn event(dice: &mut Dice) -> Value {
 struct Judge {
     set: Arc<PolicySet>,
     symbols: Symbols,
-    chronicle: Chronicle,
+    chronicle: SubjectStates,
 }
 
 impl Judge {
@@ -137,7 +137,7 @@ fn answers_are_those_of_the_engine_on_random_sets_and_events() {
             let mut judge = Judge {
                 set: compile(&definitions),
                 symbols: Symbols::new(),
-                chronicle: Chronicle::new(),
+                chronicle: SubjectStates::new(),
             };
             with_history += usize::from(judge.set.has_history());
             for request in 0..12 {

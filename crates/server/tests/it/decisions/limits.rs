@@ -26,9 +26,9 @@ const MATCHES: &str = "package forge.content\nimport rego.v1\n\
 
 /// A clock that is some milliseconds further at each look: what is judged takes as long as somebody looks at it.
 #[derive(Default)]
-struct Looks(AtomicU64);
+struct SteppingClock(AtomicU64);
 
-impl Clock for Looks {
+impl Clock for SteppingClock {
     fn now(&self) -> Timestamp {
         START
     }
@@ -44,7 +44,7 @@ fn native_policies_have_two_seconds_for_the_events_of_a_request() {
         policy(&app, Family::Content, content("native", "block", &json!({}))).await;
         let server = app.beside(
             Vec::new(),
-            Arc::new(Looks::default()),
+            Arc::new(SteppingClock::default()),
             app.kernel.settings.clone(),
             app.location(),
         );

@@ -8,7 +8,7 @@
 
 use super::{ask, call, content, policy};
 use crate::support::{App, each, exchange};
-use provost_kernel::{Cx, params};
+use provost_kernel::{OperationContext, params};
 use provost_policy::Family;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ fn a_decision_that_cannot_be_recorded_is_not_given_out() {
     each("decide_unrecorded", |app: Arc<App>| async move {
         policy(&app, Family::Content, content("p", "block", &json!({}))).await;
         let alter = async |statement: &'static provost_kernel::db::Statement| {
-            let run = move |cx: &mut Cx<'_>| cx.execute(statement, params![]).map(drop);
+            let run = move |ctx: &mut OperationContext<'_>| ctx.execute(statement, params![]).map(drop);
             app.kernel.system(app.org(), None, run).await.unwrap();
         };
         let before = ask(&app, json!({ "events": [event(0, 0)] })).await;

@@ -3,7 +3,7 @@
 use super::{ask, call, content, policy};
 use crate::support::{App, each};
 use provost_areas_policy::policies;
-use provost_policy::{Chronicle, Event, Family, Occasion, Symbols};
+use provost_policy::{Event, Family, Occasion, SubjectStates, Symbols};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn every_answer_is_the_judgement_of_the_version_that_it_names() {
             let attributes = attributes.as_object().unwrap();
             let at = app.now().as_ms();
             let event = Event::read(&mut symbols, at, Occasion::PreTool, attributes, &[]).unwrap();
-            let outcome = version.set.judge(&event, &symbols, &Chronicle::new());
+            let outcome = version.set.judge(&event, &symbols, &SubjectStates::new());
             let decision = &answer["decisions"][0];
             assert_eq!(decision["action"], outcome.action.word(), "{n}");
             assert_eq!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// What `docs/decisions.md` and its neighbours define.
-struct Known {
+struct Definitions {
     /// The anchors of `docs/decisions.md`.
     anchors: BTreeSet<String>,
     /// The goals of `docs/assurance.md`: lines that begin with their number, headings or rows.
@@ -14,7 +14,7 @@ struct Known {
     records: BTreeSet<String>,
 }
 
-impl Known {
+impl Definitions {
     fn read() -> Self {
         let decisions = page("docs/decisions.md");
         let anchors: Vec<&str> = decisions
@@ -176,7 +176,7 @@ fn paragraphs(source: &Source) -> Vec<(usize, String)> {
 
 #[test]
 fn whatever_is_cited_by_number_can_be_looked_up() {
-    let known = Known::read();
+    let known = Definitions::read();
     let mut files = sources("crates", &[".rs", ".sql", ".toml", ".md"]);
     files.extend(sources("docs", &[".md"]));
     files.extend(sources("fuzz", &[".rs", ".md"]));

@@ -16,8 +16,8 @@ fn filters_are_exact_over_chunks_and_segments() {
         assert_eq!(status(&app).await["segments"], 1);
         import(&app, "two", lines(&app, 4_200, 800)).await.ok();
         let from = |ago: i64| app.now().plus_secs(-ago).to_rfc3339();
-        type Holds = Box<dyn Fn(usize) -> bool>;
-        let cases: Vec<(String, Holds)> = vec![
+        type FilterOracle = Box<dyn Fn(usize) -> bool>;
+        let cases: Vec<(String, FilterOracle)> = vec![
             ("&subjectId=user-3".into(), Box::new(|n| n % 7 == 3)),
             ("&tool=tool-2".into(), Box::new(|n| n % 5 == 2)),
             ("&action=block".into(), Box::new(|n| n % 2 == 1)),

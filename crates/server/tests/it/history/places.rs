@@ -3,7 +3,7 @@
 use super::sealing::{numbers, states};
 use super::{all_events, assert_all, files, import, lines, seal, status};
 use crate::support::{App, each};
-use provost_areas_policy::history::{self, Place};
+use provost_areas_policy::history::{self, SegmentPlace};
 use provost_kernel::kernel::Extras;
 use serde_json::json;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn folder(app: &App) -> PathBuf {
 /// Returns the same application with another folder for its segments.
 fn elsewhere(app: &App, name: &str) -> (App, PathBuf) {
     let folder = app.keys_dir.join(name);
-    let place = Place::folder(&folder).unwrap();
+    let place = SegmentPlace::folder(&folder).unwrap();
     (app.restarted(Extras::default().with(place)).unwrap(), folder)
 }
 

@@ -3,7 +3,7 @@
 use super::{all_events, external, seal, status};
 use crate::support::{App, each};
 use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
-use provost_backtest::record::{self, Owned};
+use provost_backtest::record::{self, OwnedRecord};
 use provost_history::chunk;
 use provost_kernel::db::Location;
 use provost_policy::Occasion;
@@ -20,7 +20,7 @@ fn event(app: &App, number: usize, text: usize) -> NewEvent {
     if text > 0 {
         attributes.insert("request.prompt".into(), "x".repeat(text).into());
     }
-    let mut record = Owned::read(at, Occasion::PreTool, &attributes, &[]).unwrap();
+    let mut record = OwnedRecord::read(at, Occasion::PreTool, &attributes, &[]).unwrap();
     record.source = Some("port".into());
     record.external_id = Some(format!("e{number}"));
     NewEvent {

@@ -5,8 +5,8 @@
 use super::{all_events, assert_all, external, files, import, lines, place, seal, soon, status};
 use crate::support::{App, each};
 use bytes::Bytes;
-use provost_areas_policy::history::{self, Place};
-use provost_history::{Listable, Storage, Stored};
+use provost_areas_policy::history::{self, SegmentPlace};
+use provost_history::{Listable, Storage, StoredObject};
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::kernel::Extras;
 use provost_kernel::params;
@@ -95,7 +95,7 @@ fn a_segment_stands_for_its_chunks_and_they_go_two_hours_later() {
         // Copied ones may have come with another mode; the next start takes them from others.
         let segment = folder.join(&names[0]);
         std::fs::set_permissions(&segment, std::fs::Permissions::from_mode(0o644)).unwrap();
-        history::Place::folder(&folder).unwrap();
+        history::SegmentPlace::folder(&folder).unwrap();
         assert_eq!(mode(&segment), 0o600);
         // A source is a chunk or a segment, never both.
         let org = app.organization.clone();
@@ -213,14 +213,14 @@ fn two_servers_seal_no_chunk_twice() {
 
 /// A storage that never answers a put: before the file is there, or behind it. What happens to its writer then is
 /// what happens to one that is killed.
-struct Stuck {
-    inner: Place,
+struct StuckStorage {
+    inner: SegmentPlace,
     is_behind: bool,
     has_begun: AtomicBool,
     released: Mutex<Option<std::sync::mpsc::Receiver<()>>>,
 }
 
-impl Storage for Stuck {
+impl Storage for StuckStorage {
     fn size(&self, name: &str) -> io::Result<u64> {
         self.inner.0.size(name)
     }
@@ -253,8 +253,8 @@ impl Storage for Stuck {
     }
 }
 
-impl Listable for Stuck {
-    fn list(&self) -> io::Result<Vec<Stored>> {
+impl Listable for StuckStorage {
+    fn list(&self) -> io::Result<Vec<StoredObject>> {
         self.inner.0.list()
     }
 
@@ -275,14 +275,14 @@ fn a_writer_that_dies_or_is_overdue_costs_nothing_and_its_file_goes() {
             import(&app, "overdue", lines(&app, 0, 5_000)).await.ok();
             app.advance(601);
             let (release, released) = std::sync::mpsc::channel();
-            let stuck = Arc::new(Stuck {
+            let stuck = Arc::new(StuckStorage {
                 inner: place(&app),
                 is_behind,
                 has_begun: AtomicBool::new(false),
                 released: Mutex::new(Some(released)),
             });
             let slow = app
-                .restarted(Extras::default().with(Place(stuck.clone())))
+                .restarted(Extras::default().with(SegmentPlace(stuck.clone())))
                 .unwrap();
             let kernel = slow.kernel.clone();
             let sealing = tokio::spawn(async move { history::seal(&kernel).await });
@@ -322,12 +322,12 @@ enum Lie {
     Other,
 }
 
-struct Lying {
-    inner: Place,
+struct LyingStorage {
+    inner: SegmentPlace,
     lie: Lie,
 }
 
-impl Storage for Lying {
+impl Storage for LyingStorage {
     fn size(&self, name: &str) -> io::Result<u64> {
         self.inner.0.size(name)
     }
@@ -357,8 +357,8 @@ impl Storage for Lying {
     }
 }
 
-impl Listable for Lying {
-    fn list(&self) -> io::Result<Vec<Stored>> {
+impl Listable for LyingStorage {
+    fn list(&self) -> io::Result<Vec<StoredObject>> {
         self.inner.0.list()
     }
 
@@ -380,7 +380,7 @@ fn a_storage_that_does_not_keep_what_it_takes_costs_nothing() {
             app.advance(601);
             let inner = place(&app);
             let lying = app
-                .restarted(Extras::default().with(Place(Arc::new(Lying { inner, lie }))))
+                .restarted(Extras::default().with(SegmentPlace(Arc::new(LyingStorage { inner, lie }))))
                 .unwrap();
             history::seal(&lying.kernel).await.unwrap();
             assert_eq!(states(&app), ["removing"], "{lie:?}");

@@ -143,7 +143,7 @@ fn a_restored_store_releases_above_what_machines_have() {
         let path = profile(&app, "generic_json").await;
         publish(&app, &path, json!({ "x": 1 })).await;
         assert_eq!(checked(&app, &path).await["storeEpoch"], 0);
-        let raise = |cx: &mut provost_kernel::Cx<'_>| store::set_fact(cx, "store_epoch", "1");
+        let raise = |ctx: &mut provost_kernel::OperationContext<'_>| store::set_fact(ctx, "store_epoch", "1");
         app.kernel
             .system(OrganizationId::installation(), None, raise)
             .await

@@ -2,7 +2,7 @@
 
 use super::{PROFILES, perform, preview, profile, publish, publish_all, traces};
 use crate::support::{App, each, fresh_key, with_trio};
-use provost_kernel::{Cx, params};
+use provost_kernel::{OperationContext, params};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -177,9 +177,9 @@ fn what_the_state_forbids_is_refused_alike_by_preview_and_performance() {
         // Rules that changed since: what fits is taken over, what does not is refused.
         let org = app.organization.clone();
         app.kernel
-            .system(app.org(), None, |cx: &mut Cx<'_>| {
-                let org = cx.org();
-                cx.queue(&AGE, params![org])
+            .system(app.org(), None, |ctx: &mut OperationContext<'_>| {
+                let org = ctx.org();
+                ctx.queue(&AGE, params![org])
             })
             .await
             .unwrap();
@@ -195,9 +195,9 @@ fn what_the_state_forbids_is_refused_alike_by_preview_and_performance() {
         );
         assert_eq!(org, app.organization);
         app.kernel
-            .system(app.org(), None, |cx: &mut Cx<'_>| {
-                let org = cx.org();
-                cx.queue(
+            .system(app.org(), None, |ctx: &mut OperationContext<'_>| {
+                let org = ctx.org();
+                ctx.queue(
                     &SPOIL,
                     params![
                         org,

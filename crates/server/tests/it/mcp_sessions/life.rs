@@ -83,11 +83,11 @@ fn a_session_ends_with_its_time_and_stays_ended() {
         assert_eq!(seen(&app, &id).await["status"], "active");
         // A refresh lets it live longer, never shorter.
         let (extended, until) = (session_id.clone(), app.now().plus_secs(60));
-        unit(&app, move |cx| mcp_sessions::extend(cx, &extended, until))
+        unit(&app, move |ctx| mcp_sessions::extend(ctx, &extended, until))
             .await
             .unwrap();
         let (extended, sooner) = (session_id.clone(), app.now().plus_secs(1));
-        unit(&app, move |cx| mcp_sessions::extend(cx, &extended, sooner))
+        unit(&app, move |ctx| mcp_sessions::extend(ctx, &extended, sooner))
             .await
             .unwrap();
         app.advance_ms(60_000 - 1);
@@ -99,14 +99,14 @@ fn a_session_ends_with_its_time_and_stays_ended() {
             (&json!("revoked"), &json!("expired"), &json!(until))
         );
         let late = session_id.clone();
-        let error = unit(&app, move |cx| {
-            mcp_sessions::extend(cx, &late, until.plus_secs(60))
+        let error = unit(&app, move |ctx| {
+            mcp_sessions::extend(ctx, &late, until.plus_secs(60))
         })
         .await;
         assert_eq!(error.unwrap_err().code(), Code::AlreadyTerminal);
         let late = session_id.clone();
         assert!(
-            !unit(&app, move |cx| mcp_sessions::end(cx, &late, "token_reuse"))
+            !unit(&app, move |ctx| mcp_sessions::end(ctx, &late, "token_reuse"))
                 .await
                 .unwrap()
         );
@@ -148,7 +148,7 @@ fn the_latest_use_is_noted() {
                 at: issued.plus_secs(secs),
                 source_ip: "192.0.2.7".parse().unwrap(),
             };
-            unit(&app, move |cx| mcp_sessions::touch(cx, &used))
+            unit(&app, move |ctx| mcp_sessions::touch(ctx, &used))
         };
         for (secs, shown) in [(59, 59), (60, 60), (100, 100), (30, 100), (120, 120), (90, 120)] {
             used_at(secs).await.unwrap();
@@ -212,7 +212,7 @@ fn a_session_acts_for_who_is_there_and_active() {
         let actor = presented(&app, &sessions[1].grant_key)
             .await
             .unwrap()
-            .judge(app.now())
+            .authenticate(app.now())
             .unwrap();
         assert_eq!(actor.kind, "agent");
         assert_eq!(
@@ -222,7 +222,7 @@ fn a_session_acts_for_who_is_there_and_active() {
         let actor = presented(&app, &sessions[2].grant_key)
             .await
             .unwrap()
-            .judge(app.now())
+            .authenticate(app.now())
             .unwrap();
         assert_eq!(
             (actor.id.as_str(), actor.permission.scopes.to_list()),
@@ -304,14 +304,14 @@ fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated()
         };
         let admit = |credential: &Credential, id: &str| {
             let (credential, client) = (credential.clone(), client(id));
-            unit(&app, move |cx| {
-                mcp_sessions::admit_at_mcp(&mut cx.tx(), &credential, &client)
+            unit(&app, move |ctx| {
+                mcp_sessions::admit_at_mcp(&mut ctx.tx(), &credential, &client)
             })
         };
         let join = |credential: &Credential, id: &str| {
             let (credential, client) = (credential.clone(), client(id));
-            unit(&app, move |cx| {
-                mcp_sessions::open_at_mcp(cx, &credential, &client)
+            unit(&app, move |ctx| {
+                mcp_sessions::open_at_mcp(ctx, &credential, &client)
             })
         };
         let session_of = |admission: Admission| match admission {
@@ -481,8 +481,8 @@ fn every_session_of_a_token_ends_with_it_and_says_why() {
                 open(&app, vec![of_token(token, 3_600)]).await.remove(0)
             };
             let (id_of_token, reason) = (token.to_owned(), why.to_owned());
-            unit(&app, move |cx| {
-                cx.announce(&TokenRevoked {
+            unit(&app, move |ctx| {
+                ctx.announce(&TokenRevoked {
                     id: id_of_token.clone(),
                     reason: reason.clone(),
                 })
@@ -525,7 +525,7 @@ fn sessions_live_as_long_as_the_grace_of_their_token_and_end_with_a_restore() {
         assert_eq!(seen(&app, &id).await["revokeReason"], "expired");
         let others = (0..3).map(|_| new_session(&app, "another")).collect();
         let others = open(&app, others).await;
-        unit(&app, |cx| mcp_sessions::end_every(cx, "restored"))
+        unit(&app, |ctx| mcp_sessions::end_every(ctx, "restored"))
             .await
             .unwrap();
         for id in others {

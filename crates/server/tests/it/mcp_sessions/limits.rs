@@ -31,7 +31,7 @@ async fn one_more(app: &App, actor: &SessionActor) -> Result<()> {
         actor: actor.clone(),
         ..new_session(app, "a client")
     };
-    unit(app, move |cx| mcp_sessions::open(cx, new.clone()).map(drop)).await
+    unit(app, move |ctx| mcp_sessions::open(ctx, new.clone()).map(drop)).await
 }
 
 /// Proves MS-7.

@@ -19,7 +19,7 @@ fn encoded(text: &str) -> String {
 
 /// A session as the oracle remembers it.
 #[derive(Clone, Debug)]
-struct Known {
+struct OracleSession {
     id: String,
     actor_type: &'static str,
     display: String,
@@ -31,7 +31,7 @@ struct Known {
     revoked_at: Option<Timestamp>,
 }
 
-impl Known {
+impl OracleSession {
     fn status(&self, now: Timestamp) -> &'static str {
         match self.revoked_at {
             Some(_) => "revoked",
@@ -90,8 +90,8 @@ fn random_session(dice: &mut Dice, now: Timestamp) -> NewSession {
     }
 }
 
-fn known(id: String, new: &NewSession) -> Known {
-    Known {
+fn known(id: String, new: &NewSession) -> OracleSession {
+    OracleSession {
         id,
         actor_type: new.actor.word(),
         display: new.actor.display().to_owned(),
@@ -105,7 +105,7 @@ fn known(id: String, new: &NewSession) -> Known {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Asked {
+struct ListRequest {
     query: Option<String>,
     status: Option<&'static str>,
     actor_type: Option<&'static str>,
@@ -115,8 +115,8 @@ struct Asked {
     scope: Option<&'static str>,
 }
 
-impl Asked {
-    fn random(dice: &mut Dice, all: &[Known]) -> Self {
+impl ListRequest {
+    fn random(dice: &mut Dice, all: &[OracleSession]) -> Self {
         let mut asked = Self::default();
         if dice.chance(3) {
             let one = dice.pick(all).clone();
@@ -164,7 +164,7 @@ impl Asked {
         asked
     }
 
-    fn fits(&self, one: &Known, now: Timestamp) -> bool {
+    fn fits(&self, one: &OracleSession, now: Timestamp) -> bool {
         let has = |text: &Option<String>, part: &str| {
             text.as_ref().is_some_and(|text| name_key(text).contains(part))
         };
@@ -209,9 +209,9 @@ impl Asked {
 }
 
 /// Compares one page with the naive filter. `all` is in the order of the ids.
-async fn compare(app: &App, all: &[Known], asked: &Asked, limit: usize, offset: usize) {
+async fn compare(app: &App, all: &[OracleSession], asked: &ListRequest, limit: usize, offset: usize) {
     let now = app.now();
-    let fitting: Vec<&Known> = all.iter().rev().filter(|one| asked.fits(one, now)).collect();
+    let fitting: Vec<&OracleSession> = all.iter().rev().filter(|one| asked.fits(one, now)).collect();
     let page = app.get(&asked.path(limit, offset)).await;
     let shown: Vec<(&str, &str)> = page.ok()["sessions"]
         .as_array()
@@ -219,7 +219,7 @@ async fn compare(app: &App, all: &[Known], asked: &Asked, limit: usize, offset: 
         .iter()
         .map(|one| (one["id"].as_str().unwrap(), one["status"].as_str().unwrap()))
         .collect();
-    let word = |one: &Known| {
+    let word = |one: &OracleSession| {
         if one.status(now) == "active" {
             "active"
         } else {
@@ -242,7 +242,7 @@ async fn compare(app: &App, all: &[Known], asked: &Asked, limit: usize, offset: 
 fn every_list_equals_a_naive_filter() {
     each("sessions_oracle", |app: Arc<App>| async move {
         let mut dice = Dice::new("sessions_oracle");
-        let mut all: Vec<Known> = Vec::new();
+        let mut all: Vec<OracleSession> = Vec::new();
         let (other, token) = app.other_organization("Other").await;
         let stranger = app.view_of(other, token);
         open(&stranger, vec![new_session(&app, CLIENTS[0])]).await;
@@ -278,7 +278,7 @@ fn every_list_equals_a_naive_filter() {
                 mcp_sessions::sweep(&app.kernel).await.unwrap();
             }
             for _ in 0..12 {
-                let asked = Asked::random(&mut dice, &all);
+                let asked = ListRequest::random(&mut dice, &all);
                 let (limit, offset) = (
                     1 + dice.below(100),
                     if dice.chance(2) {
@@ -291,9 +291,9 @@ fn every_list_equals_a_naive_filter() {
             }
             // Every session is in exactly one class.
             for status in ["active", "revoked", "expired"] {
-                let asked = Asked {
+                let asked = ListRequest {
                     status: Some(status),
-                    ..Asked::default()
+                    ..ListRequest::default()
                 };
                 compare(&app, &all, &asked, 100, 0).await;
             }

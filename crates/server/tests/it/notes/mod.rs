@@ -73,10 +73,10 @@ async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
     for (organization, id) in due {
         let organization = OrganizationId::from_store(organization);
         kernel
-            .system(organization, Some("note.expired"), move |cx| {
-                cx.target(&NOTE, id.as_str());
-                store::delete(cx, &id)?;
-                cx.emit(&EXPIRED, &OfNote { note_id: id.clone() });
+            .system(organization, Some("note.expired"), move |ctx| {
+                ctx.target(&NOTE, id.as_str());
+                store::delete(ctx, &id)?;
+                ctx.emit(&EXPIRED, &OfNote { note_id: id.clone() });
                 Ok(())
             })
             .await?;

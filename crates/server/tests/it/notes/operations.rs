@@ -5,8 +5,8 @@ use super::store::{self, Note, NoteId};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::text::{Bounded, LongName};
-use provost_kernel::{Cx, Result};
+use provost_kernel::text::{IntegerBetween, LongName};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use serde_json::Value;
 pub struct NoteBody {
     text: LongName,
     /// For how long it is kept; for ever if left out.
-    keep_secs: Option<Bounded<1, 31_536_000>>,
+    keep_secs: Option<IntegerBetween<1, 31_536_000>>,
 }
 
 /// The path of one note.
@@ -58,11 +58,11 @@ impl Operation for ListNotes {
     type Body = Empty;
     type Output = NotePage;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NotePage> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NotePage> {
         let query = &input.query;
-        let after = page::start(cx, Self::META.id, query.cursor.as_ref(), 0)?;
-        let mut notes = store::list(cx, after, query.limit.get() + 1)?;
-        let next_cursor = page::end(cx, Self::META.id, query.limit, &mut notes, |last| last.seq);
+        let after = page::start(ctx, Self::META.id, query.cursor.as_ref(), 0)?;
+        let mut notes = store::list(ctx, after, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, Self::META.id, query.limit, &mut notes, |last| last.seq);
         Ok(NotePage { notes, next_cursor })
     }
 }
@@ -80,13 +80,13 @@ impl Operation for CreateNote {
     type Body = NoteBody;
     type Output = Note;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Note> {
-        let id: NoteId = cx.new_id();
-        cx.target(&NOTE, id.as_str());
-        let expires_at = input.body.keep_secs.map(|secs| cx.now().plus_secs(secs.get()));
-        store::insert(cx, &id, input.body.text.as_str(), expires_at)?;
-        cx.change("/text", Value::Null, input.body.text.as_str());
-        store::get(cx, &id)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Note> {
+        let id: NoteId = ctx.new_id();
+        ctx.target(&NOTE, id.as_str());
+        let expires_at = input.body.keep_secs.map(|secs| ctx.now().plus_secs(secs.get()));
+        store::insert(ctx, &id, input.body.text.as_str(), expires_at)?;
+        ctx.change("/text", Value::Null, input.body.text.as_str());
+        store::get(ctx, &id)
     }
 }
 
@@ -102,8 +102,8 @@ impl Operation for GetNote {
     type Body = Empty;
     type Output = Note;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Note> {
-        store::get(cx, &input.path.note_id)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Note> {
+        store::get(ctx, &input.path.note_id)
     }
 }
 
@@ -119,13 +119,13 @@ impl Operation for UpdateNote {
     type Body = NoteBody;
     type Output = Note;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<Note> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Note> {
         let id = &input.path.note_id;
-        cx.target(&NOTE, id.as_str());
-        let before = store::get(cx, id)?;
-        store::update(cx, id, input.body.text.as_str())?;
-        cx.change("/text", before.text, input.body.text.as_str());
-        store::get(cx, id)
+        ctx.target(&NOTE, id.as_str());
+        let before = store::get(ctx, id)?;
+        store::update(ctx, id, input.body.text.as_str())?;
+        ctx.change("/text", before.text, input.body.text.as_str());
+        store::get(ctx, id)
     }
 }
 
@@ -148,11 +148,11 @@ impl Operation for DeleteNote {
     type Body = Empty;
     type Output = NoContent;
 
-    fn call(cx: &mut Cx<'_>, input: &Input<Self>) -> Result<NoContent> {
-        let note = store::get(cx, &input.path.note_id)?;
-        cx.target(&NOTE, note.id.as_str());
-        store::delete(cx, &note.id)?;
-        cx.change("/text", note.text, Value::Null);
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
+        let note = store::get(ctx, &input.path.note_id)?;
+        ctx.target(&NOTE, note.id.as_str());
+        store::delete(ctx, &note.id)?;
+        ctx.change("/text", note.text, Value::Null);
         Ok(NoContent {})
     }
 }

@@ -2,7 +2,7 @@
 
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
-use provost_kernel::{Cx, Result, Timestamp, id, params, statements};
+use provost_kernel::{OperationContext, Result, Timestamp, id, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,30 +47,35 @@ fn note(row: &Row<'_>) -> Result<Note> {
 }
 
 /// Errors: `NotFound` for an unknown, a removed and another organization's alike.
-pub fn get(cx: &mut Cx<'_>, id: &NoteId) -> Result<Note> {
-    let org = cx.org();
-    cx.query_opt(&GET, params![org, id.as_str()], note)?
+pub fn get(ctx: &mut OperationContext<'_>, id: &NoteId) -> Result<Note> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], note)?
         .ok_or_else(|| Error::not_found("note"))
 }
 
-pub fn list(cx: &mut Cx<'_>, after: i64, limit: i64) -> Result<Vec<Note>> {
-    let org = cx.org();
-    cx.query(&LIST, params![org, after, limit], note)
+pub fn list(ctx: &mut OperationContext<'_>, after: i64, limit: i64) -> Result<Vec<Note>> {
+    let org = ctx.org();
+    ctx.query(&LIST, params![org, after, limit], note)
 }
 
-pub fn insert(cx: &mut Cx<'_>, id: &NoteId, text: &str, expires_at: Option<Timestamp>) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&INSERT, params![org, id.as_str(), text, expires_at])
+pub fn insert(
+    ctx: &mut OperationContext<'_>,
+    id: &NoteId,
+    text: &str,
+    expires_at: Option<Timestamp>,
+) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&INSERT, params![org, id.as_str(), text, expires_at])
 }
 
-pub fn update(cx: &mut Cx<'_>, id: &NoteId, text: &str) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&UPDATE, params![org, id.as_str(), text])
+pub fn update(ctx: &mut OperationContext<'_>, id: &NoteId, text: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&UPDATE, params![org, id.as_str(), text])
 }
 
-pub fn delete(cx: &mut Cx<'_>, id: &NoteId) -> Result<()> {
-    let org = cx.org();
-    cx.queue(&DELETE, params![org, id.as_str()])
+pub fn delete(ctx: &mut OperationContext<'_>, id: &NoteId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&DELETE, params![org, id.as_str()])
 }
 
 pub fn due(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<(String, NoteId)>> {

@@ -309,7 +309,7 @@ fn a_session_of_an_issuer_ends_when_nobody_uses_it() {
                 at: app.now(),
                 source_ip: "192.0.2.1".parse().unwrap(),
             };
-            unit(&app, move |cx| mcp_sessions::touch(cx, &used)).await;
+            unit(&app, move |ctx| mcp_sessions::touch(ctx, &used)).await;
         };
         app.clock.step_ms(29 * DAY_MS);
         // Whoever looks needs a token that lasts as long.

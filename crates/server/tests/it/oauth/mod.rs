@@ -1,7 +1,6 @@
 //! Delegated access over the router: issuers' tokens, grants, sessions (D2.6–D2.9).
 
 mod accepted;
-mod asked;
 mod bound;
 mod ceiling;
 mod dpop;
@@ -9,9 +8,10 @@ mod ended;
 pub mod granted;
 mod identity;
 mod links;
-mod planted;
 mod refresh;
 mod revoked;
+mod seeded_bugs;
+mod stub_server;
 
 use crate::areas::oauth::{public_client, register};
 use crate::support::{App, Reply};
@@ -20,12 +20,12 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Request;
 use http_body_util::BodyExt;
-use provost_areas_access::oauth::grants::{Client, Code, Making, draw_code, make_code};
+use provost_areas_access::oauth::grants::{Client, Code, CodeOutcome, draw_code, make_code};
 use provost_areas_access::oauth::settings::{KeySource, Settings, TrustedIssuer};
 use provost_areas_access::oauth::{Oauth, grants};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::kernel::Extras;
-use provost_kernel::{Cx, Result, Secret};
+use provost_kernel::{OperationContext, Result, Secret};
 use provost_oauth::corpus::{ALLOWED, Template, Workshop};
 use provost_oauth::{Algorithm, KeySet};
 use serde_json::{Value, json};
@@ -168,12 +168,12 @@ pub fn refused(reply: &Reply, status: u16, error: &str) {
 /// Runs a unit of the organization and returns what it leaves.
 pub async fn unit<T: Send + 'static>(
     app: &App,
-    run: impl Fn(&mut Cx<'_>) -> Result<T> + Send + 'static,
+    run: impl Fn(&mut OperationContext<'_>) -> Result<T> + Send + 'static,
 ) -> T {
     let sink = Arc::new(Mutex::new(None));
     let place = sink.clone();
-    let unit = app.kernel.system(app.org(), None, move |cx| {
-        *place.lock().unwrap() = Some(run(cx)?);
+    let unit = app.kernel.system(app.org(), None, move |ctx| {
+        *place.lock().unwrap() = Some(run(ctx)?);
         Ok(())
     });
     unit.await.unwrap();
@@ -198,8 +198,8 @@ pub async fn code(app: &App, client: &str, user_id: &str, scopes: &[&str], jkt: 
     };
     let text = draw_code(&app.kernel);
     let made = Secret::new(text.expose().clone());
-    let making = unit(app, move |cx| make_code(cx, &made, &new)).await;
-    assert_eq!(making, Making::New);
+    let making = unit(app, move |ctx| make_code(ctx, &made, &new)).await;
+    assert_eq!(making, CodeOutcome::New);
     text.expose().clone()
 }
 

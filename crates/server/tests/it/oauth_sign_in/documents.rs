@@ -1,13 +1,13 @@
 //! Clients that are known by the URL of their document: fetched over TLS from a server of the tests' own.
 
-use super::liar::Liar;
+use super::liar::LyingProvider;
 use super::steps::Stage;
-use super::visitor::{Seen, Visitor};
+use super::visitor::{PageView, Visitor};
 use super::*;
 use crate::oauth::granted::Confidential;
 use crate::oauth::{URL, post, read, refused};
 use crate::support::{Reply, each};
-use provost_areas_access::oauth::settings::{Blocked, Fetch, Settings};
+use provost_areas_access::oauth::settings::{BlockedClient, Fetch, Settings};
 use provost_oauth::guard::Network;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -121,9 +121,12 @@ impl Site {
 }
 
 /// One more server of the same store, that fetches from this machine and has a provider.
-fn server(first: &App, providers: Vec<Declared>, blocked: &[&str]) -> App {
+fn server(first: &App, providers: Vec<ProviderDeclaration>, blocked: &[&str]) -> App {
     let settings = Settings {
-        blocked: blocked.iter().map(|url| Blocked::parse(url).unwrap()).collect(),
+        blocked: blocked
+            .iter()
+            .map(|url| BlockedClient::parse(url).unwrap())
+            .collect(),
         interactive: true,
         fetch: Fetch {
             allow: ["127.0.0.0/8", "::1"]
@@ -160,7 +163,7 @@ fn refreshing<'a>(client: &'a str, token: &'a str) -> Vec<(&'a str, &'a str)> {
 }
 
 async fn stage(first: &App, site: &Site, blocked: &[&str]) -> Stage {
-    let liar = Liar::start().await;
+    let liar = LyingProvider::start().await;
     let app = server(first, vec![declared(first, &liar.issuer, "provost")], blocked);
     let ada = user(&app, "ada@acme.example", Some("admin")).await;
     Stage {
@@ -325,7 +328,7 @@ fn a_user_of_several_organizations_chooses_for_a_client_of_none() {
     each("sign_in_organizations", |first: Arc<App>| async move {
         let site = Site::start().await;
         let (key, admin) = first.other_organization("Umbrella").await;
-        let liar = Liar::start().await;
+        let liar = LyingProvider::start().await;
         let mut provider = declared(&first, &liar.issuer, "provost");
         provider.organizations.push(OrganizationId::parse(&key).unwrap());
         let app = server(&first, vec![provider], &[]);
@@ -357,7 +360,7 @@ fn a_user_of_several_organizations_chooses_for_a_client_of_none() {
         let foreign = links[1].replace(&key, "elsewhere");
         let again = visitor.get(&stage.app, &foreign).await;
         again.page(200, "Choose an organization");
-        let pages: Vec<Seen> = vec![
+        let pages: Vec<PageView> = vec![
             visitor.get(&stage.app, &links[0]).await,
             visitor.get(&stage.app, &links[1]).await,
         ];

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::sync::Arc;
 
 /// Parameters of a request that are taken away or have another value.
-type Changed<'a> = &'a [(&'a str, Option<&'a str>)];
+type ChangedParameters<'a> = &'a [(&'a str, Option<&'a str>)];
 
 /// Proves SI-1.
 #[test]
@@ -23,7 +23,7 @@ fn a_wrong_request_is_answered_where_it_belongs() {
         let narrow = client(&stage.app, "Narrow", &[REDIRECT], &["fleet:read"]).await;
         let long = "x".repeat(1025);
         let long_hint = "x".repeat(257);
-        let for_the_client: [(&str, Changed<'_>); 25] = [
+        let for_the_client: [(&str, ChangedParameters<'_>); 25] = [
             ("invalid_request", &[("response_type", None)]),
             ("invalid_request", &[("response_type", Some(""))]),
             ("unsupported_response_type", &[("response_type", Some("token"))]),

@@ -12,16 +12,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-pub struct Liar {
+pub struct LyingProvider {
     pub issuer: String,
-    pub said: Arc<Mutex<Said>>,
+    pub said: Arc<Mutex<Conversation>>,
     key: EcdsaKeyPair,
     _serving: JoinSet<()>,
 }
 
 /// What it answers, and what it heard.
 #[derive(Default)]
-pub struct Said {
+pub struct Conversation {
     pub metadata: Value,
     pub keys: Value,
     /// The status and the body of the token endpoint.
@@ -32,12 +32,12 @@ pub struct Said {
     pub asked: (usize, usize),
 }
 
-impl Liar {
+impl LyingProvider {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
         let key = key();
-        let said = Arc::new(Mutex::new(Said {
+        let said = Arc::new(Mutex::new(Conversation {
             metadata: json!({
                 "issuer": issuer,
                 "authorization_endpoint": format!("{issuer}/authorize"),
@@ -49,7 +49,7 @@ impl Liar {
                 "authorization_response_iss_parameter_supported": true,
             }),
             keys: json!({ "keys": [public(&key, "one")] }),
-            ..Said::default()
+            ..Conversation::default()
         }));
         let mut serving = JoinSet::new();
         let heard = said.clone();
@@ -131,7 +131,7 @@ pub fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
 }
 
-async fn serve(mut stream: TcpStream, said: Arc<Mutex<Said>>) {
+async fn serve(mut stream: TcpStream, said: Arc<Mutex<Conversation>>) {
     let mut bytes = Vec::new();
     let (head, body) = loop {
         let mut more = [0; 4096];

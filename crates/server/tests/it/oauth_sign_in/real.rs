@@ -18,12 +18,12 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// A running provider; it ends with this value, and with the test in any case.
-struct Running {
+struct RunningProvider {
     child: Child,
     issuer: String,
 }
 
-impl Running {
+impl RunningProvider {
     fn start() -> Option<Self> {
         let Some(folder) = variable("PROVOST_TEST_OIDC_PROVIDER") else {
             assert!(
@@ -99,7 +99,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProvider {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         drop(self.child.wait());
@@ -109,7 +109,9 @@ impl Drop for Running {
 /// Proves SI-3.
 #[test]
 fn a_real_provider_signs_people_in() {
-    let Some(provider) = Running::start() else { return };
+    let Some(provider) = RunningProvider::start() else {
+        return;
+    };
     let provider = Arc::new(provider);
     each("sign_in_real", |first: Arc<App>| {
         let provider = provider.clone();

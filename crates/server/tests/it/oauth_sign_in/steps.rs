@@ -1,7 +1,7 @@
 //! The way from a client's request to its code, with a provider that is believed.
 
-use super::liar::{Liar, challenge};
-use super::visitor::{Seen, Visitor};
+use super::liar::{LyingProvider, challenge};
+use super::visitor::{PageView, Visitor};
 use super::*;
 use crate::support::each;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// An application with a provider, a client, and Ada, an admin.
 pub struct Stage {
     pub app: App,
-    pub liar: Liar,
+    pub liar: LyingProvider,
     pub client: String,
     pub ada: String,
 }
@@ -19,7 +19,7 @@ pub async fn stage(first: &App) -> Stage {
 }
 
 pub async fn stage_as(first: &App, role: Option<&str>) -> Stage {
-    let liar = Liar::start().await;
+    let liar = LyingProvider::start().await;
     let app = with_providers(first, vec![declared(first, &liar.issuer, "provost")]);
     let client = client(&app, "Notes", &[REDIRECT], &[]).await;
     let ada = user(&app, "ada@acme.example", role).await;
@@ -40,14 +40,14 @@ impl Stage {
     }
 
     /// Signs somebody in at the provider; returns what they see here.
-    pub async fn signing_in(&self, visitor: &mut Visitor, subject: &str) -> Seen {
+    pub async fn signing_in(&self, visitor: &mut Visitor, subject: &str) -> PageView {
         let asked = visitor.begin(&self.app, &self.client).await;
         let target = self.liar.answers(&self.app, &asked, subject);
         visitor.get(&self.app, &target).await
     }
 
     /// Signs Ada in; returns the page that asks for consent.
-    pub async fn asked(&self, visitor: &mut Visitor) -> Seen {
+    pub async fn asked(&self, visitor: &mut Visitor) -> PageView {
         let target = self.signed_in(visitor, "ada").await;
         let page = visitor.get(&self.app, &target).await;
         page.page(200, "Allow access");
@@ -167,8 +167,8 @@ fn a_consent_makes_one_code_however_often_it_is_sent_at_once() {
             .iter_mut()
             .enumerate()
             .map(|(place, visitor)| visitor.answer(apps[place % 2], page, "allow"));
-        let answers: Vec<Seen> = futures_join(answers).await;
-        let codes: std::collections::BTreeSet<String> = answers.iter().map(Seen::code).collect();
+        let answers: Vec<PageView> = futures_join(answers).await;
+        let codes: std::collections::BTreeSet<String> = answers.iter().map(PageView::code).collect();
         assert_eq!(codes.len(), 1, "{codes:?}");
         assert_eq!(audited(&stage.app, "oauth.consent.given").await.len(), 1);
     });
@@ -321,7 +321,7 @@ fn nobody_gives_more_than_the_page_showed_and_the_user_has() {
         let stage = stage_as(&first, Some("viewer")).await;
         let mut visitor = Visitor::default();
         let page = stage.asked(&mut visitor).await;
-        let scopes = |page: &Seen| {
+        let scopes = |page: &PageView| {
             page.hidden()
                 .into_iter()
                 .find(|(name, _)| name == "scopes")
@@ -399,7 +399,7 @@ fn strangers_and_the_suspended_are_told_whom_to_ask() {
 fn a_user_of_several_organizations_chooses() {
     each("sign_in_several", |first: Arc<App>| async move {
         let (key, admin) = first.other_organization("Umbrella").await;
-        let liar = Liar::start().await;
+        let liar = LyingProvider::start().await;
         let mut provider = declared(&first, &liar.issuer, "provost");
         provider.organizations.push(OrganizationId::parse(&key).unwrap());
         let app = with_providers(&first, vec![provider]);
@@ -427,7 +427,7 @@ fn a_user_of_several_organizations_chooses() {
 #[test]
 fn several_providers_are_chosen_from() {
     each("sign_in_choice", |first: Arc<App>| async move {
-        let (one, two) = (Liar::start().await, Liar::start().await);
+        let (one, two) = (LyingProvider::start().await, LyingProvider::start().await);
         let mut other = declared(&first, &two.issuer, "provost");
         other.name = "<b>Other</b> \u{202e}Login".into();
         let app = with_providers(&first, vec![declared(&first, &one.issuer, "provost"), other]);

@@ -19,22 +19,22 @@ pub struct Visitor {
 }
 
 #[derive(Debug)]
-pub struct Seen {
+pub struct PageView {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: String,
 }
 
 impl Visitor {
-    pub async fn get(&mut self, app: &App, target: &str) -> Seen {
+    pub async fn get(&mut self, app: &App, target: &str) -> PageView {
         self.send(app, "GET", target, None).await
     }
 
-    pub async fn post(&mut self, app: &App, target: &str, form: &[(&str, &str)]) -> Seen {
+    pub async fn post(&mut self, app: &App, target: &str, form: &[(&str, &str)]) -> PageView {
         self.send(app, "POST", target, Some(query(form))).await
     }
 
-    async fn send(&mut self, app: &App, method: &str, target: &str, form: Option<String>) -> Seen {
+    async fn send(&mut self, app: &App, method: &str, target: &str, form: Option<String>) -> PageView {
         let mut request = Request::builder().method(method).uri(target);
         for (name, value) in &self.cookies {
             request = request.header(header::COOKIE, format!("{name}={value}"));
@@ -52,7 +52,7 @@ impl Visitor {
         let response = app.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let seen = Seen {
+        let seen = PageView {
             status: parts.status,
             headers: parts.headers,
             body: String::from_utf8(body.to_vec()).unwrap(),
@@ -84,7 +84,7 @@ impl Visitor {
     }
 
     /// Answers the page of consent.
-    pub async fn answer(&mut self, app: &App, page: &Seen, decision: &str) -> Seen {
+    pub async fn answer(&mut self, app: &App, page: &PageView, decision: &str) -> PageView {
         let mut form = page.hidden();
         form.push(("decision".into(), decision.into()));
         let form: Vec<_> = form.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -92,7 +92,7 @@ impl Visitor {
     }
 }
 
-impl Seen {
+impl PageView {
     /// What holds for everything that is ever shown.
     fn judge(&self) {
         assert_eq!(self.headers["cache-control"], "no-store");

@@ -59,7 +59,7 @@ struct User {
 }
 
 /// Reads the doors that are open.
-pub struct Building<'a> {
+pub struct DoorReader<'a> {
     rows: &'a Rows,
     now: i64,
     accounts: BTreeMap<String, Account>,
@@ -69,7 +69,7 @@ pub struct Building<'a> {
 
 /// Returns every door that is open now.
 pub fn doors(rows: &Rows, now: i64) -> Doors {
-    let mut building = Building {
+    let mut building = DoorReader {
         rows,
         now,
         accounts: BTreeMap::new(),
@@ -115,7 +115,7 @@ fn at(row: &Row, column: &str) -> Option<i64> {
     row[column].as_i64()
 }
 
-impl Building<'_> {
+impl DoorReader<'_> {
     fn open(&mut self, kind: &'static str, key: impl Into<String>, of: &str, may: Option<Permission>) {
         self.open_until(kind, key, of, may, FOR_GOOD);
     }

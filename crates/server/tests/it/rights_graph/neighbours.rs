@@ -94,9 +94,9 @@ async fn linked(app: &App, user: &str) -> String {
 /// Has somebody be as a restore leaves them.
 async fn hold(app: &App, statement: &'static Statement, id: &str) {
     let id = id.to_owned();
-    let run = move |cx: &mut provost_kernel::Cx<'_>| {
-        let (org, now) = (cx.org(), cx.now());
-        cx.queue(statement, params![org, id.as_str(), now])
+    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+        let (org, now) = (ctx.org(), ctx.now());
+        ctx.queue(statement, params![org, id.as_str(), now])
     };
     app.kernel
         .system(app.org(), Some("test.held"), run)

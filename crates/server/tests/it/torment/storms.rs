@@ -4,7 +4,7 @@
 //! The storm itself is the test `a_storm_of_one_request_has_one_effect_and_one_answer` of `idempotency.rs`.
 
 use super::run::{self, Progress};
-use crate::idempotency::{Wanted, assert_one_effect, ends, fixture, writes};
+use crate::idempotency::{RepeatableRequest, assert_one_effect, ends, fixture, writes};
 use crate::support::{App, Dice, Reply, at_night, cut_after, seed};
 use provost_kernel::operation::Kind;
 use serde_json::{Map, Value, json};
@@ -159,13 +159,13 @@ fn another_request_under_a_key_is_refused_whatever_differs() {
             let wanted = fixture(&app, operation).await;
             let first = wanted.send(&app).await;
             first.ok();
-            let mut others: Vec<(String, Wanted)> = Vec::new();
+            let mut others: Vec<(String, RepeatableRequest)> = Vec::new();
             let elsewhere = fixture(&app, operation).await;
             if elsewhere.path != wanted.path {
                 let path = elsewhere.path.clone();
                 others.push((
                     "path".to_owned(),
-                    Wanted {
+                    RepeatableRequest {
                         path,
                         ..wanted.clone()
                     },
@@ -176,7 +176,7 @@ fn another_request_under_a_key_is_refused_whatever_differs() {
                 let content = Some((media_type, bytes));
                 others.push((
                     "content".to_owned(),
-                    Wanted {
+                    RepeatableRequest {
                         content,
                         ..wanted.clone()
                     },
@@ -186,7 +186,7 @@ fn another_request_under_a_key_is_refused_whatever_differs() {
                 let path = wanted.path.replace("=1", "=2");
                 others.push((
                     "query".to_owned(),
-                    Wanted {
+                    RepeatableRequest {
                         path,
                         ..wanted.clone()
                     },

@@ -4,7 +4,7 @@
 //! in the export of the audit log, in the events and in the log.
 
 use super::run;
-use crate::idempotency::{Wanted, fixture, writes};
+use crate::idempotency::{RepeatableRequest, fixture, writes};
 use crate::support::{App, fresh_key, with_trio};
 use provost_kernel::expose::openapi;
 use serde_json::{Value, json};
@@ -159,7 +159,7 @@ fn bodies(document: &Value) -> BTreeMap<String, Value> {
     bodies
 }
 
-async fn send(app: &App, wanted: &Wanted, place: &str, text: &str) -> (u16, String) {
+async fn send(app: &App, wanted: &RepeatableRequest, place: &str, text: &str) -> (u16, String) {
     let mut body = if wanted.body.is_null() {
         json!({})
     } else {

@@ -186,7 +186,7 @@ fn event(dice: &mut Dice, world: &World) -> Value {
 
 /// What a change does to the meaning of an event.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Meaning {
+enum MeaningChange {
     /// It says the same: the answer is the same.
     Same,
     /// Somebody could not say, or it says more: the answer is at least as strong.
@@ -210,8 +210,8 @@ fn spelling(dice: &mut Dice, word: &str) -> String {
 
 /// Changes one event, by chance; nothing where this change does not apply.
 #[expect(clippy::too_many_lines, reason = "one catalogue")]
-fn change(dice: &mut Dice, world: &World, event: &Value) -> Option<(&'static str, Meaning, Value)> {
-    use Meaning::{Doubtful, Same};
+fn change(dice: &mut Dice, world: &World, event: &Value) -> Option<(&'static str, MeaningChange, Value)> {
+    use MeaningChange::{Doubtful, Same};
     let mut changed = event.clone();
     let attributes = changed["attributes"].as_object_mut()?;
     let named = ["identity.user_id", "identity.service_account_id", "skill.id"];
@@ -440,7 +440,7 @@ fn strength(action: &str) -> usize {
 }
 
 /// A changed event beside the one that it was made of.
-struct Asked {
+struct ChangedEvent {
     /// Which event it was.
     nth: usize,
     name: &'static str,
@@ -463,7 +463,7 @@ struct Figures {
 struct Group {
     least: usize,
     is_exact: bool,
-    asked: Vec<Asked>,
+    asked: Vec<ChangedEvent>,
     /// The instants at which they were decided live and at which they are said to have happened, in this order.
     at: Vec<Timestamp>,
 }
@@ -540,17 +540,17 @@ fn asked(dice: &mut Dice, world: &World, events: &[Value], before: &[Value], is_
     let mut groups: BTreeMap<(usize, bool), Group> = BTreeMap::new();
     let mut add = |nth: usize, name, meaning, event| {
         let least = strength(before[nth]["action"].as_str().unwrap());
-        let is_exact = meaning == Meaning::Same && !is_turned;
+        let is_exact = meaning == MeaningChange::Same && !is_turned;
         let group = groups.entry((least, is_exact)).or_insert_with(|| Group {
             least,
             is_exact,
             asked: Vec::new(),
             at: Vec::new(),
         });
-        group.asked.push(Asked { nth, name, event });
+        group.asked.push(ChangedEvent { nth, name, event });
     };
     for (nth, event) in events.iter().enumerate() {
-        add(nth, "nothing", Meaning::Same, event.clone());
+        add(nth, "nothing", MeaningChange::Same, event.clone());
         for _ in 0..12 {
             if let Some((name, meaning, event)) = change(dice, world, event) {
                 add(nth, name, meaning, event);

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Line, Said};
+use super::{Line, ProgramOutput};
+use crate::bench::bench_store::BenchStore;
 use crate::bench::decisions::material;
 use crate::bench::load::{self, SERIAL, Script};
 use crate::bench::machine;
-use crate::bench::place::Place;
 use crate::bench::report::Goal;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
@@ -27,8 +27,8 @@ const DAYS: u64 = 30;
 const PART: &str = "The server at work (SQLite)";
 
 /// Measures a server of this binary.
-pub fn measure(said: &mut Said, binary: &Path, rounds: u32, policies: usize) -> Outcome {
-    let place = Place::create("backtest-live", Engine::Sqlite, binary, None)?;
+pub fn measure(said: &mut ProgramOutput, binary: &Path, rounds: u32, policies: usize) -> Outcome {
+    let place = BenchStore::create("backtest-live", Engine::Sqlite, binary, None)?;
     let bootstrap = place.installation.initialize()?;
     let server = place.installation.serve()?;
     material::add_policies(&server, &bootstrap, 0..policies)?;
@@ -39,7 +39,7 @@ pub fn measure(said: &mut Said, binary: &Path, rounds: u32, policies: usize) -> 
 }
 
 /// Imports as many events as are taken in the time, from two connections; each answer says that its are on the disk.
-fn import(said: &mut Said, rounds: u32, server: &Server, bootstrap: &Bootstrap) -> Outcome {
+fn import(said: &mut ProgramOutput, rounds: u32, server: &Server, bootstrap: &Bootstrap) -> Outcome {
     let script = Script::new((0..BODIES).map(|number| body(bootstrap, number)));
     let (mut rates, mut busy) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -96,7 +96,13 @@ fn instant(days_ago: u64, second: u64) -> String {
 }
 
 /// Measures decisions while nothing else is done, and while one backtest after the other is at work.
-fn decide(said: &mut Said, rounds: u32, policies: usize, server: &Server, bootstrap: &Bootstrap) -> Outcome {
+fn decide(
+    said: &mut ProgramOutput,
+    rounds: u32,
+    policies: usize,
+    server: &Server,
+    bootstrap: &Bootstrap,
+) -> Outcome {
     let script = Script::new(material::requests(bootstrap, 1, "buffered", policies));
     let p99 = || -> Outcome<f64> {
         let measured = load::send(server.address, 4, LOAD, &script)?;

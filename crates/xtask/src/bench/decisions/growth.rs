@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{histogram, material};
 use crate::Engine;
+use crate::bench::bench_store::BenchStore;
 use crate::bench::load::{self, Script};
-use crate::bench::place::Place;
 use crate::bench::report::{Goal, Row};
 use crate::failure::{Context, Outcome};
 use crate::product::Server;
@@ -21,7 +21,7 @@ const STEPS: [(usize, &[(&str, usize)]); 2] = [
 
 /// Measures an installation of its own, of this binary.
 pub fn measure(binary: &Path, rounds: u32, duration: Duration) -> Outcome<Vec<Row>> {
-    let place = Place::create("decisions-growth", Engine::Sqlite, binary, None)?;
+    let place = BenchStore::create("decisions-growth", Engine::Sqlite, binary, None)?;
     let bootstrap = place.installation.initialize()?;
     let server = place.installation.serve()?;
     let (mut rows, mut made) = (Vec::new(), 0);

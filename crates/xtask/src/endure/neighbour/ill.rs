@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::endure::hand::{days_ago, import};
+use crate::endure::workload::{days_ago, import};
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::{Bootstrap, Server};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::PATIENCE;
 use super::order::Observation;
-use super::register::{Register, Subject, Told};
+use super::register::{Register, ServerAnswer, Subject};
 use super::scene::Scene;
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
@@ -60,10 +60,10 @@ pub fn ask(
                     Some(value) => register.hear_write(value, &answer)?,
                     None => register.hear_read(&answer)?,
                 },
-                Err(_) => Told::Unavailable,
+                Err(_) => ServerAnswer::Unavailable,
             };
             match told {
-                Told::Answer(act) => {
+                ServerAnswer::Answer(act) => {
                     break Some(Observation {
                         sent,
                         arrived: scene.began.elapsed(),
@@ -71,17 +71,17 @@ pub fn ask(
                         server: which,
                     });
                 }
-                Told::Refusal => {
+                ServerAnswer::Refusal => {
                     refusals += 1;
                     break None;
                 }
-                Told::Unavailable if begin.elapsed() > PATIENCE => {
+                ServerAnswer::Unavailable if begin.elapsed() > PATIENCE => {
                     return Err(Failure::new(format!(
                         "{}: no answer of either server within {PATIENCE:?}",
                         register.name()
                     )));
                 }
-                Told::Unavailable => {
+                ServerAnswer::Unavailable => {
                     retries += 1;
                     which = 1 - which;
                     std::thread::sleep(Duration::from_millis(5));

@@ -27,12 +27,12 @@ pub struct Observation {
 
 /// What was placed so far, and what the record holds then.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct OrderRecord {
     placed: Vec<u64>,
     value: u64,
 }
 
-impl Place {
+impl OrderRecord {
     fn holds(&self, at: usize) -> bool {
         self.placed[at / 64] & (1 << (at % 64)) != 0
     }
@@ -44,7 +44,7 @@ impl Place {
 
 /// Returns nothing when there is an order, and otherwise how many answers fit into the longest beginning of one.
 pub fn find(initial: u64, answers: &[Observation]) -> Result<(), usize> {
-    let begin = Place {
+    let begin = OrderRecord {
         placed: vec![0; answers.len().div_ceil(64)],
         value: initial,
     };
@@ -73,7 +73,7 @@ pub fn find(initial: u64, answers: &[Observation]) -> Result<(), usize> {
 }
 
 /// Places every read that fits, and returns the writes that may come next.
-fn advance(place: &mut Place, answers: &[Observation]) -> Vec<usize> {
+fn advance(place: &mut OrderRecord, answers: &[Observation]) -> Vec<usize> {
     loop {
         let rest: Vec<usize> = (0..answers.len()).filter(|at| !place.holds(*at)).collect();
         // Whatever was sent after another answer had arrived comes after it.

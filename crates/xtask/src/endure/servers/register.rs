@@ -32,7 +32,7 @@ pub struct Register {
 }
 
 /// What an answer says.
-pub enum Told {
+pub enum ServerAnswer {
     /// It counts, as this.
     Answer(Act),
     /// Nothing was done, because of what the record holds.
@@ -102,20 +102,20 @@ impl Register {
     }
 
     /// What the answer to a write of this value says.
-    pub fn hear_write(&self, value: u64, answer: &Answer) -> Outcome<Told> {
+    pub fn hear_write(&self, value: u64, answer: &Answer) -> Outcome<ServerAnswer> {
         match answer.status {
-            200..300 => Ok(Told::Answer(Act::Write(value))),
-            503 => Ok(Told::Unavailable),
+            200..300 => Ok(ServerAnswer::Answer(Act::Write(value))),
+            503 => Ok(ServerAnswer::Unavailable),
             // It is as it should become, or somebody else was faster.
-            409 | 412 => Ok(Told::Refusal),
+            409 | 412 => Ok(ServerAnswer::Refusal),
             _ => Err(self.unexpected(answer)),
         }
     }
 
     /// What the answer to a read says.
-    pub fn hear_read(&self, answer: &Answer) -> Outcome<Told> {
+    pub fn hear_read(&self, answer: &Answer) -> Outcome<ServerAnswer> {
         let value = match (&self.subject, answer.status) {
-            (_, 503) => return Ok(Told::Unavailable),
+            (_, 503) => return Ok(ServerAnswer::Unavailable),
             (Subject::Standing { .. } | Subject::Token { .. }, 200) => 1,
             (Subject::Standing { .. } | Subject::Token { .. }, 401 | 403) => 0,
             (Subject::Description, 200) => {
@@ -137,7 +137,7 @@ impl Register {
             }
             _ => return Err(self.unexpected(answer)),
         };
-        Ok(Told::Answer(Act::Read(value)))
+        Ok(ServerAnswer::Answer(Act::Read(value)))
     }
 
     fn unexpected(&self, answer: &Answer) -> Failure {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::super::hand::Told;
 use super::super::restarts::wal_mib;
+use super::super::workload::WorkloadAnswers;
 use crate::bench::load::quantile;
 use crate::bench::machine;
 use crate::failure::{Context, Failure, Outcome};
@@ -43,7 +43,7 @@ pub struct Sampler<'a> {
     file: File,
     pid: u32,
     store: &'a Store,
-    told: &'a [Arc<Mutex<Told>>],
+    told: &'a [Arc<Mutex<WorkloadAnswers>>],
     samples: Vec<Sample>,
     before: (u64, u64, u64),
     p50s: Vec<Duration>,
@@ -51,7 +51,12 @@ pub struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    pub fn create(file: &Path, pid: u32, store: &'a Store, told: &'a [Arc<Mutex<Told>>]) -> Outcome<Self> {
+    pub fn create(
+        file: &Path,
+        pid: u32,
+        store: &'a Store,
+        told: &'a [Arc<Mutex<WorkloadAnswers>>],
+    ) -> Outcome<Self> {
         let mut file = File::create(file).context(format_args!("cannot create {}", file.display()))?;
         writeln!(
             file,

@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Outcome};
 use crate::http::{Connection, Request};
 use crate::process;
 use crate::product::{self, Bootstrap};
 use crate::random::Random;
 use crate::traffic::maker::Maker;
-use crate::traffic::{archive, catalogue, trio};
+use crate::traffic::{archive, catalogue, mutation_headers};
 
 /// The letters of an id behind its prefix.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -62,7 +62,7 @@ impl Case {
 }
 
 /// Makes two organizations, a record of every kind in one of them, and the requests of the other's admin.
-pub fn make(place: &Place, random: &mut Random) -> Outcome<Vec<Case>> {
+pub fn make(place: &BenchStore, random: &mut Random) -> Outcome<Vec<Case>> {
     let installation = &place.installation;
     let stranger = installation.initialize()?;
     let printed = process::output(&mut installation.command(&["init", "--organization", "Beta", "--json"]))?;
@@ -214,7 +214,7 @@ fn drawn(id: &str, random: &mut Random) -> String {
 /// Another organization, and one that is not there.
 fn of_organizations(owner: &Bootstrap, stranger: &Bootstrap) -> Case {
     let foreign = Request {
-        headers: trio("", "a stranger"),
+        headers: mutation_headers("", "a stranger"),
         ..Request::get(owner.path("service-accounts"), &stranger.token)
     };
     let absent = Request {

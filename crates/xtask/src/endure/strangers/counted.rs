@@ -25,13 +25,13 @@ pub type Site = (u32, u32);
 pub type Costs = HashMap<Site, u64>;
 
 /// A server under callgrind.
-pub struct Counted {
+pub struct CallgrindServer {
     server: Server,
     folder: PathBuf,
     names: HashMap<u32, String>,
 }
 
-impl Counted {
+impl CallgrindServer {
     /// Starts the server and waits until it is ready.
     pub fn start(installation: &Installation, folder: &Path, limit: Duration) -> Outcome<Self> {
         let folder = folder.join("counts");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::scene::{Scene, expect, metric, readiness, says, wait};
 use super::{Arguments, Report};
 use crate::Engine;
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::process;
@@ -18,7 +18,7 @@ const AHEAD: &str = "+401d";
 /// Every round that removes has had its turn by then: they begin with the start.
 const ROUNDS: Duration = Duration::from_secs(4);
 
-pub fn run(place: &Place, arguments: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, arguments: &Arguments, seed: u64) -> Outcome<Report> {
     let Some(library) = library() else {
         return Ok(Report::Absent(
             "libfaketime is not installed (Debian: faketime)".into(),

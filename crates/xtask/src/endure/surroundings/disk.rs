@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::scene::{Account, Scene, ask, expect, keep_keys_in, readiness, wait};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::Request;
 use crate::process;
@@ -26,7 +26,7 @@ impl Drop for Disk {
     }
 }
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let folder = place.folder().join("small-disk");
     std::fs::create_dir_all(&folder).context("cannot make a folder")?;
     let mut mount = Command::new("mount");

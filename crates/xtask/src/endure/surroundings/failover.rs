@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::instance::{self, Instance};
 use super::scene::{Account, Scene, expect, readiness, refusal, says, wait};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::Request;
 use crate::postgres::{self, Binaries, Cluster, Durability, as_owner_of};
@@ -29,7 +29,7 @@ const CHECKPOINT: Duration = Duration::from_secs(150);
 /// So long nothing may be signed after the loss: the next checkpoint was due meanwhile.
 const SILENCE: Duration = Duration::from_secs(80);
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let binaries = postgres::find_or_install()?;
     let primary = Cluster::start(&binaries, Durability::Full)?;
     primary.create_database(DATABASE)?;
@@ -74,7 +74,7 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
         || lines().len() > before.len(),
     )?;
 
-    let lost = Lost { kept, ended, made };
+    let lost = LostAccounts { kept, ended, made };
     standby.promote()?;
     proxy.lead_to(standby.instance.socket());
     is_noticed(&scene, server, &lost)?;
@@ -87,7 +87,7 @@ pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
 }
 
 /// Accounts of before the loss.
-struct Lost {
+struct LostAccounts {
     /// Nobody touched it.
     kept: Account,
     /// Its end is lost.
@@ -97,7 +97,7 @@ struct Lost {
 }
 
 /// Nothing is served and signed, and no server starts.
-fn is_noticed(scene: &Scene, server: Server, lost: &Lost) -> Outcome {
+fn is_noticed(scene: &Scene, server: Server, lost: &LostAccounts) -> Outcome {
     let lines = || std::fs::read(scene.keys().join("checkpoints.jsonl")).unwrap_or_default();
     wait(
         Duration::from_secs(30),
@@ -133,7 +133,7 @@ fn is_noticed(scene: &Scene, server: Server, lost: &Lost) -> Outcome {
 }
 
 /// The operator takes the loss: what had ended is ended again, and the others live.
-fn is_accepted(scene: &Scene, lost: &Lost) -> Outcome {
+fn is_accepted(scene: &Scene, lost: &LostAccounts) -> Outcome {
     let (asked, printed) = accept(scene, &[])?;
     if asked {
         return Err(Failure::new(format!(

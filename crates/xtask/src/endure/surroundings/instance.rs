@@ -53,7 +53,6 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Its socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(format!(".s.PGSQL.{}", self.port))
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::scene::{Account, Scene, expect, readiness, wait};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Failure, Outcome};
 use crate::product::Server;
 
@@ -13,7 +13,7 @@ const ROUND: Duration = Duration::from_secs(40);
 /// Each has stopped somebody at the server that was not started anew.
 const PURPOSES: [&str; 5] = ["audit", "pepper", "signing", "sealing", "checkpoint"];
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let scene = Scene::create(place, "keys", seed)?;
     let mut first = scene.installation.serve()?;
     let second = scene.installation.serve()?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::scene::{Scene, expect, metric, readiness, wait};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 
 /// A checkpoint comes within a minute, on a machine that does nothing else.
 const CHECKPOINT: Duration = Duration::from_secs(150);
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let mut scene = Scene::create(place, "log", seed)?;
     let pipe = place.folder().join("log.pipe");
     process::run(Command::new("mkfifo").arg(&pipe))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::scene::{Scene, expect, refusal, says, wait};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Outcome};
 use crate::postgres::{Cluster, as_owner_of};
 use crate::process;
@@ -26,7 +26,7 @@ impl Drop for Pooler {
     }
 }
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     if let Err(failure) = process::find_or_install("pgbouncer") {
         return Ok(Report::Absent(failure.to_string()));
     }

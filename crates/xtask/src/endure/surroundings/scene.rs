@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Request};
@@ -29,7 +29,7 @@ pub struct Account {
 
 impl Scene {
     /// A new store with its first organization.
-    pub fn create(place: &Place, name: &str, seed: u64) -> Outcome<Self> {
+    pub fn create(place: &BenchStore, name: &str, seed: u64) -> Outcome<Self> {
         Self::of(place.beside(name)?, seed)
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::scene::{Scene, metric, wait};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
@@ -24,13 +24,13 @@ const SOURCE: &str = "liar";
 
 /// What a store that lies was told.
 #[derive(Default)]
-struct Liar {
+struct LyingStore {
     /// The small objects, which it does keep: it is no stranger, it only forgets.
     kept: Mutex<BTreeMap<String, Vec<u8>>>,
     forgotten: AtomicU64,
 }
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let (liar, port) = listen()?;
     let mut scene = Scene::create(place, "segments", seed)?;
     let key = place.folder().join("access-key");
@@ -127,13 +127,13 @@ fn body(part: u64) -> String {
     lines.join("\n")
 }
 
-fn listen() -> Outcome<(Arc<Liar>, u16)> {
+fn listen() -> Outcome<(Arc<LyingStore>, u16)> {
     let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen")?;
     let port = listener
         .local_addr()
         .context("cannot say where it listens")?
         .port();
-    let liar = Arc::new(Liar::default());
+    let liar = Arc::new(LyingStore::default());
     let own = liar.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -144,7 +144,7 @@ fn listen() -> Outcome<(Arc<Liar>, u16)> {
     Ok((liar, port))
 }
 
-impl Liar {
+impl LyingStore {
     /// Answers one request; `None` when the connection ends.
     fn answer(&self, stream: &TcpStream) -> Option<()> {
         let mut reader = BufReader::new(stream);
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn it_keeps_what_is_small_and_forgets_segments() {
-        let liar = Liar::default();
+        let liar = LyingStore::default();
         let put = |path: &str, only_new| liar.obey("PUT", path, vec![1, 2], only_new).0;
         assert_eq!(put("/drill/segments/place.json", true), "200 OK");
         assert_eq!(put("/drill/segments/place.json", true), "412 Precondition Failed");

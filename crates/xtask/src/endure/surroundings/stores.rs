@@ -4,12 +4,12 @@ use std::process::Command;
 
 use super::scene::{Account, Scene, expect, keep_keys_in, refusal, says};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Failure, Outcome};
 use crate::process;
 use crate::product::{Installation, Server, Store};
 
-pub fn rehearse(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn rehearse(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let live = Scene::create(place, "live", seed)?;
     let server = live.installation.serve()?;
     let backup = place.folder().join("live.db");
@@ -64,7 +64,7 @@ pub fn rehearse(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
     ))
 }
 
-pub fn take_over(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn take_over(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let targets = [place.beside("moved-first")?, place.beside("moved-again")?];
     let data = place.folder().join("moved-data");
     let source = Scene::of(

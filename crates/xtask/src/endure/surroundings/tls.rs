@@ -7,7 +7,7 @@ use std::process::Command;
 use super::instance::Instance;
 use super::scene::{Scene, expect, refusal, says};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::postgres::{self, as_owner_of};
 use crate::process;
@@ -18,7 +18,7 @@ const PASSWORD: &str = "a-password-of-a-drill";
 /// How many of its connections have no TLS.
 const PLAIN: &str = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE NOT ssl AND usename = 'provost'";
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let Some(address) = own_address() else {
         return Ok(Report::Absent("this machine has no address but loopback".into()));
     };

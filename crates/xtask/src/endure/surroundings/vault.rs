@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::scene::{Scene, ask, expect, wait};
 use super::{Arguments, Report};
-use crate::bench::place::Place;
+use crate::bench::bench_store::BenchStore;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::product::{Bootstrap, parse_bootstrap};
@@ -18,7 +18,7 @@ const WAITING: u32 = 40;
 /// What a neighbour's check may take meanwhile.
 const GOAL: Duration = Duration::from_secs(2);
 
-pub fn run(place: &Place, _: &Arguments, seed: u64) -> Outcome<Report> {
+pub fn run(place: &BenchStore, _: &Arguments, seed: u64) -> Outcome<Report> {
     let silence = TcpListener::bind("127.0.0.1:0").context("cannot listen")?;
     let port = silence
         .local_addr()

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::socket::{Cut, Socket};
+use super::socket::{Segmentation, Socket};
 use crate::failure::{Context, Failure, Outcome};
 use crate::product::Bootstrap;
 
@@ -103,7 +103,7 @@ fn three(
 ) -> Outcome {
     for (size, due) in [(limit - 1, fits), (limit, fits), (limit + 1, refused)] {
         let mut socket = Socket::connect(address)?;
-        socket.send(request(size).as_bytes(), Cut::Whole);
+        socket.send(request(size).as_bytes(), Segmentation::Whole);
         let answer = socket
             .answer(false)?
             .context(format_args!("{name}: {size}: no answer"))?;

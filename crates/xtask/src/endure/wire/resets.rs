@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::ground::millis;
+use super::super::fixture::millis;
 use crate::bench::load::{self, Script};
 use crate::bench::machine;
 use crate::clock;

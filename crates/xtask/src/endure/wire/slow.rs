@@ -67,7 +67,7 @@ fn beside_slow(
     address: SocketAddr,
     body: &Arc<[u8]>,
     count: usize,
-    measure: &dyn Fn() -> Outcome<load::Measured>,
+    measure: &dyn Fn() -> Outcome<load::LoadFigures>,
 ) -> Outcome<Duration> {
     let (over, open) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How bytes are cut into segments.
 #[derive(Clone, Copy, Debug)]
-pub enum Cut {
+pub enum Segmentation {
     Whole,
     Bytes,
     Pieces(u64),
@@ -47,14 +47,18 @@ impl Socket {
     }
 
     /// Sends as much as is taken: a server that has refused the beginning need not take the rest.
-    pub fn send(&mut self, bytes: &[u8], cut: Cut) {
-        let mut random = Random::new(if let Cut::Pieces(seed) = cut { seed } else { 0 });
+    pub fn send(&mut self, bytes: &[u8], cut: Segmentation) {
+        let mut random = Random::new(if let Segmentation::Pieces(seed) = cut {
+            seed
+        } else {
+            0
+        });
         let mut rest = bytes;
         while !rest.is_empty() {
             let size = match cut {
-                Cut::Whole => rest.len(),
-                Cut::Bytes => 1,
-                Cut::Pieces(_) => usize::try_from(random.between(1, 90)).unwrap_or(1),
+                Segmentation::Whole => rest.len(),
+                Segmentation::Bytes => 1,
+                Segmentation::Pieces(_) => usize::try_from(random.between(1, 90)).unwrap_or(1),
             };
             let (piece, left) = rest.split_at(size.min(rest.len()));
             if self.stream.write_all(piece).is_err() {

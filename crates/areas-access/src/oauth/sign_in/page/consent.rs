@@ -2,7 +2,7 @@
 
 use super::super::CONSENT;
 use super::super::offer::Offer;
-use super::super::request::Asked;
+use super::super::request::AuthorizationRequest;
 use super::super::words::{Group, groups};
 use super::{document, respond};
 use crate::oauth::grants::{Client, User};
@@ -13,11 +13,11 @@ use provost_words::html::Html;
 use std::net::IpAddr;
 
 /// What is asked of whom.
-pub struct Asking<'a> {
+pub struct ConsentQuestion<'a> {
     /// Who asks.
     pub client: &'a Client,
     /// What it asked for.
-    pub asked: &'a Asked,
+    pub asked: &'a AuthorizationRequest,
     /// The organization that it is for.
     pub organization: &'a OrganizationId,
     /// Who is asked.
@@ -31,7 +31,7 @@ pub struct Asking<'a> {
 }
 
 /// Returns the page.
-pub fn consent(asking: &Asking<'_>) -> Response {
+pub fn consent(asking: &ConsentQuestion<'_>) -> Response {
     let is_possible = asking.offer.scopes != ScopeSet::default();
     let text = document("Allow access", |html| {
         html.element("h1", &[], |html| {
@@ -56,7 +56,7 @@ pub fn consent(asking: &Asking<'_>) -> Response {
     respond(StatusCode::OK, text, &form_action(&asking.asked.redirect_uri))
 }
 
-fn facts(html: &mut Html, asking: &Asking<'_>) {
+fn facts(html: &mut Html, asking: &ConsentQuestion<'_>) {
     html.element("section", &[("aria-labelledby", "who")], |html| {
         html.element("h2", &[("id", "who")], |html| html.text("Who asks"));
         html.element("dl", &[("class", "facts")], |html| {
@@ -101,7 +101,7 @@ fn fact(html: &mut Html, name: &'static str, value: impl FnOnce(&mut Html)) {
     });
 }
 
-fn acts(html: &mut Html, asking: &Asking<'_>) {
+fn acts(html: &mut Html, asking: &ConsentQuestion<'_>) {
     html.element("section", &[("aria-labelledby", "what")], |html| {
         html.element("h2", &[("id", "what")], |html| html.text("What it could do"));
         list(html, &groups(asking.offer.scopes));
@@ -147,7 +147,7 @@ fn beyond(html: &mut Html, scopes: ScopeSet) {
     });
 }
 
-fn form(html: &mut Html, asking: &Asking<'_>, is_possible: bool) {
+fn form(html: &mut Html, asking: &ConsentQuestion<'_>, is_possible: bool) {
     let scopes = asking.offer.scopes.to_list().join(" ");
     html.element("form", &[("method", "post"), ("action", CONSENT)], |html| {
         let mut hidden = |name, value| {

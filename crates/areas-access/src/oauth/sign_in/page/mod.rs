@@ -5,7 +5,7 @@
 
 mod consent;
 
-pub use consent::{Asking, consent};
+pub use consent::{ConsentQuestion, consent};
 
 use super::answer::with_query;
 use crate::oauth::grants::User;

@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Http(Client<HttpsConnector<HttpConnector>, Full<bytes::Bytes>>);
 
 /// An exchange.
-type Asking = Pin<Box<dyn Future<Output = Result<HttpResponse, Silence>> + Send>>;
+type ProviderCall = Pin<Box<dyn Future<Output = Result<HttpResponse, Silence>> + Send>>;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Http {
     }
 
     /// Returns the function that the library asks: its futures borrow nothing.
-    pub fn asker(&self) -> impl Fn(HttpRequest) -> Asking + Send + Sync + use<> {
+    pub fn asker(&self) -> impl Fn(HttpRequest) -> ProviderCall + Send + Sync + use<> {
         let client = self.clone();
         move |request| {
             let client = client.clone();

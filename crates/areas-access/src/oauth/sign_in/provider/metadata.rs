@@ -1,6 +1,6 @@
 //! What a provider says about itself, and its keys, kept for a while.
 
-use super::{Declared, Failed};
+use super::{ProviderDeclaration, SignInFailure};
 use openidconnect::core::{
     CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGrantType, CoreJsonWebKey,
     CoreJweContentEncryptionAlgorithm, CoreJweKeyManagementAlgorithm, CoreResponseMode, CoreResponseType,
@@ -56,17 +56,17 @@ pub struct Cache(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    known: Option<Known>,
+    known: Option<KnownMetadata>,
     /// When it last did not answer, and why.
     failed: Option<(Duration, String)>,
 }
 
-struct Known {
+struct KnownMetadata {
     metadata: Arc<Metadata>,
     since: Duration,
 }
 
-impl Known {
+impl KnownMetadata {
     fn is_within(&self, age: Duration, now: Duration) -> bool {
         now.checked_sub(self.since).is_none_or(|since| since < age)
     }
@@ -74,21 +74,29 @@ impl Known {
 
 impl Cache {
     /// Returns what the provider says, or said not long ago.
-    pub async fn get(&self, kernel: &Kernel, declared: &Declared) -> Result<Arc<Metadata>, Failed> {
+    pub async fn get(
+        &self,
+        kernel: &Kernel,
+        declared: &ProviderDeclaration,
+    ) -> Result<Arc<Metadata>, SignInFailure> {
         self.within(kernel, declared, FRESH).await
     }
 
     /// Returns what it says now, or said within the last minute.
-    pub async fn renewed(&self, kernel: &Kernel, declared: &Declared) -> Result<Arc<Metadata>, Failed> {
+    pub async fn renewed(
+        &self,
+        kernel: &Kernel,
+        declared: &ProviderDeclaration,
+    ) -> Result<Arc<Metadata>, SignInFailure> {
         self.within(kernel, declared, RENEWAL).await
     }
 
     async fn within(
         &self,
         kernel: &Kernel,
-        declared: &Declared,
+        declared: &ProviderDeclaration,
         age: Duration,
-    ) -> Result<Arc<Metadata>, Failed> {
+    ) -> Result<Arc<Metadata>, SignInFailure> {
         let mut state = self.0.lock().await;
         let now = kernel.clock.monotonic();
         if let Some(known) = state.known.as_ref().filter(|known| known.is_within(age, now)) {
@@ -100,7 +108,7 @@ impl Cache {
                 Ok(metadata) => {
                     let metadata = Arc::new(metadata);
                     *state = State {
-                        known: Some(Known {
+                        known: Some(KnownMetadata {
                             metadata: metadata.clone(),
                             since: now,
                         }),
@@ -115,12 +123,12 @@ impl Cache {
         let last = state.known.as_ref().filter(|known| known.is_within(STALE, now));
         last.map(|known| known.metadata.clone()).ok_or_else(|| {
             let why = state.failed.as_ref().map(|(_, why)| why.clone());
-            Failed::Provider(why.unwrap_or_default())
+            SignInFailure::Provider(why.unwrap_or_default())
         })
     }
 }
 
-async fn discover(declared: &Declared) -> Result<Metadata, String> {
+async fn discover(declared: &ProviderDeclaration) -> Result<Metadata, String> {
     let issuer = IssuerUrl::new(declared.issuer.clone()).map_err(|_| "its issuer is not a URL")?;
     let http = declared.http.asker();
     let metadata = Metadata::discover_async(issuer, &http).await;

@@ -17,8 +17,8 @@ mod token;
 
 pub use http::Http;
 
-use super::Pending;
-use super::request::{Asked, Prompt};
+use super::PendingWork;
+use super::request::{AuthorizationRequest, Prompt};
 use metadata::Metadata;
 use openidconnect::core::{CoreAuthPrompt, CoreAuthenticationFlow, CoreClient, CoreClientAuthMethod};
 use openidconnect::{
@@ -41,7 +41,7 @@ type Client = CoreClient<
 >;
 
 /// What the operator declared of a provider, checked.
-pub struct Declared {
+pub struct ProviderDeclaration {
     /// What people read.
     pub name: String,
     /// Its issuer, exactly as its tokens say it.
@@ -62,7 +62,7 @@ pub struct Declared {
 
 /// See the module's text.
 pub struct Provider {
-    declared: Declared,
+    declared: ProviderDeclaration,
     known: metadata::Cache,
 }
 
@@ -71,7 +71,7 @@ pub struct Providers(Vec<Provider>);
 
 impl Providers {
     /// Makes them of what was declared.
-    pub fn new(declared: Vec<Declared>) -> Self {
+    pub fn new(declared: Vec<ProviderDeclaration>) -> Self {
         let made = declared.into_iter().map(|declared| Provider {
             declared,
             known: metadata::Cache::default(),
@@ -139,7 +139,7 @@ pub struct Person {
 
 /// Why nobody signed in.
 #[derive(Debug)]
-pub enum Failed {
+pub enum SignInFailure {
     /// The provider could not be asked, or refused this server.
     Provider(String),
     /// What it said is not believed.
@@ -180,9 +180,9 @@ impl Provider {
         &'a self,
         kernel: &'a Kernel,
         trip: &'a Trip,
-        asked: &'a Asked,
+        asked: &'a AuthorizationRequest,
         state: String,
-    ) -> Pending<'a, Result<String, Failed>> {
+    ) -> PendingWork<'a, Result<String, SignInFailure>> {
         Box::pin(async move {
             let metadata = self.known.get(kernel, &self.declared).await?;
             let client = self.client(kernel, &metadata, None)?;
@@ -214,7 +214,7 @@ impl Provider {
         &'a self,
         kernel: &'a Kernel,
         issuer: Option<&'a str>,
-    ) -> Pending<'a, Result<bool, Failed>> {
+    ) -> PendingWork<'a, Result<bool, SignInFailure>> {
         Box::pin(async move {
             if let Some(issuer) = issuer {
                 return Ok(issuer == self.declared.issuer);
@@ -232,19 +232,19 @@ impl Provider {
         kernel: &'a Kernel,
         trip: Trip,
         code: &'a str,
-    ) -> Pending<'a, Result<Person, Failed>> {
+    ) -> PendingWork<'a, Result<Person, SignInFailure>> {
         Box::pin(async move {
             let metadata = self.known.get(kernel, &self.declared).await?;
             let secret = self.secret()?;
             let client = self.client(kernel, &metadata, secret)?;
             let request = client
                 .exchange_code(AuthorizationCode::new(code.to_owned()))
-                .map_err(|_| Failed::Provider("it names no token endpoint".into()))?
+                .map_err(|_| SignInFailure::Provider("it names no token endpoint".into()))?
                 .set_pkce_verifier(PkceCodeVerifier::new(trip.verifier));
             let http = self.declared.http.asker();
             let answer = request.request_async(&http).await.map_err(|error| {
                 // Only words of ours: a body may hold tokens.
-                Failed::Provider(match error {
+                SignInFailure::Provider(match error {
                     RequestTokenError::ServerResponse(_) => "it refused the code, or this server".into(),
                     RequestTokenError::Request(silence) => silence.to_string(),
                     _ => "its token answer is not understood".into(),
@@ -258,7 +258,7 @@ impl Provider {
                 }
                 judged => judged,
             }
-            .map_err(|doubt| Failed::Token(doubt.words()))
+            .map_err(|doubt| SignInFailure::Token(doubt.words()))
         })
     }
 
@@ -267,10 +267,10 @@ impl Provider {
         kernel: &Kernel,
         metadata: &Arc<Metadata>,
         secret: Option<Secret<String>>,
-    ) -> Result<Client, Failed> {
+    ) -> Result<Client, SignInFailure> {
         let callback = format!("{}{}", kernel.settings.public_url, super::CALLBACK);
         let callback = RedirectUrl::new(callback)
-            .map_err(|_| Failed::Provider("this server's public URL is none".into()))?;
+            .map_err(|_| SignInFailure::Provider("this server's public URL is none".into()))?;
         let posts = metadata
             .token_endpoint_auth_methods_supported()
             .is_some_and(|methods| {
@@ -289,12 +289,12 @@ impl Provider {
     }
 
     /// Reads the secret anew each time, so that it can be rotated under a running server.
-    fn secret(&self) -> Result<Option<Secret<String>>, Failed> {
+    fn secret(&self) -> Result<Option<Secret<String>>, SignInFailure> {
         let Some(path) = &self.declared.client_secret_file else {
             return Ok(None);
         };
         let text = std::fs::read_to_string(path).map(zeroize::Zeroizing::new);
-        let text = text.map_err(|_| Failed::Provider("client_secret_file cannot be read".into()))?;
+        let text = text.map_err(|_| SignInFailure::Provider("client_secret_file cannot be read".into()))?;
         Ok(Some(Secret::new(text.trim().to_owned())))
     }
 }

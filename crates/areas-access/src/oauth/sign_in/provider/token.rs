@@ -3,7 +3,7 @@
 //! Keeps SI-3.
 
 use super::metadata::Metadata;
-use super::{Declared, Person};
+use super::{Person, ProviderDeclaration};
 use chrono::DateTime;
 use openidconnect::core::{CoreIdTokenVerifier, CoreJsonWebKey, CoreJwsSigningAlgorithm, CoreTokenResponse};
 use openidconnect::{
@@ -55,7 +55,7 @@ pub fn judge(
     answer: &CoreTokenResponse,
     nonce: &Nonce,
     kernel: &Kernel,
-    declared: &Declared,
+    declared: &ProviderDeclaration,
     metadata: &Metadata,
 ) -> Result<Person, Doubt> {
     let because = |words| Err(Doubt::Because(words));
@@ -91,7 +91,11 @@ pub fn judge(
     })
 }
 
-fn verifier<'a>(declared: &Declared, metadata: &Metadata, now: Timestamp) -> CoreIdTokenVerifier<'a> {
+fn verifier<'a>(
+    declared: &ProviderDeclaration,
+    metadata: &Metadata,
+    now: Timestamp,
+) -> CoreIdTokenVerifier<'a> {
     let id = ClientId::new(declared.client_id.clone());
     let keys = metadata.jwks().clone();
     let verifier: IdTokenVerifier<'_, CoreJsonWebKey> =

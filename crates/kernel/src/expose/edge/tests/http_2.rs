@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 type Sender = SendRequest<Full<Bytes>>;
 
-async fn connect(running: &Running) -> Sender {
+async fn connect(running: &RunningServer) -> Sender {
     let stream = TcpStream::connect(running.address).await.unwrap();
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
         .await

@@ -21,7 +21,7 @@ fn allowing(requests: usize, connections: usize) -> EdgeSettings {
 }
 
 /// Sends a request that waits until it is let go on, on a connection of its own.
-async fn slow(running: &Running, bytes: &str) -> Raw {
+async fn slow(running: &RunningServer, bytes: &str) -> Raw {
     let mut client = Raw::connect(running).await;
     client.send(bytes).await;
     running.entered.acquire().await.unwrap().forget();

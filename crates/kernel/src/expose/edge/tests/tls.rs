@@ -37,7 +37,7 @@ fn files(cert: &File, key: &File) -> Tls {
     }
 }
 
-async fn start_tls(settings: EdgeSettings) -> Running {
+async fn start_tls(settings: EdgeSettings) -> RunningServer {
     let (cert, key) = (
         File::copy("localhost.pem", 0o644),
         File::copy("localhost.key", 0o600),
@@ -48,12 +48,16 @@ async fn start_tls(settings: EdgeSettings) -> Running {
     running
 }
 
-async fn shake(running: &Running, alpn: &[&[u8]]) -> TlsStream<TcpStream> {
+async fn shake(running: &RunningServer, alpn: &[&[u8]]) -> TlsStream<TcpStream> {
     shaken(running, "localhost.pem", alpn).await.unwrap()
 }
 
 /// Connects with trust in one certificate alone.
-async fn shaken(running: &Running, trusted: &str, alpn: &[&[u8]]) -> std::io::Result<TlsStream<TcpStream>> {
+async fn shaken(
+    running: &RunningServer,
+    trusted: &str,
+    alpn: &[&[u8]],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/tls")
         .join(trusted);

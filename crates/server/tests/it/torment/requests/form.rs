@@ -156,15 +156,15 @@ fn unhex(digits: &str) -> Vec<u8> {
 }
 
 /// Prints the request when judging its answer panics.
-pub struct Shown<'a>(&'a Scene, &'a Form);
+pub struct PanicReport<'a>(&'a Scene, &'a Form);
 
-impl<'a> Shown<'a> {
+impl<'a> PanicReport<'a> {
     pub fn when_panicking(scene: &'a Scene, form: &'a Form) -> Self {
         Self(scene, form)
     }
 }
 
-impl Drop for Shown<'_> {
+impl Drop for PanicReport<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the request, as a line of the corpus:\n{}", self.1.line(self.0));

@@ -94,7 +94,7 @@ async fn epoch(app: &Arc<App>, seed: u64, part: std::ops::Range<u64>, progress: 
 
 /// Sends a request, judges the answer and keeps what later requests can use.
 async fn ask(scene: &Scene, form: &Form, counts: &mut Counts) {
-    let _shown = form::Shown::when_panicking(scene, form);
+    let _shown = form::PanicReport::when_panicking(scene, form);
     let began = Instant::now();
     let Some(reply) = form.send(scene).await else {
         return;

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 pub struct Document {
     root: Value,
     /// For every operation id: its query parameters and its body's schema with a validator.
-    operations: std::collections::HashMap<String, Described>,
+    operations: std::collections::HashMap<String, DescribedValue>,
 }
 
 #[derive(Default)]
-pub struct Described {
+pub struct DescribedValue {
     /// Names and schemas of what the query takes.
     pub query: Vec<(String, Value)>,
     /// The schema of a JSON body.
@@ -19,7 +19,7 @@ pub struct Described {
     valid: Option<jsonschema::Validator>,
 }
 
-impl Described {
+impl DescribedValue {
     /// Says whether a body fits its schema; without one none does.
     pub fn fits(&self, body: &Value) -> bool {
         self.valid.as_ref().is_some_and(|valid| valid.is_valid(body))
@@ -43,7 +43,7 @@ impl Document {
         }
     }
 
-    pub fn operation(&self, id: &str) -> &Described {
+    pub fn operation(&self, id: &str) -> &DescribedValue {
         self.operations
             .get(id)
             .unwrap_or_else(|| panic!("{id} stands not in the document"))
@@ -120,7 +120,7 @@ impl Document {
     }
 }
 
-fn describe(root: &Value, operation: &Value) -> Described {
+fn describe(root: &Value, operation: &Value) -> DescribedValue {
     let query = operation["parameters"].as_array().into_iter().flatten();
     let query = query
         .filter(|parameter| parameter["in"] == "query")
@@ -138,7 +138,7 @@ fn describe(root: &Value, operation: &Value) -> Described {
         whole["components"] = root["components"].clone();
         jsonschema::draft202012::new(&whole).unwrap()
     });
-    Described {
+    DescribedValue {
         query: query.collect(),
         body,
         valid,
