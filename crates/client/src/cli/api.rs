@@ -339,10 +339,13 @@ fn answer(schemas: &Schemas<'_>, found: &Value) -> Option<Shape> {
     Some(list_member(schemas, &schemas.resolve(&schema)).map_or(Shape::Object, Shape::List))
 }
 
-/// Returns the member that holds the items if the object is a page: one array of objects among plain values.
+/// Returns the member that holds the items if the object is a page: an array of objects among plain values. Where there are
+/// several, it is the one that every page has; what a page may have beside its items (`warnings`, `unreadable`) is optional.
 fn list_member(schemas: &Schemas<'_>, object: &ResolvedSchema) -> Option<String> {
     let properties: &Map<String, Value> = object.properties()?;
-    let mut found = None;
+    let required = object.schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let mut found = Vec::new();
     for (name, schema) in properties {
         let member = schemas.resolve(schema);
         if member.is("object") {
@@ -352,10 +355,16 @@ fn list_member(schemas: &Schemas<'_>, object: &ResolvedSchema) -> Option<String>
             continue;
         }
         let items = schemas.resolve(member.schema.get("items")?);
-        if found.is_some() || !(items.is("object") || items.properties().is_some()) {
+        if !(items.is("object") || items.properties().is_some()) {
             return None;
         }
-        found = Some(name.clone());
+        found.push(name);
     }
-    found
+    if found.len() > 1 {
+        found.retain(|name| is_required(name));
+    }
+    match found[..] {
+        [name] => Some(name.clone()),
+        _ => None,
+    }
 }

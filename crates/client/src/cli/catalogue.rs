@@ -61,3 +61,31 @@ pub fn table(api: &Api) -> String {
 fn read<T: serde::Deserialize<'static>>(line: &'static str) -> T {
     serde_json::from_str(line).expect("the compiled-in table of commands is readable")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{groups, of_group};
+    use crate::cli::api::Shape;
+
+    /// An answer in pages that is not known as a list has no `--all`, and says nowhere that there is more.
+    #[test]
+    fn what_takes_a_cursor_answers_with_a_list() {
+        let mut seen = 0;
+        for (group, _) in groups() {
+            for operation in of_group(group).operations {
+                if ["cursor", "offset"]
+                    .iter()
+                    .any(|name| operation.query_field(name).is_some())
+                {
+                    assert!(
+                        matches!(operation.answer, Shape::List(_)),
+                        "{group} {}",
+                        operation.verb
+                    );
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 20, "{seen}");
+    }
+}

@@ -8,7 +8,7 @@ use super::failure::{Exit, Failure};
 use super::print::{Form, Printer, parsed};
 use super::send::Sender;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// How the next page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,7 @@ pub(super) async fn list(
     let mut trail = Trail::default();
     trail.seen.extend(paging.and_then(|paging| paging.start(&draft)));
     let (mut is_empty, mut warnings) = (true, Vec::new());
+    let mut beside: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     loop {
         let reply = sender.send(&draft.call()).await?;
         draft.must_be_about(&reply)?;
@@ -126,7 +127,10 @@ pub(super) async fn list(
         let count = page.get(member).and_then(Value::as_array).map_or(0, Vec::len);
         let next = paging.and_then(|paging| paging.next(&draft, &page, count));
         is_empty &= count == 0;
-        warnings.extend(warnings_of(&page));
+        if member != "warnings" {
+            warnings.extend(warnings_of(&page));
+        }
+        collect_beside(&page, member, &mut beside);
         let epoch = epoch_of(operation, &page);
         if printer.form == Form::JsonLines {
             printer.lines(&items_of(&mut page, member))?;
@@ -158,11 +162,23 @@ pub(super) async fn list(
         if let (true, Some(page)) = (all, whole.as_object_mut()) {
             // What described one page does not describe all of them.
             page.retain(|name, _| {
-                !matches!(name.as_str(), "nextCursor" | "nextAfter" | "limit" | "offset")
-                    && (is_empty || name != "warnings")
+                !matches!(
+                    name.as_str(),
+                    "nextCursor" | "nextAfter" | "limit" | "offset" | "scannedTo"
+                ) && (is_empty || name == member || name != "warnings")
             });
+            for (name, values) in &beside {
+                page.insert(name.clone(), Value::Array(values.clone()));
+            }
         }
         printer.list(&whole, member)?;
+    }
+    if printer.form != Form::Json {
+        for (name, values) in beside.iter().filter(|(_, values)| !values.is_empty()) {
+            sender
+                .terminal
+                .note(&format!("{name}: {}; --output json shows what", values.len()));
+        }
     }
     // An empty list that is perhaps not what was meant must not pass for the answer that nothing is there.
     if is_empty && let Some((first, rest)) = warnings.split_first() {
@@ -172,6 +188,22 @@ pub(super) async fn list(
             .fold(failure, |failure, line| failure.and(line.as_str())));
     }
     Ok(())
+}
+
+/// Adds what a page has beside its items and its warnings, each once: parts of a history that cannot be read.
+fn collect_beside(page: &Value, member: &str, beside: &mut BTreeMap<String, Vec<Value>>) {
+    for (name, value) in page.as_object().into_iter().flatten() {
+        let Value::Array(values) = value else { continue };
+        if name == member || name == "warnings" || !values.iter().all(Value::is_object) {
+            continue;
+        }
+        let known = beside.entry(name.clone()).or_default();
+        for value in values {
+            if !known.contains(value) {
+                known.push(value.clone());
+            }
+        }
+    }
 }
 
 /// Returns what the server says of a page that is perhaps not what was meant.

@@ -22,6 +22,7 @@ pub fn api() -> Api {
         Entry::of::<Scrap>(),
         Entry::of::<Export>(),
         Entry::of::<Log>(),
+        Entry::of::<Notices>(),
         Entry::of::<Feed>(),
         Entry::of::<Hook>(),
         Entry::of::<Revert>(),
@@ -145,6 +146,20 @@ struct LogPage {
     entries: Vec<Widget>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// What a page may have beside its items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<Widget>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<Vec<Widget>>,
+}
+
+/// A page whose items have the name of what other pages have beside theirs.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NoticePage {
+    warnings: Vec<Widget>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 /// Members with the names of flags that every command has.
@@ -262,6 +277,7 @@ declared! {
     Export read("exportLog", "/log/export").command("log", "export").produces("application/jsonl")
         .says("Exports the log", ""), Empty, AfterQuery, Empty => NoContent;
     Log read("listLog", "/log").command("log", "list").says("Lists the log", ""), Empty, CursorQuery, Empty => LogPage;
+    Notices read("listNotices", "/notices").command("notices", "list").says("Lists notices", ""), Empty, CursorQuery, Empty => NoticePage;
     Feed read("listFeed", "/feed").command("feed", "list").says("Lists the feed", ""), Empty, FeedQuery, Empty => FeedPage;
     Hook write("createHook", Method::Post, "/hooks").command("hooks", "create").says("Creates a hook", ""),
         Empty, Empty, HookBody => Widget;

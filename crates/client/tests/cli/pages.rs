@@ -167,6 +167,64 @@ async fn a_warning_of_the_first_page_ends_with_what_a_later_one_holds() {
 }
 
 #[tokio::test]
+async fn what_pages_have_beside_their_items_is_kept_or_said() {
+    let pages = || {
+        [
+            json(
+                200,
+                &json!({ "entries": [{ "id": "a" }], "unreadable": [{ "id": "x" }], "scannedTo": "2", "nextCursor": "c" }),
+            ),
+            json(
+                200,
+                &json!({ "entries": [], "unreadable": [{ "id": "x" }, { "id": "y" }], "scannedTo": "1" }),
+            ),
+        ]
+    };
+    let server = Server::playing(pages()).await;
+    let outcome = Provost::script().asks(&server, &["log", "list", "--all"]).await;
+    let whole: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    assert_eq!(
+        whole,
+        json!({ "entries": [{ "id": "a" }], "unreadable": [{ "id": "x" }, { "id": "y" }] })
+    );
+    let server = Server::playing(pages()).await;
+    let outcome = Provost::script()
+        .asks(&server, &["log", "list", "--all", "-o", "jsonl"])
+        .await;
+    assert!(
+        outcome.err.contains("unreadable: 2; --output json shows what"),
+        "{}",
+        outcome.err
+    );
+}
+
+#[tokio::test]
+async fn items_that_are_called_warnings_are_items() {
+    let server = Server::playing([
+        json(
+            200,
+            &json!({ "warnings": [{ "id": "a", "message": "m" }], "nextCursor": "c" }),
+        ),
+        json(200, &json!({ "warnings": [{ "id": "b" }] })),
+        json(200, &json!({ "warnings": [] })),
+    ])
+    .await;
+    let outcome = Provost::script()
+        .asks(&server, &["notices", "list", "--all"])
+        .await;
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+    let whole: Value = serde_json::from_str(&outcome.out).expect("JSON");
+    assert_eq!(
+        whole,
+        json!({ "warnings": [{ "id": "a", "message": "m" }, { "id": "b" }] })
+    );
+    let outcome = Provost::script()
+        .asks(&server, &["notices", "list", "--all"])
+        .await;
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+}
+
+#[tokio::test]
 async fn one_page_says_that_there_is_more() {
     let server = Server::playing([page(&["a", "b"], 3)]).await;
     let outcome = Provost::person(&[]).asks(&server, &["widgets", "list"]).await;
