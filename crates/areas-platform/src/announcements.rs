@@ -137,35 +137,21 @@ impl Question for OpenedTo {
     type Answer = Opening;
 }
 
-impl Announcement for PrincipalEnded {}
-impl Announcement for TokenRevoked {}
+impl Announcement for PrincipalEnded {
+    const IS_DECISIVE: bool = true;
+}
+impl Announcement for TokenRevoked {
+    const IS_DECISIVE: bool = true;
+}
 impl Announcement for TokenSuperseded {}
 impl Announcement for SessionsEnded {}
 impl Announcement for PrincipalRenamed {}
 impl Announcement for LoginNameChanged {}
 impl Announcement for ImportApplied {}
-impl Announcement for AccountRotatesItself {}
+impl Announcement for AccountRotatesItself {
+    const IS_DECISIVE: bool = true;
+}
 impl Announcement for OpenedTo {}
 
 #[cfg(test)]
-mod tests {
-    use super::SessionsEnded;
-    use crate::audit::testing::on_every_store;
-    use provost_kernel::auth::OrganizationId;
-    use provost_kernel::{Code, Timestamp};
-
-    #[test]
-    fn an_announcement_that_nobody_could_hear_is_refused() {
-        on_every_store("unheard", |world| {
-            let announce = |ctx: &mut provost_kernel::OperationContext<'_>| {
-                ctx.announce(&SessionsEnded {
-                    at: Timestamp::EPOCH,
-                    reason: "test".into(),
-                })
-            };
-            let organization = OrganizationId::parse("acme").unwrap();
-            let refused = world.run(world.kernel.system(organization, None, announce));
-            assert_eq!(refused.unwrap_err().code(), Code::Internal);
-        });
-    }
-}
+mod tests;

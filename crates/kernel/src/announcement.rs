@@ -15,10 +15,14 @@
 
 use crate::context::OperationContext;
 use crate::error::{Error, Result};
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 /// Something that an area announces.
-pub trait Announcement: Any {}
+pub trait Announcement: Any {
+    /// Whether what follows depends on a listener: where nobody listens the unit fails, in place of going on as if nobody
+    /// minded.
+    const IS_DECISIVE: bool = false;
+}
 
 /// An announcement that is answered.
 pub trait Question: Announcement {
@@ -28,6 +32,9 @@ pub trait Question: Announcement {
 
 /// Who acts on announcements of one type.
 pub trait Listener: Sync {
+    /// Returns the type of announcements that it acts on.
+    fn hears(&self) -> TypeId;
+
     /// Acts on an announcement, if it is of the listener's type, and adds its answers to the vector `answers`, if it is asked.
     ///
     /// Errors: those of the act; a refusal refuses the unit.
@@ -43,6 +50,10 @@ pub trait Listener: Sync {
 pub struct Subscriber<A>(pub fn(&mut OperationContext<'_>, &A) -> Result<()>);
 
 impl<A: Announcement> Listener for Subscriber<A> {
+    fn hears(&self) -> TypeId {
+        TypeId::of::<A>()
+    }
+
     fn hear(&self, ctx: &mut OperationContext<'_>, announcement: &dyn Any, _: &mut dyn Any) -> Result<()> {
         match announcement.downcast_ref() {
             Some(announcement) => (self.0)(ctx, announcement),
@@ -55,6 +66,10 @@ impl<A: Announcement> Listener for Subscriber<A> {
 pub struct Answers<Q: Question>(pub fn(&mut OperationContext<'_>, &Q) -> Result<Vec<Q::Answer>>);
 
 impl<Q: Question> Listener for Answers<Q> {
+    fn hears(&self) -> TypeId {
+        TypeId::of::<Q>()
+    }
+
     fn hear(
         &self,
         ctx: &mut OperationContext<'_>,

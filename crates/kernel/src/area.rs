@@ -44,7 +44,7 @@ use crate::proofs::Testimony;
 use crate::services::Services;
 use crate::supervisor::Supervisor;
 use crate::time::Timestamp;
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::sync::{Arc, OnceLock};
 
 /// A list of statements, as [`crate::statements!`] makes it.
@@ -352,9 +352,14 @@ impl OperationContext<'_> {
         Ok(answers)
     }
 
-    fn tell(&mut self, announcement: &dyn Any, answers: &mut dyn Any) -> Result<()> {
+    fn tell<A: Announcement>(&mut self, announcement: &A, answers: &mut dyn Any) -> Result<()> {
         let areas = self.services().extra::<&'static Areas>().copied();
         let areas = areas.ok_or_else(|| Error::internal("the program was started without its areas"))?;
+        if A::IS_DECISIVE && !areas.hear::<A>() {
+            return Err(Error::internal(
+                "the program was started without the area that decides about this",
+            ));
+        }
         for listener in areas.listeners() {
             listener.hear(self, announcement, answers)?;
         }
@@ -394,6 +399,44 @@ impl Areas {
         let toolsets = self.iter().flat_map(|area| area.toolsets).copied().collect();
         let scopes = self.iter().flat_map(|area| area.scopes).copied().collect();
         Scopes::of(toolsets, scopes)?.install()
+    }
+
+    /// Returns whether an area listens to announcements of a type.
+    pub fn hear<A: Announcement>(&self) -> bool {
+        self.listeners()
+            .any(|listener| listener.hears() == TypeId::of::<A>())
+    }
+
+    /// Checks that tokens of different kinds can be told apart.
+    ///
+    /// Errors: `Internal` for two kinds with one name or one form, for a kind without a form, and for sessions of two areas.
+    pub fn check_schemes(&'static self) -> Result<()> {
+        let sessions: Vec<_> = self.iter().filter_map(|area| area.sessions).collect();
+        if sessions.len() > 1 {
+            return Err(Error::internal("two areas have sessions"));
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for one in sessions {
+            names.push(one.name());
+        }
+        let mut forms = Vec::new();
+        for scheme in self.schemes().own {
+            let Some(form) = scheme.form() else {
+                return Err(Error::internal(format!(
+                    "the kind of tokens {} has no form",
+                    scheme.name()
+                )));
+            };
+            if names.contains(&scheme.name()) || forms.contains(&form) {
+                return Err(Error::internal(format!(
+                    "the kind of tokens {} cannot be told from another one",
+                    scheme.name()
+                )));
+            }
+            names.push(scheme.name());
+            forms.push(form);
+        }
+        Ok(())
     }
 
     /// Returns the kinds of tokens that call, in the order of the areas.

@@ -6,7 +6,7 @@
 //!
 //! INVARIANT EV-3: an event is of a kind that an area declares, and its data have the declared shape.
 
-use crate::fence::Readers;
+use crate::readers::Readers;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -37,6 +37,7 @@ pub mod page;
 pub mod patch;
 pub mod proofs;
 pub mod rate;
+pub mod readers;
 pub mod readiness;
 #[cfg(test)]
 mod schedules;

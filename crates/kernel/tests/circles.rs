@@ -117,7 +117,7 @@ fn reaches(graph: &Graph, from: &str, to: &str) -> bool {
 fn the_modules_of_the_kernel_have_one_circle_the_kernel_and_its_unit_of_work() {
     let graph = graph();
     assert!(graph.len() > 30, "the modules were not read");
-    assert!(graph["cx"].contains("services") && graph["dispatch"].contains("kernel"));
+    assert!(graph["context"].contains("services") && graph["dispatch"].contains("kernel"));
     let circular: Vec<&String> = graph
         .keys()
         .filter(|module| reaches(&graph, module, module))

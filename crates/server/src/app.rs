@@ -70,8 +70,7 @@ pub fn start(installation: Installation) -> Result<Arc<Kernel>> {
         settings,
         extras,
     } = installation;
-    // Preparing the store reads rights already.
-    areas.install_scopes()?;
+    areas.check_schemes()?;
     // A connection is used on a storage thread only: callers may be inside an async runtime.
     let now = clock.now();
     let prepared = std::thread::scope(|scope| {

@@ -17,6 +17,8 @@ use provost_kernel::{Result, Timestamp};
 /// Errors: a sentence for a store that is newer than the program, edited, damaged, or made with other keys; `Broken` when it
 /// cannot be written.
 pub fn prepare(areas: &Areas, location: &Location, keys: &Keys, now: Timestamp) -> Result<()> {
+    // Preparing the store reads rights already, and some of it is done only once.
+    areas.install_scopes()?;
     let mut conn = Conn::open(location, Access::Write)?;
     conn.checkpoint()?;
     migrate(&mut conn, areas.migrations(), now)?;

@@ -17,5 +17,9 @@ pub struct ProtocolChanges {
     pub protocol: Protocol,
 }
 
-impl Announcement for ResourceGoes {}
-impl Announcement for ProtocolChanges {}
+impl Announcement for ResourceGoes {
+    const IS_DECISIVE: bool = true;
+}
+impl Announcement for ProtocolChanges {
+    const IS_DECISIVE: bool = true;
+}

@@ -19,7 +19,9 @@ pub struct RoleGiven {
     pub role: Role,
 }
 
-impl Announcement for RoleGiven {}
+impl Announcement for RoleGiven {
+    const IS_DECISIVE: bool = true;
+}
 impl Question for RoleGiven {
     type Answer = HeldLink;
 }

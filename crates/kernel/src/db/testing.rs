@@ -140,6 +140,7 @@ impl<'a> Template<'a> {
     fn of(migrations: &'a [Migration], now: Timestamp) -> Self {
         let mut hasher = DefaultHasher::new();
         now.hash(&mut hasher);
+        include_str!("migrate.rs").hash(&mut hasher);
         for migration in migrations {
             let Migration {
                 number,

@@ -1,7 +1,7 @@
 //! The areas: a folder each, and the list of them.
 //!
-//! A new area is a folder with an [`Area`] in its `mod.rs`, and its name twice here. Everything else that has to know of it reads
-//! [`ALL`].
+//! A new area is a folder in the crate of its layer with an [`Area`] in its `mod.rs`, and its name in that crate's `lib.rs` and
+//! here. Everything else that has to know of it reads [`ALL`].
 
 use provost_kernel::area::{Area, Areas};
 
@@ -45,8 +45,12 @@ static LIST: &[&Area] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::ALL;
-    use provost_kernel::area::{Check, Ends};
+    use super::{ALL, oauth, service_accounts};
+    use provost_areas_access::resources::announcements::{ProtocolChanges, ResourceGoes};
+    use provost_areas_identity::directory::RoleGiven;
+    use provost_areas_platform::announcements::{AccountRotatesItself, PrincipalEnded};
+    use provost_kernel::Code;
+    use provost_kernel::area::{Areas, Check, Ends};
     use provost_kernel::auth::{ScopeSet, toolsets};
     use provost_kernel::operation::Access;
     use std::collections::BTreeSet;
@@ -94,12 +98,24 @@ mod tests {
         }
     }
 
+    static TWICE: Areas = Areas::of(&[&service_accounts::AREA, &service_accounts::AREA]);
+    static TWO_SESSIONS: Areas = Areas::of(&[&oauth::AREA, &oauth::AREA]);
+    static ALONE: Areas = Areas::of(&[&service_accounts::AREA]);
+
     #[test]
     fn kinds_of_tokens_are_told_apart_and_sessions_are_one_areas() {
-        let own = ALL.schemes().own;
-        let names: BTreeSet<_> = own.iter().map(|scheme| scheme.name()).collect();
-        assert!(names.len() == own.len() && !own.is_empty());
-        assert_eq!(ALL.iter().filter(|area| area.sessions.is_some()).count(), 1);
+        ALL.check_schemes().unwrap();
+        assert!(!ALL.schemes().own.is_empty() && ALL.schemes().delegated.is_some());
+        for areas in [&TWICE, &TWO_SESSIONS] {
+            assert_eq!(areas.check_schemes().unwrap_err().code(), Code::Internal);
+        }
+    }
+
+    #[test]
+    fn whoever_decides_about_an_announcement_is_there() {
+        assert!(ALL.hear::<AccountRotatesItself>() && ALL.hear::<RoleGiven>());
+        assert!(ALL.hear::<ResourceGoes>() && ALL.hear::<ProtocolChanges>() && ALL.hear::<PrincipalEnded>());
+        assert!(!ALONE.hear::<PrincipalEnded>());
     }
 
     /// Proves EN-3.
