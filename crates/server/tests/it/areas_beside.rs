@@ -181,6 +181,7 @@ fn what_another_hand_does_to_a_right_of_a_new_area_is_found() {
         };
         let now = app.now();
         let said = app.kernel.read_system(move |tx| check(tx, now)).await.unwrap();
-        assert_eq!(said, ["1 notes have no text"]);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].ends_with("has no text"), "{said:?}");
     });
 }

@@ -2,6 +2,8 @@
 //!
 //! An area knows areas of lower floors and of its own; what stands on it hears its announcements. An arrow that runs up is
 //! refused.
+//!
+//! What a statement names is not looked at: `mcp_sessions` reads the table of clients that `oauth` owns, when it looks up a token.
 
 use crate::samples::assert_golden;
 use provost_server::areas::ALL;

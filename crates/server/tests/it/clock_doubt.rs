@@ -22,7 +22,7 @@ provost_kernel::statements! {
     /// Counts records of keys.
     KEYS = "SELECT COUNT(*) FROM idempotency_keys WHERE organization_id = ?1";
     /// Makes many events.
-    ADD_EVENTS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) INSERT INTO outbox (organization_id, sequence, id, type, time, data) SELECT ?1, 1000000 + CAST(?2 AS BIGINT) + i, 'evt_' || CAST(i AS TEXT), 'test', CAST(?2 AS BIGINT), '{}' FROM n";
+    ADD_EVENTS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) INSERT INTO outbox (organization_id, sequence, id, type, time, data) SELECT ?1, 1000000 + CAST(?2 AS BIGINT) + i, 'evt_' || CAST(i AS TEXT), 'directory.user.updated', CAST(?2 AS BIGINT), '{\"userId\":\"usr_01kaf9q2m4x7t8v3c5d6e0g1h2\"}' FROM n";
     /// Finds an account, also a deleted one.
     ACCOUNT = unscoped("an id is unique") "SELECT 1 FROM service_accounts WHERE id = ?1";
 }

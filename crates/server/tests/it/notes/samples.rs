@@ -30,13 +30,12 @@ async fn make(app: &App, is_named: bool) -> Ids {
 
 async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
     let (method, body) = match operation {
-        "createHeadlessNote" => {
-            return Some(Fixture::json("POST", "/notes", json!({ "text": unique }), None));
-        }
+        "createHeadlessNote" => ("POST", json!({ "text": unique })),
         "updateHeadlessNote" => ("PUT", json!({ "text": unique })),
         "deleteHeadlessNote" => ("DELETE", json!({})),
         _ => return None,
     };
-    let path = format!("/notes/{}", make(app, true).await[0].1);
-    Some(Fixture::json(method, path, body, None))
+    let made = make(app, method != "POST").await;
+    let id = made.first().map(|(_, id)| format!("/{id}")).unwrap_or_default();
+    Some(Fixture::json(method, format!("/notes{id}"), body, None))
 }
