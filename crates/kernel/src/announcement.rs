@@ -4,11 +4,11 @@
 //! [`crate::area::Area::on`]. All of it is one transaction, in the order of the areas.
 //!
 //! ```text
-//! directory      cx.announce(&PrincipalEnded { … })
-//! skill_registry on: &[&Hears(|cx, ended: &PrincipalEnded| …)]      runs then and there, and may refuse
+//! directory      ctx.announce(&PrincipalEnded { … })
+//! skill_registry on: &[&Subscriber(|ctx, ended: &PrincipalEnded| …)]      runs then and there, and may refuse
 //!
-//! subjects       cx.ask(&LostWith { … })                            every answer, in the order of the areas
-//! policies       on: &[&Answers(|cx, lost: &LostWith| …)]
+//! subjects       ctx.ask(&LostWith { … })                           every answer, in the order of the areas
+//! policies       on: &[&Answers(|ctx, lost: &LostWith| …)]
 //! ```
 //!
 //! Absent on purpose: announcements that are heard later. Those are events and jobs.

@@ -178,7 +178,7 @@ pub struct Meta {
     pub command: [&'static str; 2],
     /// The status of success.
     pub status: u16,
-    /// Another status of success with the same answer, for what was there already; see [`crate::Cx::status`].
+    /// Another status of success with the same answer, for what was there already; see [`crate::OperationContext::status`].
     pub also: Option<u16>,
     /// `confirm: true` is demanded because nothing can undo the act.
     pub confirm: bool,
@@ -279,7 +279,7 @@ impl Meta {
 
     /// Begins the declaration of an operation that keeps what is sent as history: such events are no mutations, so
     /// it takes no reason and no key and leaves no audit entry each (D9.11). It runs as a read does and records by
-    /// what it does [later](crate::Cx::later).
+    /// what it does [later](crate::OperationContext::later).
     pub const fn ingest(id: &'static str, path: &'static str, toolset: &'static str) -> Draft {
         let blank = Self::blank(id, Method::Post, path, toolset, Kind::Read, RateClass::Decide);
         Draft(Self {
@@ -347,7 +347,7 @@ impl Meta {
         }
     }
 
-    /// Names the headers of its answers, beside those that every answer has; see [`crate::Cx::header`].
+    /// Names the headers of its answers, beside those that every answer has; see [`crate::OperationContext::header`].
     #[must_use]
     pub const fn answers(self, headers: &'static [&'static str]) -> Self {
         Self {

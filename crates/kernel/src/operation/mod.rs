@@ -2,7 +2,7 @@
 //!
 //! From one `impl Operation` derive the HTTP route, the OpenAPI document, the MCP tool, the CLI command,
 //! authorization, idempotency, audit and the rate class. An operation is a synchronous function over a
-//! transaction; it may run more than once and must draw time, ids and randomness from [`crate::Cx`] alone.
+//! transaction; it may run more than once and must draw time, ids and randomness from [`crate::OperationContext`] alone.
 //!
 //! INVARIANT OP-1: an operation without an access rule does not compile ([`Draft::access`]). Proof: the compiler,
 //! since only `Draft::access` and `Draft::rule` make a `Meta`.
