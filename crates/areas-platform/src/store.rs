@@ -34,15 +34,15 @@ statements! {
 }
 
 /// What the store knows of one key: its label and its check value.
-pub type Known = (String, Vec<u8>);
+pub type KeyCheck = (String, Vec<u8>);
 
 /// Returns label and check value of every key that a store knows.
-pub fn known_keys(conn: &mut Conn) -> Result<Vec<Known>> {
+pub fn known_keys(conn: &mut Conn) -> Result<Vec<KeyCheck>> {
     conn.read(known)
 }
 
 /// Returns the same within a transaction.
-pub fn known(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<Known>> {
+pub fn known(tx: &mut provost_kernel::db::Tx<'_>) -> Result<Vec<KeyCheck>> {
     tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 

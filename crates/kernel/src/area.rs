@@ -355,7 +355,7 @@ impl OperationContext<'_> {
     fn tell<A: Announcement>(&mut self, announcement: &A, answers: &mut dyn Any) -> Result<()> {
         let areas = self.services().extra::<&'static Areas>().copied();
         let areas = areas.ok_or_else(|| Error::internal("the program was started without its areas"))?;
-        if A::IS_DECISIVE && !areas.hear::<A>() {
+        if A::IS_DECISIVE && !areas.has_listener::<A>() {
             return Err(Error::internal(
                 "the program was started without the area that decides about this",
             ));
@@ -402,7 +402,7 @@ impl Areas {
     }
 
     /// Returns whether an area listens to announcements of a type.
-    pub fn hear<A: Announcement>(&self) -> bool {
+    pub fn has_listener<A: Announcement>(&self) -> bool {
         self.listeners()
             .any(|listener| listener.hears() == TypeId::of::<A>())
     }

@@ -1,4 +1,4 @@
-//! The header spellings of the trio `reason`, `idempotencyKey`, `confirm` (D4.1).
+//! The header spellings of the mutation metadata `reason`, `idempotencyKey`, `confirm` (D4.1).
 //!
 //! The published client of this API family sends two of them under names of its own. Those names are wire
 //! constants of that client and stand in this file alone.
@@ -31,7 +31,7 @@ pub struct MutationMetadata {
 }
 
 impl MutationMetadata {
-    /// Takes the trio out of a body and merges it with the headers.
+    /// Takes the mutation metadata out of a body and merges it with the headers.
     ///
     /// Errors: `InvalidRequest` when a member is malformed, missing, or differs between body and header;
     /// `ConfirmationRequired` when the operation demands it.

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Where the trio travels when it has no place in the body.
+/// Where the mutation metadata travels when it has no place in the body.
 const TRIO: [(&str, HeaderName); 3] = [
     ("reason", HeaderName::from_static("x-reason")),
     ("idempotencyKey", HeaderName::from_static("idempotency-key")),

@@ -4,7 +4,7 @@
 //! the store, and a start with a wrong or missing key refuses with a sentence that names the key.
 
 use crate::{closing, proofs};
-use provost_areas_platform::store::{self, ADD_KEY_CHECK, FORGET_KEY_CHECK, Known};
+use provost_areas_platform::store::{self, ADD_KEY_CHECK, FORGET_KEY_CHECK, KeyCheck};
 use provost_kernel::area::Areas;
 use provost_kernel::db::{Access, Call, Conn, Location, Param, migrate};
 use provost_kernel::keys::Keys;
@@ -64,7 +64,7 @@ pub fn prepare(areas: &Areas, location: &Location, keys: &Keys, now: Timestamp) 
 
 /// Splits the keys that the store knows into sealing keys that were taken out of the folder and that nothing in the
 /// store needs any more, and all others.
-fn split_spent(areas: &Areas, conn: &mut Conn, keys: &Keys) -> Result<(Vec<String>, Vec<Known>)> {
+fn split_spent(areas: &Areas, conn: &mut Conn, keys: &Keys) -> Result<(Vec<String>, Vec<KeyCheck>)> {
     let here = keys.check_values();
     let used = conn.read(|tx| {
         let mut used = Vec::new();
@@ -78,7 +78,7 @@ fn split_spent(areas: &Areas, conn: &mut Conn, keys: &Keys) -> Result<(Vec<Strin
         id.is_some_and(|id| !used.iter().any(|used| used == id))
             && !here.iter().any(|(known, _)| known == label)
     };
-    let (spent, known): (Vec<Known>, Vec<Known>) = store::known_keys(conn)?
+    let (spent, known): (Vec<KeyCheck>, Vec<KeyCheck>) = store::known_keys(conn)?
         .into_iter()
         .partition(|(label, _)| is_spent(label));
     Ok((spent.into_iter().map(|(label, _)| label).collect(), known))

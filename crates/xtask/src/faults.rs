@@ -31,7 +31,7 @@ use crate::traffic::catalogue::{self, Operation};
 use crate::{clock, product};
 use base::Base;
 use command::Bench;
-use fault::{Chosen, Point};
+use fault::{FaultChoice, Point};
 use journal::{Entry, Journal};
 use sealing::SealingSite;
 use station::{PointOutcome, Station};
@@ -54,7 +54,7 @@ pub struct Arguments {
     operation: Vec<String>,
     /// Inject this kind of fault alone
     #[arg(long, value_enum, default_value = "all")]
-    fault: Chosen,
+    fault: FaultChoice,
     /// How many servers are tried at once [default: one for each core]
     #[arg(long)]
     jobs: Option<usize>,
@@ -163,7 +163,7 @@ impl<'a> Findings<'a> {
         let Ok(mut journal) = self.journal.lock() else {
             return Ok(());
         };
-        if self.arguments.fault != Chosen::All {
+        if self.arguments.fault != FaultChoice::All {
             return Ok(());
         }
         journal.add(Entry {

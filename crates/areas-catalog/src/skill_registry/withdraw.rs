@@ -19,7 +19,7 @@ pub struct WithdrawSkillRegistryItem;
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Withdrawn {
+pub struct WithdrawAnswer {
     /// The item.
     item: ItemView,
     /// The version that the path names.
@@ -51,9 +51,9 @@ impl Operation for WithdrawSkillRegistryItem {
     type Path = ItemPath;
     type Query = Empty;
     type Body = Empty;
-    type Output = Withdrawn;
+    type Output = WithdrawAnswer;
 
-    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Withdrawn> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<WithdrawAnswer> {
         let (mut item, reference) = find::item(ctx, &input.path.item_ref)?;
         let at = item.changed_at(ctx.now());
         let mut known = store::known(ctx, &item.id)?;
@@ -95,7 +95,7 @@ impl Operation for WithdrawSkillRegistryItem {
             Some(version) => Some(store::version_of(ctx, &item.id, &version)?),
             None => None,
         };
-        Ok(Withdrawn {
+        Ok(WithdrawAnswer {
             item: item.into(),
             version,
             lost_references: shown(ctx, lost_references),

@@ -70,11 +70,11 @@ fn length(head: [u8; HEAD], limit: usize) -> io::Result<usize> {
 
 /// What arrived of messages, whole or not.
 #[derive(Default)]
-pub struct Arriving {
+pub struct FrameBuffer {
     bytes: Vec<u8>,
 }
 
-impl Arriving {
+impl FrameBuffer {
     /// Notes bytes that arrived.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -107,7 +107,7 @@ mod tests {
         let mut sent = Vec::new();
         write(&mut sent, ASK, b"one").unwrap();
         write(&mut sent, LOAD, b"").unwrap();
-        let mut arriving = Arriving::default();
+        let mut arriving = FrameBuffer::default();
         let mut found = Vec::new();
         for byte in &sent {
             arriving.push(&[*byte]);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_message_beyond_the_limit_is_refused_before_room_is_made_for_it() {
-        let mut arriving = Arriving::default();
+        let mut arriving = FrameBuffer::default();
         arriving.push(&[ANSWERS, 0xff, 0xff, 0xff, 0xff]);
         assert!(arriving.next(ANSWERS_BYTES).is_err());
         assert!(read(&mut &[ANSWERS, 0xff, 0xff, 0xff, 0xff][..], ANSWERS_BYTES).is_err());

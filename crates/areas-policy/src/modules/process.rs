@@ -2,7 +2,7 @@
 //!
 //! Keeps MW-2.
 
-use super::frames::{self, ANSWERS, ASK, Arriving, FORGET, HELLO, LOAD, LOADED};
+use super::frames::{self, ANSWERS, ASK, FORGET, FrameBuffer, HELLO, LOAD, LOADED};
 use provost_policy::rego::wire::{Bytes, put_question, put_text};
 use provost_policy::rego::{Module, ModuleAnswer, Question, compiler_fingerprint};
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ const KEPT_BYTES: usize = 8 << 20;
 pub struct Process {
     child: Child,
     socket: UnixStream,
-    arriving: Arriving,
+    arriving: FrameBuffer,
     /// The numbers of the modules that it has.
     loaded: HashMap<String, u32>,
     bytes: usize,
@@ -71,7 +71,7 @@ impl Process {
         let mut process = Self {
             child,
             socket,
-            arriving: Arriving::default(),
+            arriving: FrameBuffer::default(),
             loaded: HashMap::new(),
             bytes: 0,
             left: String::new(),

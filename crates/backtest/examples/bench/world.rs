@@ -3,7 +3,7 @@
 use super::measure::count;
 use super::policies::{LABELS, SERVERS, World};
 use provost_backtest::record::{self, Decision, Mode, OwnedRecord};
-use provost_history::synthetic::{Grown, Recording, Shape, mixed};
+use provost_history::synthetic::{Recording, Shape, SyntheticEvent, mixed};
 use provost_history::{Recorder, Sealer, Storage, Value};
 use provost_policy::{Action, Event, Field, Occasion, Symbols, Value as Attribute};
 use std::collections::HashSet;
@@ -159,7 +159,7 @@ fn write_part(
 }
 
 /// Returns the event as the gateway in front of these tools would have recorded it.
-fn owned(grown: &Grown, number: u64, distinct: Distinct, symbols: &mut Symbols) -> OwnedRecord {
+fn owned(grown: &SyntheticEvent, number: u64, distinct: Distinct, symbols: &mut Symbols) -> OwnedRecord {
     grown.with_values(|values| {
         let text = |at: usize| match values[at] {
             Value::Text(text) | Value::Json(text) => text,

@@ -70,7 +70,7 @@ pub(super) struct Performance {
     pub(super) roles: Vec<String>,
 }
 
-/// What a request carries beside the trio.
+/// What a request carries beside the mutation metadata.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Body {
     pub(super) fields: Vec<Field>,

@@ -93,7 +93,7 @@ impl Request {
         self
     }
 
-    /// Sets a body of another media type; the trio then travels in headers.
+    /// Sets a body of another media type; the mutation metadata then travels in headers.
     #[must_use]
     pub fn content(mut self, media_type: &str, bytes: impl Into<Bytes>) -> Self {
         self.call.body = Some(bytes.into());
@@ -109,7 +109,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Adds the trio: to a body of JSON, else to the headers. What has it is sent again under its key.
+    /// Adds the mutation metadata: to a body of JSON, else to the headers. What has it is sent again under its key.
     ///
     /// Errors: usage, when the body is no object or the reason cannot stand in a header.
     pub fn consent(mut self, consent: &Consent) -> Result<Self, Failure> {
@@ -269,7 +269,7 @@ impl<'a> Client<'a> {
         self.send(&request).await?.json()
     }
 
-    /// Sends content that is not JSON; the trio travels in headers.
+    /// Sends content that is not JSON; the mutation metadata travels in headers.
     pub async fn send_content(
         &self,
         method: Method,

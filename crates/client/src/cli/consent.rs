@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 /// LIMIT: the server takes keys of up to 255 characters (D1.10).
 const MAX_KEY: usize = 255;
 
-/// The trio of D4.1.
+/// The mutation metadata of D4.1.
 #[derive(Clone, Debug)]
 pub struct Consent {
     /// Why; goes into the audit log.
@@ -71,7 +71,7 @@ pub fn confirm_arg(help: &'static str) -> Arg {
 }
 
 impl Consent {
-    /// Takes the trio from the flags and asks a person for what is missing; `None` for a read.
+    /// Takes the mutation metadata from the flags and asks a person for what is missing; `None` for a read.
     ///
     /// Errors: usage, when something must be said and nobody is there to say it.
     pub(super) fn obtain(
@@ -102,7 +102,7 @@ impl Consent {
         Self::take(matches, terminal, confirm, must_say_why).map(Some)
     }
 
-    /// Takes the trio from the flags of [`consent_args`] and asks a person for what is missing.
+    /// Takes the mutation metadata from the flags of [`consent_args`] and asks a person for what is missing.
     ///
     /// Errors: usage, when something must be said and nobody is there to say it.
     pub fn of(matches: &ArgMatches, terminal: &Terminal, confirm: Confirm<'_>) -> Result<Self, Failure> {
@@ -200,7 +200,7 @@ impl Consent {
         Self { key, ..self.clone() }
     }
 
-    /// Adds the trio to a body, which is an object.
+    /// Adds the mutation metadata to a body, which is an object.
     pub(super) fn add_to_body(&self, body: Option<&[u8]>) -> Result<Bytes, Failure> {
         let mut body: Map<String, Value> = serde_json::from_slice(body.unwrap_or(b"{}"))
             .map_err(|_| Failure::usage("the body of this command must be a JSON object"))?;
@@ -212,7 +212,7 @@ impl Consent {
         Ok(Value::Object(body).to_string().into())
     }
 
-    /// Adds the trio to the headers.
+    /// Adds the mutation metadata to the headers.
     pub(super) fn add_to_headers(&self, headers: &mut HeaderMap) -> Result<(), Failure> {
         // A key that begins with a quote would read as a structured-field string (D4.1).
         let key = match self.key.strip_prefix('"') {

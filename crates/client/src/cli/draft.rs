@@ -112,7 +112,7 @@ impl Draft {
         }
     }
 
-    /// Adds the trio where the operation takes it.
+    /// Adds the mutation metadata where the operation takes it.
     pub(super) fn consent(&mut self, operation: &Operation, consent: &Consent) -> Result<(), Failure> {
         let Effect::Write { metadata, .. } = operation.kind else {
             return Ok(());

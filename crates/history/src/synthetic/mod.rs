@@ -38,9 +38,9 @@ pub struct Shape {
     pub seed: u64,
 }
 
-/// One event that was grown.
+/// One event that was made up.
 #[derive(Clone, Debug, Default)]
-pub struct Grown {
+pub struct SyntheticEvent {
     /// A ULID.
     pub id: String,
     /// When it happened. Units: milliseconds since the Unix epoch.
@@ -107,7 +107,7 @@ impl Recording {
     }
 }
 
-/// Grown events, one after the other.
+/// Made up events, one after the other.
 #[derive(Debug)]
 pub struct Growth<'a> {
     recording: &'a Recording,
@@ -128,9 +128,9 @@ struct Run {
 }
 
 impl Iterator for Growth<'_> {
-    type Item = Grown;
+    type Item = SyntheticEvent;
 
-    fn next(&mut self) -> Option<Grown> {
+    fn next(&mut self) -> Option<SyntheticEvent> {
         if self.made == self.shape.events {
             return None;
         }
@@ -169,7 +169,7 @@ impl Growth<'_> {
         usize::try_from(user % self.recording.users.len() as u64).unwrap_or(0)
     }
 
-    fn event(&mut self, place: usize) -> Grown {
+    fn event(&mut self, place: usize) -> SyntheticEvent {
         let run = &self.open[place];
         let call = &self.recording.runs[run.index][run.step];
         let recorded = self.recording.users[self.recorded(run.user)].as_str();
@@ -205,7 +205,7 @@ impl Growth<'_> {
                 text.replace(recorded, &user)
             }
         };
-        let mut event = Grown {
+        let mut event = SyntheticEvent {
             id: ulid(at, &mut self.random),
             at,
             groups,
@@ -227,7 +227,7 @@ impl Growth<'_> {
     }
 }
 
-impl Grown {
+impl SyntheticEvent {
     /// Calls `each` with the values in the order of the columns of [`schema`].
     pub fn with_values<T>(&self, each: impl FnOnce(&[Value<'_>]) -> T) -> T {
         let is_blocked = self.tool.starts_with("cancel_reservation") && self.result == "error";
@@ -263,7 +263,7 @@ pub struct Census {
 
 impl Census {
     /// Counts an event: user, tool, result, resource, amount and arguments; not id, instant and session.
-    pub fn count(&mut self, event: &Grown) {
+    pub fn count(&mut self, event: &SyntheticEvent) {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         (

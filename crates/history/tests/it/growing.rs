@@ -1,6 +1,6 @@
 //! A grown history is as asked for, and the same for the same seed.
 
-use provost_history::synthetic::{Census, Grown, Recording, Shape, schema};
+use provost_history::synthetic::{Census, Recording, Shape, SyntheticEvent, schema};
 use provost_history::{Entry, Event, Recorder};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const SHAPE: Shape = Shape {
     seed: 7,
 };
 
-fn grow(shape: Shape) -> Vec<Grown> {
+fn grow(shape: Shape) -> Vec<SyntheticEvent> {
     Recording::read(RECORDING).unwrap().grow(shape).unwrap().collect()
 }
 
@@ -33,7 +33,7 @@ fn distinct(shape: Shape) -> u64 {
 }
 
 /// Returns the texts of a column, and the numbers of the amounts, of all events.
-fn recorded(events: &[Grown]) -> (BTreeSet<String>, BTreeSet<String>, BTreeSet<String>) {
+fn recorded(events: &[SyntheticEvent]) -> (BTreeSet<String>, BTreeSet<String>, BTreeSet<String>) {
     let schema = Arc::new(schema().unwrap());
     let (tool, subject) = (
         schema.position("tool").unwrap(),

@@ -1,4 +1,4 @@
-//! Steps 7 and 8: the media type, the strict JSON, the trio, the schema.
+//! Steps 7 and 8: the media type, the strict JSON, the mutation metadata, the schema.
 //!
 //! Keeps PO-9.
 
@@ -22,7 +22,7 @@ pub(super) struct DecodedRequest {
     pub is_preview: bool,
 }
 
-/// Steps 7 and 8: the media type, the strict JSON, the trio, the schema.
+/// Steps 7 and 8: the media type, the strict JSON, the mutation metadata, the schema.
 pub(super) fn decode(
     kernel: &Kernel,
     entry: &Entry,

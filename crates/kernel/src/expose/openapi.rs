@@ -426,7 +426,7 @@ fn not_null(mut schema: Value) -> Value {
     schema
 }
 
-/// Without a body the trio can only travel in headers; with one the headers are an alias (D4.1).
+/// Without a body the mutation metadata can only travel in headers; with one the headers are an alias (D4.1).
 fn trio_headers(entry: &Entry, generator: &mut SchemaGenerator) -> Vec<Value> {
     let is_alone = entry.meta.trio_in_headers();
     let required = is_alone && entry.meta.consent == Consent::Required;
@@ -477,7 +477,7 @@ fn json_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     all_members(entry, generator)
 }
 
-/// The members of a body and, for a write, the trio, wherever it travels.
+/// The members of a body and, for a write, the mutation metadata, wherever it travels.
 fn all_members(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     let mut schema = (entry.schemas[2])(generator).to_value();
     if entry.meta.kind == Kind::Write {

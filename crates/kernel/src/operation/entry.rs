@@ -20,7 +20,7 @@ pub trait Operation: 'static {
     type Path: DeserializeOwned + JsonSchema + Send + 'static;
     /// The query parameters.
     type Query: DeserializeOwned + JsonSchema + Send + 'static;
-    /// The body without the trio `reason`, `idempotencyKey`, `confirm`.
+    /// The body without the mutation metadata `reason`, `idempotencyKey`, `confirm`.
     type Body: DeserializeOwned + JsonSchema + Send + 'static;
     /// The answer.
     type Output: Serialize + JsonSchema;
@@ -173,7 +173,7 @@ pub struct Raw {
     pub path: Value,
     /// Query parameters, by name.
     pub query: Value,
-    /// The body without the trio.
+    /// The body without the mutation metadata.
     pub body: Value,
     /// The body, if it is not JSON.
     pub content: Option<Content>,
@@ -221,7 +221,7 @@ pub struct Entry {
     pub query_names: Vec<String>,
     /// LIMIT: characters of query parameters whose schema says how many, by their names.
     pub query_lengths: Vec<(String, usize)>,
-    /// Whether the body has members beside the trio, or the trio itself.
+    /// Whether the body has members beside the mutation metadata, or the mutation metadata itself.
     pub has_body: bool,
 }
 

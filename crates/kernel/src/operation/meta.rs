@@ -14,7 +14,7 @@ pub enum Method {
     Put,
     /// Changes the members that are present.
     Patch,
-    /// Removes. The trio travels in headers.
+    /// Removes. The mutation metadata travels in headers.
     Delete,
 }
 
@@ -198,7 +198,7 @@ pub struct Meta {
     pub limit: BodyLimit,
     /// The body is not JSON but one of these.
     pub consumes: Option<Consumes>,
-    /// Where the trio travels.
+    /// Where the mutation metadata travels.
     pub consent: Consent,
     /// Without `confirm: true` the operation reads and shows what it would do.
     pub performance: Option<Performance>,
@@ -460,7 +460,7 @@ impl Meta {
         }
     }
 
-    /// Takes content that is not JSON; the trio travels in headers. See [`super::Operation::read_content`].
+    /// Takes content that is not JSON; the mutation metadata travels in headers. See [`super::Operation::read_content`].
     #[must_use]
     pub const fn consumes(
         self,
@@ -494,7 +494,7 @@ impl Meta {
         Self { consumes, ..self }
     }
 
-    /// Takes the trio from headers, where it is optional, and no member in the body (D10.3).
+    /// Takes the mutation metadata from headers, where it is optional, and no member in the body (D10.3).
     #[must_use]
     pub const fn consents_in_headers(self) -> Self {
         Self {
@@ -534,7 +534,7 @@ impl Meta {
         self.consumes.is_some() || self.limit != BodyLimit::ORDINARY
     }
 
-    /// Says whether the trio has no place in the body.
+    /// Says whether the mutation metadata has no place in the body.
     pub const fn trio_in_headers(&self) -> bool {
         matches!(self.method, Method::Delete)
             || self.consumes.is_some()

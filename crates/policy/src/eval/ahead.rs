@@ -2,7 +2,7 @@
 //!
 //! A guard that depends on the past is not known ahead; its module is asked, and the answer may be of no use.
 
-use super::name::Chosen;
+use super::name::NameChoice;
 use super::row::{ModuleCalls, ModuleQuestion, Row, ask};
 use super::subject_states::SubjectStates;
 use crate::event::Event;
@@ -31,7 +31,7 @@ pub(crate) fn ahead(
     asking: ModuleCalls<'_>,
 ) -> Vec<Ahead> {
     let nothing = SubjectStates::new();
-    let unknown = |_: NodeId, _: Option<&Chosen<'_>>| Truth::Unknown;
+    let unknown = |_: NodeId, _: Option<&NameChoice<'_>>| Truth::Unknown;
     let mut asked: Vec<(usize, NodeId)> = Vec::new();
     let mut inputs: Vec<Option<Value>> = Vec::with_capacity(events.len());
     for (at, event) in events.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! Keeps BY-4.
 
-use super::name::{self, Chosen};
+use super::name::{self, NameChoice};
 use crate::catalogue::{Field, FieldType};
 use crate::condition::{Check, CustomField, Operand, Place};
 use crate::digest::exact_text;
@@ -58,7 +58,7 @@ impl Members<'_> {
 
 impl Test {
     /// Returns whether an event passes, with these records chosen where a name means several.
-    pub fn judge<'a>(&self, event: &Event, symbols: &'a Symbols, chosen: Option<&Chosen<'a>>) -> Truth {
+    pub fn judge<'a>(&self, event: &Event, symbols: &'a Symbols, chosen: Option<&NameChoice<'a>>) -> Truth {
         let field = self.operand.field();
         match &self.keyed {
             Some(keyed) => name::judge(keyed, field, event.get(field), symbols, chosen),

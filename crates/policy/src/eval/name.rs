@@ -27,7 +27,7 @@ const WAYS_LIMIT: usize = 32;
 
 /// One way in which the names of an event can be meant.
 #[derive(Debug, Default)]
-pub(crate) struct Chosen<'a> {
+pub(crate) struct NameChoice<'a> {
     picks: Vec<(Field, &'a str, &'a Arc<NamedRecord>)>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Chosen<'a> {
 pub(super) enum Ways<'a> {
     /// Each name has one meaning.
     One,
-    Several(Vec<Chosen<'a>>),
+    Several(Vec<NameChoice<'a>>),
     TooMany,
 }
 
@@ -60,12 +60,12 @@ impl<'a> Ways<'a> {
         if open.is_empty() {
             return Self::One;
         }
-        let mut ways = vec![Chosen::default()];
+        let mut ways = vec![NameChoice::default()];
         for (field, key, meant) in open {
             if ways.len() * meant.len() > WAYS_LIMIT {
                 return Self::TooMany;
             }
-            let with = |way: &Chosen<'a>, named: &'a Arc<NamedRecord>| Chosen {
+            let with = |way: &NameChoice<'a>, named: &'a Arc<NamedRecord>| NameChoice {
                 picks: way.picks.iter().copied().chain([(field, key, named)]).collect(),
             };
             ways = ways
@@ -77,7 +77,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> NameChoice<'a> {
     /// Returns the record as which a name is meant.
     pub fn pick(&self, field: Field, key: &str) -> Option<&'a Arc<NamedRecord>> {
         let found = self
@@ -107,7 +107,7 @@ enum Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    fn of(field: Field, symbol: Symbol, symbols: &'a Symbols, chosen: Option<&Chosen<'a>>) -> Self {
+    fn of(field: Field, symbol: Symbol, symbols: &'a Symbols, chosen: Option<&NameChoice<'a>>) -> Self {
         if symbols.state(field, Value::Text(symbol)) == Value::Missing {
             return Self::Blank;
         }
@@ -166,7 +166,7 @@ pub(super) fn judge<'a>(
     field: Field,
     value: Value,
     symbols: &'a Symbols,
-    chosen: Option<&Chosen<'a>>,
+    chosen: Option<&NameChoice<'a>>,
 ) -> Truth {
     match value {
         Value::Absent => Truth::False,
@@ -179,7 +179,7 @@ pub(super) fn judge<'a>(
             )
         }
         // The directory knows the groups of each user who may be meant.
-        Value::Missing if field == Field::GROUPS => match chosen.and_then(Chosen::groups) {
+        Value::Missing if field == Field::GROUPS => match chosen.and_then(NameChoice::groups) {
             Some(groups) => {
                 let member = |id: &'a String| match symbols.register().meant(field, id) {
                     [] => Name::Word { text: id, key: id },

@@ -3,7 +3,7 @@
 //! Keeps NW-1, RG-4, RG-5.
 
 use super::ahead::Ahead;
-use super::name::{Chosen, Ways};
+use super::name::{NameChoice, Ways};
 use super::subject_states::SubjectStates;
 use crate::event::Event;
 use crate::rego::{InProcess, Module, ModuleAnswer, Question, Runner};
@@ -42,7 +42,7 @@ enum NodeAnswers<'a> {
     /// The past; modules are asked.
     Chronicle(&'a SubjectStates),
     /// The answers of history conditions and modules.
-    Told(&'a dyn Fn(NodeId, Option<&Chosen<'_>>) -> Truth),
+    Told(&'a dyn Fn(NodeId, Option<&NameChoice<'_>>) -> Truth),
 }
 
 impl<'a> Row<'a> {
@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
         set: &'a PolicySet,
         event: &'a Event,
         symbols: &'a Symbols,
-        told: &'a dyn Fn(NodeId, Option<&Chosen<'_>>) -> Truth,
+        told: &'a dyn Fn(NodeId, Option<&NameChoice<'_>>) -> Truth,
         nothing: &'a SubjectStates,
     ) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl<'a> Row<'a> {
         self.truth_as(id, None)
     }
 
-    fn truth_as(&self, id: NodeId, chosen: Option<&Chosen<'a>>) -> Truth {
+    fn truth_as(&self, id: NodeId, chosen: Option<&NameChoice<'a>>) -> Truth {
         match self.set.program.node(id) {
             Node::Constant(truth) => *truth,
             Node::Test(test) => test.judge(self.event, self.symbols, chosen),
@@ -153,7 +153,7 @@ impl<'a> Row<'a> {
 
     /// Returns what a module says. It is asked once: of names that mean several records it is told nothing, whichever of
     /// them is chosen.
-    fn module(&self, id: NodeId, module: &Module, chosen: Option<&Chosen<'a>>) -> Truth {
+    fn module(&self, id: NodeId, module: &Module, chosen: Option<&NameChoice<'a>>) -> Truth {
         if let NodeAnswers::Told(told) = self.known {
             return told(id, chosen);
         }
@@ -178,7 +178,7 @@ impl<'a> Row<'a> {
     fn fold(
         &self,
         nodes: &[NodeId],
-        chosen: Option<&Chosen<'a>>,
+        chosen: Option<&NameChoice<'a>>,
         start: Truth,
         end: Truth,
         join: fn(Truth, Truth) -> Truth,

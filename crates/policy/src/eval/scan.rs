@@ -8,7 +8,7 @@
 
 use super::batch::Batch;
 use super::mask::{Bits, Mask, WORDS, each, first, has, put, rows};
-use super::name::Chosen;
+use super::name::NameChoice;
 use super::row::{ModuleCalls, ModuleQuestion, Row, ask};
 use super::spread::{Numbers, PredicateCache, SORT_READERS, SortedRows, spread};
 use super::subject_states::{StateIndexes, SubjectStates};
@@ -468,7 +468,7 @@ impl<'a> Scan<'a> {
         let nothing = SubjectStates::new();
         for row in rows(&open) {
             let event = step.batch.event(row);
-            let told = |id: NodeId, chosen: Option<&Chosen<'_>>| self.told(id, row, &event, chosen, step);
+            let told = |id: NodeId, chosen: Option<&NameChoice<'_>>| self.told(id, row, &event, chosen, step);
             let truth = Row::told(self.set, &event, step.symbols, &told, &nothing).agreed(id);
             if truth != Truth::Unknown {
                 agreed.push((row, truth));
@@ -489,7 +489,7 @@ impl<'a> Scan<'a> {
         id: NodeId,
         row: usize,
         event: &Event,
-        chosen: Option<&Chosen<'_>>,
+        chosen: Option<&NameChoice<'_>>,
         step: &Step<'_>,
     ) -> Truth {
         let twin = self.twins.get(id as usize).copied().flatten();

@@ -24,7 +24,7 @@
 //!
 //! Absent on purpose: storage. A chronicle is made from events, which are stored.
 
-use super::name::Chosen;
+use super::name::NameChoice;
 use super::row::Row;
 use super::tracker::Memory;
 use crate::catalogue::Field;
@@ -114,7 +114,7 @@ impl SubjectStates {
         tracker: usize,
         event: &Event,
         symbols: &'a Symbols,
-        chosen: Option<&Chosen<'a>>,
+        chosen: Option<&NameChoice<'a>>,
     ) -> Truth {
         let subject = event.subject(symbols);
         if self.is_unknown && subject != Subject::Nobody {
@@ -166,7 +166,7 @@ impl SubjectStates {
         family: Family,
         subject: Subject,
         symbols: &'a Symbols,
-        chosen: Option<&Chosen<'a>>,
+        chosen: Option<&NameChoice<'a>>,
     ) -> StateIndexes {
         let (field, symbol) = match subject {
             Subject::Known(field, symbol) => (field, symbol),

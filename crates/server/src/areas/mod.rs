@@ -113,9 +113,13 @@ mod tests {
 
     #[test]
     fn whoever_decides_about_an_announcement_is_there() {
-        assert!(ALL.hear::<AccountRotatesItself>() && ALL.hear::<RoleGiven>());
-        assert!(ALL.hear::<ResourceGoes>() && ALL.hear::<ProtocolChanges>() && ALL.hear::<PrincipalEnded>());
-        assert!(!ALONE.hear::<PrincipalEnded>());
+        assert!(ALL.has_listener::<AccountRotatesItself>() && ALL.has_listener::<RoleGiven>());
+        assert!(
+            ALL.has_listener::<ResourceGoes>()
+                && ALL.has_listener::<ProtocolChanges>()
+                && ALL.has_listener::<PrincipalEnded>()
+        );
+        assert!(!ALONE.has_listener::<PrincipalEnded>());
     }
 
     /// Proves EN-3.

@@ -15,18 +15,18 @@ use tokio::task::JoinSet;
 pub struct RepeatableRequest {
     pub method: &'static str,
     pub path: String,
-    /// Without the trio.
+    /// Without the mutation metadata.
     pub body: Value,
     /// The event that its effect emits.
     pub event: Option<&'static str>,
-    /// Content that is not JSON; the trio travels in headers then.
+    /// Content that is not JSON; the mutation metadata travels in headers then.
     pub content: Option<(&'static str, Vec<u8>)>,
     pub token: String,
     pub key: String,
 }
 
 impl RepeatableRequest {
-    /// The trio travels in headers, because there is no JSON body for it.
+    /// The mutation metadata travels in headers, because there is no JSON body for it.
     fn has_headers_only(&self) -> bool {
         self.method == "DELETE" || self.content.is_some() || self.body.is_null()
     }
@@ -215,7 +215,7 @@ fn connections_that_break_change_nothing_about_it() {
             for operation in writes(&app) {
                 let wanted = fixture(&app, operation).await;
                 if wanted.has_headers_only() {
-                    continue; // its trio travels in headers; the in-process storm has it
+                    continue; // its mutation metadata travels in headers; the in-process storm has it
                 }
                 let from = ends(&app).await;
                 let body = with_trio(wanted.body.clone(), &wanted.key);

@@ -83,12 +83,12 @@ impl Operation for LookQuery {
 }
 
 static WISH: TargetKind = TargetKind::new("wish", Readers::Everybody);
-static WISHED: EventOf<Wished> = EventOf::new("test.wished", Readers::Everybody, "Somebody wished.");
+static WISHED: EventOf<Wish> = EventOf::new("test.wished", Readers::Everybody, "Somebody wished.");
 
 #[derive(Serialize, JsonSchema)]
-struct Wished {}
+struct Wish {}
 
-impl EventData for Wished {
+impl EventData for Wish {
     const EXAMPLE: &'static str = "{}";
 }
 
@@ -101,7 +101,7 @@ impl Operation for Write {
     type Output = LookAnswer;
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<LookAnswer> {
-        ctx.emit(&WISHED, &Wished {});
+        ctx.emit(&WISHED, &Wish {});
         Ok(fulfil(ctx, &input.body.wish))
     }
 }

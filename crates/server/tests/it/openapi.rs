@@ -524,7 +524,7 @@ async fn try_bodies(app: &App, document: &Value, entry: &Entry, draw: &mut Draw)
     (taken, refused)
 }
 
-/// The same for the headers that carry the trio where there is no body.
+/// The same for the headers that carry the mutation metadata where there is no body.
 #[test]
 fn headers_are_refused_exactly_when_the_schema_says_so() {
     each("headers", |app: Arc<App>| async move {

@@ -11,7 +11,7 @@ async fn apply(client: &mut Client, collection: &str, family: &str, body: &Value
     let plan = json!({
         "family": family, "definition": body["definition"], "sourceRef": body["sourceRef"], "expectedRevision": expected,
     });
-    // The client sends the trio's headers with this question as well.
+    // The client sends the mutation metadata's headers with this question as well.
     let plan = client
         .write("POST", "/policy-plans/validate", Some(&plan))
         .await

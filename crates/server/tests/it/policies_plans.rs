@@ -211,7 +211,7 @@ fn a_manager_needs_a_token_and_others_may_go_without() {
         other.definition["name"] = "another".into();
         other.apply(&app, &token).await.refused(409, "conflict");
         plain.apply(&app, &token).await.ok();
-        // The trio's headers with the question change nothing.
+        // The mutation metadata's headers with the question change nothing.
         let body = json!({ "family": "content", "definition": definition("content-policies", "two", ""), "expectedRevision": 0 });
         for _ in 0..2 {
             let call = app

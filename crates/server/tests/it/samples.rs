@@ -80,7 +80,7 @@ pub fn path(meta: &Meta, target: &Target) -> String {
     path
 }
 
-/// Returns a body, without the trio, with which the operation succeeds on this target.
+/// Returns a body, without the mutation metadata, with which the operation succeeds on this target.
 pub fn body(meta: &Meta, target: &Target) -> Value {
     if let Some(body) = areas::body(meta.id, target) {
         return body;

@@ -23,7 +23,7 @@ pub struct RepeatableRequest {
     pub act: Act,
     pub method: &'static str,
     pub path: String,
-    /// Without the trio; `Null` sends none.
+    /// Without the mutation metadata; `Null` sends none.
     pub body: Value,
     pub content: Option<(&'static str, Vec<u8>)>,
     pub token: String,
@@ -31,7 +31,7 @@ pub struct RepeatableRequest {
 }
 
 impl RepeatableRequest {
-    /// Sends the request; its trio travels in headers where there is no JSON body for it.
+    /// Sends the request; its mutation metadata travels in headers where there is no JSON body for it.
     pub async fn send(&self, app: &App) -> Reply {
         let call = app.request(self.method, &self.path).token(&self.token);
         if self.method == "DELETE" || self.content.is_some() || self.body.is_null() {

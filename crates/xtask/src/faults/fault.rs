@@ -25,7 +25,7 @@ use super::strace::Call;
 
 /// The faults of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Chosen {
+pub enum FaultChoice {
     Kill,
     Eio,
     Enospc,
@@ -74,14 +74,14 @@ impl Fault {
         }
     }
 
-    pub fn is_chosen(self, chosen: Chosen) -> bool {
+    pub fn is_chosen(self, chosen: FaultChoice) -> bool {
         match chosen {
-            Chosen::All => true,
-            Chosen::Kill => self == Self::Kill,
-            Chosen::Eio => matches!(self, Self::Eio | Self::EioFromHere),
-            Chosen::Enospc => self == Self::Enospc,
-            Chosen::Short => self == Self::Short,
-            Chosen::Eintr => self == Self::Eintr,
+            FaultChoice::All => true,
+            FaultChoice::Kill => self == Self::Kill,
+            FaultChoice::Eio => matches!(self, Self::Eio | Self::EioFromHere),
+            FaultChoice::Enospc => self == Self::Enospc,
+            FaultChoice::Short => self == Self::Short,
+            FaultChoice::Eintr => self == Self::Eintr,
         }
     }
 
@@ -150,7 +150,7 @@ impl Point {
 }
 
 /// Every fault that the calls of a trace can have. `is_ours` says which files are of the store.
-pub fn points(calls: &[Call], chosen: Chosen, is_ours: impl Fn(&Call) -> bool) -> Vec<Point> {
+pub fn points(calls: &[Call], chosen: FaultChoice, is_ours: impl Fn(&Call) -> bool) -> Vec<Point> {
     let mut points = Vec::new();
     for fault in EACH.into_iter().filter(|fault| fault.is_chosen(chosen)) {
         let mut seen: Vec<(&str, usize)> = Vec::new();
@@ -189,7 +189,7 @@ mod tests {
             call("write", "anon_inode:[eventfd]"),
             call("pwrite64", "/d/provost.db-wal"),
         ];
-        let points = points(&calls, Chosen::All, |call| call.place.starts_with("/d/"));
+        let points = points(&calls, FaultChoice::All, |call| call.place.starts_with("/d/"));
         let of = |place: &str| points.iter().filter(|point| point.call.place == place).count();
         assert_eq!(of("anon_inode:[eventfd]"), 1);
         assert_eq!(of("/d/provost.db-wal"), EACH.len());

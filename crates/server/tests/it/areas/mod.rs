@@ -28,7 +28,7 @@ use std::pin::Pin;
 pub struct Fixture {
     pub method: &'static str,
     pub path: String,
-    /// Without the trio; `Null` sends none, and the trio in headers.
+    /// Without the mutation metadata; `Null` sends none, and the mutation metadata in headers.
     pub body: Value,
     /// The event that its effect emits.
     pub event: Option<&'static str>,
@@ -72,7 +72,7 @@ pub struct Samples {
     pub make_own: for<'a> fn(&'a App, &'a Meta, &'a str) -> Later<'a, Ids>,
     /// Returns ids of records that were deleted.
     pub deleted: for<'a> fn(&'a App) -> Later<'a, Ids>,
-    /// Returns a body, without the trio, with which the operation succeeds on this target.
+    /// Returns a body, without the mutation metadata, with which the operation succeeds on this target.
     pub body: fn(&str, &Target) -> Option<Value>,
     /// Returns content that is not JSON with which the operation succeeds: its media type and bytes.
     pub content: fn(&str) -> Option<Content>,
@@ -154,7 +154,7 @@ pub async fn deleted(app: &App) -> BTreeMap<&'static str, String> {
     ids
 }
 
-/// Returns a body, without the trio, with which the operation succeeds on this target.
+/// Returns a body, without the mutation metadata, with which the operation succeeds on this target.
 pub fn body(operation: &str, target: &Target) -> Option<Value> {
     all(None).find_map(|area| (area.body)(operation, target))
 }
@@ -179,7 +179,7 @@ pub async fn missed(app: &App, operation: &str) -> Option<Reply> {
     None
 }
 
-/// Says whether the operation's body may hold no member at all, so that the trio travels in headers.
+/// Says whether the operation's body may hold no member at all, so that the mutation metadata travels in headers.
 pub fn takes_no_member(operation: &str) -> bool {
     operation == "uninstallHeadlessSkillRegistryItem"
 }

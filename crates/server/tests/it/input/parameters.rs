@@ -1,4 +1,4 @@
-//! What stands beside the body: the trio in headers, confirm, keys, the query.
+//! What stands beside the body: the mutation metadata in headers, confirm, keys, the query.
 
 use super::{ACCOUNTS, effects};
 use crate::areas_beside::every_area;

@@ -147,7 +147,7 @@ fn query(scene: &Scene, form: &mut Form, place: usize, dice: &mut Dice) {
     }
 }
 
-/// Gives the request its body and its trio.
+/// Gives the request its body and its mutation metadata.
 fn fill(scene: &Scene, form: &mut Form, place: usize, target: &Target, changes: usize, dice: &mut Dice) {
     let entry = &scene.app.kernel.registry.entries()[place];
     if let Some((media_type, mut bytes)) = areas::content(entry.meta.id) {
