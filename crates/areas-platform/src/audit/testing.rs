@@ -178,18 +178,27 @@ impl TokenScheme for TestTokens {
     }
 }
 
+/// The areas of these tests. Nobody listens to announcements.
+static AREAS: Areas = Areas::of(&[
+    &crate::audit::AREA,
+    &crate::events::AREA,
+    &crate::settings::AREA,
+    &crate::capabilities::AREA,
+]);
+
 fn registry() -> Registry {
-    use crate::audit;
-    use crate::capabilities;
-    use crate::events;
-    use crate::settings;
-    static AREAS: Areas = Areas::of(&[&audit::AREA, &events::AREA, &settings::AREA, &capabilities::AREA]);
     AREAS.registry().area(Vec::new(), &FENCES)
 }
 
-fn boot(location: Location, keys_dir: &Path, clock: &Arc<ManualClock>, seed: u64) -> Arc<Kernel> {
+fn boot(
+    location: Location,
+    keys_dir: &Path,
+    clock: &Arc<ManualClock>,
+    seed: u64,
+    extras: Extras,
+) -> Arc<Kernel> {
     let parts = Parts {
-        extras: Extras::default(),
+        extras,
         rights: &[],
         endings: provost_kernel::ends::Endings::NONE,
         registry: registry(),
@@ -275,7 +284,13 @@ impl World {
         conn.commit(&calls).unwrap();
         drop(conn);
         let clock = Arc::new(ManualClock::new(START));
-        let kernel = boot(store.location(), &keys_dir, &clock, 2);
+        let kernel = boot(
+            store.location(),
+            &keys_dir,
+            &clock,
+            2,
+            Extras::default().with(&AREAS),
+        );
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -293,8 +308,13 @@ impl World {
 
     /// Ends the kernel and starts another one on the same store and keys.
     pub fn restart(&mut self) {
+        self.restart_with(Extras::default().with(&AREAS));
+    }
+
+    /// Does so with other extras: without the areas, if they are not among them.
+    pub fn restart_with(&mut self, extras: Extras) {
         self.stop();
-        self.kernel = boot(self.store.location(), &self.keys_dir, &self.clock, 3);
+        self.kernel = boot(self.store.location(), &self.keys_dir, &self.clock, 3, extras);
     }
 
     fn stop(&self) {
@@ -321,7 +341,7 @@ impl World {
         self.call(who, operation, path, query, None)
     }
 
-    /// Calls a write with the trio's members added.
+    /// Calls a write with the mutation metadata's members added.
     pub fn put(&self, who: &str, operation: &str, body: &Value) -> Reply {
         self.calls.set(self.calls.get() + 1);
         self.put_with_key(who, operation, body, &format!("key-{}", self.calls.get()))
