@@ -4,17 +4,13 @@
 //! kept can be stale in no way.
 
 use crate::selection::Selection;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
 use provost_kernel::auth::Actor;
 use provost_kernel::expose::mcp;
 use provost_kernel::operation::{Meta, Registry, may_call};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-/// LIMIT: tools of a page; clients read on by the cursor.
-pub(crate) const PAGE: usize = 100;
 /// LIMIT: lists that are kept. There are few: a role, a handful of scopes, a selection.
 const KEPT: usize = 64;
 /// LIMIT: the longest name that clients take.
@@ -24,7 +20,7 @@ const MAX_NAME: usize = 64;
 pub(crate) struct Catalogue {
     tools: Vec<Tool>,
     by_name: HashMap<&'static str, usize>,
-    kept: Mutex<HashMap<ListFilter, Arc<[Page]>>>,
+    kept: Mutex<HashMap<ListFilter, Bytes>>,
 }
 
 /// Says of each operation whether it stands in a list.
@@ -40,17 +36,6 @@ pub(crate) struct Tool {
     pub required: Vec<String>,
     json: String,
     is_offered: bool,
-}
-
-/// A part of a list.
-#[derive(Clone)]
-pub(crate) struct Page {
-    /// The tools, as the array's text.
-    pub tools: Bytes,
-    /// Where the list goes on.
-    pub next: Option<String>,
-    /// The place from which the page reads on.
-    start: usize,
 }
 
 impl Catalogue {
@@ -99,61 +84,26 @@ impl Catalogue {
         (!may_call(self.tools[place].meta, actor)).then_some(place)
     }
 
-    /// Returns the page behind a cursor; the first one without.
-    ///
-    /// Errors: nothing for a cursor that was never given out.
-    pub fn page(&self, actor: &Actor, selection: &Selection, cursor: Option<&str>) -> Option<Page> {
-        let start = match cursor {
-            Some(cursor) => place(cursor)?,
-            None => 0,
-        };
+    /// Returns the tools that are listed for an actor and a selection, as an array's text. They are one page: many clients read
+    /// no second one.
+    pub fn list(&self, actor: &Actor, selection: &Selection) -> Bytes {
         let listed: ListFilter = self
             .tools
             .iter()
             .map(|tool| tool.is_listed(actor, selection))
             .collect();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let pages = kept
-            .get(&listed)
-            .cloned()
-            .unwrap_or_else(|| self.pages(&listed, 0).into());
-        if !kept.contains_key(&listed) {
-            if kept.len() >= KEPT {
-                kept.clear();
-            }
-            kept.insert(listed.clone(), pages.clone());
+        if let Some(list) = kept.get(&listed) {
+            return list.clone();
         }
-        drop(kept);
-        let page = pages.iter().find(|page| page.start == start).cloned();
-        // The caller's rights changed while they read: the list goes on where they were.
-        page.or_else(|| self.pages(&listed, start).into_iter().next())
-    }
-
-    fn pages(&self, listed: &[bool], start: usize) -> Vec<Page> {
-        let places: Vec<usize> = (start..self.tools.len()).filter(|place| listed[*place]).collect();
-        let mut pages: Vec<Page> = Vec::new();
-        for (number, places) in places.chunks(PAGE).enumerate() {
-            let tools: Vec<&str> = places
-                .iter()
-                .map(|place| self.tools[*place].json.as_str())
-                .collect();
-            if let Some(page) = pages.last_mut() {
-                page.next = Some(BASE64.encode(format!("tools:{}", places[0])));
-            }
-            pages.push(Page {
-                tools: format!("[{}]", tools.join(",")).into(),
-                next: None,
-                start: if number == 0 { start } else { places[0] },
-            });
+        let tools = self.tools.iter().zip(&*listed).filter(|(_, listed)| **listed);
+        let tools: Vec<&str> = tools.map(|(tool, _)| tool.json.as_str()).collect();
+        let list = Bytes::from(format!("[{}]", tools.join(",")));
+        if kept.len() >= KEPT {
+            kept.clear();
         }
-        if pages.is_empty() {
-            pages.push(Page {
-                tools: Bytes::from_static(b"[]"),
-                next: None,
-                start,
-            });
-        }
-        pages
+        kept.insert(listed, list.clone());
+        list
     }
 }
 
@@ -162,11 +112,6 @@ impl Tool {
     fn is_listed(&self, actor: &Actor, selection: &Selection) -> bool {
         self.is_offered && selection.has(self.meta) && may_call(self.meta, actor)
     }
-}
-
-fn place(cursor: &str) -> Option<usize> {
-    let text = String::from_utf8(BASE64.decode(cursor).ok()?).ok()?;
-    text.strip_prefix("tools:")?.parse().ok()
 }
 
 fn is_name(name: &str) -> bool {

@@ -9,7 +9,7 @@ use crate::handler::Handler;
 use crate::selection::{self, Selection};
 use crate::session::{self, Session};
 use crate::splice::splice;
-use crate::{Options, client, message};
+use crate::{Options, client, explain, media, message};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -17,7 +17,7 @@ use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW};
-use http::{HeaderMap, HeaderValue, Method, request};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
 use http_body::Body as _;
 use http_body_util::Full;
 use provost_kernel::auth::{Actor, Origin};
@@ -42,6 +42,7 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// A message must be complete within this time.
 const READING: Duration = Duration::from_secs(10);
 const SESSION: &str = "mcp-session-id";
+const REVISION: &str = "mcp-protocol-version";
 
 /// What all requests share. Nothing in it is anybody's.
 pub(crate) struct SharedState {
@@ -88,7 +89,10 @@ impl RequestHead {
     /// other message, right or wrong.
     fn wanted(&self, actor: &Actor, presented: &Arc<BearerToken>) -> Option<dispatch::Request> {
         let shared = &*self.shared;
-        if self.sender.line.0 != Method::POST || self.session.is_refused(&shared.kernel, actor) {
+        if self.sender.line.0 != Method::POST
+            || media::check(&self.headers).is_err()
+            || self.session.is_refused(&shared.kernel, actor)
+        {
             return None;
         }
         let message = self.message.as_ref()?.as_ref().ok()?;
@@ -167,7 +171,9 @@ pub fn service(kernel: Arc<Kernel>, options: Options) -> Router {
         let (shared, protocol) = (shared.clone(), protocol.clone());
         async move { handle(&shared, &protocol, request).await }
     };
-    Router::new().route("/mcp", any(handler))
+    Router::new()
+        .route("/mcp", any(handler.clone()))
+        .route("/mcp/", any(handler))
 }
 
 fn default_toolsets(words: &[String]) -> u128 {
@@ -272,6 +278,9 @@ async fn serve(
         response
     })?;
     let body = body.map_err(|error| refused(&error))?;
+    media::check(&parts.headers).map_err(|(status, message)| {
+        with_status(status, refused(&Error::new(Code::InvalidRequest, message)))
+    })?;
     if asked.session.is_refused(&shared.kernel, &identity.actor) {
         let message = "there is no such MCP session; initialize again, without the header Mcp-Session-Id";
         return Err(refused(&Error::new(Code::NotFound, message)));
@@ -310,7 +319,11 @@ async fn serve(
         Some(response) => response,
         // What was done is not done again.
         None if is_done => return Err(refused(&Error::internal("the result of a call was not written"))),
-        None => hand_over(protocol, parts, body, caller.clone()).await,
+        None => {
+            let has_revision = parts.headers.contains_key(REVISION);
+            let response = hand_over(protocol, parts, body, caller.clone()).await;
+            explain::library(response, &message["id"], has_revision)
+        }
     };
     if let Some(client) = opens.filter(|_| response.status().is_success()) {
         let session = session::open(&shared.kernel, &caller.actor, &client);
@@ -333,10 +346,9 @@ async fn express(
     let express = FastMessage::read(message, headers)?;
     let catalogue = &shared.catalogue;
     let call = match &express.ask {
-        FastQuestion::List(cursor) => {
-            let page = catalogue.page(&caller.actor, &caller.selection, *cursor)?;
-            caller.effect(Effect::Tools(page.tools));
-            return express.answer_list(page.next);
+        FastQuestion::List => {
+            caller.effect(Effect::Tools(catalogue.list(&caller.actor, &caller.selection)));
+            return express.answer_list();
         }
         FastQuestion::Call(call) => call,
     };
@@ -489,6 +501,12 @@ async fn hand_over(
     caller: Arc<Caller>,
 ) -> Response {
     parts.extensions.insert(caller);
+    media::put_usual(&mut parts.headers);
     let request = http::Request::from_parts(parts, Full::new(body));
     protocol.handle(request).await.map(Body::new)
+}
+
+fn with_status(status: StatusCode, mut response: Response) -> Response {
+    *response.status_mut() = status;
+    response
 }

@@ -6,7 +6,7 @@
 //! Whatever is not exactly the usual form, right or wrong, is the library's to judge.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ListToolsResult, ServerResult};
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ pub(crate) struct FastMessage<'a> {
 
 /// What a message asks for.
 pub(crate) enum FastQuestion<'a> {
-    /// The tools behind a cursor.
-    List(Option<&'a str>),
+    /// The tools.
+    List,
     /// That a tool is called.
     Call(Call<'a>),
 }
@@ -52,7 +52,7 @@ impl Call<'_> {
 }
 
 impl<'a> FastMessage<'a> {
-    /// Reads a message; nothing for what is not beyond doubt.
+    /// Reads a message whose media types were judged; nothing for what is not beyond doubt.
     pub fn read(message: &'a Value, headers: &HeaderMap) -> Option<Self> {
         let members = message.as_object()?;
         let mut names = members.keys().map(String::as_str);
@@ -70,12 +70,9 @@ impl<'a> FastMessage<'a> {
             _ => return None,
         };
         let name = match &ask {
-            FastQuestion::List(_) => None,
+            FastQuestion::List => None,
             FastQuestion::Call(call) => Some(call.name),
         };
-        if !has_usual_media_types(headers) {
-            return None;
-        }
         let id = members.get("id")?;
         let is_usual_id = id.is_string() || id.as_u64().is_some_and(|id| u32::try_from(id).is_ok());
         let meta = params.and_then(|params| params.get("_meta"));
@@ -91,12 +88,9 @@ impl<'a> FastMessage<'a> {
         self.respond(ServerResult::CallToolResult(result))
     }
 
-    /// Returns the message of a list without its tools, which goes on at `next`.
-    pub fn answer_list(&self, next: Option<String>) -> Option<axum::response::Response> {
-        self.respond(ServerResult::ListToolsResult(ListToolsResult {
-            next_cursor: next,
-            ..ListToolsResult::default()
-        }))
+    /// Returns the message of a list without its tools.
+    pub fn answer_list(&self) -> Option<axum::response::Response> {
+        self.respond(ServerResult::ListToolsResult(ListToolsResult::default()))
     }
 
     fn respond(&self, mut result: ServerResult) -> Option<axum::response::Response> {
@@ -131,14 +125,8 @@ fn has_only(params: &Members, names: &[&str]) -> bool {
 }
 
 fn list(params: Option<&Members>) -> Option<FastQuestion<'_>> {
-    let Some(params) = params else {
-        return Some(FastQuestion::List(None));
-    };
-    let cursor = match params.get("cursor") {
-        Some(cursor) => Some(cursor.as_str()?),
-        None => None,
-    };
-    has_only(params, &["cursor", "_meta"]).then_some(FastQuestion::List(cursor))
+    let is_usual = params.is_none_or(|params| has_only(params, &["_meta"]));
+    is_usual.then_some(FastQuestion::List)
 }
 
 fn call(params: &Members) -> Option<FastQuestion<'_>> {
@@ -155,13 +143,6 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
-}
-
-fn has_usual_media_types(headers: &HeaderMap) -> bool {
-    let accept = only(headers, ACCEPT.as_str()).unwrap_or_default();
-    let takes = |media_type| accept.contains(media_type);
-    let sent = only(headers, CONTENT_TYPE.as_str()).unwrap_or_default();
-    takes("application/json") && takes("text/event-stream") && sent.starts_with("application/json")
 }
 
 /// Says by which lifecycle a message is sent; nothing when headers and message do not say the same. `name` is that of the

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Revisions that are served. The one before had another transport.
-const REVISIONS: &[ProtocolVersion] = &[
+pub(crate) const REVISIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
     ProtocolVersion::V_2025_11_25,
@@ -63,14 +63,15 @@ fn is_newest(context: &Context) -> bool {
 }
 
 fn unknown_cursor() -> ErrorData {
-    ErrorData::invalid_params("/params/cursor is not a cursor that this list returned", None)
+    let message = "/params/cursor is not a cursor that this list returned: it has one page; list again without a cursor";
+    ErrorData::invalid_params(message, None)
 }
 
-/// Lists that have one page give out no cursor.
+/// Every list has one page, and gives out no cursor. There are clients that send an empty one at first.
 fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
-        Some(_) => Err(unknown_cursor()),
-        None => Ok(()),
+        Some(cursor) if !cursor.is_empty() => Err(unknown_cursor()),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -185,17 +186,10 @@ impl ServerHandler for Handler {
         context: Context,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = caller(&context)?;
-        let cursor = request.and_then(|request| request.cursor);
-        let page = self
-            .0
-            .catalogue
-            .page(&caller.actor, &caller.selection, cursor.as_deref());
-        let page = page.ok_or_else(unknown_cursor)?;
-        caller.effect(Effect::Tools(page.tools));
-        Ok(ListToolsResult {
-            next_cursor: page.next,
-            ..ListToolsResult::default()
-        })
+        one_page(request)?;
+        let tools = self.0.catalogue.list(&caller.actor, &caller.selection);
+        caller.effect(Effect::Tools(tools));
+        Ok(ListToolsResult::default())
     }
 
     async fn call_tool(

@@ -21,13 +21,7 @@ pub(crate) struct Refusal {
 ///
 /// Errors: what JSON-RPC and the revisions say of it: not JSON, a batch, no message, parameters that are no object.
 pub(crate) fn read(body: &[u8]) -> Result<Value, Refusal> {
-    let refused = |code, id: &Value, message: &str| {
-        Err(Refusal {
-            code,
-            id: if is_id(id) { id.clone() } else { Value::Null },
-            message: message.to_owned(),
-        })
-    };
+    let refused = |code, id: &Value, message: &str| Err(Refusal::new(code, id, message));
     let message = match json::parse(body, MAX_DEPTH) {
         Ok(message) => message,
         Err(error) => {
@@ -104,6 +98,15 @@ fn is_id(id: &Value) -> bool {
 }
 
 impl Refusal {
+    /// Returns the refusal of a message with this id, if that is one.
+    pub fn new(code: i32, id: &Value, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            id: if is_id(id) { id.clone() } else { Value::Null },
+            message: message.into(),
+        }
+    }
+
     /// Returns the answer: 400, except for parameters, which older revisions answer in the message alone.
     pub fn respond(&self) -> axum::response::Response {
         let body = serde_json::json!({

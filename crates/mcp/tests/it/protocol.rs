@@ -58,14 +58,124 @@ fn what_is_no_message_is_refused() {
             assert_eq!(message["jsonrpc"], "2.0", "{body}");
             assert_eq!(message["error"]["code"], *code, "{body}: {message}");
         }
-        for (name, value, status) in [
-            ("content-type", "text/plain", 415),
-            ("accept", "application/json", 406),
-        ] {
-            let mut request = app.request(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-            request.headers_mut().insert(name, value.parse().unwrap());
-            assert_eq!(app.send(request).await.status.as_u16(), status);
+    });
+}
+
+#[test]
+fn media_types_are_judged_by_their_rules() {
+    each("mcp_media_types", |app: Arc<App>| async move {
+        let asked = async |body: &str, headers: &[(&'static str, &str)]| {
+            let mut request = app.request(body.to_owned());
+            for (name, value) in headers {
+                if value.is_empty() {
+                    request.headers_mut().remove(*name);
+                } else {
+                    request.headers_mut().insert(*name, value.parse().unwrap());
+                }
+            }
+            app.send(request).await
+        };
+        let messages = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"listThings"}}"#,
+        ];
+        for message in messages {
+            let usual = asked(message, &[]).await;
+            assert_eq!(usual.status, StatusCode::OK, "{usual:?}");
+            for headers in [
+                [("accept", "*/*")],
+                [("accept", "application/json")],
+                [("accept", "APPLICATION/JSON")],
+                [("accept", "text/event-stream, application/*;q=0.1")],
+                [("accept", "")],
+                [("content-type", "Application/JSON; charset=utf-8")],
+            ] {
+                let answer = asked(message, &headers).await;
+                assert_eq!(
+                    (answer.status, &answer.bytes),
+                    (usual.status, &usual.bytes),
+                    "{headers:?}"
+                );
+                assert_eq!(answer.headers["content-type"], "application/json");
+            }
+            for (name, value, status, word) in [
+                ("accept", "text/event-stream", 406, "Accept"),
+                ("accept", "application/json;q=0, */*", 406, "Accept"),
+                ("accept", "json", 406, "Accept"),
+                ("content-type", "text/plain", 415, "Content-Type"),
+                ("content-type", "application/jsonx", 415, "Content-Type"),
+                ("content-type", "", 415, "Content-Type"),
+            ] {
+                let answer = asked(message, &[(name, value)]).await;
+                assert_eq!(answer.status.as_u16(), status, "{name}: {value}");
+                let said = answer.json()["message"].clone();
+                assert!(said.as_str().unwrap().contains(word), "{name}: {value}: {said}");
+            }
         }
+        // What is refused for its media type does nothing.
+        let create = json!({ "id": "a", "reason": "r", "idempotencyKey": "k" });
+        let create = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "createThing", "arguments": create } });
+        let refused = asked(&create.to_string(), &[("accept", "text/html")]).await;
+        assert_eq!(refused.status, StatusCode::NOT_ACCEPTABLE);
+        let left = app.call(&app.admin, "listThings", json!({})).await;
+        assert_eq!(left["structuredContent"], json!({ "things": [] }));
+        // Nobody learns of it without a token.
+        let mut stranger = app.request(messages[0]);
+        stranger
+            .headers_mut()
+            .insert("accept", "text/html".parse().unwrap());
+        stranger.headers_mut().remove("authorization");
+        assert_eq!(app.send(stranger).await.status, StatusCode::UNAUTHORIZED);
+    });
+}
+
+#[test]
+fn an_unknown_revision_is_told_which_there_are() {
+    each("mcp_revision", |app: Arc<App>| async move {
+        for revision in ["1999-01-01", "latest", "\u{e4}"] {
+            let mut request = app.request(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#);
+            let value = http::HeaderValue::from_bytes(revision.as_bytes()).unwrap();
+            request.headers_mut().insert("mcp-protocol-version", value);
+            let answer = app.send(request).await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{revision}");
+            let error = answer.json();
+            assert_eq!(
+                (&error["id"], &error["error"]["code"]),
+                (&json!(7), &json!(-32600))
+            );
+            let said = error["error"]["message"].as_str().unwrap();
+            assert!(
+                said.contains("MCP-Protocol-Version") && said.contains(REVISION),
+                "{said}"
+            );
+        }
+    });
+}
+
+#[test]
+fn the_address_answers_with_a_slash_at_its_end_too() {
+    each("mcp_slash", |app: Arc<App>| async move {
+        for method in ["tools/list", "server/discover"] {
+            let plain = app.send(app.modern(method, json!({}))).await;
+            let mut request = app.modern(method, json!({}));
+            *request.uri_mut() = "/mcp/".parse().unwrap();
+            assert_eq!(app.send(request).await.bytes, plain.bytes, "{method}");
+        }
+        assert_eq!(app.names(&app.admin, "/mcp/?tools=getThing").await, ["getThing"]);
+        for path in ["/mcp//", "/mcp/x", "//mcp", "/MCP"] {
+            let mut request = app.modern("tools/list", json!({}));
+            *request.uri_mut() = path.parse().unwrap();
+            assert_eq!(app.send(request).await.status, StatusCode::NOT_FOUND, "{path}");
+        }
+        let mut stranger = app.modern("tools/list", json!({}));
+        *stranger.uri_mut() = "/mcp/".parse().unwrap();
+        stranger.headers_mut().remove("authorization");
+        assert_eq!(app.send(stranger).await.status, StatusCode::UNAUTHORIZED);
+        let mut foreign = app.modern("tools/list", json!({}));
+        *foreign.uri_mut() = "/mcp/".parse().unwrap();
+        foreign.headers_mut().insert("host", "evil.test".parse().unwrap());
+        assert_eq!(app.send(foreign).await.status, StatusCode::FORBIDDEN);
     });
 }
 
@@ -220,6 +330,10 @@ fn documents_and_prompts_are_listed_read_and_completed() {
         assert_eq!(unknown.await["result"]["completion"]["values"], json!([]));
         for list in ["resources/list", "prompts/list"] {
             assert_eq!(ask(list, json!({ "cursor": "x" })).await["error"]["code"], -32602);
+            assert_eq!(
+                ask(list, json!({ "cursor": "" })).await,
+                ask(list, json!({})).await
+            );
         }
     });
 }

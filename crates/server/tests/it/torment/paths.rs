@@ -93,8 +93,9 @@ const BESIDE: [(&str, &[&str]); 4] = [
 ];
 
 /// Routes of protocols that have answers of their own, which their own tests know.
-const PROTOCOLS: [&str; 5] = [
+const PROTOCOLS: [&str; 6] = [
     "/mcp",
+    "/mcp/",
     "/oauth/token",
     "/oauth/revoke",
     "/oauth/authorize",
