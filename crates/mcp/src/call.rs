@@ -51,6 +51,7 @@ pub(crate) fn request(
     let meta = tool.meta;
     fits(tool, &arguments)?;
     confirmed(meta, &arguments)?;
+    tool.whole_numbers.write(&mut arguments);
     let mut path = Vec::new();
     for name in meta.path_parameters() {
         match arguments.remove(name) {

@@ -4,6 +4,7 @@
 //! kept can be stale in no way.
 
 use crate::selection::Selection;
+use crate::whole::WholeNumbers;
 use bytes::Bytes;
 use provost_kernel::auth::Actor;
 use provost_kernel::expose::mcp;
@@ -34,6 +35,8 @@ pub(crate) struct Tool {
     pub arguments: Vec<String>,
     /// The names of those that must be there.
     pub required: Vec<String>,
+    /// Where they hold whole numbers.
+    pub whole_numbers: WholeNumbers,
     json: String,
     is_offered: bool,
 }
@@ -55,6 +58,7 @@ impl Catalogue {
                         .filter_map(|name| name.as_str().map(str::to_owned))
                         .collect(),
                     arguments: arguments.unwrap_or_default(),
+                    whole_numbers: WholeNumbers::of(&tool["inputSchema"]),
                     json: tool.to_string(),
                     is_offered: mcp::is_offered(entry.meta) && is_name(entry.meta.id),
                 }

@@ -40,6 +40,7 @@ mod message;
 mod selection;
 mod session;
 mod splice;
+mod whole;
 
 pub use content::{Argument, Document, Prompt};
 pub use endpoint::service;

@@ -9,6 +9,7 @@ use provost_kernel::db::{Migration, Row, Statement, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::fence::{Readers, TargetKind};
 use provost_kernel::operation::{Content, Empty, Entry, Input, Meta, Method, NoContent, Operation, Registry};
+use provost_kernel::text::IntegerBetween;
 use provost_kernel::token::Form;
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
@@ -278,6 +279,8 @@ pub struct Narrow {
     prefix: Option<String>,
     /// How many at most.
     limit: Option<String>,
+    /// How many are left out at first.
+    offset: Option<IntegerBetween<0, 100>>,
 }
 
 /// A new thing.
@@ -330,6 +333,8 @@ impl Operation for ListThings {
         let prefix = input.query.prefix.clone().unwrap_or_default();
         let mut things = things(ctx)?;
         things.retain(|thing| thing.starts_with(&prefix));
+        let offset = input.query.offset.map_or(0, IntegerBetween::get);
+        let mut things = things.split_off(usize::try_from(offset).unwrap().min(things.len()));
         things.truncate(limit.unwrap_or(usize::MAX));
         Ok(Things { things })
     }

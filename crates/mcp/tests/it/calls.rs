@@ -46,6 +46,68 @@ fn a_call_is_answered_as_structure_and_as_text() {
 }
 
 #[test]
+fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
+    each("mcp_whole", |app: Arc<App>| async move {
+        let numbered = |id: &str, numbers: Value| {
+            let mut thing = made(id);
+            thing["numbers"] = numbers;
+            thing
+        };
+        // Read by the short way, and by the library.
+        for (id, unusual) in [("a", false), ("b", true)] {
+            for numbers in ["[1.0, 2e1, 3]", "[1, 20, 3]"] {
+                let numbers = serde_json::from_str(numbers).unwrap();
+                let mut params = json!({ "name": "createThing", "arguments": numbered(id, numbers) });
+                if unusual {
+                    params["unusual"] = json!(1);
+                }
+                let answer = app.send(app.modern("tools/call", params)).await.json();
+                let things = &answer["result"]["structuredContent"]["things"];
+                // The second one is the same request with the same key.
+                assert_eq!(things, &json!([id, "1", "20", "3"]), "{answer}");
+            }
+        }
+        let listed = async |offset: Value| {
+            app.call(&app.admin, "listThings", json!({ "offset": offset }))
+                .await
+        };
+        assert_eq!(
+            listed(json!(1.0)).await["structuredContent"],
+            json!({ "things": ["b"] })
+        );
+        assert_eq!(listed(json!(-0.0)).await, listed(json!(0)).await);
+        for offset in [
+            json!(0.5),
+            json!(101.0),
+            json!(-1.0),
+            json!(1e300),
+            json!(true),
+            json!("1.0"),
+        ] {
+            let refused = listed(offset.clone()).await;
+            let error = &refused["_meta"]["dev.provost/error"]["errors"][0];
+            assert_eq!(error["path"], "/offset", "{offset}: {refused}");
+        }
+        for number in [
+            "1.5",
+            "-1.0",
+            "4294967296.0",
+            "1.0000000000000000001",
+            "9007199254740993.0",
+            "\"1.0\"",
+        ] {
+            let params = json!({ "name": "createThing", "arguments": numbered("c", json!(["NUMBER"])) });
+            let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            // As it is written: a double would be another number.
+            let body = body.to_string().replace("\"NUMBER\"", number);
+            let answer = app.send(app.request(body)).await.json();
+            let error = &answer["result"]["_meta"]["dev.provost/error"]["errors"][0];
+            assert_eq!(error["path"], "/numbers/0", "{number}: {answer}");
+        }
+    });
+}
+
+#[test]
 fn an_older_peer_gets_the_older_form() {
     each("mcp_old_call", |app: Arc<App>| async move {
         let call = json!({ "jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": { "name": "listThings" } });
