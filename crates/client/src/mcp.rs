@@ -1,17 +1,27 @@
 //! `provost mcp`: the MCP endpoint of a server for clients that start a program and talk to it by lines.
 
 use crate::cli::{self, Terminal};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Returns the command.
 pub fn command() -> Command {
     Command::new("mcp")
         .about("MCP on standard input and output")
+        .args([
+            Arg::new("toolsets")
+                .long("toolsets")
+                .value_name("LIST")
+                .help("Lists the tools of these toolsets, with commas between; all for every tool [else the common ones]"),
+            Arg::new("readonly")
+                .long("readonly")
+                .action(ArgAction::SetTrue)
+                .help("Lists no tool that changes something"),
+        ])
         .args(cli::connection_args())
         .after_long_help(
             "Messages of the Model Context Protocol are relayed between standard input and output and the endpoint /mcp of a \
              server, with the token of the profile.\n\nExamples:\n  provost mcp --profile work\n  \
-             claude mcp add provost -- provost mcp --profile work",
+             claude mcp add provost -- provost mcp --profile work --toolsets default,policies",
         )
 }
 

@@ -82,6 +82,12 @@ impl Catalogue {
         tool.is_listed(actor, selection).then_some((place, tool))
     }
 
+    /// Returns the operation of a tool that an actor may call, whatever is selected.
+    pub fn offered(&self, name: &str, actor: &Actor) -> Option<&'static Meta> {
+        let tool = &self.tools[*self.by_name.get(name)?];
+        (tool.is_offered && may_call(tool.meta, actor)).then_some(tool.meta)
+    }
+
     /// Returns the place of an operation that an actor may not call, whatever is selected.
     pub fn forbidden(&self, name: &str, actor: &Actor) -> Option<usize> {
         let place = *self.by_name.get(name)?;

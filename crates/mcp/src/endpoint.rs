@@ -6,7 +6,7 @@ use crate::content::{Document, Prompt};
 use crate::fast_path::{FastMessage, FastQuestion};
 use crate::guard::Guard;
 use crate::handler::Handler;
-use crate::selection::{self, Selection};
+use crate::selection::Selection;
 use crate::session::{self, Session};
 use crate::splice::splice;
 use crate::{Options, client, explain, media, message};
@@ -51,7 +51,7 @@ pub(crate) struct SharedState {
     pub documents: Vec<Document>,
     pub prompts: Vec<Prompt>,
     pub info: ServerConfig,
-    default_toolsets: u128,
+    default: Selection,
     guard: Guard,
 }
 
@@ -140,17 +140,14 @@ impl Caller {
 type Protocol = StreamableHttpService<Handler, NeverSessionManager>;
 
 /// Returns the route of the MCP endpoint. It goes through the edge like every other.
-///
-/// A default toolset that does not exist is left out and logged.
 pub fn service(kernel: Arc<Kernel>, options: Options) -> Router {
-    let default_toolsets = default_toolsets(&options.default_toolsets);
     let shared = Arc::new(SharedState {
         catalogue: Catalogue::of(&kernel.registry),
         guard: Guard::new(&options.allowed_hosts, &options.allowed_origins),
         info: info(&options),
         documents: options.documents,
         prompts: options.prompts,
-        default_toolsets,
+        default: Selection::of(options.default_tools),
         kernel,
     });
     // Neither hosts nor origins are asked about here: the guard stands before the authentication.
@@ -174,18 +171,6 @@ pub fn service(kernel: Arc<Kernel>, options: Options) -> Router {
     Router::new()
         .route("/mcp", any(handler.clone()))
         .route("/mcp/", any(handler))
-}
-
-fn default_toolsets(words: &[String]) -> u128 {
-    let known = |word: &String| selection::toolsets(std::slice::from_ref(word));
-    let set = words.iter().fold(0, |set, word| match known(word) {
-        Ok(bit) => set | bit,
-        Err(error) => {
-            tracing::warn!("a default toolset is left out: {error}");
-            set
-        }
-    });
-    if set == 0 { u128::MAX } else { set }
 }
 
 fn info(options: &Options) -> ServerConfig {
@@ -258,7 +243,7 @@ async fn serve(
         sender,
         session,
         message,
-        selection: Selection::read(parts.uri.query(), &parts.headers, shared.default_toolsets),
+        selection: Selection::read(parts.uri.query(), &parts.headers, &shared.default),
     });
     let started = shared.kernel.clock.monotonic();
     let want = asked.clone();

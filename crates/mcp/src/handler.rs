@@ -78,7 +78,8 @@ fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
 impl Handler {
     /// Calls a tool.
     ///
-    /// Errors: `invalid params` for a tool that is not listed for the caller.
+    /// Errors: `invalid params` for a tool that is not listed for the caller, which names the address that lists it, if there is
+    /// one.
     pub async fn call(
         &self,
         request: CallToolRequestParams,
@@ -90,11 +91,14 @@ impl Handler {
             .find(&request.name, &caller.actor, &caller.selection);
         // INVARIANT ME-2: one answer for what does not exist and for what the caller may not know of.
         let Some((place, tool)) = found else {
-            self.note_denial(&request.name, caller).await;
-            return Err(ErrorData::invalid_params(
-                format!("unknown tool: {}", cut(&request.name)),
-                None,
-            ));
+            let sentence = match shared.catalogue.offered(&request.name, &caller.actor) {
+                Some(meta) => caller.selection.says_where(meta),
+                None => {
+                    self.note_denial(&request.name, caller).await;
+                    format!("unknown tool: {}", cut(&request.name))
+                }
+            };
+            return Err(ErrorData::invalid_params(sentence, None));
         };
         let started = shared.kernel.clock.monotonic();
         let entry = &shared.kernel.registry.entries()[place];

@@ -65,6 +65,6 @@ pub struct Options {
     pub server_version: String,
     /// What a model should know before it begins.
     pub instructions: String,
-    /// What the word `default`, and no selection, stand for; all toolsets if there are none.
-    pub default_toolsets: Vec<String>,
+    /// The tools that the word `default`, and no selection, stand for; all there are if it is none.
+    pub default_tools: &'static [&'static str],
 }

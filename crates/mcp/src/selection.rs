@@ -1,7 +1,8 @@
 //! Which tools a connection wants to see: a model chooses better among few.
 //!
 //! A selection only takes away from what the caller may call. Words that no toolset has are refused, because a typo
-//! must not look like a missing right; names of tools are not judged, because that would say what exists (ME-2).
+//! must not look like a missing right; names of tools are not judged, because that would say what exists (ME-2). Without a selection the
+//! address lists a default set (ADR 0087).
 
 use http::HeaderMap;
 use provost_kernel::auth;
@@ -9,6 +10,7 @@ use provost_kernel::dispatch::percent_decode;
 use provost_kernel::expose::mcp::is_read_only;
 use provost_kernel::operation::Meta;
 use provost_kernel::{Code, Error, Result};
+use std::borrow::Cow;
 
 const TOOLSETS_HEADER: &str = "x-mcp-toolsets";
 const TOOLS_HEADER: &str = "x-mcp-tools";
@@ -21,15 +23,8 @@ const MAX_CHARS: usize = 4096;
 pub(crate) struct Selection {
     /// A bit for every toolset, by its place. There are no more of them than scopes.
     toolsets: u128,
-    tools: Vec<String>,
+    tools: Vec<Cow<'static, str>>,
     read_only: bool,
-}
-
-/// Returns the toolsets of a list of words.
-///
-/// Errors: `InvalidRequest`, naming the word and the words there are.
-pub(crate) fn toolsets(words: &[String]) -> Result<u128> {
-    words.iter().try_fold(0, |set, word| Ok(set | bit(word)?))
 }
 
 fn place(word: &str) -> Option<usize> {
@@ -49,31 +44,53 @@ fn bit(word: &str) -> Result<u128> {
 }
 
 impl Selection {
+    /// Returns the selection of these tools; of all there are, if it is none.
+    pub fn of(tools: &'static [&'static str]) -> Self {
+        Self {
+            toolsets: if tools.is_empty() { u128::MAX } else { 0 },
+            tools: tools.iter().copied().map(Cow::Borrowed).collect(),
+            read_only: false,
+        }
+    }
+
     /// Reads the selection of a request; `default` is what that word, and no selection, stand for.
     ///
     /// Errors: `InvalidRequest` for an unknown toolset, an unknown parameter, or what is said twice differently.
-    pub fn read(query: Option<&str>, headers: &HeaderMap, default: u128) -> Result<Self> {
+    pub fn read(query: Option<&str>, headers: &HeaderMap, default: &Self) -> Result<Self> {
         let asked = parameters(query)?;
         let of = |name, header| merged(name, &asked, header, headers);
         let toolsets_list = of("toolsets", TOOLSETS_HEADER)?;
-        let tools = of("tools", TOOLS_HEADER)?
-            .map(|list| words(&list))
+        let tools: Vec<Cow<'static, str>> = of("tools", TOOLS_HEADER)?
+            .map(|list| words(&list).into_iter().map(Cow::Owned).collect())
             .unwrap_or_default();
         let read_only = match of("readonly", READ_ONLY_HEADER)?.as_deref() {
             None | Some("false") => false,
             Some("true") => true,
             Some(_) => return Err(invalid("readonly must be true or false")),
         };
-        let toolsets = match toolsets_list {
-            None if tools.is_empty() => default,
-            None => 0,
+        let mut selection = match toolsets_list {
+            None if tools.is_empty() => default.clone(),
+            None => Self::default(),
             Some(list) => selected(&words(&list), default)?,
         };
-        Ok(Self {
-            toolsets,
-            tools,
-            read_only,
-        })
+        selection.tools.extend(tools);
+        selection.read_only = read_only;
+        Ok(selection)
+    }
+
+    /// Says how an operation is reached that the caller may call and that is not selected.
+    pub fn says_where(&self, meta: &Meta) -> String {
+        let name = meta.id;
+        if self.read_only && !is_read_only(meta) {
+            return format!(
+                "the tool {name} changes something, and this address lists only tools that do not; leave out readonly to call it"
+            );
+        }
+        format!(
+            "the tool {name} is not listed at this address; /mcp?toolsets=default,{} lists it, /mcp?toolsets=all lists every tool \
+             (or the header X-MCP-Toolsets; of the program: provost mcp --toolsets all)",
+            meta.toolset
+        )
     }
 
     /// Says whether an operation is selected.
@@ -84,18 +101,22 @@ impl Selection {
     }
 }
 
-fn selected(words: &[String], default: u128) -> Result<u128> {
+fn selected(words: &[String], default: &Selection) -> Result<Selection> {
     if words.is_empty() {
         return Err(invalid("toolsets names no toolset; leave it out for the default"));
     }
-    words.iter().try_fold(0, |set, word| {
-        Ok(set
-            | match word.as_str() {
-                "all" => (0..auth::toolsets().len()).fold(0, |all, place| all | 1 << place),
-                "default" => default,
-                word => bit(word)?,
-            })
-    })
+    let mut selection = Selection::default();
+    for word in words {
+        match word.as_str() {
+            "all" => selection.toolsets = u128::MAX,
+            "default" => {
+                selection.toolsets |= default.toolsets;
+                selection.tools.extend(default.tools.iter().cloned());
+            }
+            word => selection.toolsets |= bit(word)?,
+        }
+    }
+    Ok(selection)
 }
 
 fn words(list: &str) -> Vec<String> {
@@ -189,11 +210,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        Selection::read(
-            Some(query),
-            &map,
-            bit("audit").unwrap() | bit("policies").unwrap(),
-        )
+        Selection::read(Some(query), &map, &Selection::of(&["getThing", "listThings"]))
     }
 
     #[test]
@@ -205,21 +222,19 @@ mod tests {
             read("toolsets=audit", &[(TOOLSETS_HEADER, "audit")]).unwrap()
         );
         assert_eq!(read("", &[]).unwrap(), read("toolsets=default", &[]).unwrap());
+        let both = read("toolsets=audit%2C+policies", &[]).unwrap();
+        assert_eq!(both.toolsets, bit("audit").unwrap() | bit("policies").unwrap());
+        assert!(both.tools.is_empty());
+        let more = read("toolsets=default,audit", &[]).unwrap();
         assert_eq!(
-            read("toolsets=audit%2C+policies", &[]).unwrap(),
-            read("", &[]).unwrap()
+            (more.toolsets, more.tools),
+            (bit("audit").unwrap(), read("", &[]).unwrap().tools)
         );
-        assert_eq!(
-            read("toolsets=all", &[]).unwrap().toolsets.count_ones() as usize,
-            TOOLSETS.len()
-        );
+        assert_eq!(read("toolsets=all", &[]).unwrap().toolsets, u128::MAX);
         assert!(read("readonly=true", &[]).unwrap().read_only);
         assert!(read("", &[(READ_ONLY_HEADER, "true")]).unwrap().read_only);
         let tools = read("", &[(TOOLS_HEADER, "a, b")]).unwrap();
-        assert_eq!(
-            (tools.toolsets, tools.tools),
-            (0, vec!["a".to_owned(), "b".to_owned()])
-        );
+        assert_eq!((tools.toolsets, tools.tools), (0, vec!["a".into(), "b".into()]));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! The guides and the description of the API can be read as resources; the prompts are the jobs that people come with.
 
 use axum::Router;
-use provost_kernel::Kernel;
+use provost_kernel::expose::mcp::is_offered;
+use provost_kernel::operation::Registry;
+use provost_kernel::{Kernel, auth};
 use provost_mcp::{Argument, Document, Options, Prompt};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,6 +25,41 @@ const INSTRUCTIONS: &str = "Provost decides who in an organization may use which
     data source, and keeps what happened. The tools are its operations; only those that this token may use are listed. \
     A tool that cannot be undone shows what it would do unless its arguments hold `confirm: true`. The guides are resources \
     (provost://guide/…); the prompts begin the common jobs.";
+
+/// What is listed without a selection: the operations of the specification, and what finds the ids that they take. A test keeps
+/// the list below 40 KiB, which models read at every start.
+const DEFAULT_TOOLS: &[&str] = &[
+    "getHeadlessCapabilities",
+    "listHeadlessServiceAccounts",
+    "rotateHeadlessServiceAccountToken",
+    "listHeadlessMcpSessions",
+    "resolveHeadlessLlmGatewaySubjects",
+    "listHeadlessManagedConfigProfiles",
+    "rollbackHeadlessManagedConfigProfile",
+    "getHeadlessPolicyBacktest",
+    "cancelHeadlessPolicyBacktest",
+    "listHeadlessSkillRegistryItems",
+    "uninstallHeadlessSkillRegistryItem",
+    "listHeadlessResources",
+    "listHeadlessResourceCredentials",
+];
+
+/// Returns what a model should know before it begins: what the product is, and what there is beside the tools of the address.
+fn instructions(registry: &Registry) -> String {
+    let entries = registry.entries();
+    let has_tools = |toolset: &str| entries.iter().any(|entry| entry.meta.toolset == toolset);
+    let toolsets = auth::toolsets().iter().map(|toolset| toolset.name);
+    let toolsets: Vec<&str> = toolsets.filter(|toolset| has_tools(toolset)).collect();
+    format!(
+        "{INSTRUCTIONS} The address /mcp lists {} of {} tools. /mcp?toolsets=all lists all of them, \
+         /mcp?toolsets=default,policies adds those of a toolset, and readonly=true leaves out what changes something; the header \
+         X-MCP-Toolsets says the same. The toolsets are {}. If a tool is missing, ask the person you work for to connect to the \
+         address that lists it.",
+        DEFAULT_TOOLS.len(),
+        entries.iter().filter(|entry| is_offered(entry.meta)).count(),
+        toolsets.join(", ")
+    )
+}
 
 /// Returns the hosts by which this server may be named, and the origins of pages that may call it.
 pub fn names(kernel: &Kernel) -> (Vec<String>, Vec<String>) {
@@ -53,8 +90,8 @@ pub fn router(kernel: &Arc<Kernel>, api: String) -> Router {
             server_name: "provost".into(),
             server_title: "Provost".into(),
             server_version: env!("CARGO_PKG_VERSION").into(),
-            instructions: INSTRUCTIONS.into(),
-            default_toolsets: Vec::new(),
+            instructions: instructions(&kernel.registry),
+            default_tools: DEFAULT_TOOLS,
         },
     )
 }
@@ -168,7 +205,8 @@ fn backtest(given: &GuideText) -> String {
     let _ = write!(
         text,
         "Create a backtest of the last {} days against the live set, wait until it has ended, and tell me how many decisions \
-         change, in which direction, for whom and by which policy, with three samples. Change nothing that is live.",
+         change, in which direction, for whom and by which policy, with three samples. Change nothing that is live. The tools \
+         are those of /mcp?toolsets=policies; if they are missing, ask me to connect to it.",
         days(given)
     );
     text
@@ -187,7 +225,8 @@ fn explain(given: &GuideText) -> String {
     format!(
         "Explain the recorded event {}: read it, then the policies that decided it in the version that it names, and say in \
          three sentences what was asked, by whom, and which condition made the decision. Attributes may hold personal data: \
-         repeat only what the explanation needs.",
+         repeat only what the explanation needs. The tools are those of /mcp?toolsets=policies; if they are missing, ask me to \
+         connect to it.",
         quoted(given, "event")
     )
 }
@@ -195,6 +234,50 @@ fn explain(given: &GuideText) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The operations of the specification, §4.1 to §4.9.
+    const SPECIFIED: [&str; 9] = [
+        "listHeadlessMcpSessions",
+        "resolveHeadlessLlmGatewaySubjects",
+        "rotateHeadlessServiceAccountToken",
+        "rollbackHeadlessManagedConfigProfile",
+        "cancelHeadlessPolicyBacktest",
+        "listHeadlessServiceAccounts",
+        "uninstallHeadlessSkillRegistryItem",
+        "listHeadlessResourceCredentials",
+        "getHeadlessPolicyBacktest",
+    ];
+
+    #[test]
+    fn the_default_set_holds_the_specified_operations_within_40_kib() {
+        let registry = crate::app::registry().unwrap();
+        let tools = provost_kernel::expose::mcp::tools(&registry);
+        let is_default = |tool: &&serde_json::Value| DEFAULT_TOOLS.contains(&tool["name"].as_str().unwrap());
+        let listed: Vec<String> = tools.iter().filter(is_default).map(ToString::to_string).collect();
+        assert_eq!(listed.len(), DEFAULT_TOOLS.len(), "each of them is a tool");
+        for name in SPECIFIED {
+            assert!(DEFAULT_TOOLS.contains(&name), "{name}");
+        }
+        let answer = serde_json::json!({ "jsonrpc": "2.0", "id": u32::MAX, "result": { "tools": [], "resultType": "complete" } });
+        let size = answer.to_string().len() + listed.join(",").len();
+        assert!(size <= 40 * 1024, "the list has {size} bytes");
+    }
+
+    #[test]
+    fn the_instructions_name_what_else_there_is() {
+        let said = instructions(&crate::app::registry().unwrap());
+        for words in [
+            "?toolsets=all",
+            "X-MCP-Toolsets",
+            "directory, ",
+            "policies, ",
+            "service_accounts",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        assert!(!said.contains("findings"), "{said}");
+        assert!(said.len() < 2_000, "{}", said.len());
+    }
 
     #[test]
     fn a_word_of_the_caller_stays_a_word() {

@@ -49,7 +49,7 @@ def transport():
     if WAY == "stdio":
         names = ["PATH", "HOME", "PROVOST_URL", "PROVOST_TOKEN", "PROVOST_ORGANIZATION"]
         environment = {name: os.environ.get(name, "") for name in names}
-        return stdio_client(StdioServerParameters(command=os.environ["PROVOST_BINARY"], args=["mcp"], env=environment))
+        return stdio_client(StdioServerParameters(command=os.environ["PROVOST_BINARY"], args=["mcp", "--toolsets", "all"], env=environment))
     if IS_FIRST:
         import httpx as http
     else:

@@ -31,7 +31,7 @@ await run(async () => {
         })
       : new StdioClientTransport({
           command: process.env.PROVOST_BINARY,
-          args: ["mcp"],
+          args: ["mcp", "--toolsets", "all"],
           env: Object.fromEntries(
             ["PATH", "HOME", "PROVOST_URL", "PROVOST_TOKEN", "PROVOST_ORGANIZATION"].map((name) => [name, process.env[name] ?? ""]),
           ),

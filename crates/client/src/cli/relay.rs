@@ -7,25 +7,70 @@ use super::terminal::Terminal;
 use crate::bridge::{HttpSend, bridge};
 use bytes::Bytes;
 use clap::ArgMatches;
-use http::{Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 
-struct Endpoint(Server);
+struct Endpoint {
+    server: Server,
+    selection: HeaderMap,
+}
 
 impl HttpSend for Endpoint {
     type Body = Incoming;
 
-    async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, String> {
-        self.0.stream(request).await
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Incoming>, String> {
+        request.headers_mut().extend(self.selection.clone());
+        self.server.stream(request).await
     }
+}
+
+/// Returns the headers that say which tools are wanted.
+///
+/// Errors: usage, for words that no header can hold.
+fn selection(matches: &ArgMatches) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    if let Some(list) = matches.get_one::<String>("toolsets") {
+        let list = HeaderValue::from_str(list).map_err(|_| {
+            Failure::usage(
+                "--toolsets takes names of toolsets with commas between; the server's 400 lists them",
+            )
+        })?;
+        headers.insert("x-mcp-toolsets", list);
+    }
+    if matches.get_flag("readonly") {
+        headers.insert("x-mcp-readonly", HeaderValue::from_static("true"));
+    }
+    Ok(headers)
 }
 
 /// Relays lines between standard input and output and the server until the input ends.
 ///
 /// Errors: usage, when server or token are not said.
 pub async fn relay(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
-    let endpoint = Endpoint(Server::new(&Connection::resolve_unbound(matches, terminal)?)?);
+    let endpoint = Endpoint {
+        server: Server::new(&Connection::resolve_unbound(matches, terminal)?)?,
+        selection: selection(matches)?,
+    };
     let input = tokio::io::BufReader::new(tokio::io::stdin());
     let relayed = bridge(input, tokio::io::stdout(), endpoint).await;
     relayed.map_err(|error| Failure::usage(format!("standard input or output failed: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: &[&str]) -> Result<HeaderMap, Failure> {
+        let words = ["mcp"].iter().chain(words);
+        selection(&crate::mcp::command().get_matches_from(words))
+    }
+
+    #[test]
+    fn a_selection_travels_in_headers() {
+        assert!(of(&[]).unwrap().is_empty());
+        let headers = of(&["--toolsets", "default,policies", "--readonly"]).unwrap();
+        assert_eq!(headers["x-mcp-toolsets"], "default,policies");
+        assert_eq!(headers["x-mcp-readonly"], "true");
+        assert!(of(&["--toolsets", "a\nb"]).is_err());
+    }
 }

@@ -1,6 +1,6 @@
 //! What is listed, for whom, and how.
 
-use crate::support::{App, by, each, each_with};
+use crate::support::{App, by, each, each_listing, each_with};
 use http::StatusCode;
 use provost_kernel::kernel::Settings;
 use serde_json::{Value, json};
@@ -124,10 +124,10 @@ fn what_is_not_listed_is_as_unknown_as_what_does_not_exist() {
         let hidden = [
             ("deleteThing", "/mcp", viewer.as_str()),
             ("createThing", "/mcp", &viewer),
+            ("deleteThing", "/mcp?toolsets=policies", &viewer),
+            ("deleteThing", "/mcp?tools=deleteThing&readonly=true", &viewer),
             ("receiveThings", "/mcp", &app.admin),
-            ("deleteThing", "/mcp?readonly=true", &app.admin),
-            ("deleteThing", "/mcp?tools=deleteThing&readonly=true", &app.admin),
-            ("deleteThing", "/mcp?toolsets=policies", &app.admin),
+            ("receiveThings", "/mcp?toolsets=audit", &app.admin),
         ];
         for (name, target, token) in hidden {
             let answer = ask(name, target, token).await;
@@ -137,6 +137,84 @@ fn what_is_not_listed_is_as_unknown_as_what_does_not_exist() {
                 "{name} {target}"
             );
         }
+    });
+}
+
+#[test]
+fn what_the_address_does_not_list_says_which_one_does() {
+    each("mcp_elsewhere", |app: Arc<App>| async move {
+        let cases = [
+            (
+                "/mcp?toolsets=policies",
+                "deleteThing",
+                "/mcp?toolsets=default,audit",
+            ),
+            (
+                "/mcp?tools=deleteThing",
+                "getThing",
+                "/mcp?toolsets=default,policies",
+            ),
+            ("/mcp?tools=deleteThing", "getThing", "/mcp?toolsets=all"),
+            ("/mcp?readonly=true", "deleteThing", "leave out readonly"),
+            (
+                "/mcp?tools=deleteThing&readonly=true",
+                "deleteThing",
+                "leave out readonly",
+            ),
+        ];
+        for (target, name, words) in cases {
+            // By the usual form and by another one.
+            for params in [json!({ "name": name }), json!({ "name": name, "unusual": 1 })] {
+                let mut call = app.modern("tools/call", params);
+                *call.uri_mut() = target.parse().unwrap();
+                let error = app.send(call).await.json()["error"].take();
+                assert_eq!(error["code"], -32602, "{target} {name}: {error}");
+                let said = error["message"].as_str().unwrap();
+                assert!(said.contains(name) && said.contains(words), "{target}: {said}");
+            }
+        }
+        assert!(app.denied().await.is_empty());
+    });
+}
+
+#[test]
+fn without_a_selection_the_address_lists_its_default_set() {
+    let settings = Settings {
+        rate_limits: false,
+        ..Settings::default()
+    };
+    const DEFAULT: [&str; 3] = ["getThing", "deleteThing", "receiveThings"];
+    each_listing("mcp_default", &DEFAULT, &settings, |app: Arc<App>| async move {
+        let set = ["getThing", "deleteThing"];
+        for target in ["/mcp", "/mcp?", "/mcp?toolsets=default"] {
+            assert_eq!(app.names(&app.admin, target).await, set, "{target}");
+        }
+        assert_eq!(app.names(&app.admin, "/mcp?toolsets=all").await, ALL);
+        assert_eq!(
+            app.names(&app.admin, "/mcp?toolsets=default,registry").await,
+            ["getThing", "deleteThing", "touchThing"]
+        );
+        assert_eq!(
+            app.names(&app.admin, "/mcp?tools=listThings").await,
+            ["listThings"]
+        );
+        assert_eq!(app.names(&app.admin, "/mcp?readonly=true").await, ["getThing"]);
+        // The set gives no right.
+        let viewer = app.token("acme", "viewer", "viewer", &["policies:read"]).await;
+        assert_eq!(app.names(&viewer, "/mcp").await, ["getThing"]);
+        let error = |name: &'static str| {
+            let request = by(&viewer, app.modern("tools/call", json!({ "name": name })));
+            let app = app.clone();
+            async move { app.send(request).await.json()["error"]["message"].take() }
+        };
+        assert_eq!(error("deleteThing").await, "unknown tool: deleteThing");
+        assert!(
+            error("listThings")
+                .await
+                .as_str()
+                .unwrap()
+                .contains("?toolsets=all")
+        );
     });
 }
 

@@ -72,13 +72,34 @@ pub fn each_with<F: Future<Output = ()>>(
     settings: &Settings,
     scenario: impl Fn(Arc<App>) -> F,
 ) {
+    run(name, more, &[], settings, scenario);
+}
+
+/// Runs a scenario at an endpoint that lists these tools by default.
+pub fn each_listing<F: Future<Output = ()>>(
+    name: &str,
+    default_tools: &'static [&'static str],
+    settings: &Settings,
+    scenario: impl Fn(Arc<App>) -> F,
+) {
+    run(name, 0, default_tools, settings, scenario);
+}
+
+fn run<F: Future<Output = ()>>(
+    name: &str,
+    more: usize,
+    default_tools: &'static [&'static str],
+    settings: &Settings,
+    scenario: impl Fn(Arc<App>) -> F,
+) {
     for store in migrated(name, area::MIGRATIONS, START) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build();
         runtime.unwrap().block_on(async {
-            let app = Arc::new(App::start(store.location(), more, settings.clone()).await);
+            let started = App::start(store.location(), more, default_tools, settings.clone());
+            let app = Arc::new(started.await);
             scenario(app.clone()).await;
             app.supervisor.stop(std::time::Duration::from_secs(5)).await;
             app.kernel.stop().await;
@@ -87,7 +108,7 @@ pub fn each_with<F: Future<Output = ()>>(
     }
 }
 
-fn options() -> Options {
+fn options(default_tools: &'static [&'static str]) -> Options {
     Options {
         allowed_hosts: vec!["127.0.0.1".into(), "provost.test".into()],
         allowed_origins: vec!["https://console.test".into()],
@@ -122,12 +143,17 @@ fn options() -> Options {
         server_title: "Provost".into(),
         server_version: "0.1.0".into(),
         instructions: "Ask before you change.".into(),
-        default_toolsets: Vec::new(),
+        default_tools,
     }
 }
 
 impl App {
-    async fn start(location: Location, more: usize, settings: Settings) -> Self {
+    async fn start(
+        location: Location,
+        more: usize,
+        default_tools: &'static [&'static str],
+        settings: Settings,
+    ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         area::install_scopes();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +180,7 @@ impl App {
         .unwrap();
         let edge_settings = EdgeSettings::default();
         let edge = Edge::new(edge_settings.clone(), clock.clone(), entropy);
-        let router = edge.wrap(provost_mcp::service(kernel.clone(), options()));
+        let router = edge.wrap(provost_mcp::service(kernel.clone(), options(default_tools)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, supervisor) = (listener.local_addr().unwrap(), Supervisor::new());
         let stop = supervisor.token();

@@ -618,7 +618,7 @@ fn a_tool_shows_an_operator_no_more_than_the_operation() {
                 "jsonrpc": "2.0", "id": 1, "method": "tools/call",
                 "params": { "name": tool, "arguments": { "limit": 100 } },
             });
-            let request = http::Request::post("/mcp")
+            let request = http::Request::post("/mcp?toolsets=all")
                 .header("host", "127.0.0.1")
                 .header("authorization", format!("Bearer {token}"))
                 .header("content-type", "application/json")

@@ -114,7 +114,7 @@ fn loads(arguments: &Arguments, bootstrap: &Bootstrap, ids: &[String], signed: &
     };
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
     for &count in &arguments.connections {
-        let calls = Script::new(ids.iter().map(|id| ask("/mcp", call(id))));
+        let calls = Script::new(ids.iter().map(|id| ask("/mcp?toolsets=all", call(id))));
         loads.push(Load {
             cpu_goal: Goal::AtMost(60.0),
             ..load(format!("tools/call, {count} connections"), count, calls)

@@ -57,7 +57,7 @@ fn claude(scene: &Scene<'_>) -> Outcome {
 
 fn codex(scene: &Scene<'_>) -> Outcome {
     let terminal = Terminal::open(scene, "codex")?;
-    let endpoint = format!("{}/mcp", scene.origin());
+    let endpoint = format!("{}/mcp?toolsets=all", scene.origin());
     let variable = "--bearer-token-env-var";
     terminal.types(
         CODEX,
@@ -81,7 +81,7 @@ fn codex_of_a_program(scene: &Scene<'_>) -> Outcome {
     let terminal = Terminal::open(scene, "codex-program")?;
     terminal.keeps_a_profile("work")?;
     let binary = scene.installation.binary.display().to_string();
-    let relay = ["--", &binary, "mcp", "--profile", "work"];
+    let relay = ["--", &binary, "mcp", "--profile", "work", "--toolsets", "all"];
     terminal.types(CODEX, &[&["mcp", "add", "provost"], &relay[..]].concat())?;
     terminal.reads(CODEX, &["mcp", "get", "provost"], "transport: stdio")?;
     codex_works(scene, &terminal)

@@ -159,7 +159,7 @@ fn command(scene: &Scene<'_>, case: &Case, account: &Account) -> Outcome<Command
     process::without_settings(&mut command);
     command
         .env("PROVOST_URL", scene.origin())
-        .env("PROVOST_MCP_URL", format!("{}/mcp", scene.origin()))
+        .env("PROVOST_MCP_URL", format!("{}/mcp?toolsets=all", scene.origin()))
         .env("PROVOST_ORGANIZATION", &scene.bootstrap.organization)
         .env("PROVOST_TOKEN", &account.token)
         .env("PROVOST_ADMIN_TOKEN", &scene.bootstrap.token)

@@ -334,7 +334,7 @@ fn a_number_that_would_be_rounded_is_missing_by_every_door() {
         let body = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"createHeadlessPolicyDecisions\",\"arguments\":{events}}}}}"
         );
-        let request = http::Request::post("/mcp")
+        let request = http::Request::post("/mcp?toolsets=policies")
             .header("host", "127.0.0.1")
             .header("authorization", format!("Bearer {}", app.admin))
             .header("content-type", "application/json")

@@ -108,7 +108,7 @@ impl Workload<'_> {
             .account()
             .unwrap_or_else(|| self.scene.bootstrap.account.clone());
         let arguments = json!({ "serviceAccountId": id });
-        self.scene.bootstrap.call("/mcp", TOOL, &arguments)
+        self.scene.bootstrap.call("/mcp?toolsets=all", TOOL, &arguments)
     }
 
     /// Makes a backtest, or asks how the last one is; before the first there is a past to be imported.
