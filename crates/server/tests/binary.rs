@@ -42,3 +42,5 @@ mod strangers;
 mod telemetry;
 #[path = "binary/tls.rs"]
 mod tls;
+#[path = "binary/unreachable.rs"]
+mod unreachable;

@@ -80,17 +80,37 @@ impl Conn {
     /// Errors: `Unavailable` when the store cannot be reached; `Internal` when it is too old or the location
     /// cannot be understood.
     pub fn open(location: &Location, access: Access) -> Result<Self> {
-        Ok(Self {
+        Ok(Self::over(
+            location,
+            access,
+            Driver::open(location, access, None)?,
+        ))
+    }
+
+    /// Opens a connection that reads a store as it is: as one for writing, which it can be beside a server; a SQLite file on a mount that
+    /// is read-only without any other file.
+    ///
+    /// Errors: those of [`Conn::open`]; a sentence for a file on such a mount that was not closed.
+    pub fn open_to_inspect(location: &Location) -> Result<Self> {
+        let driver = match location {
+            Location::Sqlite(file) => Driver::Sqlite(Box::new(Sqlite::open_to_inspect(file)?)),
+            Location::Postgres(_) => Driver::open(location, Access::Write, None)?,
+        };
+        Ok(Self::over(location, Access::Write, driver))
+    }
+
+    fn over(location: &Location, access: Access, driver: Driver) -> Self {
+        Self {
             location: location.clone(),
             access,
-            driver: Driver::open(location, access, None)?,
+            driver,
             phase: Phase::Idle,
             poison: None,
             watch: None,
             is_unproven: false,
             tracked: &[],
             _not_sync: std::marker::PhantomData,
-        })
+        }
     }
 
     /// Returns the same connection, watched from here on.

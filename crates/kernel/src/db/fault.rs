@@ -4,6 +4,7 @@
 //! DETAIL, CONTEXT and HINT are dropped, and so is the message of a data exception (SQLSTATE class 22), which
 //! quotes the value.
 
+use super::causes;
 use crate::error::{Class, Code, Error, OperatorNotice};
 use rusqlite::ffi::ErrorCode;
 use std::error::Error as _;
@@ -32,6 +33,15 @@ impl Fault {
             is_told: true,
             ..Self::new(Class::Unavailable, sentence)
         }
+    }
+
+    /// Puts a sentence for the operator in the place of the engine's words, where there is one.
+    pub fn told_by(mut self, sentence: Option<impl Into<String>>) -> Self {
+        if let Some(sentence) = sentence {
+            self.detail = sentence.into();
+            self.is_told = true;
+        }
+        self
     }
 
     /// Adds what was being done. A sentence stays as it is.
@@ -77,7 +87,18 @@ impl Fault {
             Some(ErrorCode::SchemaChanged) => Class::Retry,
             _ => Class::Refused,
         };
-        Self::new(class, error.to_string())
+        let sentence = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Some(causes::FULL.to_owned()),
+            Some(ErrorCode::ReadOnly) => Some(causes::READ_ONLY.to_owned()),
+            Some(ErrorCode::SystemIoFailure) => Some(format!("{} ({error})", causes::FAILING)),
+            _ => None,
+        };
+        Self::new(class, error.to_string()).told_by(sentence)
+    }
+
+    /// Returns why no connection to PostgreSQL was made.
+    pub fn of_connecting_to_postgres(error: &tokio_postgres::Error) -> Self {
+        causes::of_connecting(error).map_or_else(|| Self::of_postgres(error), Self::told)
     }
 
     pub fn of_postgres(error: &tokio_postgres::Error) -> Self {
@@ -102,7 +123,9 @@ impl Fault {
         } else {
             format!("SQLSTATE {state}: {}", db.message())
         };
-        Self::new(class_of(state), detail)
+        // What it names is a schema or a table.
+        let sentence = causes::of_statement(state).map(|sentence| format!("{sentence} ({})", db.message()));
+        Self::new(class_of(state), detail).told_by(sentence)
     }
 }
 
@@ -126,6 +149,7 @@ fn class_of(sqlstate: &str) -> Class {
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         let public = match fault.class {
+            Class::Refused if fault.is_told => return Error::internal(OperatorNotice(fault.detail)),
             Class::Refused => return Error::internal(fault.detail),
             Class::Retry => "the store is busy; try again",
             Class::Lost => "the connection to the store was lost; try again",

@@ -14,6 +14,7 @@
 //! Absent on purpose: a connection pool (a thread owns its connection), an interrupt (an interrupted INSERT
 //! destroys the whole SQLite transaction), SQL made with `format!`.
 
+mod causes;
 mod codec;
 mod conn;
 mod fault;

@@ -2,6 +2,7 @@
 //!
 //! Keeps TL-1.
 
+use super::causes;
 use super::fault::Fault;
 use super::plain::{ASKED_IN_CLEAR, PlaintextConnector, is_asked_in_clear};
 use super::tls::{Connector, is_not_offered};
@@ -45,10 +46,13 @@ impl PostgresConnection {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Fault::new(Class::Unavailable, error.to_string()))?;
+            .map_err(|error| match causes::of_descriptors(&error) {
+                Some(sentence) => Fault::told(sentence),
+                None => Fault::new(Class::Unavailable, error.to_string()),
+            })?;
         let (client, link) = runtime
             .block_on(async { timeout(CONNECT, connect(read)).await })
-            .unwrap_or_else(|_| Err(Fault::new(Class::Unavailable, "no answer in time")))
+            .unwrap_or_else(|_| Err(Fault::told(causes::SILENT)))
             .map_err(|fault| fault.of_connecting().during("connect to PostgreSQL"))?;
         Ok((
             client,
@@ -163,7 +167,7 @@ async fn connect(read: Read) -> Result<(Client, Link), Fault> {
                 .map(|source| source.to_string())
                 .unwrap_or_default()
         ))),
-        Err(error) => Err(Fault::of_postgres(&error)),
+        Err(error) => Err(Fault::of_connecting_to_postgres(&error)),
     }
 }
 
@@ -177,7 +181,7 @@ async fn connect_plain(mut config: Config, is_remote: bool) -> Result<(Client, L
         config.ssl_mode(SslMode::Disable);
         return match config.connect(NoTls).await {
             Ok((client, connection)) => accept(client, connection),
-            Err(error) => Err(Fault::of_postgres(&error)),
+            Err(error) => Err(Fault::of_connecting_to_postgres(&error)),
         };
     }
     // "Direct" TLS is asked of nobody: the driver goes from the open socket straight to who watches it.
@@ -186,7 +190,7 @@ async fn connect_plain(mut config: Config, is_remote: bool) -> Result<(Client, L
     match config.connect(PlaintextConnector).await {
         Ok((client, connection)) => accept(client, connection),
         Err(error) if is_asked_in_clear(&error) => Err(Fault::told(ASKED_IN_CLEAR)),
-        Err(error) => Err(Fault::of_postgres(&error)),
+        Err(error) => Err(Fault::of_connecting_to_postgres(&error)),
     }
 }
 

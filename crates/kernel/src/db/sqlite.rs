@@ -1,14 +1,17 @@
 //! SQLite, bundled. One file, one writer, readers on snapshots (WAL).
 
 use super::Access;
+use super::causes;
 use super::fault::Fault;
 use super::param::Param;
 use super::row::{BufferedRows, Row, Rows};
 use super::statement::{Call, Statement};
 use crate::durable::{make_private_file, sync_folder};
 use crate::error::Class;
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,6 +44,9 @@ const READER: &str = "
     PRAGMA temp_store = MEMORY;
     PRAGMA mmap_size = 268435456;
     PRAGMA cache_size = -1024;";
+
+/// It may write elsewhere: a backup is a file that it makes.
+const INSPECTOR: &str = "PRAGMA temp_store = MEMORY;";
 
 pub(super) struct Sqlite {
     connection: Connection,
@@ -112,11 +118,60 @@ impl Sqlite {
             drop(make_private_file(file));
         }
         let opened = Self::configured(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, settings, access)
-            .map_err(|error| Fault::of_sqlite(&error, false).during("open SQLite"))?;
+            .map_err(|error| Self::not_opened(file, access, &error))?;
         if access == Access::Write {
             opened.keep_names(file)?;
         }
         Ok(opened)
+    }
+
+    fn not_opened(file: &Path, access: Access, error: &rusqlite::Error) -> Fault {
+        let code = error.sqlite_error_code();
+        let sentence = code.and_then(|code| causes::of_file(file, access == Access::Write, code));
+        Fault::of_sqlite(error, false)
+            .during("open SQLite")
+            .told_by(sentence)
+    }
+
+    /// Opens a file that is read and not changed: as one for writing, or, on a mount that is read-only, without the files beside it that
+    /// SQLite makes otherwise.
+    ///
+    /// Errors: a sentence for a log that such a mount holds and that nobody can copy into the file.
+    pub fn open_to_inspect(file: &Path) -> Result<Self, Fault> {
+        let opened = std::fs::OpenOptions::new().write(true).open(file);
+        match opened {
+            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
+                Self::open_unchanging(file)
+            }
+            _ => Self::open(file, Access::Write),
+        }
+    }
+
+    /// Opens a file that nobody writes to. With an index beside it SQLite reads the log as well: a server works on it from another
+    /// mount, or did until it was killed.
+    fn open_unchanging(file: &Path) -> Result<Self, Fault> {
+        let beside = |end: &str| {
+            let mut name = file.as_os_str().to_owned();
+            name.push(end);
+            std::fs::metadata(name)
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = if beside("-shm").is_ok() {
+            Self::configured(file, flags, INSPECTOR, Access::Read)
+        } else if beside("-wal").is_ok_and(|log| log.len() > 0) {
+            // Without it the newest changes would be missing, without a word.
+            return Err(Fault::told(format!(
+                "the store {} lies on a mount that is read-only and was not closed: its newest changes are in the log beside it, which \
+                 cannot be read there; copy the file and the one that ends with -wal to where they can be written, and name the copy",
+                file.display()
+            )));
+        } else {
+            let path = percent_encode(file.as_os_str().as_bytes(), NON_ALPHANUMERIC);
+            let uri = format!("file:{path}?immutable=1");
+            let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+            Self::configured(Path::new(&uri), flags, INSPECTOR, Access::Read)
+        };
+        opened.map_err(|error| Self::not_opened(file, Access::Read, &error))
     }
 
     /// INVARIANT WK-2: the names of the file and of its log are durable before anything is committed. SQLite syncs their
@@ -319,6 +374,44 @@ mod tests {
         let in_memory = Connection::open_in_memory().unwrap();
         let error = write_ahead(&in_memory).unwrap_err();
         assert_eq!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen));
+    }
+
+    #[test]
+    fn a_file_that_cannot_change_is_read_and_copied_and_not_written() {
+        let folder = std::env::temp_dir().join(format!("provost unchanging?#%-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("store.db");
+        let mut written = Sqlite::open(&file, Access::Write).unwrap();
+        written
+            .batch("CREATE TABLE t (a); INSERT INTO t VALUES (7)")
+            .unwrap();
+        let count = |opened: &Sqlite| {
+            let count = opened
+                .connection
+                .query_row("SELECT a FROM t", [], |row| row.get::<_, i64>(0));
+            count.unwrap()
+        };
+        // Beside a writer the index is there, and its log is read.
+        assert_eq!(count(&Sqlite::open_unchanging(&file).unwrap()), 7);
+        drop(written);
+        let names = || std::fs::read_dir(&folder).unwrap().count();
+        assert_eq!(names(), 1, "the log is gone with the writer");
+        let mut opened = Sqlite::open_unchanging(&file).unwrap();
+        assert_eq!(count(&opened), 7);
+        let refused = opened.batch("INSERT INTO t VALUES (8)").unwrap_err();
+        assert!(String::from(crate::Error::from(refused).told().unwrap()).contains("read-only"));
+        let copy = folder.join("copy.db");
+        opened
+            .connection
+            .execute("VACUUM INTO ?1", [copy.to_str().unwrap()])
+            .unwrap();
+        assert_eq!(count(&Sqlite::open_unchanging(&copy).unwrap()), 7);
+        assert_eq!(names(), 2, "nothing was made beside them");
+        // A log without its index is not passed over.
+        std::fs::write(folder.join("store.db-wal"), "x").unwrap();
+        let refused = crate::Error::from(Sqlite::open_unchanging(&file).err().unwrap());
+        assert!(refused.told().unwrap().contains("-wal"), "{refused:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     /// Proves WK-2.

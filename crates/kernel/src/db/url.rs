@@ -43,8 +43,13 @@ pub(super) struct Read {
     pub root: Option<String>,
 }
 
-const UNREADABLE: &str = "the PostgreSQL url cannot be read; write it like postgres://USER:PASSWORD@HOST/DATABASE, and what is \
-                          special in the password percent-encoded";
+/// Says which part of a url cannot be read, in words that hold no piece of it.
+fn unreadable(part: &str) -> String {
+    format!(
+        "the PostgreSQL url cannot be read: {part}; write it like postgres://USER:PASSWORD@HOST/DATABASE, and what is special in the \
+         password percent-encoded"
+    )
+}
 
 /// Every option that there is. Others are not named in a refusal: they may be a piece of a password.
 const KNOWN: [&str; 20] = [
@@ -100,13 +105,16 @@ impl PostgresUrl {
 
     /// Reads the url. The parser's own words are dropped, because they may quote a piece of a password.
     pub(super) fn read(&self) -> Result<Read, String> {
-        let text = Text::of(self.expose()).ok_or(UNREADABLE)?;
+        let text = Text::of(self.expose()).ok_or_else(|| unreadable(form_of(self.expose())))?;
         if let Some(name) = text.repeated() {
             return Err(format!(
                 "the PostgreSQL url says {name} twice; leave one of the two"
             ));
         }
-        let mut config: Config = text.for_the_driver().parse().map_err(|_| UNREADABLE)?;
+        let mut config: Config = text
+            .for_the_driver()
+            .parse()
+            .map_err(|error| unreadable(&text.wrong_part(&error)))?;
         let reach = reach(&config)?;
         let root = text.value("sslrootcert").map(str::to_owned);
         let mode = mode(text.value("sslmode"), root.is_some(), reach, self.may_be_plain)?;
@@ -118,6 +126,20 @@ impl PostgresUrl {
             root,
         })
     }
+}
+
+/// Says what is wrong with a text that cannot be taken apart.
+fn form_of(text: &str) -> &'static str {
+    let is_url = ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme));
+    if is_url {
+        return "an option behind the ? has no value, or is not percent-encoded UTF-8";
+    }
+    if text.contains("://") {
+        return "it begins neither with postgres:// nor with postgresql://";
+    }
+    "it is no url, and no list of words like host=… user=… dbname=…, or a quote is not closed"
 }
 
 /// Sets what the url leaves open.
@@ -319,6 +341,28 @@ impl<'a> Text<'a> {
         })
     }
 
+    /// Says which part the driver does not take. Of its own words only names of known options are repeated.
+    fn wrong_part(&self, error: &tokio_postgres::Error) -> String {
+        let said = std::error::Error::source(error)
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let is_value_of = |known: &&str| said == format!("invalid value for option `{known}`");
+        if let Some(option) = KNOWN.iter().find(is_value_of) {
+            return format!("its {option} has a value that does not exist there");
+        }
+        if self
+            .options
+            .iter()
+            .any(|option| !KNOWN.contains(&option.key.as_ref()))
+        {
+            return format!(
+                "it has an option that does not exist; there are {}",
+                KNOWN.join(", ")
+            );
+        }
+        "its user, password, host or database is not percent-encoded UTF-8".into()
+    }
+
     fn value(&self, key: &str) -> Option<&str> {
         let mut options = self.options.iter();
         options
@@ -518,6 +562,37 @@ mod tests {
         }
         // The same word in another place is another thing.
         assert!(url("postgres://u:p@h/user?options=-cuser=1").check().is_ok());
+    }
+
+    #[test]
+    fn an_unreadable_url_is_told_which_part_it_is() {
+        for (text, part) in [
+            ("mysql://u:hunter2@h/x", "begins neither with postgres://"),
+            ("hunter2", "no list of words"),
+            ("host=h password='hunter2", "a quote is not closed"),
+            ("postgres://u:hunter2@h:port/x", "its port has"),
+            ("postgres://u:hunter2@h:70000/x", "its port has"),
+            (
+                "postgres://u@h/x?connect_timeout=hunter2",
+                "its connect_timeout has",
+            ),
+            (
+                "host=h target_session_attrs=hunter2",
+                "its target_session_attrs has",
+            ),
+            (
+                "postgres://u@h/x?hunter2=y",
+                "an option that does not exist; there are user, password",
+            ),
+            ("postgres://u@h/x?hunter2", "has no value"),
+            (
+                "postgres://u:%ffhunter2@h/x",
+                "its user, password, host or database",
+            ),
+        ] {
+            let said = refusal(text);
+            assert!(said.contains(part) && !said.contains("hunter2"), "{text}: {said}");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::{logging, show};
 use crate::config::Problem;
 use provost_kernel::Error;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What the operator reads, and how the process ends. The cause is for the log alone.
@@ -38,9 +40,9 @@ impl Failure {
         }
     }
 
-    /// Returns a failure about a file or folder.
-    pub fn of_file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::new(format!("{what} {}: {error}", path.display()))
+    /// Returns a failure about a file or folder, with the next step where the cause tells it.
+    pub fn of_file(what: &str, path: &Path, error: &io::Error) -> Self {
+        Self::new(format!("{what} {}: {error}{}", path.display(), next_step(error)))
     }
 
     /// Says before the message what was being done.
@@ -64,6 +66,19 @@ impl Failure {
         logging::flush();
         show::note(&format!("provost: {}", self.message));
         ExitCode::from(self.code)
+    }
+}
+
+fn next_step(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; make room on its disk",
+        ErrorKind::ReadOnlyFilesystem => "; mount it so that it can be written, or name another place",
+        ErrorKind::PermissionDenied => "; run this as its owner, or give it to the user of this process",
+        // ENFILE and EMFILE
+        _ if matches!(error.raw_os_error(), Some(23 | 24)) => {
+            "; raise the limit of open files (ulimit -n, LimitNOFILE in a unit of systemd)"
+        }
+        _ => "",
     }
 }
 

@@ -230,14 +230,19 @@ pub fn look_around(location: &Location) -> Result<(), Failure> {
 
 /// Says of a store that cannot be opened which one it is; a URL is not shown, it may hold a password.
 pub fn opening(error: provost_kernel::Error, location: &Location) -> Failure {
-    use provost_kernel::error::Class;
+    use provost_kernel::error::{Class, Code};
     let failure_class = error.work_class();
     if error.told().is_some() {
         return error.into();
     }
     let cause = error.private().unwrap_or_else(|| error.message().to_owned());
+    let is_internal = error.code() == Code::Internal;
     let failure = Failure::from(error);
     match (failure_class, location) {
+        (Class::Refused, _) if is_internal => failure.said(format!(
+            "the store does not do what every store does: {cause}; see that the url or the folder is the one that is meant, and \
+             run `provost store check`"
+        )),
         (Class::Refused, _) => failure,
         (Class::Broken, Location::Sqlite(file)) => {
             failure.said(format!("{} is damaged, or is no SQLite file", file.display()))

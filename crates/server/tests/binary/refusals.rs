@@ -266,7 +266,7 @@ fn own_schema(url: &str) -> &str {
 }
 
 /// Returns the url of another database of the same server.
-fn in_database(url: &str, database: &str) -> String {
+pub fn in_database(url: &str, database: &str) -> String {
     if url.contains("://") {
         let (server, _) = url.split_once('?').unwrap();
         return format!("{}/{database}", server.rsplit_once('/').unwrap().0);

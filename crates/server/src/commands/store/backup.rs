@@ -112,7 +112,7 @@ pub fn open(location: &Location) -> Result<Conn, Failure> {
     {
         return Err(Failure::new(format!("there is no store at {}", file.display())));
     }
-    let mut conn = Conn::open(location, Access::Write).map_err(|error| opening(error, location))?;
+    let mut conn = Conn::open_to_inspect(location).map_err(|error| opening(error, location))?;
     if !is_migrated(&mut conn, ALL.migrations()).map_err(|error| opening(error, location))? {
         return Err(Failure::new(
             "the store is of an older version; start `provost serve` on it once",

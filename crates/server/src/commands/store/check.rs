@@ -12,7 +12,7 @@ use provost_areas_policy::history;
 use provost_kernel::area;
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::db::{Access, Conn, Engine, Location, Tx, is_migrated};
+use provost_kernel::db::{Conn, Engine, Location, Tx, is_migrated};
 use provost_kernel::keys::Keys;
 use provost_kernel::time::{Clock, SystemClock};
 use provost_kernel::{Code, Result, Timestamp, params, statements};
@@ -69,6 +69,12 @@ impl Check {
         {
             return Err(Failure::new(format!("there is no store at {}", file.display())));
         }
+        // What keeps the store from being reached is no finding about it.
+        if let Err(error) = Conn::open_to_inspect(&location)
+            && error.told().is_some()
+        {
+            return Err(error.into());
+        }
         let keys = Keys::open(&config.store.keys_dir().0)?;
         // Before the snapshot: a server beside may sign more meanwhile.
         let register = Register::of(&keys.checkpoint_lines()?);
@@ -102,7 +108,7 @@ impl Check {
 
 /// Returns the sentence with which a server would refuse the store.
 fn refusal(location: &Location, keys: &Keys, register: Result<Register>) -> Result<Option<String>, Failure> {
-    let mut conn = Conn::open(location, Access::Write)?;
+    let mut conn = Conn::open_to_inspect(location)?;
     lift_statement_timeouts(&mut conn)?;
     let judged = match register {
         Ok(register) => conn.read(|tx| audit::verify_store(tx, keys, &register, ForeignStorePolicy::Refuse)),
@@ -121,7 +127,7 @@ fn refusal(location: &Location, keys: &Keys, register: Result<Register>) -> Resu
 
 /// Returns what a store holds that is no damage and that somebody should know, in sentences.
 fn notes(location: &Location) -> Result<Vec<String>, Failure> {
-    let mut conn = Conn::open(location, Access::Write)?;
+    let mut conn = Conn::open_to_inspect(location)?;
     lift_statement_timeouts(&mut conn)?;
     Ok(conn.read(|tx| {
         let mut notes = Vec::new();
@@ -136,6 +142,10 @@ fn notes(location: &Location) -> Result<Vec<String>, Failure> {
 pub fn findings(location: &Location, keys: &Keys, now: Timestamp) -> Vec<String> {
     let mut findings = Vec::new();
     if let Err(error) = look(location, keys, now, &mut findings) {
+        if let Some(sentence) = error.told() {
+            findings.push(sentence.to_owned());
+            return findings;
+        }
         let cause = error
             .private()
             .map(|cause| format!(" ({cause})"))
@@ -146,7 +156,7 @@ pub fn findings(location: &Location, keys: &Keys, now: Timestamp) -> Vec<String>
 }
 
 fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<String>) -> Result<()> {
-    let mut conn = Conn::open(location, Access::Write)?;
+    let mut conn = Conn::open_to_inspect(location)?;
     if lift_statement_timeouts(&mut conn).is_err() {
         findings.push("the session's limits could not be lifted".into());
     }
