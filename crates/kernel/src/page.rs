@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// The largest integer that every JSON reader keeps exactly.
 const MAX_EXACT: i64 = (1 << 53) - 1;
 const MAC_LEN: usize = 16;
-/// LIMIT: a cursor has 32 or 43 characters; what is longer than this is not looked at.
+/// LIMIT: a cursor has 32 to 107 characters; what is longer than this is not looked at.
 const CURSOR_LIMIT: usize = 128;
 
 macro_rules! paging {
@@ -90,46 +90,53 @@ pub struct Cursor(String);
 impl Cursor {
     /// Returns the cursor for a position in one list of one organization.
     pub fn issue(keys: &Keys, organization: &str, operation: &str, position: i64) -> Self {
-        let position = position.to_be_bytes();
-        let mac = keys.mac(MacPurpose::Cursor, &parts(organization, operation, &position));
-        Self(URL_SAFE_NO_PAD.encode([position.as_slice(), &mac[..MAC_LEN]].concat()))
+        Self::issue_bytes(keys, organization, operation, &position.to_be_bytes())
     }
 
     /// Returns the position.
     ///
     /// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
     pub fn open(&self, keys: &Keys, organization: &str, operation: &str) -> Result<i64> {
-        self.bytes(keys, organization, operation)
-            .map(i64::from_be_bytes)
-            .ok_or_else(foreign)
+        let position = self.open_bytes(keys, organization, operation)?;
+        Ok(i64::from_be_bytes(position.try_into().map_err(|_| foreign())?))
     }
 
     /// As [`Self::issue`], for lists whose positions need more than 64 bits.
     pub fn issue_wide(keys: &Keys, organization: &str, operation: &str, position: u128) -> Self {
-        let position = position.to_be_bytes();
-        let mac = keys.mac(MacPurpose::Cursor, &parts(organization, operation, &position));
-        Self(URL_SAFE_NO_PAD.encode([position.as_slice(), &mac[..MAC_LEN]].concat()))
+        Self::issue_bytes(keys, organization, operation, &position.to_be_bytes())
     }
 
     /// As [`Self::open`], for a cursor of [`Self::issue_wide`].
     ///
     /// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
     pub fn open_wide(&self, keys: &Keys, organization: &str, operation: &str) -> Result<u128> {
-        self.bytes(keys, organization, operation)
-            .map(u128::from_be_bytes)
-            .ok_or_else(foreign)
+        let position = self.open_bytes(keys, organization, operation)?;
+        Ok(u128::from_be_bytes(position.try_into().map_err(|_| foreign())?))
+    }
+
+    /// As [`Self::issue`], for lists whose positions are no number. They have 64 bytes at most.
+    pub fn issue_bytes(keys: &Keys, organization: &str, operation: &str, position: &[u8]) -> Self {
+        let mac = keys.mac(MacPurpose::Cursor, &parts(organization, operation, position));
+        Self(URL_SAFE_NO_PAD.encode([position, &mac[..MAC_LEN]].concat()))
+    }
+
+    /// As [`Self::open`], for a cursor of [`Self::issue_bytes`].
+    ///
+    /// Errors: `InvalidRequest` when the cursor is forged or belongs to another list.
+    pub fn open_bytes(&self, keys: &Keys, organization: &str, operation: &str) -> Result<Vec<u8>> {
+        let mut position = URL_SAFE_NO_PAD.decode(&self.0).map_err(|_| foreign())?;
+        let len = position.len().checked_sub(MAC_LEN).ok_or_else(foreign)?;
+        let mac = position.split_off(len);
+        let issued = keys.mac(MacPurpose::Cursor, &parts(organization, operation, &position));
+        if bool::from(subtle::ConstantTimeEq::ct_eq(&issued[..MAC_LEN], mac.as_slice())) {
+            return Ok(position);
+        }
+        Err(foreign())
     }
 
     /// Returns the cursor as it stands on the wire.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    fn bytes<const N: usize>(&self, keys: &Keys, organization: &str, operation: &str) -> Option<[u8; N]> {
-        let decoded = URL_SAFE_NO_PAD.decode(&self.0).ok()?;
-        let (position, mac) = decoded.split_first_chunk::<N>()?;
-        let issued = keys.mac(MacPurpose::Cursor, &parts(organization, operation, position));
-        bool::from(subtle::ConstantTimeEq::ct_eq(&issued[..MAC_LEN], mac)).then_some(*position)
     }
 }
 

@@ -86,7 +86,7 @@ statements! {
     GET = concat!("SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, a.disabled_reason, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, t.lifetime_ceiling_secs, u.status, a.former_role, a.former_scopes FROM service_accounts a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ", joined_user!("a.organization_id", "a.owner_console_user_id"), "WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NULL");
     /// One page of accounts and their listed tokens in any order, and how many accounts there are in all. Sorting
     /// the wide rows once more would cost more than reading them.
-    LIST = concat!("SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, a.disabled_reason, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, t.lifetime_ceiling_secs, u.status, a.former_role, a.former_scopes, (SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))) FROM (SELECT id, organization_id, name, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at, disabled_reason, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4) a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ", joined_user!("a.organization_id", "a.owner_console_user_id"));
+    LIST = concat!("SELECT a.id, a.organization_id, a.name, a.description, a.permission_role, a.scopes, a.status, a.owner_console_user_id, a.created_at, a.updated_at, a.disabled_at, a.disabled_reason, t.id, t.name, t.token_prefix, t.scopes, t.created_at, t.updated_at, t.expires_at, t.last_used_at, t.revoked_at, t.revoke_reason, t.superseded_by_id, t.lifetime_ceiling_secs, u.status, a.former_role, a.former_scopes, (SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))) FROM (SELECT id, organization_id, name, description, permission_role, scopes, status, owner_console_user_id, created_at, updated_at, disabled_at, disabled_reason, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) AND (created_at, id) < (?5, ?6) ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4) a LEFT JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id AND t.hidden_at IS NULL ", joined_user!("a.organization_id", "a.owner_console_user_id"));
     /// How many accounts a list has in all.
     COUNT = "SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT))";
     /// Makes an account, unless the name is taken.
@@ -268,19 +268,32 @@ pub fn get(ctx: &mut OperationContext<'_>, id: &ServiceAccountId) -> Result<Acco
         .ok_or_else(|| Error::not_found("service account"))
 }
 
-/// Returns one page, newest first, and the number of accounts in all.
+/// Where a page of accounts begins, which are listed newest first.
+pub struct Start {
+    /// The instant and the id of the account behind which it begins.
+    pub behind: (Timestamp, String),
+    /// How many are passed over from there.
+    pub offset: i64,
+}
+
+/// Returns at most `limit` accounts from a place on, newest first, and the number of accounts in all.
 pub fn list(
     ctx: &mut OperationContext<'_>,
     status: Option<Status>,
     limit: i64,
-    offset: i64,
+    start: &Start,
 ) -> Result<(Vec<AccountWithTokens>, i64)> {
     let (org, status) = (ctx.org(), status.map(Status::as_str));
+    let (created_at, id) = (start.behind.0, start.behind.1.as_str());
     let (mut collected, mut total) = (AccountCollector::default(), None);
-    ctx.query(&LIST, params![org, status, limit, offset], |row| {
-        total = Some(row.get::<i64>(27)?);
-        collected.add(row)
-    })?;
+    ctx.query(
+        &LIST,
+        params![org, status, limit, start.offset, created_at, id],
+        |row| {
+            total = Some(row.get::<i64>(27)?);
+            collected.add(row)
+        },
+    )?;
     let mut found = collected.found;
     found.sort_by(|(a, _), (b, _)| (b.created_at, b.id.as_str()).cmp(&(a.created_at, a.id.as_str())));
     if let Some(total) = total {

@@ -510,6 +510,45 @@ fn accounts_are_listed_newest_first_in_pages() {
             [&expected[2], &expected[4], &expected[5]].map(Clone::clone)
         );
         assert_eq!(active.json["total"], 57);
+        let walk = async |mut at: Option<String>| {
+            let mut found = Vec::new();
+            loop {
+                let cursor = at.map(|at| format!("&cursor={at}")).unwrap_or_default();
+                let reply = app.get(&format!("/service-accounts?limit=7{cursor}")).await;
+                found.extend(ids(&reply));
+                at = reply.ok()["nextCursor"].as_str().map(str::to_owned);
+                if at.is_none() {
+                    return found;
+                }
+            }
+        };
+        assert_eq!(walk(None).await, expected);
+        // What goes while somebody reads shifts no page of a cursor, and what comes stands before it.
+        let first = app.get("/service-accounts?limit=7").await;
+        let next = first.ok()["nextCursor"].as_str().unwrap().to_owned();
+        let gone = format!("/service-accounts/{}", expected[6]);
+        let deleted = app.request("DELETE", &gone).header("x-reason", "a test");
+        let deleted = deleted
+            .header("idempotency-key", "gone")
+            .header("x-confirm", "true");
+        assert_eq!(deleted.send().await.status.as_u16(), 204);
+        let body = json!({ "name": "late", "permissionRole": "viewer", "allOfRole": true });
+        app.write("POST", "/service-accounts", body).await.ok();
+        assert_eq!(walk(Some(next.clone())).await, expected[7..]);
+        for refused in [
+            format!("cursor={next}&offset=1"),
+            format!("cursor={next}&status=active"),
+            format!("cursor={next}A"),
+            "cursor=".to_owned(),
+            "cursor=AAAA".to_owned(),
+        ] {
+            app.get(&format!("/service-accounts?{refused}"))
+                .await
+                .refused(400, "invalid_request");
+        }
+        app.get(&format!("/service-accounts?cursor={next}&offset=0"))
+            .await
+            .ok();
     });
 }
 

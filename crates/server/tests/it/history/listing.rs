@@ -106,7 +106,7 @@ fn pages_of_every_size_hold_each_event_once() {
         let cursor = page["nextCursor"].as_str().unwrap();
         app.get(&format!("/service-accounts?cursor={cursor}"))
             .await
-            .refused(400, "unknown_parameter");
+            .refused(400, "invalid_request");
         let (organization, admin) = app.other_organization("Globex").await;
         let other = app.view_of(organization, admin);
         other
