@@ -17,7 +17,7 @@ use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
+use http::{HeaderMap, HeaderValue, Method, request};
 use http_body::Body as _;
 use http_body_util::Full;
 use provost_kernel::auth::{Actor, Origin};
@@ -255,17 +255,10 @@ async fn serve(
     let (identity, outcome) =
         known.map_err(|outcome| answer(&shared.kernel, outcome, id, accept, &entry_point))?;
     let refused = |error: &Error| respond(error, id, accept);
-    check_method(&parts.method).map_err(|error| {
-        let mut response = refused(&error);
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("POST"));
-        response
-    })?;
+    if let Some(refusal) = refusal_of_head(&parts, id, accept) {
+        return Err(refusal);
+    }
     let body = body.map_err(|error| refused(&error))?;
-    media::check(&parts.headers).map_err(|(status, message)| {
-        with_status(status, refused(&Error::new(Code::InvalidRequest, message)))
-    })?;
     if asked.session.is_refused(&shared.kernel, &identity.actor) {
         let message = "there is no such MCP session; initialize again, without the header Mcp-Session-Id";
         return Err(refused(&Error::new(Code::NotFound, message)));
@@ -470,13 +463,21 @@ fn client_of(
     named.map_or_else(|| client::of_headers(headers), Ok)
 }
 
-/// There is no stream to get and no session to delete; the revisions allow a server to say so.
-fn check_method(method: &Method) -> Result<(), Error> {
-    if method == Method::POST {
-        return Ok(());
+/// Returns the response to a request whose method or media types do not fit. There is no stream to get and no session to delete; the
+/// revisions allow a server to say so.
+fn refusal_of_head(parts: &request::Parts, id: &RequestId, accept: Option<&HeaderValue>) -> Option<Response> {
+    if parts.method != Method::POST {
+        let message = "MCP messages are sent with POST; this server opens no stream and keeps no session";
+        let mut response = respond(&Error::new(Code::MethodNotAllowed, message), id, accept);
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("POST"));
+        return Some(response);
     }
-    let message = "MCP messages are sent with POST; this server opens no stream and keeps no session";
-    Err(Error::new(Code::MethodNotAllowed, message))
+    let (status, message) = media::check(&parts.headers).err()?;
+    let mut response = respond(&Error::new(Code::InvalidRequest, message), id, accept);
+    *response.status_mut() = status;
+    Some(response)
 }
 
 async fn hand_over(
@@ -489,9 +490,4 @@ async fn hand_over(
     media::put_usual(&mut parts.headers);
     let request = http::Request::from_parts(parts, Full::new(body));
     protocol.handle(request).await.map(Body::new)
-}
-
-fn with_status(status: StatusCode, mut response: Response) -> Response {
-    *response.status_mut() = status;
-    response
 }

@@ -91,12 +91,11 @@ impl Handler {
             .find(&request.name, &caller.actor, &caller.selection);
         // INVARIANT ME-2: one answer for what does not exist and for what the caller may not know of.
         let Some((place, tool)) = found else {
-            let sentence = match shared.catalogue.offered(&request.name, &caller.actor) {
-                Some(meta) => caller.selection.says_where(meta),
-                None => {
-                    self.note_denial(&request.name, caller).await;
-                    format!("unknown tool: {}", cut(&request.name))
-                }
+            let sentence = if let Some(meta) = shared.catalogue.offered(&request.name, &caller.actor) {
+                caller.selection.says_where(meta)
+            } else {
+                self.note_denial(&request.name, caller).await;
+                format!("unknown tool: {}", cut(&request.name))
             };
             return Err(ErrorData::invalid_params(sentence, None));
         };

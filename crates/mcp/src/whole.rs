@@ -85,7 +85,9 @@ impl WholeNumbers {
             Value::Object(members) => self.write(members),
             Value::Array(items) => {
                 if let Some(inner) = &self.items {
-                    items.iter_mut().for_each(|item| inner.write_value(item));
+                    for item in items {
+                        inner.write_value(item);
+                    }
                 }
             }
             _ => {}

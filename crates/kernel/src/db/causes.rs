@@ -127,6 +127,8 @@ fn of_socket(error: &Error) -> Option<&'static str> {
         | ErrorKind::BrokenPipe
         | ErrorKind::UnexpectedEof
         | ErrorKind::InvalidData => NOT_POSTGRES,
+        // What was sent is no whole message.
+        _ if error.to_string() == "bytes remaining on stream" => NOT_POSTGRES,
         _ if error.to_string().starts_with("failed to lookup address") => {
             "the host name of the PostgreSQL url is not known to this machine; correct it, or look at its name service"
         }

@@ -347,7 +347,7 @@ impl<'a> Text<'a> {
             .map(ToString::to_string)
             .unwrap_or_default();
         let is_value_of = |known: &&str| said == format!("invalid value for option `{known}`");
-        if let Some(option) = KNOWN.iter().find(is_value_of) {
+        if let Some(option) = KNOWN.into_iter().find(is_value_of) {
             return format!("its {option} has a value that does not exist there");
         }
         if self
@@ -586,7 +586,7 @@ mod tests {
             ),
             ("postgres://u@h/x?hunter2", "has no value"),
             (
-                "postgres://u:%ffhunter2@h/x",
+                "postgres://%ffhunter2@h/x",
                 "its user, password, host or database",
             ),
         ] {

@@ -179,11 +179,11 @@ fn what_the_address_does_not_list_says_which_one_does() {
 
 #[test]
 fn without_a_selection_the_address_lists_its_default_set() {
+    const DEFAULT: [&str; 3] = ["getThing", "deleteThing", "receiveThings"];
     let settings = Settings {
         rate_limits: false,
         ..Settings::default()
     };
-    const DEFAULT: [&str; 3] = ["getThing", "deleteThing", "receiveThings"];
     each_listing("mcp_default", &DEFAULT, &settings, |app: Arc<App>| async move {
         let set = ["getThing", "deleteThing"];
         for target in ["/mcp", "/mcp?", "/mcp?toolsets=default"] {

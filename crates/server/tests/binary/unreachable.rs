@@ -3,6 +3,7 @@
 use crate::harness::{Home, bare, home, homes, refuse};
 use crate::refusals::in_database;
 use provost_kernel::db::Location;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 const COMMANDS: [&[&str]; 5] = [
@@ -46,8 +47,11 @@ fn an_unreachable_database_says_why() {
     let port = stranger.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for caller in stranger.incoming() {
-            use std::io::Write;
-            let _ = caller.and_then(|mut caller| caller.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+            // Whoever closes a socket without reading it resets the connection.
+            let _ = caller.and_then(|mut caller| {
+                let _ = caller.read(&mut [0; 4096])?;
+                caller.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            });
         }
     });
     let nowhere = home.path("nowhere");
