@@ -81,6 +81,13 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// Returns the folder as it is, to be read: nothing in it is made or removed. One that is not there holds nothing.
+    pub fn as_it_is(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
     /// Opens the folder, made if absent, and removes what a crash left unfinished.
     ///
     /// One process at a time writes into a folder; whoever opens it to write calls this first.

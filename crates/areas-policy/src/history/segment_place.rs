@@ -20,4 +20,9 @@ impl SegmentPlace {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
         Ok(Self(Arc::new(Folder::open(path)?)))
     }
+
+    /// Returns a local folder as it is, to be read: also beside a server that writes into it, and on a mount that is read-only.
+    pub fn folder_as_it_is(path: &Path) -> Self {
+        Self(Arc::new(Folder::as_it_is(path)))
+    }
 }

@@ -158,11 +158,15 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = if beside("-shm").is_ok() {
             Self::configured(file, flags, INSPECTOR, Access::Read)
-        } else if beside("-wal").is_ok_and(|log| log.len() > 0) {
-            // Without it the newest changes would be missing, without a word.
+        } else if ["-wal", "-journal"]
+            .iter()
+            .any(|end| beside(end).is_ok_and(|log| log.len() > 0))
+        {
+            // Without it the newest changes would be missing, or half a change be there, without a word.
             return Err(Fault::told(format!(
                 "the store {} lies on a mount that is read-only and was not closed: its newest changes are in the log beside it, which \
-                 cannot be read there; copy the file and the one that ends with -wal to where they can be written, and name the copy",
+                 cannot be read there; copy the file and the one that ends with -wal or -journal to where they can be written, and name \
+                 the copy",
                 file.display()
             )));
         } else {
@@ -408,9 +412,12 @@ mod tests {
         assert_eq!(count(&Sqlite::open_unchanging(&copy).unwrap()), 7);
         assert_eq!(names(), 2, "nothing was made beside them");
         // A log without its index is not passed over.
-        std::fs::write(folder.join("store.db-wal"), "x").unwrap();
-        let refused = crate::Error::from(Sqlite::open_unchanging(&file).err().unwrap());
-        assert!(refused.told().unwrap().contains("-wal"), "{refused:?}");
+        for log in ["store.db-wal", "store.db-journal"].map(|name| folder.join(name)) {
+            std::fs::write(&log, "x").unwrap();
+            let refused = crate::Error::from(Sqlite::open_unchanging(&file).err().unwrap());
+            assert!(refused.told().unwrap().contains("-wal"), "{refused:?}");
+            std::fs::remove_file(&log).unwrap();
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

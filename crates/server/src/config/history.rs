@@ -97,6 +97,14 @@ impl History {
         self.url.is_none().then(folder)
     }
 
+    /// Opens the place of the segments to read them: nothing is made in a folder, and nothing is removed from it.
+    pub fn open_to_inspect(&self, data_dir: &Path, runtime: &Handle) -> Result<SegmentPlace, Problem> {
+        match self.folder(data_dir) {
+            Some(folder) => Ok(SegmentPlace::folder_as_it_is(&folder)),
+            None => self.open(data_dir, runtime),
+        }
+    }
+
     /// Opens the place of the segments; a folder is made if it is absent. Requests to an object store run on the
     /// runtime, which must have threads of its own.
     pub fn open(&self, data_dir: &Path, runtime: &Handle) -> Result<SegmentPlace, Problem> {

@@ -89,7 +89,9 @@ impl Check {
             let (files, holder) = segments::named_with_holder(&location, &keys)?;
             if !files.is_empty() || holder.place.is_some() {
                 let runtime = segments::runtime()?;
-                let place = config.history.open(&config.store.data_dir(), runtime.handle())?;
+                let place = config
+                    .history
+                    .open_to_inspect(&config.store.data_dir(), runtime.handle())?;
                 let standing = history::standing(&place, &holder, &files);
                 findings = standing.fault().into_iter().collect();
                 findings.extend(segments::faults(&place, &files));

@@ -36,7 +36,7 @@ pub fn named(location: &Location) -> Result<Vec<File>, Failure> {
 
 /// Returns the files that the rows of a store name, and what the store says of itself and its place.
 pub fn named_with_holder(location: &Location, keys: &Keys) -> Result<(Vec<File>, Holder), Failure> {
-    let mut conn = Conn::open(location, Access::Read)?;
+    let mut conn = Conn::open_to_inspect(location)?;
     Ok(conn.read(|tx| Ok((history::files(tx)?, history::holder(tx, keys)?)))?)
 }
 
@@ -52,7 +52,7 @@ pub fn back_up(config: &Config, backup: &Path) -> Result<usize, Failure> {
     }
     let data_dir = config.store.data_dir();
     let runtime = runtime()?;
-    let from = config.history.open(&data_dir, runtime.handle())?;
+    let from = config.history.open_to_inspect(&data_dir, runtime.handle())?;
     let to = opened(&target)?;
     for file in &files {
         // The same file under a second name is a copy: segments never change. Another disk gets its own.
