@@ -11,7 +11,8 @@
 //! ```
 //!
 //! What a built-in refuses (`count(5)`), and a step into a value that has no members, is undefined, as it is in OPA:
-//! `default` and `not` see it, and there the author has said what then holds. Anywhere else nobody has, and the module
+//! `default` and `not` see it, and there the author has said what then holds. `not` sees what it negates itself; the operands
+//! of that have their values before. Anywhere else nobody has, and the module
 //! failed: it would otherwise not match whatever is sent in another form. The rule `match` does not count as one with a
 //! default, because nearly every module has that one. A module that expects several forms asks for the type first.
 //!
@@ -25,15 +26,16 @@
 //!
 //! - Instructions are counted: the same module on the same input is stopped at the same place on every machine,
 //!   so that a backtest gives the same result twice. Time is limited too, as a second line.
-//! - Built-ins whose single call can make something much larger than its input (`numbers.range`, `replace`,
-//!   `concat`, `sprintf`, …) are refused when the module is compiled, as are those that would read a clock, the
-//!   network or a random number: what remains grows step by step, and steps are counted and timed.
+//! - The built-ins stand in one table (`regorus::admitted`): for each what one call can make at most, what it costs, what it
+//!   refuses, and how it joins texts. Those that can make more than they are given (`sprintf`, `replace`, `json.unmarshal`, …)
+//!   end the evaluation above their bound, and are charged for what they made. Whatever would read a clock, the network or
+//!   a random number is not in it. A statement that prints is left out.
 //!
 //! - What would make the engine call itself until the stack ends, and with it the whole program, is refused when the
 //!   module is compiled: expressions of hundreds of operators, and rules that call themselves or one another too deep.
 //!
-//! - Numbers are exact, and so as long as their exponents say: large ones are refused in a module, and so are the
-//!   built-ins that read numbers from texts (`json.unmarshal`). An event's numbers are those of its document.
+//! - Numbers are exact, and so as long as their exponents say: large ones are refused in a module, and end the evaluation where
+//!   a built-in reads them from a text. An event's numbers are those of its document.
 //!
 //! - Values share their parts, and whatever compares or searches them walks every part as often as it is reached. Each value
 //!   knows how large it is as a tree and how deep, and none is built above a limit; and what an evaluation walks inside of its
@@ -49,8 +51,8 @@
 //! INVARIANT RG-7: one instruction of a module walks a bounded part of what its values are as trees, and where a
 //! module is stopped for it is the same on every machine.
 //! INVARIANT RG-1: a module that is stopped, contradicts itself or gives no answer is never "not matched".
-//! INVARIANT RG-3: a module whose built-in or reference failed is never "not matched", unless under `not` or below a
-//! rule with a default; a match that was found stands.
+//! INVARIANT RG-3: a module whose built-in or reference failed is never "not matched", unless a `not` negates what failed or it is
+//! below a rule with a default; a match that was found stands.
 //! INVARIANT RG-4: a module's answer that is not unknown is its answer whatever the missing attributes are, and what
 //! it does not read makes it not unknown.
 //! INVARIANT RG-5: a module that compares the id of a record with a text matches if it does with the id or with any
@@ -58,11 +60,15 @@
 //! other name with a text matches if it does with its own text of the same match key; in decisions, backtests and
 //! `rego/validate`.
 //!
+//! INVARIANT RG-8: in a module, what has no value ends its query, and what found nothing asks the next `else`, as in OPA; nothing under
+//! `not` looks for values.
+//!
 //! Absent on purpose: data documents, several modules in one policy, tracing, a limit on bytes (it would need an
 //! allocator of its own for the whole program; steps, and the sizes of values, bound what a module can allocate).
 
 mod attribute_names;
 mod calls;
+mod diagnostics;
 mod input;
 mod literals;
 mod nesting;
@@ -79,6 +85,9 @@ use crate::contract::{REGO_LANGUAGE_VERSION, rego_entrypoint, rego_package};
 use crate::digest::sha256_hex;
 use crate::family::Family;
 use literals::NamedLiteral;
+use regorus::admitted::{
+    ADMITTED, DOCUMENT_LEVELS, DOCUMENT_NODES, NUMBER_BYTES, RANGE_ELEMENTS, TEXT_BYTES, WALK_NODES,
+};
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::{Program, RegoVM};
 use regorus::utils::limits::ExecutionTimerConfig;
@@ -110,73 +119,10 @@ const TIME_ATTEMPTS: u32 = 3;
 /// How long one evaluation takes at most where nothing holds its thread up.
 pub const EVALUATION_LIMIT: Duration = TIME_LIMIT.saturating_mul(TIME_ATTEMPTS);
 /// The version of the engine; part of every fingerprint.
-const ENGINE: &str = "regorus 0.14.1, recording reads and failures 1, names as words 2, trees bounded 1";
+const ENGINE: &str = "regorus 0.14.1, recording reads and failures 1, names as words 2, trees bounded 1, built-ins of texts 1, \
+     values as OPA 1";
 /// The version of OPA whose language the engine speaks.
 pub const OPA_VERSION: &str = "1.2.0";
-/// The built-ins that a module can call: none makes more than it is given.
-const BUILTINS: [&str; 60] = [
-    "__builtin_sets.intersection",
-    "__builtin_sets.union",
-    "abs",
-    "array.reverse",
-    "array.slice",
-    "bits.and",
-    "bits.negate",
-    "bits.or",
-    "bits.xor",
-    "ceil",
-    "contains",
-    "count",
-    "endswith",
-    "floor",
-    "format_int",
-    "glob.match",
-    "glob.quote_meta",
-    "indexof",
-    "indexof_n",
-    "intersection",
-    "is_array",
-    "is_boolean",
-    "is_null",
-    "is_number",
-    "is_object",
-    "is_set",
-    "is_string",
-    "json.filter",
-    "json.remove",
-    "lower",
-    "max",
-    "min",
-    "object.filter",
-    "object.get",
-    "object.keys",
-    "object.remove",
-    "object.subset",
-    "object.union",
-    "regex.find_n",
-    "regex.is_valid",
-    "regex.match",
-    "regex.split",
-    "round",
-    "sort",
-    "split",
-    "startswith",
-    "strings.any_prefix_match",
-    "strings.any_suffix_match",
-    "strings.count",
-    "strings.reverse",
-    "substring",
-    "sum",
-    "trim",
-    "trim_left",
-    "trim_prefix",
-    "trim_right",
-    "trim_space",
-    "trim_suffix",
-    "type_name",
-    "upper",
-];
-
 /// A compiled module.
 pub struct Module {
     family: Family,
@@ -274,13 +220,15 @@ pub fn compiler_fingerprint() -> String {
     let exponent = nesting::EXPONENT_DIGITS;
     let limits = format!(
         "{INSTRUCTION_LIMIT} {} {nesting} {chain} {calls} {exponent} {TREE_LIMIT_NODES} {TREE_LIMIT_LEVELS} \
-         {NUMBER_LIMIT_BITS} {WORK_LIMIT_NODES}",
+         {NUMBER_LIMIT_BITS} {WORK_LIMIT_NODES} {TEXT_BYTES} {RANGE_ELEMENTS} {DOCUMENT_NODES} {DOCUMENT_LEVELS} \
+         {NUMBER_BYTES} {WALK_NODES}",
         TIME_LIMIT.as_millis()
     );
+    let builtins: Vec<&str> = ADMITTED.iter().map(|row| row.name).collect();
     sha256_hex(
         format!(
             "{ENGINE}\n{REGO_LANGUAGE_VERSION}\n{limits}\n{}",
-            BUILTINS.join(" ")
+            builtins.join(" ")
         )
         .as_bytes(),
     )
@@ -300,50 +248,37 @@ impl Module {
                 "the module must have 1 to 262144 characters",
             )]);
         }
-        if nesting::is_too_much(source) {
-            let message =
-                "the module nests brackets deeper than 10 levels, or too much of it stands in brackets";
-            return Err(vec![Diagnostic::whole(message)]);
+        if let Some(fault) = diagnostics::of_text(source) {
+            return Err(vec![fault]);
         }
-        if nesting::is_too_long(source) {
-            let message = "an expression of the module has more than 128 operators, references and brackets";
-            return Err(vec![Diagnostic::whole(message)]);
-        }
-        if nesting::has_large_exponent(source) {
-            let message = "a number of the module has an exponent of more than three digits";
-            return Err(vec![Diagnostic::whole(message)]);
-        }
-        let refused = |error: &dyn fmt::Display| vec![diagnostic(&error.to_string())];
+        let parsed = literals::parse(source);
+        let refused =
+            |error: &dyn fmt::Display| diagnostics::of_compiler(parsed.as_ref(), package, &error.to_string());
         let mut engine = Engine::new();
         engine.set_policy_length_config(lengths());
         engine.set_execution_timer_config(timer(TIME_LIMIT));
-        let found = engine
+        engine
             .add_policy("module.rego".into(), source.into())
             .map_err(|e| refused(&e))?;
-        if found != format!("data.{package}") {
-            return Err(vec![Diagnostic::whole(format!("the package must be {package}"))]);
+        let Some(parsed_module) = &parsed else {
+            return Err(vec![Diagnostic::whole("the module cannot be read")]);
+        };
+        if let Some(fault) = diagnostics::of_module(parsed_module, package) {
+            return Err(vec![fault]);
         }
         let policy = engine
             .compile_with_entrypoint(&entrypoint.into())
             .map_err(|e| refused(&e))?;
         let program = Compiler::compile_from_policy(&policy, &[entrypoint]).map_err(|e| refused(&e))?;
-        let mut forbidden: Vec<&str> = program
-            .builtin_info_table
-            .iter()
-            .map(|b| b.name.as_str())
-            .collect();
-        forbidden.retain(|name| BUILTINS.binary_search(name).is_err());
-        forbidden.sort_unstable();
-        forbidden.dedup();
+        let forbidden = diagnostics::forbidden(&program);
         if !forbidden.is_empty() {
-            let message = |name| Diagnostic::whole(format!("the built-in {name} cannot be used in a policy"));
-            return Err(forbidden.into_iter().map(message).collect());
+            return Err(forbidden);
         }
         if let Some(fault) = calls::fault(&program) {
             return Err(vec![Diagnostic::whole(fault)]);
         }
         let names: Vec<&str> = package.split('.').collect();
-        let literals::ModuleLiterals { literals, warnings } = literals::of(source, &names);
+        let literals::ModuleLiterals { literals, warnings } = literals::of(parsed_module, &names);
         let source_sha256 = sha256_hex(source.as_bytes());
         Ok(Self {
             family,
@@ -570,25 +505,11 @@ fn lengths() -> PolicyLengthConfig {
     }
 }
 
-/// Returns the place and the sentence of an error of the engine, whose text shows the source between them.
-fn diagnostic(text: &str) -> Diagnostic {
-    let place = text.split_once("--> ").and_then(|(_, rest)| rest.lines().next());
-    let mut numbers = place
-        .into_iter()
-        .flat_map(|place| place.rsplit(':'))
-        .map(|n| n.trim().parse().unwrap_or(0));
-    let column = numbers.next().unwrap_or(0);
-    let line = numbers.next().unwrap_or(0);
-    let sentence = text.rsplit_once("error: ").map_or(text, |(_, sentence)| sentence);
-    let message: String = sentence.trim().chars().take(400).collect();
-    Diagnostic {
-        line,
-        column,
-        message,
-    }
-}
-
 #[cfg(test)]
 mod bounds_tests;
 #[cfg(test)]
+mod builtins_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod values_tests;

@@ -182,6 +182,7 @@ pub use {
     target::Target,
 };
 
+pub use builtins::admitted;
 pub use compile::{compile_policy_with_entrypoint, PolicyModule};
 pub use compiled_policy::CompiledPolicy;
 pub use engine::{Engine, InvalidRuleRootError, PolicyPackageComponents};

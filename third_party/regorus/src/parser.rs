@@ -1006,7 +1006,8 @@ impl<'source> Parser<'source> {
                         eidx: self.next_eidx(),
                     };
                 }
-                "(" if possible_fcn => {
+                // Provost: behind a blank or a line end, parentheses are an expression of their own, as in OPA.
+                "(" if possible_fcn && self.tok.1.start == self.end => {
                     self.next_token()?;
                     let mut args = vec![];
                     if self.token_text() != ")" {
@@ -1494,6 +1495,23 @@ impl<'source> Parser<'source> {
         let literal = self.parse_literal()?;
         let with_mods = self.parse_with_modifiers()?;
         span.end = self.end;
+        // Provost: a statement that only prints is erased, as OPA does it where nobody asked for the output.
+        let (literal, with_mods) = if prints(&literal) {
+            let expr = Ref::new(Expr::Bool {
+                span: span.clone(),
+                value: Value::from(true),
+                eidx: self.next_eidx(),
+            });
+            (
+                Literal::Expr {
+                    span: span.clone(),
+                    expr,
+                },
+                Vec::new(),
+            )
+        } else {
+            (literal, with_mods)
+        };
 
         Ok(LiteralStmt {
             span,
@@ -2161,13 +2179,22 @@ impl<'source> Parser<'source> {
 
         let mut span = self.tok.1.clone();
         let head = self.parse_rule_head()?;
-        let bodies = self.parse_rule_bodies()?;
+        let mut bodies = self.parse_rule_bodies()?;
         span.end = self.end;
 
         if let RuleHead::Set { .. } = &head {
-            if let Some(RuleBody { span, .. }) = bodies.get(1) {
+            // Provost: several bodies without `else` are several definitions.
+            if let Some(RuleBody {
+                span, is_else: true, ..
+            }) = bodies.get(1)
+            {
                 bail!(span.error("else cannot be used with set rules"));
             }
+        }
+
+        // Provost: a function of which only the operands are written holds for them, as in OPA.
+        if self.rego_v1 && bodies.is_empty() && matches!(&head, RuleHead::Func { assign: None, .. }) {
+            bodies.push(self.body_that_holds(&span));
         }
 
         if self.rego_v1 && bodies.is_empty() {
@@ -2189,6 +2216,35 @@ impl<'source> Parser<'source> {
         }
 
         Ok(Rule::Spec { span, head, bodies })
+    }
+
+    /// Provost: returns a body that always holds.
+    fn body_that_holds(&mut self, span: &Span) -> RuleBody {
+        let expr = Ref::new(Expr::Bool {
+            span: span.clone(),
+            value: Value::from(true),
+            eidx: self.next_eidx(),
+        });
+        let stmt = LiteralStmt {
+            span: span.clone(),
+            literal: Literal::Expr {
+                span: span.clone(),
+                expr,
+            },
+            with_mods: Vec::new(),
+            sidx: self.next_sidx(),
+        };
+        let query = Ref::new(Query {
+            span: span.clone(),
+            stmts: vec![stmt],
+            qidx: self.next_qidx(),
+        });
+        RuleBody {
+            span: span.clone(),
+            assign: None,
+            is_else: false,
+            query,
+        }
     }
 
     pub fn parse_package(&mut self) -> Result<Package> {
@@ -2478,5 +2534,16 @@ mod iterative_path_tests {
         assert!(error.to_string().contains("not a valid ref"));
 
         Ok(())
+    }
+}
+
+/// Provost: returns whether a statement only calls `print`.
+fn prints(literal: &Literal) -> bool {
+    let (Literal::Expr { ref expr, .. } | Literal::NotExpr { ref expr, .. }) = *literal else {
+        return false;
+    };
+    match *expr.as_ref() {
+        Expr::Call { ref fcn, .. } => matches!(*fcn.as_ref(), Expr::Var { ref span, .. } if span.text() == "print"),
+        _ => false,
     }
 }

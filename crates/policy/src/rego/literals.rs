@@ -21,6 +21,7 @@ use super::Diagnostic;
 use crate::catalogue::{Field, FieldType};
 use crate::event::words_path;
 use crate::register::name_key;
+use regorus::admitted::{Texts, admitted};
 use regorus::unstable::{
     Expr, Literal, Module, Parser, Query, Rule, RuleAssign, RuleBody, RuleHead, Source, Span,
 };
@@ -31,35 +32,6 @@ fn names() -> impl Iterator<Item = (Field, Vec<&'static str>)> {
     let names = Field::all().filter(|field| field.is_name());
     names.map(|field| (field, field.name().split('.').collect()))
 }
-
-/// Built-ins that say of a value what it is, and nothing that depends on which text it is.
-const INDIFFERENT: [&str; 10] = [
-    "count",
-    "is_array",
-    "is_boolean",
-    "is_null",
-    "is_number",
-    "is_object",
-    "is_set",
-    "is_string",
-    "regex.is_valid",
-    "type_name",
-];
-
-/// Built-ins that compare texts and answer with no part of them.
-const PREDICATES: [&str; 11] = [
-    "contains",
-    "endswith",
-    "glob.match",
-    "indexof",
-    "indexof_n",
-    "object.subset",
-    "regex.match",
-    "startswith",
-    "strings.any_prefix_match",
-    "strings.any_suffix_match",
-    "strings.count",
-];
 
 /// A text that is compared with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,20 +78,16 @@ pub(super) struct ModuleLiterals {
 }
 
 /// Returns what of a module is compared with names.
-///
-/// What the parser refuses has nothing: whoever asks has compiled the module.
-pub(super) fn of(source: &str, package: &[&str]) -> ModuleLiterals {
-    let Some(module) = parse(source) else {
-        return ModuleLiterals::default();
-    };
-    let mut walk = Walk::new(&module, package);
+pub(super) fn of(module: &Module, package: &[&str]) -> ModuleLiterals {
+    let mut walk = Walk::new(module, package);
     for rule in &module.policy {
         walk.rule(rule);
     }
     walk.found()
 }
 
-fn parse(source: &str) -> Option<Module> {
+/// Returns a module as it is written; nothing where it is none.
+pub(super) fn parse(source: &str) -> Option<Module> {
     let limits = super::lengths();
     let source = Source::from_contents_with_limits(
         "module.rego".into(),
@@ -656,8 +624,9 @@ impl Walk {
             }
             return result;
         }
+        let texts = admitted(&name).map_or(Texts::Keeps, |row| row.texts);
         match (name.as_str(), arguments) {
-            (name, _) if INDIFFERENT.contains(&name) => self.classes.fresh(),
+            _ if texts == Texts::Indifferent => self.classes.fresh(),
             ("object.get", [_, key, _]) => self.get(&given, key),
             ("object.keys", _) => {
                 let class = self.classes.fresh();
@@ -667,13 +636,13 @@ impl Walk {
                 }
                 class
             }
-            (name, _) => {
+            _ => {
                 let all = self.classes.fresh();
                 for given in given {
                     self.mix(all, given);
                 }
                 self.in_parts.push(all);
-                if PREDICATES.contains(&name) {
+                if texts == Texts::Compares {
                     self.classes.fresh()
                 } else {
                     all
@@ -723,7 +692,7 @@ fn literal(index: &Expr) -> Option<String> {
 }
 
 /// Returns the steps of a reference that has no variables but the first; what stands behind the first computed one is left out.
-fn path(reference: &Expr) -> Option<Vec<String>> {
+pub(super) fn path(reference: &Expr) -> Option<Vec<String>> {
     let mut steps = Vec::new();
     let mut at = reference;
     loop {

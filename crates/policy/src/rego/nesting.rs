@@ -18,8 +18,8 @@ pub(super) const CHAIN_LIMIT: usize = 128;
 /// LIMIT: digits of the exponent of a number; a double has three.
 pub(super) const EXPONENT_DIGITS: usize = 3;
 
-/// Returns whether the parser would work too long on a module.
-pub(super) fn is_too_much(source: &str) -> bool {
+/// Returns where the parser would have worked too long on a module. Units: bytes.
+pub(super) fn too_much(source: &str) -> Option<usize> {
     let (mut depth, mut work) = (0_usize, 0_usize);
     let mut rest = source.bytes();
     while let Some(byte) = rest.next() {
@@ -32,15 +32,23 @@ pub(super) fn is_too_much(source: &str) -> bool {
             _ => {}
         }
         if depth > NESTING_LIMIT {
-            return true;
+            return Some(place(source, &rest));
         }
         work += 1 << depth;
+        if work > WORK_LIMIT {
+            return Some(place(source, &rest));
+        }
     }
-    work > WORK_LIMIT
+    None
 }
 
-/// Returns whether an expression of a module is so long that the engine would call itself too deep.
-pub(super) fn is_too_long(source: &str) -> bool {
+/// Returns where the byte stands that was read last.
+fn place(source: &str, rest: &std::str::Bytes<'_>) -> usize {
+    source.len().saturating_sub(rest.len() + 1)
+}
+
+/// Returns where an expression of a module becomes so long that the engine would call itself too deep. Units: bytes.
+pub(super) fn too_long(source: &str) -> Option<usize> {
     let mut chains = Chains::default();
     let mut rest = source.bytes();
     while let Some(byte) = rest.next() {
@@ -61,14 +69,15 @@ pub(super) fn is_too_long(source: &str) -> bool {
         }
         chains.take(byte);
         if chains.waiting + chains.here.inner > CHAIN_LIMIT {
-            return true;
+            return Some(place(source, &rest));
         }
     }
-    false
+    None
 }
 
-/// Returns whether a number of a module has so large an exponent that reading it would take hours, or all memory.
-pub(super) fn has_large_exponent(source: &str) -> bool {
+/// Returns where a number of a module ends whose exponent is so large that reading it would take hours, or all memory. Units:
+/// bytes.
+pub(super) fn large_exponent(source: &str) -> Option<usize> {
     let mut rest = source.bytes();
     while let Some(byte) = rest.next() {
         match byte {
@@ -76,11 +85,11 @@ pub(super) fn has_large_exponent(source: &str) -> bool {
             b'`' => drop(rest.find(|byte| *byte == b'`')),
             b'#' => drop(rest.find(|byte| *byte == b'\n')),
             byte if !byte.is_ascii_alphanumeric() && byte != b'_' => {}
-            byte if exponent_digits(byte, &mut rest) > EXPONENT_DIGITS => return true,
+            byte if exponent_digits(byte, &mut rest) > EXPONENT_DIGITS => return Some(place(source, &rest)),
             _ => {}
         }
     }
-    false
+    None
 }
 
 /// Passes over the rest of a name or number; returns how many digits the exponent has.

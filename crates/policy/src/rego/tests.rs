@@ -27,11 +27,6 @@ const SHELL: &str = r#"default match := {"matched": false}
 match := {"matched": true, "reasonCode": "shell"} if input.tool.id == "shell""#;
 
 #[test]
-fn the_builtins_are_sorted() {
-    assert!(BUILTINS.is_sorted());
-}
-
-#[test]
 fn a_module_answers_with_its_reason() {
     let yes = says(SHELL, &json!({"tool": {"id": "shell"}})).unwrap();
     assert_eq!((yes.matched, yes.reason_code.as_deref()), (true, Some("shell")));
@@ -268,8 +263,14 @@ fn a_refusal_counts_wherever_it_is() {
         // Once under `not`, and once again outside: the second time is not forgiven, though the value was kept.
         "{ not a; a }\na if contains(input.x, \"rm\")",
         "{ not a; b }\nb if a\na if contains(input.x, \"rm\")",
-        // The machine goes through the members before it negates.
-        "not input.x[_] == 1",
+        // What is negated is given something that was refused.
+        "not input.x + \"a\" == 1",
+        "not count(input.x) == 1",
+        "not startswith(input.x.y, \"a\")",
+        "not f(input.x.y)\nf(x) if x",
+        "not input.x.y in [1]",
+        "not [input.x.y] == [1]",
+        "not input.list[input.x.y] == 1",
         // Of two reasons the one that is not forgiven.
         "{ not contains(input.x, \"rm\"); contains(input.x, \"rm\") }",
     ] {
@@ -290,7 +291,8 @@ fn not_and_a_default_take_care_of_a_refusal() {
     for (body, is_match) in [
         ("not contains(input.x, \"rm\")", true),
         ("not input.x.y == 1", true),
-        ("not input.x + \"a\" == 1", true),
+        ("not input.x < 1 + 1", true),
+        ("not input.x + \"a\"", true),
         ("not a\na if contains(input.x, \"rm\")", true),
         ("{ not a; false }\na if contains(input.x, \"rm\")", false),
         (
@@ -549,7 +551,10 @@ fn a_module_is_unknown_only_for_what_it_reads() {
         assert_eq!(is_unknown(&body, &input, &missing), reads, "{condition}");
     }
     assert!(is_unknown("match := input.identity", &input, &missing));
-    assert!(module(&format!("{START} {{ walk(input, [p, v]); v == 1 }}")).is_err());
+    let walks = |what: &str| format!("{START} {{ walk({what}, [p, v]); v == 1 }}");
+    assert!(is_unknown(&walks("input"), &input, &missing));
+    assert!(is_unknown(&walks("input.identity"), &input, &missing));
+    assert!(!is_unknown(&walks("input.tool.input"), &input, &missing));
 }
 
 #[test]
@@ -599,19 +604,16 @@ fn a_module_that_doubles_a_number_is_stopped() {
 }
 
 #[test]
-fn builtins_that_grow_or_reach_out_are_refused() {
+fn builtins_that_shift_or_reach_out_are_refused() {
     for call in [
-        "count(numbers.range(1, 1000000000)) > 1",
         "time.now_ns() > 1",
         "http.send({}).x == 1",
         "rand.intn(\"a\", 5) > 1",
-        "sprintf(\"%9999999d\", [1]) != \"\"",
-        "replace(\"a\", \"a\", \"b\") != \"\"",
         "opa.runtime().x == 1",
-        "concat(\",\", [\"a\", \"b\"]) != \"\"",
         "bits.lsh(1, 1000000000) > 1",
-        "json.unmarshal(input.x) == 1",
-        "json.is_valid(input.x)",
+        "count(numbers.range_step(1, 1000000000, 1)) > 1",
+        "strings.replace_n({\"a\": \"b\"}, \"a\") != \"\"",
+        "product([2, 3]) > 1",
     ] {
         let body = format!("match := {{\"matched\": true}} if {call}");
         let refused = module(&body).map(|m| m.evaluate(&json!({})));

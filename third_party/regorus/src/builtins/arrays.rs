@@ -12,19 +12,8 @@ use crate::Value;
 use anyhow::{bail, Result};
 
 pub fn register(m: &mut builtins::BuiltinsMap<&'static str, builtins::BuiltinFcn>) {
-    m.insert("array.concat", (concat, 2));
     m.insert("array.reverse", (reverse, 1));
     m.insert("array.slice", (slice, 3));
-}
-
-fn concat(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {
-    let name = "array.concat";
-    ensure_args_count(span, name, params, args, 2)?;
-    let mut v1 = ensure_array(name, &params[0], args[0].clone())?;
-    let mut v2 = ensure_array(name, &params[1], args[1].clone())?;
-
-    Rc::make_mut(&mut v1).append(Rc::make_mut(&mut v2));
-    Ok(Value::Array(v1))
 }
 
 fn reverse(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {

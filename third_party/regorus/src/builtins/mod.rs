@@ -14,15 +14,13 @@
     clippy::useless_let_if_seq
 )] // builtins perform validated indexing and intentional arithmetic/string ops
 
+pub mod admitted;
 mod aggregates;
 mod arrays;
 #[cfg(feature = "azure_policy")]
 pub mod azure_policy;
 mod bitwise;
 pub mod comparison;
-mod conversions;
-
-mod encoding;
 #[cfg(feature = "glob")]
 mod glob;
 #[cfg(feature = "graph")]
@@ -38,6 +36,7 @@ pub mod numbers;
 mod objects;
 #[cfg(feature = "opa-runtime")]
 mod opa;
+pub mod provost;
 #[cfg(feature = "regex")]
 mod regex;
 #[cfg(feature = "semver")]
@@ -46,9 +45,7 @@ pub mod sets;
 mod strings;
 #[cfg(feature = "time")]
 mod time;
-mod tracing;
 pub mod types;
-mod units;
 mod utils;
 #[cfg(feature = "uuid")]
 mod uuid;
@@ -90,10 +87,7 @@ lazy_static! {
 	graph::register(&mut m);
 
 	bitwise::register(&mut m);
-	conversions::register(&mut m);
-	//units::register(&mut m);
 	types::register(&mut m);
-	encoding::register(&mut m);
 	#[cfg(feature = "time")]
 	time::register(&mut m);
 
@@ -112,8 +106,7 @@ lazy_static! {
 	azure_policy::register(&mut m);
 	#[cfg(feature = "opa-runtime")]
 	opa::register(&mut m);
-	tracing::register(&mut m);
-	units::register(&mut m);
+	provost::register(&mut m);
 
 	#[cfg(feature = "opa-testutil")]
 	test::register(&mut m);

@@ -25,7 +25,6 @@ pub fn register(m: &mut builtins::BuiltinsMap<&'static str, builtins::BuiltinFcn
     m.insert("abs", (abs, 1));
     m.insert("ceil", (ceil, 1));
     m.insert("floor", (floor, 1));
-    m.insert("numbers.range", (range, 2));
     m.insert("numbers.range_step", (range_step, 3));
     #[cfg(feature = "std")]
     m.insert("rand.intn", (intn, 2));
@@ -80,45 +79,6 @@ fn floor(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Re
     Ok(Value::from(
         ensure_numeric("floor", &params[0], &args[0])?.floor(),
     ))
-}
-
-fn range(span: &Span, params: &[Ref<Expr>], args: &[Value], strict: bool) -> Result<Value> {
-    let name = "numbers.range";
-    ensure_args_count(span, name, params, args, 2)?;
-    let v1 = ensure_numeric(name, &params[0], &args[0].clone())?;
-    let v2 = ensure_numeric(name, &params[1], &args[1].clone())?;
-
-    match v1.is_integer() {
-        false if strict => bail!(params[0].span().error("operand must be integer")),
-        false => return Ok(Value::Undefined),
-        _ => (),
-    }
-
-    match v2.is_integer() {
-        false if strict => bail!(params[1].span().error("operand must be integer")),
-        false => return Ok(Value::Undefined),
-        _ => (),
-    }
-
-    let (incr, num_elements) = match v2.sub(&v1)?.as_i64() {
-        Some(v) if v >= 0 => (1i64, v as usize + 1),
-        Some(v) => (-1i64, (-v + 1) as usize),
-        _ => bail!(span.error("could not determine number of elements")),
-    };
-
-    let mut values = Vec::with_capacity(num_elements);
-    let mut v = v1;
-    let incr = Number::from(incr);
-    while v != v2 {
-        values.push(Value::from(v.clone()));
-        v.add_assign(&incr)?;
-        // Guard vector growth while we enumerate the range.
-        enforce_limit()?;
-    }
-    values.push(Value::from(v));
-    // Guard the last push before materializing the array.
-    enforce_limit()?;
-    Ok(Value::from_array(values))
 }
 
 fn range_step(span: &Span, params: &[Ref<Expr>], args: &[Value], strict: bool) -> Result<Value> {

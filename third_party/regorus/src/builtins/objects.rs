@@ -5,7 +5,7 @@
 
 use crate::ast::{Expr, Ref};
 use crate::builtins;
-use crate::builtins::utils::{enforce_limit, ensure_args_count, ensure_array, ensure_object};
+use crate::builtins::utils::{enforce_limit, ensure_args_count, ensure_object};
 use crate::lexer::Span;
 use crate::Rc;
 use crate::Value;
@@ -25,7 +25,6 @@ pub fn register(m: &mut builtins::BuiltinsMap<&'static str, builtins::BuiltinFcn
     m.insert("object.remove", (remove, 2));
     m.insert("object.subset", (subset, 2));
     m.insert("object.union", (object_union, 2));
-    m.insert("object.union_n", (object_union_n, 1));
 
     #[cfg(feature = "jsonschema")]
     {
@@ -373,7 +372,7 @@ fn subset(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> R
     Ok(Value::Bool(is_subset(&args[0], &args[1])))
 }
 
-fn union(obj1: &Value, obj2: &Value) -> Result<Value> {
+pub(super) fn union(obj1: &Value, obj2: &Value) -> Result<Value> {
     match (obj1, obj2) {
         (Value::Object(m1), Value::Object(m2)) => {
             let mut u = obj1.clone();
@@ -401,33 +400,6 @@ fn object_union(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool
 
     let result = union(&args[0], &args[1])?;
     Ok(result)
-}
-
-fn object_union_n(
-    span: &Span,
-    params: &[Ref<Expr>],
-    args: &[Value],
-    strict: bool,
-) -> Result<Value> {
-    let name = "object.union_n";
-    ensure_args_count(span, name, params, args, 1)?;
-
-    let arr = ensure_array(name, &params[0], args[0].clone())?;
-
-    let mut u = Value::new_object();
-    for (idx, a) in arr.iter().enumerate() {
-        if a.as_object().is_err() {
-            if strict {
-                bail!(params[0]
-                    .span()
-                    .error(&format!("item at index {idx} is not an object")));
-            }
-            return Ok(Value::Undefined);
-        }
-        u = union(&u, a)?;
-    }
-
-    Ok(u)
 }
 
 #[cfg(feature = "jsonschema")]

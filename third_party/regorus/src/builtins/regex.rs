@@ -66,7 +66,7 @@ fn get_or_compile_regex(pattern: &str) -> core::result::Result<Regex, regex::Err
 ///   that it propagates as a hard error even in non-strict mode.
 /// - Syntax errors produce a span-attached "invalid regex" error that the
 ///   evaluator may swallow to `Undefined` in non-strict mode (OPA-compatible).
-fn compile_regex_for_builtin(span: &Span, pattern: &str) -> Result<Regex> {
+pub(super) fn compile_regex_for_builtin(span: &Span, pattern: &str) -> Result<Regex> {
     get_or_compile_regex(pattern).map_err(|e| match e {
         regex::Error::CompiledTooBig(_) => {
             anyhow::Error::new(crate::utils::limits::LimitError::RegexSizeLimitExceeded {
@@ -78,67 +78,12 @@ fn compile_regex_for_builtin(span: &Span, pattern: &str) -> Result<Regex> {
 }
 
 pub fn register(m: &mut builtins::BuiltinsMap<&'static str, builtins::BuiltinFcn>) {
-    m.insert(
-        "regex.find_all_string_submatch_n",
-        (find_all_string_submatch_n, 3),
-    );
     m.insert("regex.find_n", (find_n, 3));
     // TODO: m.insert("regex.globs_match", (globs_match, 2));
     m.insert("regex.is_valid", (is_valid, 1));
     m.insert("regex.match", (regex_match, 2));
-    m.insert("regex.replace", (regex_replace, 3));
     m.insert("regex.split", (regex_split, 2));
     m.insert("regex.template_match", (regex_template_match, 4));
-}
-
-fn find_all_string_submatch_n(
-    span: &Span,
-    params: &[Ref<Expr>],
-    args: &[Value],
-    _strict: bool,
-) -> Result<Value> {
-    let name = "regex.find_all_string_submatch_n";
-    ensure_args_count(span, name, params, args, 3)?;
-
-    let pattern = ensure_string(name, &params[0], &args[0])?;
-    let value = ensure_string(name, &params[1], &args[1])?;
-    let n = ensure_numeric(name, &params[2], &args[2])?;
-
-    let re = compile_regex_for_builtin(params[0].span(), &pattern)?;
-
-    if !n.is_integer() {
-        bail!(params[2].span().error("n must be an integer"));
-    }
-
-    let n = match n.as_i64() {
-        Some(n) if n < 0 => usize::MAX,
-        Some(n) => n as usize,
-        None => usize::MAX,
-    };
-
-    Ok(Value::from_array(
-        re.captures_iter(&value)
-            .map(|capture| {
-                let groups = capture
-                    .iter()
-                    .map(|group| {
-                        let value = Value::String(match group {
-                            Some(s) => s.as_str().into(),
-                            _ => "".into(),
-                        });
-                        // Guard match accumulation while adding each capture group.
-                        enforce_limit()?;
-                        Ok(value)
-                    })
-                    .collect::<Result<Vec<Value>>>()?;
-                let array = Value::from_array(groups);
-                // Guard outer match accumulation as nested arrays grow.
-                enforce_limit()?;
-                Ok(array)
-            })
-            .take(n)
-            .collect::<Result<Vec<Value>>>()?,
-    ))
 }
 
 fn find_n(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {
@@ -207,35 +152,6 @@ pub fn regex_match(
 
     let re = compile_regex_for_builtin(params[0].span(), &pattern)?;
     Ok(Value::Bool(re.is_match(&value)))
-}
-
-fn regex_replace(
-    span: &Span,
-    params: &[Ref<Expr>],
-    args: &[Value],
-    _strict: bool,
-) -> Result<Value> {
-    let name = "regex.replace";
-    ensure_args_count(span, name, params, args, 3)?;
-
-    let s = ensure_string(name, &params[0], &args[0])?;
-    let pattern = ensure_string(name, &params[1], &args[1])?;
-    let value = ensure_string(name, &params[2], &args[2])?;
-
-    let re = match get_or_compile_regex(&pattern) {
-        Ok(p) => p,
-        Err(regex::Error::CompiledTooBig(_)) => {
-            return Err(anyhow::Error::new(
-                crate::utils::limits::LimitError::RegexSizeLimitExceeded {
-                    limit: REGEX_SIZE_LIMIT,
-                },
-            ));
-        }
-        // TODO: This behavior is due to OPA test not raising error. Should we raise error?
-        _ => return Ok(Value::Undefined),
-    };
-
-    Ok(Value::String(re.replace_all(&s, value.as_ref()).into()))
 }
 
 fn regex_split(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {

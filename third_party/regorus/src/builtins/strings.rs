@@ -10,7 +10,7 @@
 use crate::ast::{Expr, Ref};
 use crate::builtins;
 use crate::builtins::utils::{
-    enforce_limit, ensure_args_count, ensure_array, ensure_numeric, ensure_object, ensure_string,
+    enforce_limit, ensure_args_count, ensure_numeric, ensure_object, ensure_string,
     ensure_string_collection,
 };
 use crate::lexer::Span;
@@ -20,19 +20,14 @@ use crate::*;
 
 use anyhow::{bail, Result};
 
-mod go_is_print;
-
 pub fn register(m: &mut builtins::BuiltinsMap<&'static str, builtins::BuiltinFcn>) {
-    m.insert("concat", (concat, 2));
     m.insert("contains", (contains, 2));
     m.insert("endswith", (endswith, 2));
     m.insert("format_int", (format_int, 2));
     m.insert("indexof", (indexof, 2));
     m.insert("indexof_n", (indexof_n, 2));
     m.insert("lower", (lower, 1));
-    m.insert("replace", (replace, 3));
     m.insert("split", (split, 2));
-    m.insert("sprintf", (sprintf, 2));
     m.insert("startswith", (startswith, 2));
     m.insert("strings.any_prefix_match", (any_prefix_match, 2));
     m.insert("strings.any_suffix_match", (any_suffix_match, 2));
@@ -47,14 +42,6 @@ pub fn register(m: &mut builtins::BuiltinsMap<&'static str, builtins::BuiltinFcn
     m.insert("trim_space", (trim_space, 1));
     m.insert("trim_suffix", (trim_suffix, 2));
     m.insert("upper", (upper, 1));
-}
-
-fn concat(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {
-    let name = "concat";
-    ensure_args_count(span, name, params, args, 2)?;
-    let delimiter = ensure_string(name, &params[0], &args[0])?;
-    let collection = ensure_string_collection(name, &params[1], &args[1])?;
-    Ok(Value::String(collection.join(&delimiter).into()))
 }
 
 fn contains(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {
@@ -141,15 +128,6 @@ fn lower(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Re
     Ok(Value::String(s.to_lowercase().into()))
 }
 
-fn replace(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {
-    let name = "replace";
-    ensure_args_count(span, name, params, args, 3)?;
-    let s = ensure_string(name, &params[0], &args[0])?;
-    let old = ensure_string(name, &params[1], &args[1])?;
-    let new = ensure_string(name, &params[2], &args[2])?;
-    Ok(Value::String(s.replace(old.as_ref(), new.as_ref()).into()))
-}
-
 fn split(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {
     let name = "replace";
     ensure_args_count(span, name, params, args, 2)?;
@@ -180,335 +158,6 @@ fn split(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Re
     };
 
     Ok(Value::from(parts))
-}
-
-fn to_string(v: &Value, unescape: bool) -> String {
-    match v {
-        Value::Null => "null".to_owned(),
-        Value::Bool(b) => b.to_string(),
-        Value::String(s) if unescape => {
-            serde_json::to_string(s.as_ref()).unwrap_or(s.as_ref().to_string())
-        }
-        Value::String(s) => s.as_ref().to_string(),
-        Value::Number(n) => n.format_decimal(),
-        Value::Array(a) => {
-            "[".to_owned()
-                + &a.iter()
-                    .map(|e| to_string(e, true))
-                    .collect::<Vec<String>>()
-                    .join(", ")
-                + "]"
-        }
-        Value::Set(s) => {
-            "{".to_owned()
-                + &s.iter()
-                    .map(|e| to_string(e, true))
-                    .collect::<Vec<String>>()
-                    .join(", ")
-                + "}"
-        }
-        Value::Object(o) => {
-            "{".to_owned()
-                + &o.iter_sorted()
-                    .map(|(k, v)| to_string(k, true) + ": " + &to_string(v, true))
-                    .collect::<Vec<String>>()
-                    .join(", ")
-                + "}"
-        }
-        Value::Undefined => "#undefined".to_string(),
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Width {
-    None,
-    LeadingZeros(usize),
-    Cell(usize),
-    Decimals(usize),
-}
-
-fn apply_width(w: Width, s: String) -> String {
-    match w {
-        Width::LeadingZeros(n) if n > s.len() => "0".repeat(n - s.len()) + &s,
-        Width::Cell(n) if n > s.len() => " ".repeat(n - s.len()) + &s,
-        _ => s,
-    }
-}
-
-const LOWER_HEX: &[u8; 16] = b"0123456789abcdef";
-
-// Append a string quoted like Go's `strconv.Quote` (and therefore OPA's `%q`).
-// Precision truncates the input by Unicode scalar values before quoting, while
-// width pads the quoted result by Unicode scalar values.
-fn append_go_quoted(out: &mut String, input: &str, width: Width) -> Result<()> {
-    let input = match width {
-        Width::Decimals(precision) => truncate_chars(input, precision),
-        _ => input,
-    };
-
-    let (padding, padding_char) = match width {
-        Width::Cell(width) => (width.saturating_sub(go_quoted_len(input)), ' '),
-        Width::LeadingZeros(width) => (width.saturating_sub(go_quoted_len(input)), '0'),
-        Width::None | Width::Decimals(_) => (0, ' '),
-    };
-    for _ in 0..padding {
-        out.push(padding_char);
-        enforce_limit()?;
-    }
-
-    out.push('"');
-    for c in input.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{0007}' => out.push_str("\\a"),
-            '\u{0008}' => out.push_str("\\b"),
-            '\u{000C}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{000B}' => out.push_str("\\v"),
-            c if go_is_print::is_print(c) => out.push(c),
-            c if (c as u32) <= 0x7f => append_hex_escape(out, 'x', c as u32, 2),
-            c if (c as u32) <= 0xffff => append_hex_escape(out, 'u', c as u32, 4),
-            c => append_hex_escape(out, 'U', c as u32, 8),
-        }
-        enforce_limit()?;
-    }
-    out.push('"');
-    enforce_limit()
-}
-
-fn truncate_chars(s: &str, count: usize) -> &str {
-    s.char_indices()
-        .nth(count)
-        .map_or(s, |(byte_index, _)| &s[..byte_index])
-}
-
-fn go_quoted_len(s: &str) -> usize {
-    s.chars().fold(2usize, |len, c| {
-        let escaped_len = match c {
-            '"' | '\\' | '\u{0007}' | '\u{0008}' | '\u{000C}' | '\n' | '\r' | '\t' | '\u{000B}' => {
-                2
-            }
-            c if go_is_print::is_print(c) => 1,
-            c if (c as u32) <= 0x7f => 4,
-            c if (c as u32) <= 0xffff => 6,
-            _ => 10,
-        };
-        len.saturating_add(escaped_len)
-    })
-}
-
-fn append_hex_escape(out: &mut String, prefix: char, value: u32, digits: usize) {
-    out.push('\\');
-    out.push(prefix);
-    for digit in (0..digits).rev() {
-        let nibble = ((value >> (digit * 4)) & 0x0f) as usize;
-        out.push(LOWER_HEX[nibble] as char);
-    }
-}
-
-fn sprintf(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Result<Value> {
-    let name = "sprintf";
-    ensure_args_count(span, name, params, args, 2)?;
-    let fmt = ensure_string(name, &params[0], &args[0])?;
-    let args = ensure_array(name, &params[1], args[1].clone())?;
-
-    let mut s = String::default();
-    let mut args_idx = 0usize;
-    let mut chars = fmt.chars().peekable();
-    let args_span = params[1].span();
-    loop {
-        let (verb, width) = match chars.next() {
-            Some('%') => match chars.next() {
-                Some('%') => {
-                    s.push('%');
-                    continue;
-                }
-                Some(c) if c == '.' || c.is_numeric() => {
-                    let first_char = c;
-                    let mut w = 0;
-                    if c != '.' {
-                        w = c.to_digit(10).expect("could not get digit from char");
-                    }
-
-                    while chars.peek().map(|c| c.is_numeric()) == Some(true) {
-                        w = w * 10
-                            + chars
-                                .next()
-                                .expect("could not get next digit")
-                                .to_digit(10)
-                                .expect("could not get digit from char");
-                    }
-                    let width = match first_char {
-                        '0' => Width::LeadingZeros(w as usize),
-                        '.' => Width::Decimals(w as usize),
-                        _ => Width::Cell(w as usize),
-                    };
-                    match chars.next() {
-                        Some(c) => (c, width),
-                        _ => {
-                            let span = params[0].span();
-                            bail!(span.error(
-                                "missing format verb after `%width` at end of format string"
-                            ));
-                        }
-                    }
-                }
-                Some(c) => (c, Width::None),
-                None => {
-                    let span = params[0].span();
-                    bail!(span.error("missing format verb after `%` at end of format string"));
-                }
-            },
-            Some(c) => {
-                s.push(c);
-                continue;
-            }
-            None => break,
-        };
-
-        if args_idx >= args.len() {
-            bail!(args_span
-                .error(format!("no argument specified for format verb {args_idx}").as_str()));
-        }
-        let arg = &args[args_idx];
-        args_idx += 1;
-
-        // Handle Golang flags.
-        let emit_sign = false;
-        let leave_space_for_elided_sign = false;
-        // Note: Golang flags come BEFORE the format verb, not after.
-        // This code was incorrectly consuming characters after the verb.
-        // Removing the incorrect flag handling to fix sprintf spacing.
-
-        let get_sign_value = |f: &Number| match (emit_sign, f) {
-            (_, v) if v < &Number::from(0.0) => ("-", v.clone()),
-            (true, v) => ("+", v.clone()),
-            (false, v) if leave_space_for_elided_sign => (" ", v.clone()),
-            (false, v) => ("", v.clone()),
-        };
-
-        // Handle Golang printing verbs.
-        // https://pkg.go.dev/fmt
-        match (verb, arg) {
-            ('s', Value::String(sv)) => s += sv.as_ref(),
-            ('s', v) => s += &to_string(v, false),
-
-            ('v', _) => s += &to_string(arg, false),
-            ('b', Value::Number(f)) if f.is_integer() => {
-                let (sign, v) = get_sign_value(f);
-                s += sign;
-                s += v.format_bin().as_str()
-            }
-            ('c', Value::Number(f)) if f.is_integer() => {
-                // TODO: range error
-                let ch_opt = f.as_u64().map(|ival| char::from_u32(ival as u32));
-                match ch_opt {
-                    Some(Some(c)) => s.push(c),
-                    _ => {
-                        bail!(args_span.error(
-                            format!("invalid value {} for format verb c.", f.format_decimal())
-                                .as_str()
-                        ))
-                    }
-                }
-            }
-            ('d', Value::Number(f)) if f.is_integer() => {
-                let (sign, v) = get_sign_value(f);
-                s += sign;
-                s += apply_width(width, v.format_decimal()).as_str()
-            }
-            ('o', Value::Number(f)) if f.is_integer() => {
-                let (sign, v) = get_sign_value(f);
-                s += sign;
-                s += apply_width(width, "0O".to_owned() + &v.format_octal()).as_str()
-            }
-            ('O', Value::Number(f)) if f.is_integer() => {
-                let (sign, v) = get_sign_value(f);
-                s += sign;
-                s += apply_width(width, "0o".to_owned() + &v.format_octal()).as_str()
-            }
-            ('x', Value::Number(f)) if f.is_integer() => {
-                let (sign, v) = get_sign_value(f);
-                s += sign;
-                s += apply_width(width, v.format_hex()).as_str()
-            }
-            ('X', Value::Number(f)) if f.is_integer() => {
-                let (sign, v) = get_sign_value(f);
-                s += sign;
-                s += apply_width(width, v.format_big_hex()).as_str()
-            }
-            ('e', Value::Number(f)) => s += &f.format_scientific(),
-            ('E', Value::Number(f)) => s += &f.format_scientific().replace('e', "E"),
-            ('f' | 'F', Value::Number(f)) => {
-                s += &match width {
-                    Width::Decimals(d) => f.format_decimal_with_width(d as u32),
-                    _ => apply_width(width, f.format_decimal()),
-                }
-            }
-            ('g', Value::Number(f)) => {
-                let (sign, v) = get_sign_value(f);
-                let v = match v.as_f64() {
-                    Some(v) => v,
-                    _ => bail!(span.error("cannot print large float using g format specified")),
-                };
-                s += sign;
-                let bits = v.to_bits();
-                let exponent = (bits >> 52) & 0x7ff;
-                // TODO: what is large exponent?
-                if exponent > 32 {
-                    s += format!("{v:e}").as_str()
-                } else {
-                    s += format!("{v}").as_str()
-                }
-            }
-            ('G', Value::Number(f)) => {
-                let (sign, v) = get_sign_value(f);
-                let v = match v.as_f64() {
-                    Some(v) => v,
-                    _ => bail!("cannot print large float using g format specified"),
-                };
-                s += sign;
-                let bits = v.to_bits();
-                let exponent = (bits >> 52) & 0x7ff;
-                // TODO: what is large exponent?
-                if exponent > 32 {
-                    s += format!("{v:E}").as_str()
-                } else {
-                    s += format!("{v}").as_str()
-                }
-            }
-            (_, Value::Number(_)) => {
-                bail!(args_span.error(&format!("number specified for format verb {verb}.")));
-            }
-
-            ('q', Value::String(sv)) => append_go_quoted(&mut s, sv.as_ref(), width)?,
-
-            ('+', _) if chars.next() == Some('v') => {
-                bail!(args_span.error("Go-syntax fields names format verm %#v is not supported."));
-            }
-            ('T', _) | ('#', _) | ('q', _) | ('p', _) => {
-                bail!(
-                    args_span.error("Go-syntax format verbs %#v. %q, %p and %T are not supported.")
-                );
-            }
-            _ => {}
-        }
-    }
-
-    if args_idx < args.len() {
-        bail!(args_span.error(
-            format!(
-                "extra arguments ({}) specified for {args_idx} format verbs.",
-                args.len()
-            )
-            .as_str()
-        ));
-    }
-
-    Ok(Value::String(s.into()))
 }
 
 fn any_prefix_match(
@@ -757,75 +406,4 @@ fn upper(span: &Span, params: &[Ref<Expr>], args: &[Value], _strict: bool) -> Re
     ensure_args_count(span, name, params, args, 1)?;
     let s = ensure_string(name, &params[0], &args[0])?;
     Ok(Value::String(s.to_uppercase().into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn go_quote_string(s: &str) -> String {
-        let mut out = String::new();
-        append_go_quoted(&mut out, s, Width::None).expect("quoting must succeed");
-        out
-    }
-
-    // Reference values below were captured from `sprintf("%q", [...])`
-    // evaluated with OPA (github.com/open-policy-agent/opa), which in turn
-    // delegates to Go's `strconv.Quote`.
-    #[test]
-    fn quote_string_matches_go_strconv_quote() {
-        assert_eq!(go_quote_string("foo"), "\"foo\"");
-        assert_eq!(go_quote_string(""), "\"\"");
-        assert_eq!(go_quote_string("a\"b"), "\"a\\\"b\"");
-        assert_eq!(go_quote_string("back\\slash"), "\"back\\\\slash\"");
-        assert_eq!(go_quote_string("tab\there"), "\"tab\\there\"");
-        assert_eq!(go_quote_string("nl\nhere"), "\"nl\\nhere\"");
-        assert_eq!(go_quote_string("cr\rhere"), "\"cr\\rhere\"");
-        assert_eq!(go_quote_string("emoji\u{1F642}"), "\"emoji\u{1F642}\"");
-        assert_eq!(
-            go_quote_string("\u{044E}\u{043D}\u{0456}\u{043A}\u{043E}\u{0434}"),
-            "\"\u{044E}\u{043D}\u{0456}\u{043A}\u{043E}\u{0434}\""
-        );
-        // %q does NOT HTML-escape < > & (unlike json.marshal).
-        assert_eq!(go_quote_string("a<b>&c"), "\"a<b>&c\"");
-
-        // Short escapes for the other named control characters.
-        assert_eq!(go_quote_string("\u{0007}"), "\"\\a\"");
-        assert_eq!(go_quote_string("\u{0008}"), "\"\\b\"");
-        assert_eq!(go_quote_string("\u{000C}"), "\"\\f\"");
-        assert_eq!(go_quote_string("\u{000B}"), "\"\\v\"");
-
-        // Other C0 control characters fall back to \xNN.
-        assert_eq!(go_quote_string("x\u{001F}y"), "\"x\\x1fy\"");
-        // DEL (0x7f) is also escaped as \x7f.
-        assert_eq!(go_quote_string("x\u{007F}y"), "\"x\\x7fy\"");
-        // Non-breaking space is a non-ASCII-space separator: not printable,
-        // and within the BMP so it uses \uNNNN.
-        assert_eq!(go_quote_string("x\u{00A0}y"), "\"x\\u00a0y\"");
-        // Format, private-use, noncharacter, and unassigned scalars are not
-        // printable under Go's Unicode category definition.
-        assert_eq!(go_quote_string("x\u{00AD}y"), "\"x\\u00ady\"");
-        assert_eq!(go_quote_string("x\u{200B}y"), "\"x\\u200by\"");
-        assert_eq!(go_quote_string("x\u{E000}y"), "\"x\\ue000y\"");
-        assert_eq!(go_quote_string("x\u{FDD0}y"), "\"x\\ufdd0y\"");
-        assert_eq!(go_quote_string("x\u{0378}y"), "\"x\\u0378y\"");
-        // Astral-plane printable characters are left as-is.
-        assert_eq!(go_quote_string("x\u{1F600}y"), "\"x\u{1F600}y\"");
-    }
-
-    #[test]
-    fn quote_string_applies_supported_width_and_precision() {
-        let quote = |input, width| {
-            let mut out = String::new();
-            append_go_quoted(&mut out, input, width).expect("quoting must succeed");
-            out
-        };
-
-        assert_eq!(quote("foo", Width::Cell(10)), "     \"foo\"");
-        assert_eq!(quote("a", Width::LeadingZeros(5)), "00\"a\"");
-        assert_eq!(quote("abcdef", Width::Decimals(3)), "\"abc\"");
-        assert_eq!(quote("abc", Width::Decimals(0)), "\"\"");
-        assert_eq!(quote("\u{1F642}", Width::Cell(6)), "   \"\u{1F642}\"");
-        assert_eq!(quote("\u{1F642}x", Width::Decimals(1)), "\"\u{1F642}\"");
-    }
 }

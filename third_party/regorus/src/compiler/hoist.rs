@@ -22,7 +22,7 @@ use crate::lookup::Lookup;
 use crate::lookup::LookupResult;
 use crate::scheduler::compute_module_globals;
 use crate::*;
-use anyhow::{anyhow, Result};
+use anyhow::{anyhow, bail, Result};
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -71,6 +71,40 @@ impl VariableBindingContext for ScopeContext {
         }
 
         self.current_scope_bound_vars.contains(var_name)
+    }
+}
+
+/// Provost: why a negated expression is refused that would have to look for values.
+const UNSAFE_UNDER_NOT: &str = "under `not` every variable needs a value from outside, and `_` has none; \
+    write a rule or a comprehension that looks for what must not be there, and negate that";
+
+/// Provost: returns whether `_` stands in an expression, outside of the comprehensions in it.
+fn has_wildcard(expr: &ExprRef) -> bool {
+    use crate::ast::Expr as E;
+    match expr.as_ref() {
+        E::Var { span, .. } => span.text() == "_",
+        E::Array { items, .. } | E::Set { items, .. } => items.iter().any(has_wildcard),
+        E::Object { fields, .. } => fields.iter().any(|(_, key, value)| has_wildcard(key) || has_wildcard(value)),
+        E::Call { params, .. } => params.iter().any(has_wildcard),
+        E::UnaryExpr { expr, .. } | E::RefDot { refr: expr, .. } => has_wildcard(expr),
+        E::RefBrack { refr, index, .. } => has_wildcard(refr) || has_wildcard(index),
+        E::BinExpr { lhs, rhs, .. }
+        | E::BoolExpr { lhs, rhs, .. }
+        | E::ArithExpr { lhs, rhs, .. }
+        | E::AssignExpr { lhs, rhs, .. } => has_wildcard(lhs) || has_wildcard(rhs),
+        E::Membership { key, value, collection, .. } => {
+            key.as_ref().is_some_and(has_wildcard) || has_wildcard(value) || has_wildcard(collection)
+        }
+        #[cfg(feature = "rego-extensions")]
+        E::OrExpr { lhs, rhs, .. } => has_wildcard(lhs) || has_wildcard(rhs),
+        E::String { .. }
+        | E::RawString { .. }
+        | E::Number { .. }
+        | E::Bool { .. }
+        | E::Null { .. }
+        | E::ArrayCompr { .. }
+        | E::SetCompr { .. }
+        | E::ObjectCompr { .. } => false,
     }
 }
 
@@ -620,10 +654,21 @@ impl LoopHoister {
             Expr { expr, .. } => {
                 self.analyze_expr(module_idx, expr, context, loops)?;
             }
-            Every { domain, query, .. } => {
+            Every {
+                key,
+                value,
+                domain,
+                query,
+                ..
+            } => {
                 self.analyze_expr(module_idx, domain, context, loops)?;
 
-                let every_context = context.child_with_output_exprs(ContextType::Every, None, None);
+                let mut every_context =
+                    context.child_with_output_exprs(ContextType::Every, None, None);
+                // Provost: before, a reference by the name of the `every` went through all members, whatever the name had.
+                for name in key.iter().chain([value]) {
+                    every_context.bind_variable(name.text());
+                }
                 let populated_context =
                     self.populate_query(module_idx, query.as_ref(), &every_context)?;
                 self.lookup.ensure_query_capacity(module_idx, query.qidx);
@@ -631,7 +676,20 @@ impl LoopHoister {
                     .set_query_context(module_idx, query.qidx, populated_context)?;
             }
             NotExpr { expr, .. } => {
-                self.analyze_expr(module_idx, expr, context, loops)?;
+                // Provost, INVARIANT RG-8: OPA calls a variable unsafe that has no value outside of the `not`. Its loop would stand around
+                // the `not` here, and ask whether some value is not the one, where the module asks whether no value is.
+                let mut inner = context.clone();
+                let mut found = Vec::new();
+                self.analyze_expr(module_idx, expr, &mut inner, &mut found)?;
+                let walks = |found: &HoistedLoop| found.loop_type == LoopType::Walk;
+                if found.iter().any(walks) {
+                    bail!(expr.span().error("walk cannot stand under `not`; write a rule that walks, and negate that"));
+                }
+                let binds = inner.bound_vars.difference(&context.bound_vars).next().is_some()
+                    || inner.current_scope_bound_vars != context.current_scope_bound_vars;
+                if binds || !found.is_empty() || has_wildcard(expr) {
+                    bail!(expr.span().error(UNSAFE_UNDER_NOT));
+                }
             }
             _ => {}
         }

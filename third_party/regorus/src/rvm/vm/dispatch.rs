@@ -806,6 +806,8 @@ impl RegoVM {
                 let collection_value = self.get_register(collection)?;
 
                 let result = match *collection_value {
+                    // Provost: without a value on one side there is no answer, as in OPA; before, it was false.
+                    _ if [value_to_check, collection_value].contains(&&Value::Undefined) => Value::Undefined,
                     Value::Set(ref set_elements) => {
                         Value::Bool(set_elements.contains(value_to_check))
                     }

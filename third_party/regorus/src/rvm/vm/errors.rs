@@ -348,6 +348,7 @@ impl From<anyhow::Error> for VmError {
                         pc: 0,
                     }
                 }
+                crate::LimitError::ValueLimitExceeded => VmError::ValueTooLarge { pc: 0 },
                 crate::LimitError::RegexSizeLimitExceeded { limit } => {
                     VmError::RegexSizeLimitExceeded { limit, pc: 0 }
                 }

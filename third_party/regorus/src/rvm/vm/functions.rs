@@ -20,6 +20,12 @@ impl RegoVM {
                 pc: self.pc,
                 available: self.program.instruction_data.function_call_params.len(),
             })?;
+        // Provost: a call with an operand that has no value has none, whatever the function does with it, as in OPA.
+        for &arg in params.arg_registers() {
+            if self.get_register(arg)? == &Value::Undefined {
+                return self.set_register(params.dest, Value::Undefined);
+            }
+        }
         let call_result = match self.execution_mode {
             ExecutionMode::RunToCompletion => {
                 self.execute_call_rule_common(params.dest, params.func_rule_index, Some(&params))
@@ -93,6 +99,7 @@ impl RegoVM {
             }
         };
         let cache_name = builtins::must_cache(builtin_info.name.as_str());
+        let grows = builtins::admitted::admitted(&builtin_info.name).is_some_and(|row| row.size.grows());
         drop(program);
 
         self.ensure_dummy_exprs(args.len())?;
@@ -152,6 +159,10 @@ impl RegoVM {
 
         // Put dummy_exprs back for reuse.
         self.dummy_exprs = dummy_exprs;
+        // Provost: what was made new is charged, four times what is walked.
+        if grows {
+            self.charge(result.extent().nodes.saturating_mul(4))?;
+        }
 
         if let Some(name) = cache_name {
             // Move args into the cache. The now-empty (zero-capacity) Vec is

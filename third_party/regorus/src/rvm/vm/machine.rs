@@ -940,6 +940,7 @@ impl RegoVM {
                     limit,
                     pc: self.pc,
                 },
+                LimitError::ValueLimitExceeded => VmError::ValueTooLarge { pc: self.pc },
                 LimitError::RegexSizeLimitExceeded { limit } => {
                     VmError::RegexSizeLimitExceeded { limit, pc: self.pc }
                 }

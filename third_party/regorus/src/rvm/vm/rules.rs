@@ -65,6 +65,7 @@ impl RegoVM {
         let mut first_successful_result: Option<Value> = None;
         let mut rule_failed_due_to_inconsistency = false;
         let is_function_call = rule_info.function_info.is_some();
+        let is_sole = matches!(rule_info.rule_type, RuleType::Complete) || is_function_call;
         let result_reg = rule_info.result_reg;
 
         let num_registers = usize::from(rule_info.num_registers);
@@ -112,6 +113,10 @@ impl RegoVM {
                 self.registers
                     .resize(num_retained_registers, Value::Undefined);
                 self.registers.resize(num_registers, Value::Undefined);
+                // Provost: a function keeps this register, with what the definition before has answered.
+                if is_sole {
+                    self.set_register(result_reg, Value::Undefined)?;
+                }
 
                 if let Some(destructuring_entry_point) =
                     rule_info.destructuring_blocks.get(def_idx).and_then(|x| *x)
@@ -133,33 +138,36 @@ impl RegoVM {
 
                 match self.jump_to(*body_entry_point) {
                     Ok(_) => {
-                        if matches!(rule_info.rule_type, RuleType::Complete) || is_function_call {
+                        if is_sole {
                             let current_result = self.get_register(result_reg)?.clone();
-                            if current_result != Value::Undefined {
-                                if let Some(ref expected) = first_successful_result {
-                                    let nodes = expected.extent().nodes;
-                                    self.charge(nodes)?;
-                                    self.note_comparison(expected, &current_result);
-                                    if *expected != current_result {
-                                        self.note_disagreement(self.pc);
-                                        rule_failed_due_to_inconsistency = true;
-                                        self.set_register(result_reg, Value::Undefined)?;
-                                        break;
-                                    }
-                                } else {
-                                    first_successful_result = Some(current_result.clone());
-                                    // All definitions produce the same static value;
-                                    // no need to verify consistency with the rest.
-                                    if rule_info.early_exit_on_first_success {
-                                        break 'outer;
-                                    }
+                            // Provost, INVARIANT RG-8: a loop that found nothing ends a body without an answer and without an error; then the
+                            // next `else` is asked, as where a condition does not hold. Before, it was passed over.
+                            if current_result == Value::Undefined {
+                                continue;
+                            }
+                            if let Some(ref expected) = first_successful_result {
+                                let nodes = expected.extent().nodes;
+                                self.charge(nodes)?;
+                                self.note_comparison(expected, &current_result);
+                                if *expected != current_result {
+                                    self.note_disagreement(self.pc);
+                                    rule_failed_due_to_inconsistency = true;
+                                    self.set_register(result_reg, Value::Undefined)?;
+                                    break;
+                                }
+                            } else {
+                                first_successful_result = Some(current_result.clone());
+                                // All definitions produce the same static value;
+                                // no need to verify consistency with the rest.
+                                if rule_info.early_exit_on_first_success {
+                                    break 'outer;
                                 }
                             }
                         }
 
-                        // Independent bodies of partial rules accumulate their
-                        // contributions. `else` bodies (and all complete/function
-                        // rules) preserve first-success semantics.
+                        // Provost: an `else` is asked only if nothing before it answered; bodies that stand side by side are
+                        // independent, add to a partial rule, and have to agree in any other. Before, only the first that
+                        // answered was asked.
                         let next_is_else = rule_info
                             .else_bodies
                             .get(def_idx)
@@ -170,11 +178,7 @@ impl RegoVM {
                             })
                             .copied()
                             .unwrap_or(false);
-                        if !matches!(
-                            rule_info.rule_type,
-                            RuleType::PartialSet | RuleType::PartialObject
-                        ) || next_is_else
-                        {
+                        if next_is_else {
                             break;
                         }
                     }
@@ -290,11 +294,7 @@ impl RegoVM {
         }
 
         let is_entry = self.call_rule_stack.is_empty();
-        // A call with an operand that has no value has none, whatever the default of the function is.
-        let mut has_default = rule_info.default_literal_index.is_some();
-        for &arg in function_call_params.map_or(&[][..], FunctionCallParams::arg_registers) {
-            has_default &= self.get_register(arg)? != &Value::Undefined;
-        }
+        let has_default = rule_info.default_literal_index.is_some();
         let around = self.begin_rule_record();
         self.call_rule_stack.push(CallRuleContext {
             return_pc: self.pc,

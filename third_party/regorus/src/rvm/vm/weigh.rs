@@ -8,6 +8,8 @@
 
 use super::errors::{Result, VmError};
 use super::machine::RegoVM;
+use crate::builtins::admitted::{admitted, Cost};
+use crate::builtins::provost::walked_nodes;
 use crate::rvm::instructions::{Instruction, LiteralOrRegister};
 use crate::rvm::program::Program;
 use crate::value::{Bounds, Value};
@@ -150,42 +152,57 @@ impl RegoVM {
             _ => 0,
         };
         let all = (0..registers.len()).map(nodes).fold(0, u64::saturating_add);
-        match info.name.as_str() {
-            // These look at the outermost alone.
-            "count" | "type_name" | "is_array" | "is_boolean" | "is_null" | "is_number" | "is_object" | "is_set"
-            | "is_string" => 0,
-            "array.reverse" | "array.slice" => u64::try_from(count(0)).unwrap_or(u64::MAX),
-            // A key, or a path of them.
-            "object.get" => times(nodes(1), 20),
-            "object.keys" => times(nodes(0), 2),
-            "sort" => times(nodes(0), steps(count(0))),
-            // The result so far is walked once more for each set.
-            "intersection" | "union" => times(nodes(0), u64::try_from(count(0)).unwrap_or(u64::MAX).max(2)),
-            "strings.any_prefix_match" | "strings.any_suffix_match" => {
-                let pairs = times(wide(count(0)), wide(count(1)));
-                all.saturating_add(pairs / 4)
+        let value = |nth: usize| registers.get(nth).and_then(|register| self.get_register(*register).ok());
+        let Some(row) = admitted(&info.name) else {
+            return all;
+        };
+        match row.cost {
+            Cost::Outermost => 0,
+            Cost::Members => u64::try_from(count(0)).unwrap_or(u64::MAX),
+            Cost::BothMembers => wide(count(0)).saturating_add(wide(count(1))),
+            Cost::Whole => all,
+            Cost::Key => times(nodes(1), 20),
+            Cost::Keys => times(nodes(0), 2),
+            Cost::Sorting => times(nodes(0), steps(count(0))),
+            Cost::Folding => times(nodes(0), u64::try_from(count(0)).unwrap_or(u64::MAX).max(2)),
+            Cost::Pairs => all.saturating_add(times(wide(count(0)), wide(count(1))) / 4),
+            Cost::Subset if count(0) > 1 && count(1) > 1 => times(nodes(0), nodes(1).min(wide(count(0)))),
+            Cost::Subset => all,
+            Cost::Paths => times(all, steps(count(0).max(count(1)))),
+            Cost::Trimming => times(bytes(0), bytes(1).max(1)) / 64,
+            Cost::Places => bytes(0) / 4 + times(bytes(0), bytes(1)) / 64,
+            Cost::Pattern(operand) => {
+                all.saturating_add(PATTERN).saturating_add(times(bytes(operand), 4))
             }
-            // An array is looked for at each place of another one.
-            "object.subset" if count(0) > 1 && count(1) > 1 => times(nodes(0), nodes(1).min(wide(count(0)))),
-            "object.filter" | "object.remove" | "json.filter" | "json.remove" => {
-                times(all, steps(count(0).max(count(1))))
-            }
-            // Each character of the one is looked for among those of the other.
-            "trim" | "trim_left" | "trim_right" => times(bytes(0), bytes(1).max(1)) / 64,
-            "indexof_n" => bytes(0) / 4 + times(bytes(0), bytes(1)) / 64,
-            "regex.match" | "regex.is_valid" | "regex.split" | "regex.find_n" => {
-                all.saturating_add(PATTERN).saturating_add(times(bytes(0), 4))
-            }
-            "glob.match" | "glob.quote_meta" => {
-                all.saturating_add(PATTERN).saturating_add(times(bytes(0), 4))
-            }
-            // A large number is written digit by digit, each time through all of them.
-            "format_int" => match nodes(0) {
+            Cost::Digits => match nodes(0) {
                 1 => 1,
                 nodes => times(nodes, nodes),
             },
-            _ => all,
+            Cost::Written => all.saturating_add(registers.len().checked_sub(1).and_then(value).map_or(0, large_numbers)),
+            // A text of digits is read digit by digit, each time through all of them.
+            Cost::Read => (bytes(0).saturating_add(bytes(1)) / 8).saturating_add({
+                let nodes = nodes(0).min(64);
+                times(nodes, nodes)
+            }),
+            Cost::Walk => value(0).map_or(0, walked_nodes),
         }
+    }
+}
+
+/// Returns what it costs to write the large numbers of a value, each of whose digits goes through all of them.
+fn large_numbers(value: &Value) -> u64 {
+    match *value {
+        Value::Number(_) => match value.extent().nodes {
+            1 => 0,
+            nodes => times(nodes, nodes),
+        },
+        Value::Array(ref items) => items.iter().map(large_numbers).fold(0, u64::saturating_add),
+        Value::Set(ref items) => items.iter().map(large_numbers).fold(0, u64::saturating_add),
+        Value::Object(ref members) => members
+            .iter()
+            .map(|(key, member)| large_numbers(key).saturating_add(large_numbers(member)))
+            .fold(0, u64::saturating_add),
+        _ => 0,
     }
 }
 

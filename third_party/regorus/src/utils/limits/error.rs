@@ -23,6 +23,8 @@ pub enum LimitError {
         /// Configured memory ceiling in bytes.
         limit: u64,
     },
+    /// Provost: reported when a built-in would make more than its row of the table allows.
+    ValueLimitExceeded,
     /// Reported when a compiled regex NFA exceeds the configured size limit.
     RegexSizeLimitExceeded {
         /// Configured compiled-NFA size ceiling in bytes.
@@ -43,6 +45,7 @@ impl fmt::Debug for LimitError {
                 .field("usage", usage)
                 .field("limit", limit)
                 .finish(),
+            Self::ValueLimitExceeded => f.write_str("ValueLimitExceeded"),
             Self::RegexSizeLimitExceeded { limit } => f
                 .debug_struct("RegexSizeLimitExceeded")
                 .field("limit", limit)
@@ -69,6 +72,9 @@ impl fmt::Display for LimitError {
                     "execution exceeded memory limit (usage={} bytes, limit={} bytes)",
                     usage, limit
                 )
+            }
+            Self::ValueLimitExceeded => {
+                write!(f, "a built-in would make a value that is too large")
             }
             Self::RegexSizeLimitExceeded { limit } => {
                 write!(f, "compiled regex exceeded size limit ({} bytes)", limit)

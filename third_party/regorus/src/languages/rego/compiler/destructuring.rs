@@ -24,7 +24,9 @@ impl PlanContext {
     fn require_defined_values(self) -> bool {
         matches!(
             self,
-            PlanContext::Assignment
+            // Provost: `:=` too, as in OPA; before, the query went on with a name that has no value.
+            PlanContext::ColonAssignment
+                | PlanContext::Assignment
                 | PlanContext::FunctionParameter
                 | PlanContext::LoopIndex
                 | PlanContext::SomeIn

@@ -92,6 +92,14 @@ impl<'a> Compiler<'a> {
                 }
             }
             Expr::RefDot { .. } | Expr::RefBrack { .. } => self.compile_chained_ref(expr, span)?,
+            // Provost: before, the key was passed over.
+            Expr::Membership { key: Some(_), .. } => {
+                return Err(CompilerError::General {
+                    message: "`key, value in collection` is not known here; write `collection[key] == value`"
+                        .to_string(),
+                }
+                .at(span));
+            }
             Expr::Membership {
                 value, collection, ..
             } => self.compile_membership(value, collection, span)?,

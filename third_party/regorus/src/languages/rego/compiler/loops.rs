@@ -13,7 +13,7 @@ use crate::ast::{self, ExprRef, LiteralStmt, Query};
 use crate::compiler::destructuring_planner::plans::BindingPlan;
 use crate::compiler::hoist::{HoistedLoop, LoopType};
 use crate::lexer::Span;
-use crate::rvm::instructions::{GuardMode, LoopMode, LoopStartParams};
+use crate::rvm::instructions::{BuiltinCallParams, GuardMode, LoopMode, LoopStartParams};
 use crate::rvm::Instruction;
 use crate::Value;
 use alloc::format;
@@ -79,6 +79,10 @@ impl<'a> Compiler<'a> {
     ) -> Result<()> {
         if loops.is_empty() {
             if !stmts.is_empty() {
+                // Provost: a `some .. in` whose collection has loops of its own is one more loop inside of these.
+                if let ast::Literal::SomeIn { .. } = &stmts[0].literal {
+                    return self.compile_some_in_statement(stmts);
+                }
                 self.compile_single_statement(stmts[0])?;
                 return self.hoist_loops_and_compile_statements(&stmts[1..]);
             } else {
@@ -101,11 +105,129 @@ impl<'a> Compiler<'a> {
                 )?;
                 Ok(())
             }
-            LoopType::Walk => Err(CompilerError::General {
-                message: "walk loops are not yet supported in the RVM compiler".to_string(),
+            LoopType::Walk => {
+                self.compile_walk_loop(&current_loop.collection, stmts, remaining_loops)
             }
-            .into()),
         }
+    }
+
+    /// Provost: compiles a `some .. in`, and what stands behind it, as a loop.
+    pub(super) fn compile_some_in_statement(&mut self, stmts: &[&LiteralStmt]) -> Result<()> {
+        let Some((stmt, _)) = stmts.split_first() else {
+            return Ok(());
+        };
+        let ast::Literal::SomeIn {
+            ref key,
+            ref value,
+            ref collection,
+            ..
+        } = stmt.literal
+        else {
+            return Ok(());
+        };
+        let result_reg =
+            self.compile_some_in_loop_with_remaining_statements(key, value, collection, stmts)?;
+        // Inside an `every` body a `some ... in` acts as a condition on the current iteration: if it matches nothing
+        // the iteration must fail. The `every` body has no yield, so the loop result register is otherwise discarded.
+        self.guard_in_every(result_reg, &stmt.span);
+        Ok(())
+    }
+
+    /// Provost: fails the iteration of an `every` in which a loop found nothing.
+    fn guard_in_every(&mut self, result_reg: Register, span: &Span) {
+        if matches!(
+            self.context_stack.last().map(|c| &c.context_type),
+            Some(ContextType::Every)
+        ) {
+            self.emit_instruction(
+                Instruction::Guard {
+                    register: result_reg,
+                    mode: GuardMode::Condition,
+                },
+                span,
+            );
+        }
+    }
+
+    /// Provost: compiles `walk`, and what stands behind it, as a loop over its pairs of path and value. The call, wherever
+    /// it stands in the statement, is the pair; a second operand is compared with it, or gets its names from it.
+    fn compile_walk_loop(
+        &mut self,
+        call: &ExprRef,
+        stmts: &[&LiteralStmt],
+        remaining_loops: &[HoistedLoop],
+    ) -> Result<()> {
+        let ast::Expr::Call { params, .. } = call.as_ref() else {
+            return Err(CompilerError::InvalidFunctionExpression.at(call.span()));
+        };
+        let (walked, output) = match params.as_slice() {
+            [walked] => (walked, None),
+            [walked, output] => (walked, Some(output)),
+            _ => {
+                return Err(CompilerError::General {
+                    message: "walk has one operand, and one for its path and value".to_string(),
+                }
+                .at(call.span()));
+            }
+        };
+        let walked_reg = self.compile_rego_expr(walked)?;
+        let collection = self.alloc_register()?;
+        let builtin_index = self.get_builtin_index("walk")?;
+        let mut args = [0; 8];
+        args[0] = walked_reg;
+        let params_index = self.program.add_builtin_call_params(BuiltinCallParams {
+            dest: collection,
+            builtin_index,
+            num_args: 1,
+            args,
+        });
+        self.emit_instruction(Instruction::BuiltinCall { params_index }, call.span());
+        self.note_operands(&[walked]);
+
+        let key_reg = self.alloc_register()?;
+        let value_reg = self.alloc_register()?;
+        let result_reg = self.alloc_register()?;
+        self.loop_expr_register_map.insert(call.clone(), value_reg);
+        let params_index = self.program.add_loop_params(LoopStartParams {
+            mode: LoopMode::ForEach,
+            collection,
+            key_reg,
+            value_reg,
+            result_reg,
+            body_start: 0,
+            loop_end: 0,
+        });
+        self.emit_instruction(Instruction::LoopStart { params_index }, call.span());
+        self.note_operands(&[call]);
+        let body_start = self.program.instructions.len() as u16;
+        if let Some(output) = output {
+            let plan = self.expect_binding_plan_for_expr(output, "the second operand of walk")?;
+            let _ = self
+                .apply_binding_plan(&plan, value_reg, output.span())
+                .map_err(|e| CompilerError::from(e).at(output.span()))?;
+        }
+        self.compile_hoisted_loops(stmts, remaining_loops)?;
+        let next = self.program.instructions.len();
+        self.emit_instruction(
+            Instruction::LoopNext {
+                body_start,
+                loop_end: 0,
+            },
+            call.span(),
+        );
+        let end = self.program.instructions.len() as u16;
+        self.program.update_loop_params(params_index, |params| {
+            params.body_start = body_start;
+            params.loop_end = end;
+        });
+        if let Instruction::LoopNext {
+            ref mut loop_end, ..
+        } = self.program.instructions[next]
+        {
+            *loop_end = end;
+        }
+        self.guard_in_every(result_reg, call.span());
+        Ok(())
     }
 
     pub(super) fn compile_every_quantifier(

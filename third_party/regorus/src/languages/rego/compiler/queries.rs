@@ -6,8 +6,9 @@
     clippy::pattern_type_mismatch
 )]
 
+use super::expressions::try_eval_const;
 use super::{Compiler, CompilerError, ComprehensionType, ContextType, Result};
-use crate::ast::{self, LiteralStmt, Query};
+use crate::ast::{self, ExprRef, LiteralStmt, Query};
 use crate::rvm::instructions::GuardMode;
 use crate::rvm::program::RuleType;
 use crate::rvm::Instruction;
@@ -17,6 +18,9 @@ use alloc::vec::Vec;
 impl<'a> Compiler<'a> {
     pub(super) fn compile_query(&mut self, query: &Query) -> Result<()> {
         self.push_scope();
+        // Provost: a condition in a query inside of another one can end it before it loads these; what stands behind it loads
+        // them itself. Before, it went on with registers that nobody had filled.
+        let loaded = (self.current_input_register, self.current_data_register);
 
         let result = {
             let schedule = match &self.policy.inner.schedule {
@@ -43,6 +47,7 @@ impl<'a> Compiler<'a> {
             self.hoist_loops_and_compile_statements(&ordered_stmts)
         };
 
+        (self.current_input_register, self.current_data_register) = loaded;
         self.pop_scope();
 
         result
@@ -63,40 +68,7 @@ impl<'a> Compiler<'a> {
             }
 
             if matches!(&stmt.literal, ast::Literal::SomeIn { .. }) {
-                if let ast::Literal::SomeIn {
-                    ref key,
-                    ref value,
-                    ref collection,
-                    ..
-                } = &stmt.literal
-                {
-                    let some_result_reg = self.compile_some_in_loop_with_remaining_statements(
-                        key,
-                        value,
-                        collection,
-                        &stmts[idx..],
-                    )?;
-                    // Inside an `every` body a `some ... in` acts as a condition
-                    // on the current iteration: if it matches nothing the
-                    // iteration must fail. Unlike a top-level rule body (where
-                    // per-iteration context yields produce the results), the
-                    // `every` body has no yield, so the loop result register is
-                    // otherwise discarded. Guard on it so a `some` that matches
-                    // nothing fails the enclosing `every` iteration.
-                    if matches!(
-                        self.context_stack.last().map(|c| &c.context_type),
-                        Some(ContextType::Every)
-                    ) {
-                        self.emit_instruction(
-                            Instruction::Guard {
-                                register: some_result_reg,
-                                mode: GuardMode::Condition,
-                            },
-                            &stmt.span,
-                        );
-                    }
-                    return Ok(());
-                }
+                return self.compile_some_in_statement(&stmts[idx..]);
             }
 
             self.compile_single_statement(stmt)?;
@@ -149,6 +121,9 @@ impl<'a> Compiler<'a> {
         if let Some(context) = self.context_stack.last().cloned() {
             let dest_register = context.dest_register;
             let span = &context.span;
+            let is_computed =
+                |expr: &Option<ExprRef>| expr.as_ref().is_some_and(|expr| try_eval_const(expr).is_none());
+            let (has_value, has_key) = (is_computed(&context.value_expr), is_computed(&context.key_expr));
             let value_register = match context.value_expr {
                 Some(expr) => self.compile_rego_expr(&expr)?,
                 None => {
@@ -168,6 +143,20 @@ impl<'a> Compiler<'a> {
                 .key_expr
                 .map(|key_expr| self.compile_rego_expr(&key_expr))
                 .unwrap_or(Ok(value_register))?;
+
+            // Provost: what has no value, or no name, is no member and no answer of this body, as in OPA: before, it stood in the
+            // collection, and an `else` behind it was passed over.
+            for (register, is_written) in [(value_register, has_value), (key_register, has_key)] {
+                if is_written {
+                    self.emit_instruction(
+                        Instruction::Guard {
+                            register,
+                            mode: GuardMode::NotUndefined,
+                        },
+                        span,
+                    );
+                }
+            }
 
             match context.context_type {
                 ContextType::Comprehension(ComprehensionType::Array) => {
@@ -261,11 +250,15 @@ impl<'a> Compiler<'a> {
                 }
             }
             ast::Literal::NotExpr { expr, .. } => {
+                let operands = self.compile_operands_of_negated(expr)?;
                 let start = self.program.instructions.len();
                 let expr_reg = self.with_soft_assert_mode(true, |compiler| {
                     compiler.compile_rego_expr_with_span(expr, expr.span(), false)
                 })?;
                 self.program.negate_from(start);
+                for operand in operands {
+                    self.loop_expr_register_map.remove(&operand);
+                }
 
                 let negated_reg = self.alloc_register()?;
                 self.emit_instruction(
@@ -286,5 +279,77 @@ impl<'a> Compiler<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Provost, INVARIANT RG-8: compiles what OPA evaluates outside of the `not`: every operand that has to be evaluated first. Without a
+    /// value for one the whole condition has none, and what an operand is refused is not under the `not` either. Only a
+    /// reference that is negated itself, or compared by `==`, may be undefined inside.
+    ///
+    /// Returns the operands that are in registers, where the negated expression finds them.
+    fn compile_operands_of_negated(&mut self, expr: &ExprRef) -> Result<Vec<ExprRef>> {
+        use ast::{BoolOp, Expr as E};
+        let mut operands = Vec::new();
+        match expr.as_ref() {
+            E::BoolExpr {
+                op: BoolOp::Eq,
+                lhs,
+                rhs,
+                ..
+            }
+            | E::AssignExpr { lhs, rhs, .. } => {
+                keys_or_whole(lhs, &mut operands);
+                keys_or_whole(rhs, &mut operands);
+            }
+            E::BoolExpr { lhs, rhs, .. } | E::ArithExpr { lhs, rhs, .. } | E::BinExpr { lhs, rhs, .. } => {
+                operands.extend([lhs.clone(), rhs.clone()]);
+            }
+            E::Membership {
+                key,
+                value,
+                collection,
+                ..
+            } => {
+                operands.extend(key.clone());
+                operands.extend([value.clone(), collection.clone()]);
+            }
+            E::Call { params, .. } => operands.extend(params.iter().cloned()),
+            _ => keys_or_whole(expr, &mut operands),
+        }
+        operands.retain(|operand| try_eval_const(operand).is_none());
+        let mut compiled: Vec<ExprRef> = Vec::with_capacity(operands.len());
+        for operand in operands {
+            // One that is the key of a loop around has its register.
+            if self.loop_expr_register_map.contains_key(&operand) {
+                continue;
+            }
+            let register = self.compile_rego_expr_with_span(&operand, operand.span(), false)?;
+            self.emit_instruction(
+                Instruction::Guard {
+                    register,
+                    mode: GuardMode::NotUndefined,
+                },
+                operand.span(),
+            );
+            self.loop_expr_register_map.insert(operand.clone(), register);
+            compiled.push(operand);
+        }
+        Ok(compiled)
+    }
+}
+
+/// Provost: adds what has to be evaluated before an expression that may be undefined under `not`: of a reference its computed
+/// keys and what it starts from, and anything else as a whole.
+fn keys_or_whole(expr: &ExprRef, operands: &mut Vec<ExprRef>) {
+    let mut at = expr;
+    loop {
+        match at.as_ref() {
+            ast::Expr::Var { .. } => return,
+            ast::Expr::RefDot { refr, .. } => at = refr,
+            ast::Expr::RefBrack { refr, index, .. } => {
+                operands.push(index.clone());
+                at = refr;
+            }
+            _ => return operands.push(at.clone()),
+        }
     }
 }

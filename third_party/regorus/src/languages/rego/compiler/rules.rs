@@ -619,8 +619,10 @@ impl<'a> Compiler<'a> {
                                 .and_then(|ctx| ctx.value_expr.clone());
                             let mut body_value_expr =
                                 body.assign.as_ref().map(|assign| assign.value.clone());
+                            // Provost: a body beside another one has the value of the head; before, the second one was `true`.
                             if body_value_expr.is_none()
                                 && (body_idx == 0
+                                    || !body.is_else
                                     || matches!(
                                         rule_type,
                                         RuleType::PartialSet | RuleType::PartialObject
@@ -687,6 +689,7 @@ impl<'a> Compiler<'a> {
                                 b.assign.as_ref().map(|a| a.value.clone());
                             if bve.is_none()
                                 && (bi == 0
+                                    || !b.is_else
                                     || matches!(
                                         rule_type,
                                         RuleType::PartialSet | RuleType::PartialObject
