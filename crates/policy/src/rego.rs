@@ -120,7 +120,7 @@ const TIME_ATTEMPTS: u32 = 3;
 pub const EVALUATION_LIMIT: Duration = TIME_LIMIT.saturating_mul(TIME_ATTEMPTS);
 /// The version of the engine; part of every fingerprint.
 const ENGINE: &str = "regorus 0.14.1, recording reads and failures 1, names as words 2, trees bounded 1, built-ins of texts 1, \
-     values as OPA 1";
+     values as OPA 1, patterns as Go 1";
 /// The version of OPA whose language the engine speaks.
 pub const OPA_VERSION: &str = "1.2.0";
 /// A compiled module.

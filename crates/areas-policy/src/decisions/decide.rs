@@ -15,7 +15,7 @@ use provost_kernel::error::{Code, Error};
 use provost_kernel::json::ExactNumbers;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Kernel, OperationContext, Result};
-use provost_policy::{Action, Field, FieldType, Occasion, Outcome, SubjectStates, Symbols};
+use provost_policy::{Action, Field, FieldType, Occasion, Outcome, Reason, SubjectStates, Symbols};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -346,5 +346,11 @@ fn count(outcomes: &[Outcome], mode: Mode) {
             metrics::counter!("provost_decisions_total", "action" => action.word(), "mode" => mode.word())
                 .increment(decided as u64);
         }
+    }
+    // Apart from matches, as which they count: a module that fails, or an attribute that is missing, looks like a strict policy.
+    let findings = outcomes.iter().flat_map(|outcome| &outcome.findings);
+    for finding in findings.filter(|finding| finding.reason == Reason::EvaluationFailed) {
+        metrics::counter!("provost_policy_evaluations_failed_total", "family" => finding.policy.family().word())
+            .increment(1);
     }
 }

@@ -393,3 +393,89 @@ fn bodies_side_by_side_that_disagree_are_a_failure() {
         Err(Failure::Disagreement(_))
     ));
 }
+
+/// Patterns, texts, and whether OPA finds the one in the other: `\w` is about ASCII alone, and classes have no operations.
+///
+/// Proves RG-8.
+#[test]
+fn a_pattern_says_what_it_says_in_opa() {
+    let mut wrong = Vec::new();
+    let says = |pattern: &str, text: &str| {
+        let source = format!(
+            "package forge.content\nimport rego.v1\nmatch := {{\"matched\": true}} if regex.match(`{pattern}`, \"{text}\")"
+        );
+        let module =
+            Module::compile(Family::Content, &source).unwrap_or_else(|refused| panic!("{refused:?}"));
+        module.evaluate(&json!({})).map(|answer| answer.matched)
+    };
+    for (pattern, text, is_match) in [
+        (r"^\w+$", "é", false),
+        (r"^\d+$", "٣", false),
+        (r"^\s$", r"\u00a0", false),
+        (r"\bé", "aé", true),
+        (r"^\W$", "é", true),
+        ("(?i)^K$", "K", true),
+        ("^[[:alpha:]]$", "é", false),
+        (r"^\pL$", "é", true),
+        (r"^[\w-]+$", "é-a", false),
+        ("^.$", "é", true),
+        (r"^[^\w]$", "é", true),
+        (r"^[^\W]$", "é", false),
+        (r"^\v$", r"\u000b", true),
+        (r"\z", "a", true),
+        ("^a$", r"a\n", false),
+        ("^[a&&b]$", "&", true),
+        ("^[[a]]$", "a]", true),
+        ("(?P<n>a)", "a", true),
+        ("(?<n>a)", "a", true),
+        (r"^\x{e9}$", "é", true),
+        ("^(?s).$", r"\n", true),
+        ("^.$", r"\r", true),
+        (r"\<a", "a", false),
+        (r"^\-$", "-", true),
+        (r"^\_$", "_", true),
+        (r"^[\_]$", "_", true),
+        ("]", "]", true),
+        (r"^[\w-z]$", "a", true),
+        (r"^[\w-.]$", "-", true),
+        (r"^[\w-.]$", "+", false),
+        ("^[]a]$", "]", true),
+        ("^[^]a]$", "b", true),
+        ("^[-a]$", "-", true),
+        ("^[^-a]$", "-", false),
+        ("^[a-]$", "-", true),
+        ("^[a-c-e]$", "d", false),
+        ("^[a-c-e]$", "-", true),
+        ("^[[:word:]é]$", "é", true),
+        ("^[[:^digit:]]$", "é", true),
+        ("^[a~~b]$", "~", true),
+        (r"^[\]]$", "]", true),
+        (r"^[\\]$", r"\\", true),
+        (r"^\[\w\]$", "[a]", true),
+        (r"^[\s\d]+$", r"1 2\t", true),
+        (r"^[\s]$", r"\u000b", false),
+        (r"^\S+$", r"é\u00a0", true),
+        (r"^[\S]+$", r"é\u00a0", true),
+        (r"\bfoo\b", "a foo.", true),
+        (r"(?i)^\w$", "K", true),
+        ("(?i)^[a-z]$", "ſ", true),
+        (r"^\d{1,3}(\.\d{1,3}){3}$", "10.0.0.1", true),
+        (r"^:[\w][\w.-]{0,127}(/)?$", ":latest", true),
+        ("^[--a]$", "a", true),
+        (r"^[\d-a]$", "-", true),
+        ("^[]-a]$", "^", true),
+        ("^[^]-a]$", "^", false),
+        ("^]$", "]", true),
+    ] {
+        if says(pattern, text) != Ok(is_match) {
+            wrong.push(format!("{pattern} {text}"));
+        }
+    }
+    // What is not read as Go reads it is refused, and no answer.
+    for pattern in [r"\Qa.b\E", "a{,2}b", "a{", "^[!--]$", r"\B", r"^[+-\d]$"] {
+        if !matches!(says(pattern, "a"), Err(Failure::Refused(_))) {
+            wrong.push(pattern.to_owned());
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -112,6 +112,10 @@ fn describe(kernel: &Kernel) {
         "provost_decisions_total",
         "Decisions that were given out, by action and mode."
     );
+    metrics::describe_counter!(
+        "provost_policy_evaluations_failed_total",
+        "Policies that counted as matched because nobody could say, in decisions that were given out, by family."
+    );
     metrics::describe_gauge!("provost_waiting_units", "Changes that wait for a writer.");
     metrics::describe_gauge!(
         "provost_store_broken",

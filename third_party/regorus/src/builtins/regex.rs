@@ -31,7 +31,11 @@ const REGEX_SIZE_LIMIT: usize = 100 * 1024;
 
 /// Compile a regex pattern with a size limit to bound resource consumption.
 fn compile_regex(pattern: &str) -> core::result::Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern)
+    // Provost: a pattern says what it says in Go.
+    let Some(pattern) = super::provost::as_go_reads(pattern) else {
+        return Err(regex::Error::Syntax("the pattern is not supported".into()));
+    };
+    RegexBuilder::new(&pattern)
         .size_limit(REGEX_SIZE_LIMIT)
         .build()
 }

@@ -7,9 +7,11 @@ mod formats;
 mod go_is_print;
 mod json;
 mod network;
+mod patterns;
 mod readings;
 mod walks;
 
+pub use patterns::as_go_reads;
 pub use walks::nodes as walked_nodes;
 
 use super::admitted::{RANGE_ELEMENTS, TEXT_BYTES};
