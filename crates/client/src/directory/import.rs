@@ -7,7 +7,8 @@
 //!       named goes on (the chunks that arrived are answered again, not taken twice)
 //! ```
 
-use super::chunks::{Chunks, Format};
+use super::chunks::{Chunk, Chunks, Format};
+use super::columns::{Layout, Origin};
 use crate::cli::{
     Client, Confirm, Consent, Exit, Failure, Form, Printer, Progress, Request, Terminal, Trail,
     connection_args, consent_args, lost_references, per_second,
@@ -37,6 +38,10 @@ pub fn command() -> Command {
              The file is staged in chunks and becomes visible in one step. Every refused line is shown; one is \
              enough that nothing is imported, unless --partial is said. A line that is taken without its e-mail address, \
              because another user of the directory has it, is a warning and shown as well. Ctrl-C aborts the import.\n\n\
+             A table has the columns type (user when there is none), loginName, name, displayName, email, externalId, status, \
+             groups (separated by ;) and description, in any case; commas, semicolons, tabs or bars between cells; UTF-8, or \
+             UTF-16 with a byte order mark. Exports of Okta, Entra ID and Google Workspace go in as they are with --format; \
+             who cannot sign in there is suspended. Columns that are left out never leave this machine.\n\n\
              Needs the scope directory:write and the role admin.",
         )
         .arg(
@@ -57,9 +62,20 @@ pub fn command() -> Command {
             Arg::new("format")
                 .long("format")
                 .value_name("WORD")
-                .value_parser(PossibleValuesParser::new(["jsonl", "csv"]))
-                .help("What the file holds [default: by its name]"),
+                .value_parser(PossibleValuesParser::new(["jsonl", "csv", "okta", "entra", "google"]))
+                .help("What the file holds, or which directory wrote it [default: by its name]"),
         )
+        .arg(
+            Arg::new("map")
+                .long("map")
+                .value_name("COLUMN=MEMBER")
+                .action(ArgAction::Append)
+                .help("Which column of a table holds a member, as in login=loginName; repeatable"),
+        )
+        .arg(flag(
+            "ignore-columns",
+            "Leaves out columns that mean nothing; they are named",
+        ))
         .arg(
             Arg::new("mode")
                 .long("mode")
@@ -116,7 +132,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let consent = Consent::of(matches, terminal, Confirm::Absent)?;
     let text = |id: &str| matches.get_one::<String>(id).cloned().unwrap_or_default();
     let mut body = json!({
-        "format": if format == Format::Csv { "csv" } else { "jsonl" }, "mode": text("mode"),
+        "format": if matches!(format, Format::Csv(_)) { "csv" } else { "jsonl" }, "mode": text("mode"),
         "partial": matches.get_flag("partial"),
     });
     if matches.contains_id("directory-id") {
@@ -189,14 +205,17 @@ impl Import<'_> {
             let (back, chunk) = read.await.map_err(io::Error::other)?;
             chunks = back;
             let chunk = chunk.map_err(|error| Failure::usage(format!("the file cannot be read: {error}")))?;
+            if records == 0 {
+                chunks.notes().iter().for_each(|note| self.client.note(note));
+            }
             let Some(chunk) = chunk else { break };
-            sequence += 1;
-            records += chunk.records;
-            self.send(sequence, chunk.bytes.into(), &chunks).await?;
-            progress.show(records, size.map(|size| (chunks.bytes_read, size)));
+            records += chunk.records + chunk.refused.len() as u64;
+            sequence += u64::from(chunk.records > 0);
+            self.send(sequence, chunk, chunks.media_type()).await?;
+            progress.show(records, size.map(|size| (chunks.bytes_read(), size)));
         }
         progress.clear();
-        if sequence == 0 {
+        if records == 0 {
             return Err(Failure::usage("the file holds no records"));
         }
         let refused = self.refused.count;
@@ -284,20 +303,26 @@ impl Import<'_> {
         Ok(shown)
     }
 
-    async fn send(&mut self, sequence: u64, bytes: Bytes, chunks: &Chunks) -> Result<(), Failure> {
-        let number = sequence.to_string();
-        let answer = self
-            .client
-            .send_content(
-                Method::POST,
-                &["directory", "imports", &self.id, "chunks"],
-                &[("sequence", &number)],
-                (chunks.media_type(), bytes),
-                &step(self.consent, self.is_dry, &format!("chunk-{number}")),
-            )
-            .await?;
-        let lines = answer.get("refusedLines").and_then(Value::as_array);
-        for line in lines.into_iter().flatten() {
+    /// Sends a chunk, if there is something to send, and tells what was refused of it, here and there.
+    async fn send(&mut self, sequence: u64, chunk: Chunk, media_type: &'static str) -> Result<(), Failure> {
+        let mut refused = chunk.refused;
+        if chunk.records > 0 {
+            let number = sequence.to_string();
+            let answer = self
+                .client
+                .send_content(
+                    Method::POST,
+                    &["directory", "imports", &self.id, "chunks"],
+                    &[("sequence", &number)],
+                    (media_type, Bytes::from(chunk.bytes)),
+                    &step(self.consent, self.is_dry, &format!("chunk-{number}")),
+                )
+                .await?;
+            let lines = answer.get("refusedLines").and_then(Value::as_array);
+            refused.extend(lines.into_iter().flatten().cloned());
+        }
+        refused.sort_by_key(|line| line.get("line").and_then(Value::as_u64));
+        for line in &refused {
             self.refused.add(line)?;
         }
         Ok(())
@@ -435,13 +460,33 @@ fn said_of(line: &Value) -> String {
 fn format_of(matches: &ArgMatches, path: &Path) -> Result<Format, Failure> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
     let said = matches.get_one::<String>("format").cloned().or(extension);
-    match said.as_deref() {
-        Some("csv") => Ok(Format::Csv),
-        Some("jsonl" | "ndjson") => Ok(Format::JsonLines),
-        _ => Err(Failure::usage(
-            "say what the file holds: --format jsonl or --format csv",
-        )),
-    }
+    let said = said.as_deref().unwrap_or_default();
+    let mappings: Vec<&str> = matches
+        .get_many::<String>("map")
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let leaves_out_others = matches.get_flag("ignore-columns");
+    let origin = match (said, Origin::parse(said)) {
+        (_, Some(origin)) => origin,
+        ("csv" | "tsv", None) => Origin::Own,
+        ("jsonl" | "ndjson", None) if mappings.is_empty() && !leaves_out_others => {
+            return Ok(Format::JsonLines);
+        }
+        ("jsonl" | "ndjson", None) => {
+            return Err(Failure::usage(
+                "--map and --ignore-columns are for tables; the file holds JSON Lines",
+            ));
+        }
+        _ => {
+            return Err(Failure::usage(
+                "say what the file holds: --format jsonl, csv, okta, entra or google",
+            ));
+        }
+    };
+    let layout = Layout::new(origin, mappings, leaves_out_others);
+    layout.map(Format::Csv).map_err(Failure::usage)
 }
 
 fn member(answer: &Value, pointer: &str) -> Result<String, Failure> {

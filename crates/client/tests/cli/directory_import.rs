@@ -219,6 +219,82 @@ async fn a_file_without_records_or_that_is_none_imports_nothing() {
 }
 
 #[tokio::test]
+async fn exports_of_directories_are_sent_in_the_server_s_columns() {
+    let okta = "login,firstName,lastName,email,mobilePhone,status\n\
+                ann@x.test,Ann,Li,ann@x.test,+47 1,ACTIVE\n\
+                bo@x.test,Bo,Li,bo@x.test,+47 2,DEPROVISIONED\n";
+    let entra = "\u{feff}userPrincipalName;displayName;mail;objectId;accountEnabled\r\n\
+                 ann@x.test;\"Li; Ann\";;3f25;True\r\ng#EXT#@x.test;Guest;g@y.test;3f26;False\r\n";
+    let google = "Email Address [Required]\tPassword [Required]\tStatus [READ ONLY]\n\
+                  ann@x.test\t****\tSuspended\n";
+    for (format, text, sent) in [
+        (
+            "okta",
+            okta,
+            "loginName,displayName,email,status\nann@x.test,Ann Li,ann@x.test,active\n\
+             bo@x.test,Bo Li,bo@x.test,suspended\n",
+        ),
+        (
+            "entra",
+            entra,
+            "loginName,displayName,email,externalId,status\nann@x.test,Li; Ann,,3f25,active\n\
+             g#EXT#@x.test,Guest,g@y.test,3f26,suspended\n",
+        ),
+        (
+            "google",
+            google,
+            "loginName,email,status\nann@x.test,ann@x.test,suspended\n",
+        ),
+    ] {
+        let path = file("export.csv", text);
+        let server = Server::playing([opened(), good(), is("applied")]).await;
+        let outcome = Provost::script()
+            .does(
+                &server,
+                &command(path.to_str().expect("UTF-8"), &["--format", format]),
+            )
+            .await;
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        assert!(outcome.err.contains("is loginName"), "{}", outcome.err);
+        let asked = server.asked();
+        assert_eq!(asked[0].json()["format"], "csv");
+        assert_eq!(String::from_utf8_lossy(&asked[1].body), sent, "{format}");
+        assert!(!String::from_utf8_lossy(&asked[1].body).contains("****"));
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_means_nothing_stops_the_file_and_columns_are_named() {
+    let path = file("people.csv", "E-Mail,state,shoes\na@x.test,active,42\nb@x.test\n");
+    let path = path.to_str().expect("UTF-8");
+    let map = ["--map", "e-mail=loginName", "--map", "state=status"];
+    let server = Server::playing([opened(), is("aborted")]).await;
+    let outcome = Provost::script().does(&server, &command(path, &map)).await;
+    assert_eq!((outcome.code, server.asked().len()), (2, 2), "{outcome:?}");
+    assert!(outcome.err.contains("\"shoes\""), "{}", outcome.err);
+
+    let server = Server::playing([opened(), good(), is("aborted")]).await;
+    let more = [&map[..], &["--ignore-columns"]].concat();
+    let outcome = Provost::script().does(&server, &command(path, &more)).await;
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert!(outcome.err.contains("left out: shoes"), "{}", outcome.err);
+    assert!(
+        outcome
+            .err
+            .contains("line 3: must have as many cells as the header"),
+        "{}",
+        outcome.err
+    );
+    assert_eq!(server.asked()[1].body, b"loginName,status\na@x.test,active\n\n");
+
+    let server = Server::playing([]).await;
+    let outcome = Provost::script()
+        .does(&server, &command(path, &["--map", "state=shoe"]))
+        .await;
+    assert_eq!((outcome.code, server.asked().len()), (2, 0), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn ctrl_c_aborts_although_the_pipe_says_nothing() {
     let server = Server::playing([opened(), good(), is("aborted")]).await;
     let to = ["--url", &server.url, "--organization", "acme"];

@@ -470,3 +470,51 @@ fn the_swap_takes_no_longer_for_many_records() {
         run_jobs(&app).await;
     });
 }
+
+/// The columns are those that `provost directory import --format okta` sends.
+///
+/// Proves DI-3.
+#[test]
+fn a_table_without_types_suspends_and_never_leaves_out() {
+    each("import_table", |app: Arc<App>| async move {
+        let body = json!({ "format": "csv", "mode": "merge" });
+        let id = import(&app, body.clone()).await;
+        let text = "LoginName,externalId,status\nann,00u1,active\n\n\nbo,00u2,suspended\n";
+        content_chunk(&app, &id, 1, "text/csv", text.as_bytes())
+            .await
+            .ok();
+        // Blank lines behind a repeated header are lines of the file: the header alone is none.
+        let again = "LoginName,externalId,status\n\ncy,00u3,\nANN,00u9,active\n";
+        let taken = content_chunk(&app, &id, 2, "text/csv", again.as_bytes()).await;
+        let refused = &taken.ok()["refusedLines"][0];
+        assert_eq!(
+            (&refused["line"], &refused["message"]),
+            (&json!(8), &json!("line 2 names this user already"))
+        );
+        end(&app, &id, "abort").await.ok();
+
+        let id = import(&app, body.clone()).await;
+        content_chunk(&app, &id, 1, "text/csv", text.as_bytes())
+            .await
+            .ok();
+        end(&app, &id, "apply").await.ok();
+        let seen = users(&app).await;
+        assert_eq!(
+            (seen["ann"].0.as_str(), seen["bo"].0.as_str()),
+            ("active", "suspended")
+        );
+        run_jobs(&app).await;
+
+        // Who leaves is suspended by the next file, and is the same record under another name.
+        let before = app.get("/directory/users?loginName=ann").await.ok()["users"][0]["id"].clone();
+        let id = import(&app, body).await;
+        let text = "loginName,externalId,status\nann.li,00u1,suspended\n";
+        content_chunk(&app, &id, 1, "text/csv", text.as_bytes())
+            .await
+            .ok();
+        end(&app, &id, "apply").await.ok();
+        let found = app.get("/directory/users?loginName=ann.li").await.ok().clone();
+        assert_eq!(found["users"][0]["id"], before);
+        assert_eq!(found["users"][0]["status"], "suspended");
+    });
+}

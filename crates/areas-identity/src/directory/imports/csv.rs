@@ -7,6 +7,8 @@
 pub struct Record {
     /// The line on which it begins; the first of the text is 1.
     pub line: i64,
+    /// How many lines it takes.
+    pub lines: i64,
     /// Its length in bytes, with quotes and separators.
     pub size_bytes: usize,
     /// Its cells, or why it is no record.
@@ -23,6 +25,7 @@ pub fn records(text: &[u8]) -> (Vec<Record>, i64) {
         if !is_blank {
             found.push(Record {
                 line,
+                lines,
                 size_bytes: taken,
                 cells,
             });

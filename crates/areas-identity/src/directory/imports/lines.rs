@@ -213,8 +213,9 @@ fn csv(bytes: &[u8]) -> Result<Chunk> {
         return Err(Error::invalid("", "the chunk holds no header line"));
     }
     let first = records.remove(0);
+    // Blank lines behind the header are lines of the file, in whichever chunk they come.
+    let header_lines = first.line - 1 + first.lines;
     let header = header(first.cells)?;
-    let header_lines = records.first().map_or(all_lines, |next| next.line - 1);
     let lines = records.into_iter().map(|row| {
         let record = if row.size_bytes > MAX_LINE_BYTES {
             Err(too_long())
@@ -241,7 +242,10 @@ fn header(cells: std::result::Result<Vec<Vec<u8>>, &'static str>) -> Result<Vec<
     let cells = cells.map_err(|why| Error::invalid("", format!("the header {why}")))?;
     let mut header = Vec::new();
     for cell in cells {
-        let column = COLUMNS.into_iter().find(|known| known.as_bytes() == cell);
+        let cell = cell.trim_ascii();
+        let column = COLUMNS
+            .into_iter()
+            .find(|known| known.as_bytes().eq_ignore_ascii_case(cell));
         let column = column
             .ok_or_else(|| Error::invalid("", format!("the header may name {} alone", COLUMNS.join(", "))))?;
         if header.contains(&column) {
@@ -249,13 +253,17 @@ fn header(cells: std::result::Result<Vec<Vec<u8>>, &'static str>) -> Result<Vec<
         }
         header.push(column);
     }
-    if header.contains(&"type") {
+    if header.contains(&"type") || header.contains(&"loginName") {
         return Ok(header);
     }
-    Err(Error::invalid("", "the header must name type"))
+    Err(Error::invalid(
+        "",
+        "the header must name type, or loginName where every line is a user",
+    ))
 }
 
-/// Returns the members that a row's cells say. A row of the other kind's columns leaves them empty.
+/// Returns the members that a row's cells say. A row of the other kind's columns leaves them empty. Without a column for the
+/// type every row is a user; with one each row says it, for an empty cell may be a group that somebody forgot to name so.
 fn members(header: &[&'static str], cells: Vec<Vec<u8>>) -> std::result::Result<Map<String, Value>, Refusal> {
     if cells.len() != header.len() {
         return Err(refusal("must have as many cells as the header"));
@@ -286,12 +294,15 @@ fn members(header: &[&'static str], cells: Vec<Vec<u8>>) -> std::result::Result<
         let value = match (*column, text.is_empty()) {
             (_, true) if !is_own => continue,
             ("groups", true) => Value::Array(vec![]),
-            ("groups", false) => text.split(';').map(Value::from).collect(),
+            ("groups", false) => text.split(';').map(|name| Value::from(name.trim())).collect(),
             ("status", true) => continue,
             ("displayName" | "email" | "externalId" | "description", true) => Value::Null,
             _ => Value::String(text),
         };
         members.insert((*column).to_owned(), value);
+    }
+    if !header.contains(&"type") {
+        members.insert("type".into(), "user".into());
     }
     Ok(members)
 }
@@ -368,6 +379,38 @@ mod tests {
     }
 
     #[test]
+    fn a_header_in_any_case_without_a_type_says_users() {
+        let lines = read(
+            Format::Csv,
+            "LOGINNAME, groups ,Status\na@acme.test,Dev; Ops ,suspended\n",
+        );
+        let a = user(&lines[0].1);
+        let groups: Vec<_> = a.groups.iter().flatten().map(Name::as_str).collect();
+        assert_eq!((groups, a.status), (vec!["Dev", "Ops"], Some(Status::Suspended)));
+        // Still refused: a type that a row leaves out, a word in another case, and a group without a name.
+        let lines = read(
+            Format::Csv,
+            "type,loginName,status,groups\n,a,,\nUser,b,,\nuser,c,ACTIVE,\nuser,d,,Dev; ;Ops\nuser,e,,Dev;\n",
+        );
+        let paths: Vec<_> = lines
+            .iter()
+            .map(|(_, line)| line.as_ref().unwrap_err().path.as_deref().unwrap())
+            .collect();
+        assert_eq!(paths, ["/type", "/type", "/status", "/groups/1", "/groups/1"]);
+    }
+
+    #[test]
+    fn the_header_s_lines_are_its_own() {
+        let chunk = Chunk::read(Format::Csv, b"\nloginName,\"group\ns\"\n\na,\n");
+        assert!(chunk.is_err(), "a column is named on one line");
+        let chunk = Chunk::read(Format::Csv, b"\nloginName\n\n\na\n").unwrap();
+        assert_eq!(
+            (chunk.header_lines, chunk.all_lines, chunk.lines[0].line),
+            (2, 5, 5)
+        );
+    }
+
+    #[test]
     fn a_chunk_has_a_header_and_limits() {
         let refused = |format, text: &str| {
             Chunk::read(format, text.as_bytes())
@@ -378,8 +421,8 @@ mod tests {
         assert_eq!(refused(Format::Jsonl, "\n \n"), "the chunk holds no line of data");
         assert_eq!(refused(Format::Csv, ""), "the chunk holds no header line");
         assert_eq!(
-            refused(Format::Csv, "loginName\na\n"),
-            "the header must name type"
+            refused(Format::Csv, "name,description\na,b\n"),
+            "the header must name type, or loginName where every line is a user"
         );
         assert_eq!(refused(Format::Csv, "type,type\n"), "the header names type twice");
         assert!(refused(Format::Csv, "type,tpye\n").starts_with("the header may name type,"));

@@ -59,8 +59,9 @@ impl Operation for SendChunk {
          and every CSV chunk begins with the header. A JSONL line is {\"type\":\"group\",\"name\",\"description\"?} or \
          {\"type\":\"user\",\"loginName\",\"displayName\"?,\"email\"?,\"externalId\"?,\"status\"?,\"groups\"?}: what is absent \
          stays, null clears, groups are exactly the user's groups of the directory, each known or named on an earlier \
-         line (in mode replace: named in the file). CSV has the columns type, loginName, name, displayName, email, externalId, \
-         status, groups (separated by ;) and description; an empty cell clears, status apart. A refused line changes \
+         line (in mode replace: named in the file). CSV has the columns type (user when there is none), loginName, name, \
+         displayName, email, externalId, status, groups (separated by ;) and description, in any case; an empty cell clears, \
+         status apart. A refused line changes \
          nothing and is answered with its number in the file. A chunk out of order is 409 with nextSequence. A \
          suspension through the API is not lifted, and what was deleted through the API since the import was opened does \
          not come back: such a line counts as superseded.",
