@@ -8,9 +8,9 @@
 //!   is this what was planned?                      409     PO-5 (writes with a token)
 //! ```
 //!
-//! The token holds an expiry and a keyed hash of everything that the plan was judged from. Nothing of it is stored:
-//! whoever writes is judged again, and the hash says whether the outcome is what was planned. A token is good for one
-//! write because that write makes another revision.
+//! The token is a keyed hash of everything that the plan was judged from, and of no time: Terraform plans each change twice
+//! and compares. Nothing of it is stored: whoever writes is judged again, and the hash says whether the outcome is what was
+//! planned. A token is good for one write because that write makes another revision.
 //!
 //! Keeps PO-7.
 
@@ -22,16 +22,13 @@ use provost_areas_access::resources::ownership::Owner;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::operation::Manager;
-use provost_kernel::{OperationContext, Result, Timestamp};
+use provost_kernel::{OperationContext, Result};
 use provost_policy::contract::POLICY_SCHEMA_VERSION;
 use provost_policy::rego::compiler_fingerprint;
 use provost_policy::{Definition, Family, document_sha256};
 
 /// What a policy's plan was judged from.
-const PLAN_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/plan-token/v1");
-
-/// How long a plan is good. Units: seconds.
-const PLAN_SECS: i64 = 10 * 60;
+const PLAN_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/plan-token/v2");
 
 /// What somebody wants to write.
 pub struct Proposal<'a> {
@@ -146,14 +143,12 @@ pub fn admit_writer(ctx: &mut OperationContext<'_>, policy: &Policy, writer: Own
     policy.owner.admit(ctx, writer)
 }
 
-/// Returns a token for a proposal that was admitted, and when it ends.
-pub fn token(ctx: &OperationContext<'_>, proposal: &Proposal<'_>, binding: &Binding) -> (String, Timestamp) {
-    let expires_at = ctx.now().plus_secs(PLAN_SECS);
-    let expiry = expires_at.as_ms().to_be_bytes();
-    let mac = with_parts(ctx, proposal, binding, expiry, |parts| {
+/// Returns the token of a proposal that was admitted.
+pub fn token(ctx: &OperationContext<'_>, proposal: &Proposal<'_>, admitted: &AdmittedPolicy) -> String {
+    let mac = with_parts(ctx, proposal, admitted, |parts| {
         ctx.services().keys.mac(PLAN_TOKEN, parts)
     });
-    (PlanToken::text(&[expiry.as_slice(), &mac].concat()), expires_at)
+    PlanToken::text(&mac)
 }
 
 /// Refuses a write that is not what was planned. A manager's write must have been planned.
@@ -162,7 +157,7 @@ pub fn token(ctx: &OperationContext<'_>, proposal: &Proposal<'_>, binding: &Bind
 pub fn must_be_planned(
     ctx: &OperationContext<'_>,
     proposal: &Proposal<'_>,
-    binding: &Binding,
+    admitted: &AdmittedPolicy,
     token: Option<&PlanToken>,
 ) -> Result<()> {
     let Some(token) = token else {
@@ -173,32 +168,26 @@ pub fn must_be_planned(
         return Err(Error::new(Code::Conflict, message));
     };
     // INVARIANT PO-5: everything that the plan was judged from is hashed again.
-    let planned = token.bytes().split_first_chunk::<8>().filter(|(expiry, mac)| {
-        with_parts(ctx, proposal, binding, **expiry, |parts| {
-            ctx.services().keys.mac_matches(PLAN_TOKEN, parts, mac)
-        })
+    let is_planned = with_parts(ctx, proposal, admitted, |parts| {
+        ctx.services().keys.mac_matches(PLAN_TOKEN, parts, token.bytes())
     });
-    let Some((expiry, _)) = planned else {
-        let message = "this is not what was planned, or somebody else planned it; validate a plan again";
-        return Err(Error::new(Code::Conflict, message));
-    };
-    if ctx.now() >= Timestamp::from_ms(i64::from_be_bytes(*expiry)) {
-        return Err(Error::new(
-            Code::Conflict,
-            "the plan has expired; validate a plan again",
-        ));
+    if is_planned {
+        return Ok(());
     }
-    Ok(())
+    let message = "this is not what was planned, or somebody else planned it; validate a plan again";
+    Err(Error::new(Code::Conflict, message))
 }
 
 fn with_parts<T>(
     ctx: &OperationContext<'_>,
     proposal: &Proposal<'_>,
-    binding: &Binding,
-    expiry: [u8; 8],
+    admitted: &AdmittedPolicy,
     f: impl FnOnce(&[&[u8]]) -> T,
 ) -> T {
-    let (compiler, revision) = (compiler_fingerprint(), proposal.expected_revision.to_be_bytes());
+    let compiler = compiler_fingerprint();
+    // A deleted policy has revisions too: a plan of before its deletion does not bring it back.
+    let latest = admitted.before.as_ref().map_or(0, |before| before.revision);
+    let revisions = [proposal.expected_revision, latest].map(i64::to_be_bytes);
     let source_ref = proposal.source_ref.map(|source| document_sha256(&source.value()));
     let labels = proposal
         .manager
@@ -212,15 +201,16 @@ fn with_parts<T>(
         labels.map_or("", |[_, instance]| instance),
         proposal.definition.family().word(),
         proposal.definition.sha256(),
-        &binding.fingerprint,
+        &admitted.binding.fingerprint,
         source_ref.as_deref().unwrap_or(""),
         POLICY_SCHEMA_VERSION,
         &compiler,
     ];
+    let revisions = revisions.iter().map(<[u8; 8]>::as_slice);
     let parts: Vec<&[u8]> = words
         .iter()
         .map(|word| word.as_bytes())
-        .chain([revision.as_slice(), expiry.as_slice()])
+        .chain(revisions)
         .collect();
     f(&parts)
 }

@@ -73,7 +73,7 @@ impl<C: Collection> Operation for CreatePolicy<C> {
             return Err(super::inputs::stale(seen, proposal.expected_revision));
         }
         let admitted = admission::admit(ctx, &proposal)?;
-        admission::must_be_planned(ctx, &proposal, &admitted.binding, body.validation_token.as_ref())?;
+        admission::must_be_planned(ctx, &proposal, &admitted, body.validation_token.as_ref())?;
         let made = write::revise(
             ctx,
             admitted.before.as_ref(),

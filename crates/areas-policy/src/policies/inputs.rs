@@ -121,7 +121,7 @@ impl JsonSchema for AuthoredDefinition {
 pub struct PlanToken(Vec<u8>);
 
 impl PlanToken {
-    /// LIMIT: characters that are looked at; a token has 54.
+    /// LIMIT: characters that are looked at; a token has 43.
     const LIMIT: usize = 512;
 
     /// Returns the token of these bytes, as text.

@@ -14,7 +14,8 @@
 //! makes none.
 //! INVARIANT PO-3: a version's digest is the digest of the set that is compiled from its definitions.
 //! INVARIANT PO-4: a definition comes back as the JSON value that was sent, with its source reference.
-//! INVARIANT PO-5: a token of a plan is good for the one write that was planned, by who planned it, for ten minutes.
+//! INVARIANT PO-5: a token of a plan is good for the one revision that was planned, by who planned it, as long as every name
+//! in it means the same and the compiler is the same; equal plans have equal tokens.
 //! INVARIANT PO-6: a stored definition that cannot be read stops every decision of its set; it is never left out.
 //! INVARIANT PO-7: a policy of a living Terraform owner is changed by that principal with its labels alone.
 //! INVARIANT PO-8: an id names one policy of the organization for ever, whatever its family, deleted or not.

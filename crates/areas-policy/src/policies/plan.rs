@@ -12,6 +12,9 @@ use provost_policy::rego::compiler_fingerprint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// How long clients keep a plan (client contract §3.2). Units: seconds.
+const KEPT_SECS: i64 = 10 * 60;
+
 pub struct ValidatePlan;
 
 /// What is to be written.
@@ -44,7 +47,7 @@ pub struct Plan {
     reference_binding_fingerprint: String,
     schema_version: &'static str,
     compiler_fingerprint: String,
-    /// When the token ends.
+    /// When a client that keeps plans should ask again; the token ends by what it is bound to, and by no time.
     expires_at: Timestamp,
     /// What the author should change although the definition is taken.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,8 +62,9 @@ impl Operation for ValidatePlan {
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
             .says(
             "Check what the write of a policy would do, and bind it",
-            "Answers a token that is good for ten minutes, for this caller with the same manager headers, and for this \
-             definition, source reference and revision as long as every name in it means the same. Nothing is written.",
+            "Answers a token that is good for this caller with the same manager headers, and for this definition, source \
+             reference and revision as long as every name in it means the same. Equal plans have equal tokens. Nothing is \
+             written.",
         );
     type Path = Empty;
     type Query = Empty;
@@ -87,7 +91,7 @@ impl Operation for ValidatePlan {
             manager: input.manager.as_ref(),
         };
         let admitted = admission::admit(ctx, &proposal)?;
-        let (validation_token, expires_at) = admission::token(ctx, &proposal, &admitted.binding);
+        let validation_token = admission::token(ctx, &proposal, &admitted);
         Ok(Plan {
             valid: true,
             validation_token,
@@ -95,7 +99,7 @@ impl Operation for ValidatePlan {
             reference_binding_fingerprint: admitted.binding.fingerprint,
             schema_version: POLICY_SCHEMA_VERSION,
             compiler_fingerprint: compiler_fingerprint(),
-            expires_at,
+            expires_at: ctx.now().plus_secs(KEPT_SECS),
             warnings: warnings(definition),
         })
     }

@@ -67,7 +67,7 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
             manager,
         };
         let admitted = admission::admit(ctx, &proposal)?;
-        admission::must_be_planned(ctx, &proposal, &admitted.binding, body.validation_token.as_ref())?;
+        admission::must_be_planned(ctx, &proposal, &admitted, body.validation_token.as_ref())?;
         let revised = write::revise(
             ctx,
             admitted.before.as_ref(),

@@ -1,4 +1,4 @@
-//! A plan's token is good for what was planned, by who planned it, for ten minutes (PO-5).
+//! A plan's token is good for the one revision that was planned, by who planned it (PO-5).
 
 use crate::areas::directory::user;
 use crate::areas::policies::definition;
@@ -124,7 +124,7 @@ fn every_part_that_a_token_binds_is_bound() {
         foreign.apply(&there, &token).await.refused(409, "conflict");
         // Every bit of it.
         let bytes = URL_SAFE_NO_PAD.decode(&token).unwrap();
-        assert_eq!(bytes.len(), 40);
+        assert_eq!(bytes.len(), 32);
         for place in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[place / 8] ^= 1 << (place % 8);
@@ -134,8 +134,9 @@ fn every_part_that_a_token_binds_is_bound() {
         for text in [
             "a",
             "not base64!",
-            &token[..53],
+            &token[..42],
             &format!("{token}A"),
+            &"A".repeat(43),
             &"A".repeat(54),
             &"A".repeat(512),
         ] {
@@ -165,23 +166,48 @@ fn every_part_that_a_token_binds_is_bound() {
     });
 }
 
+/// Terraform plans each change twice, with two idempotency keys, and refuses what is planned differently (client contract §3.2).
+///
 /// Proves PO-5.
 #[test]
-fn a_token_lives_for_ten_minutes() {
-    each("plan_expiry", |app: Arc<App>| async move {
+fn equal_plans_have_equal_tokens_whenever_they_are_made() {
+    each("plan_twice", |app: Arc<App>| async move {
+        let write = first(&app.admin);
+        let planned = write.plan(&app).await;
+        let mut before = planned.ok().clone();
+        app.advance(3_600);
+        let again = write.plan(&app).await;
+        let mut after = again.ok().clone();
+        let ends =
+            [&mut before, &mut after].map(|plan| plan.as_object_mut().unwrap().remove("expiresAt").unwrap());
+        assert_ne!(ends[0], ends[1], "always ten minutes ahead");
+        assert_eq!(before, after);
+        // A saved plan is applied as it is, however old it is.
+        app.advance(30 * 86_400);
+        let token = before["validationToken"].as_str().unwrap();
+        write.apply(&app, token).await.ok();
+        write.apply(&app, token).await.refused(409, "already_exists");
+    });
+}
+
+/// Proves PO-5.
+#[test]
+fn a_plan_of_before_a_deletion_brings_nothing_back() {
+    each("plan_deleted", |app: Arc<App>| async move {
         let write = first(&app.admin);
         let token = write.token(&app).await;
-        app.advance(600);
-        let late = write.apply(&app, &token).await;
-        late.refused(409, "conflict");
-        assert!(
-            late.json["message"].as_str().unwrap().contains("expired"),
-            "{}",
-            late.text()
-        );
-        let token = write.token(&app).await;
-        app.clock.advance(std::time::Duration::from_millis(599_999));
         write.apply(&app, &token).await.ok();
+        let gone = app
+            .request("DELETE", "/content-policies/planned?expectedRevision=1")
+            .token(write.token)
+            .header("idempotency-key", &fresh_key())
+            .header("x-forge-reason", "a test")
+            .header("x-forge-confirm", "true");
+        assert_eq!(write.labelled(gone).send().await.status, 204);
+        write.apply(&app, &token).await.refused(409, "conflict");
+        let token = write.token(&app).await;
+        let back = write.apply(&app, &token).await;
+        assert_eq!(back.ok()["item"]["currentRevision"], 2);
     });
 }
 
