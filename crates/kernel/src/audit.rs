@@ -154,6 +154,8 @@ struct Canonical<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key_hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manager: Option<CanonicalManager<'a>>,
     organization_id: &'a str,
     outcome: CanonicalOutcome<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,6 +192,12 @@ struct CanonicalActor<'a> {
     token_prefix: Option<&'a str>,
     #[serde(rename = "type")]
     kind: &'a str,
+}
+
+#[derive(Serialize)]
+struct CanonicalManager<'a> {
+    id: &'a str,
+    instance: &'a str,
 }
 
 #[derive(Serialize)]
@@ -232,6 +240,12 @@ impl AuditRecord {
             count: self.count,
             id,
             idempotency_key_hash: self.key_hash.map(|h| hex(&h)),
+            manager: origin
+                .and_then(|o| o.manager.as_ref())
+                .map(|manager| CanonicalManager {
+                    id: &manager.id,
+                    instance: &manager.instance,
+                }),
             organization_id: self.organization.as_str(),
             outcome: CanonicalOutcome {
                 code: self.code,
@@ -506,6 +520,10 @@ mod tests {
             client_request_id: Some("c".into()),
             source_ip: "::1".parse().unwrap(),
             user_agent: Some("curl".into()),
+            manager: Some(crate::operation::Manager {
+                id: "m".into(),
+                instance: "i".into(),
+            }),
             arrival: crate::arrival::Arrival::default(),
         });
         note

@@ -15,6 +15,7 @@ pub use scopes::{Scope, ScopeSet, Scopes, Toolset, scope, scopes, toolsets};
 use crate::arrival::Arrival;
 use crate::error::{Code, Error, Result};
 use crate::id::TypedId;
+use crate::operation::Manager;
 use std::net::IpAddr;
 
 crate::id!(
@@ -273,6 +274,8 @@ pub struct Origin {
     pub source_ip: IpAddr,
     /// The client's `User-Agent`, cut at 256 characters.
     pub user_agent: Option<String>,
+    /// The labels of the managing program, if it sent both. They are what it says of itself.
+    pub manager: Option<Manager>,
     /// What hears whether the caller was recognized. No part of what is written.
     pub arrival: Arrival,
 }
@@ -285,6 +288,7 @@ impl Origin {
             client_request_id: None,
             source_ip: IpAddr::from([127, 0, 0, 1]),
             user_agent: None,
+            manager: None,
             arrival: Arrival::default(),
         }
     }

@@ -53,9 +53,7 @@ mod withdraw;
 
 pub use credentials::FORM;
 
-use provost_areas_identity::subjects::RecordsNamed;
-use provost_areas_identity::words::Kind;
-use provost_kernel::announcement::{Answers, Subscriber};
+use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
@@ -97,7 +95,6 @@ pub static AREA: Area = Area {
         &Subscriber(ends::principal_ended),
         &Subscriber(ends::token_revoked),
         &Subscriber(ends::sessions_ended),
-        &Answers(items_named),
     ],
     restore: Some(maintenance::revoke_every_token),
     guides: &[provost_kernel::guide!("skills", "The skill registry")],
@@ -123,17 +120,6 @@ fn operations() -> Vec<Entry> {
         Entry::of::<list_installs::ListOwnSkillInstalls>(),
         Entry::of::<report_removed::ReportSkillInstallRemoved>(),
     ]
-}
-
-/// Returns the ids of the items that a name, reference or id names exactly (client contract §6).
-///
-/// A bare name names an item in every namespace. LIMIT: 20.
-fn items_named(ctx: &mut OperationContext<'_>, asked: &RecordsNamed) -> Result<Vec<String>> {
-    if asked.kind != Kind::Skill {
-        return Ok(Vec::new());
-    }
-    let items = store::exact(ctx, &asked.selector)?;
-    Ok(items.into_iter().map(|(id, _)| id).collect())
 }
 
 /// Says whether an item of this id is there and not withdrawn.

@@ -28,8 +28,6 @@ statements! {
         ORDER BY number DESC, id DESC LIMIT ?6";
     /// An item that is not withdrawn.
     OFFERED = "SELECT id FROM skill_items WHERE organization_id = ?1 AND id = ?2 AND withdrawn_at IS NULL";
-    /// Items that a name or an id names exactly.
-    EXACT = "SELECT id, namespace, name FROM skill_items WHERE organization_id = ?1 AND (id = ?2 OR (name = ?3 AND (CAST(?4 AS TEXT) IS NULL OR namespace = CAST(?4 AS TEXT)))) ORDER BY namespace, id LIMIT 20";
     /// Makes an item.
     INSERT_ITEM = "\
         INSERT INTO skill_items (organization_id, id, number, namespace, name, search_key, description, \
@@ -152,18 +150,6 @@ pub fn list_items(
         params![org, below, filter.namespace, status, pattern, limit],
         |row| Ok((row.get(10)?, item(row)?)),
     )
-}
-
-/// Returns the ids and full names of the items that an id, a full name or a bare name names exactly.
-pub fn exact(ctx: &mut OperationContext<'_>, selector: &str) -> Result<Vec<(String, String)>> {
-    let org = ctx.org();
-    let (namespace, name) = match selector.split_once('/') {
-        Some((namespace, name)) => (Some(namespace), name),
-        None => (None, selector),
-    };
-    ctx.query(&EXACT, params![org, selector, name, namespace], |row| {
-        Ok((row.get(0)?, super::reference::full_name(row.str(1)?, row.str(2)?)))
-    })
 }
 
 /// Stores a new item.

@@ -39,7 +39,7 @@ pub use held::{count_held, held, hold_every, release, release_every};
 use maintenance::{broken_invariants, revoke_every_token};
 pub use model::{Rights, ScopeList, may_be_held};
 pub use store::{Principal, owned_by, principal};
-pub(crate) use store::{accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names};
+pub(crate) use store::{accounts_of_ids, accounts_of_name, accounts_of_names};
 pub use worker::warn_of_expiry;
 
 use provost_kernel::area::{Area, Check, every};

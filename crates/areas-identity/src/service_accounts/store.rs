@@ -47,14 +47,6 @@ macro_rules! accounts_of_name {
 }
 pub(crate) use accounts_of_name;
 
-/// The accounts of the id `?3`, disabled ones included: kind, id, no directory.
-macro_rules! accounts_of_id {
-    () => {
-        "SELECT 'service_account', a.id, CAST(NULL AS TEXT) FROM service_accounts a WHERE a.organization_id = ?1 AND a.id = ?3 AND a.deleted_at IS NULL"
-    };
-}
-pub(crate) use accounts_of_id;
-
 /// Joins the account that a row of another table names, as `a`; no row for a deleted one.
 #[macro_export]
 macro_rules! joined_account {

@@ -24,7 +24,6 @@ pub use lost::{
     DeletionAnswer, LostReference, LostWith, Mention, Record, losing, lost_with, shown, tell, weighed,
 };
 pub use provost_areas_platform::announcements::SubjectKind;
-pub use reference::RecordsNamed;
 pub use store::{missing, name_taken};
 
 use provost_kernel::area::{Area, Check};

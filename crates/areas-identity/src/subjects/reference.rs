@@ -1,14 +1,12 @@
 //! Resolves a readable reference of a policy to an id (client contract §6).
 
-use super::store;
-use crate::words::Kind;
-use provost_areas_platform::announcements::SubjectKind;
-use provost_kernel::announcement::{Announcement, Question};
+use crate::words::{Kind, WordQuery, key_of, living};
 use provost_kernel::auth::Role;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::text::LongName;
 use provost_kernel::{OperationContext, Result};
+use provost_policy::match_key;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,27 +17,25 @@ pub struct ResolveReference;
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 enum ReferenceKind {
-    /// By login name or id.
+    /// By login name, address or id.
     User,
     /// By name or id.
     Group,
-    /// By name, reference or id.
+    /// By a name or id.
     Skill,
     /// By name or id.
     ServiceAccount,
 }
 
-/// Asks for the ids of the records of a kind that have a name or an id; the area of the kind answers.
-pub struct RecordsNamed {
-    /// The kind.
-    pub kind: Kind,
-    /// The exact name or id.
-    pub selector: String,
-}
-
-impl Announcement for RecordsNamed {}
-impl Question for RecordsNamed {
-    type Answer = String;
+impl From<ReferenceKind> for Kind {
+    fn from(kind: ReferenceKind) -> Self {
+        match kind {
+            ReferenceKind::User => Self::User,
+            ReferenceKind::Group => Self::Group,
+            ReferenceKind::Skill => Self::Skill,
+            ReferenceKind::ServiceAccount => Self::ServiceAccount,
+        }
+    }
 }
 
 /// What is asked.
@@ -101,18 +97,19 @@ impl Operation for ResolveReference {
         let query = &input.query;
         let selector = query.selector.as_str();
         let qualifier = query.qualifier.as_ref().map(LongName::as_str);
-        let mut found = match query.kind {
-            ReferenceKind::User => store::selected(ctx, SubjectKind::User, selector)?,
-            ReferenceKind::Group => store::selected(ctx, SubjectKind::Group, selector)?,
-            ReferenceKind::ServiceAccount => store::selected(ctx, SubjectKind::ServiceAccount, selector)?,
-            ReferenceKind::Skill => {
-                let ids = ctx.ask(&RecordsNamed {
-                    kind: Kind::Skill,
-                    selector: selector.to_owned(),
-                })?;
-                ids.into_iter().map(|id| (id, None)).collect()
-            }
-        };
+        // The same answer as a definition gets that names it.
+        let kind = Kind::from(query.kind);
+        let mut asked = WordQuery::default();
+        // A version of a skill is no record.
+        if key_of(kind, selector) == match_key(selector) {
+            asked.add(kind, selector);
+        }
+        let org = ctx.org();
+        let named = living(&mut ctx.tx(), org, &asked)?;
+        let named = named.of(kind, selector).iter();
+        let mut found: Vec<_> = named
+            .map(|named| (named.id.clone(), named.directory_id.clone()))
+            .collect();
         // Nothing of today's kinds has a parent.
         found.retain(|(_, directory)| {
             query.parent_id.is_none() && (qualifier.is_none() || qualifier == directory.as_deref())

@@ -1,10 +1,10 @@
 //! All SQL of the area, made of the parts that the owners of the tables offer.
 
 use super::model::Candidate;
-use crate::directory::store::groups::{groups_of_id, groups_of_ids, groups_of_name, groups_of_names};
-use crate::directory::store::users::{users_of_id, users_of_ids, users_of_name, users_of_names};
+use crate::directory::store::groups::{groups_of_ids, groups_of_name, groups_of_names};
+use crate::directory::store::users::{users_of_ids, users_of_name, users_of_names};
 use crate::directory::store::{list_1, list_16, list_256, padded};
-use crate::service_accounts::{accounts_of_id, accounts_of_ids, accounts_of_name, accounts_of_names};
+use crate::service_accounts::{accounts_of_ids, accounts_of_name, accounts_of_names};
 use provost_areas_platform::announcements::SubjectKind;
 use provost_kernel::db::Statement;
 use provost_kernel::error::Error;
@@ -34,12 +34,6 @@ statements! {
     NAMED_256 = of_names!(list_256!());
     /// Somebody else who has a name, active or not.
     TAKEN = concat!(users_of_name!(), " AND u.id <> ?3 UNION ALL ", groups_of_name!(), " AND g.id <> ?3 UNION ALL ", accounts_of_name!(), " AND a.id <> ?3");
-    /// The users of a name or an id.
-    USERS = concat!(users_of_name!(), " UNION ", users_of_id!());
-    /// The groups of a name or an id.
-    GROUPS = concat!(groups_of_name!(), " UNION ", groups_of_id!());
-    /// The service accounts of a name or an id.
-    ACCOUNTS = concat!(accounts_of_name!(), " UNION ", accounts_of_id!());
     /// Those of 16 ids that users have.
     USER_IDS_16 = users_of_ids!(list_16!());
     /// Those of 256 ids that users have.
@@ -86,24 +80,6 @@ pub fn named(ctx: &mut OperationContext<'_>, keys: &[&str]) -> Result<HashMap<St
 pub fn name_taken(ctx: &mut OperationContext<'_>, name: &str, except: &str) -> Result<Option<SubjectKind>> {
     let (org, key) = (ctx.org(), name_key(name));
     ctx.query_opt(&TAKEN, params![org, key, except], |row| kind(row.str(0)?))
-}
-
-/// Returns the ids, and the directories where they have one, of the subjects of this kind that have a name or an id;
-/// suspended and disabled ones are among them.
-pub fn selected(
-    ctx: &mut OperationContext<'_>,
-    kind: SubjectKind,
-    selector: &str,
-) -> Result<Vec<(String, Option<String>)>> {
-    let (org, key) = (ctx.org(), name_key(selector));
-    let statement = match kind {
-        SubjectKind::User => &USERS,
-        SubjectKind::Group => &GROUPS,
-        SubjectKind::ServiceAccount => &ACCOUNTS,
-    };
-    ctx.query(statement, params![org, key, selector], |row| {
-        Ok((row.get(1)?, row.get(2)?))
-    })
 }
 
 /// Returns those ids that name no subject of this kind; deleted ones are none, suspended and disabled ones are.

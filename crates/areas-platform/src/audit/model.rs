@@ -248,6 +248,11 @@ impl JsonSchema for AuditEvent {
                 "clientRequestId": text(),
                 "sourceIp": text(),
                 "userAgent": text(),
+                "manager": {
+                    "type": "object",
+                    "description": "the labels that a managing program such as Terraform gave itself and its workspace",
+                    "properties": { "id": text(), "instance": text() },
+                },
                 "changes": {
                     "type": "array",
                     "items": {

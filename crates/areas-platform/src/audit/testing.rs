@@ -393,6 +393,7 @@ impl World {
                 client_request_id: None,
                 source_ip: [192, 0, 2, 1].into(),
                 user_agent: Some("test \"agent\"".into()),
+                manager: None,
                 arrival: provost_kernel::arrival::Arrival::default(),
             },
             entry_point: dispatch::EntryPoint::Http,

@@ -84,7 +84,15 @@ pub fn admit(ctx: &mut OperationContext<'_>, proposal: &Proposal<'_>) -> Result<
             stale(seen, proposal.expected_revision)
         });
     }
-    let binding = references::bind(ctx, definition.family(), definition.authored(), "/definition")?;
+    let source_ref = proposal.source_ref.map(Document::value);
+    let selectors = source_ref.as_ref().and_then(|source| source.get("selectors"));
+    let binding = references::bind(
+        ctx,
+        definition.family(),
+        definition.authored(),
+        selectors,
+        "/definition",
+    )?;
     Ok(AdmittedPolicy {
         before,
         owner,

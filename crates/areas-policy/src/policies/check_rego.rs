@@ -3,7 +3,7 @@
 use super::inputs::Text;
 use crate::modules::{self, Runs};
 use provost_kernel::auth::Role::Admin;
-use provost_kernel::error::Error;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::{Kernel, OperationContext, Result};
 use provost_policy::rego::{self, Failure, MODULE_LIMIT_CHARS, Module};
@@ -146,7 +146,8 @@ impl Operation for CheckRego {
     .rate(RateClass::Resolve)
     .says(
         "Compile a Rego module and, with an input, ask it",
-        "A module that does not compile is answered with valid: false and the places. One that is stopped, contradicts \
+        "A module that does not compile is answered with valid: false and the places, to a caller with both manager headers \
+         with 422. One that is stopped, contradicts \
          itself, gives no answer, or whose built-in or reference refuses what it is given outside of not and of rules \
          with a default, counts as matched, as it would in a decision; the diagnostic names the place and the operand. A text \
          that is compared with the id of a record is a warning: until it is changed, the module is also asked with each of \
@@ -162,6 +163,7 @@ impl Operation for CheckRego {
         let kernel = Kernel::behind(ctx.services())?;
         let organization = ctx.organization().clone();
         let asked = PendingCheck {
+            refuses: input.manager.is_some(),
             family: input.body.family.into(),
             module: input.body.module.as_str().to_owned(),
             input: input.body.input.clone(),
@@ -180,6 +182,8 @@ impl Operation for CheckRego {
 
 /// What is checked, once the snapshot is released.
 struct PendingCheck {
+    /// Whether a module that does not compile is refused.
+    refuses: bool,
     family: Family,
     module: String,
     input: Option<Value>,
@@ -216,12 +220,28 @@ impl PendingCheck {
                     answer.diagnostics.extend(diagnostic);
                 }
             }
+            Err(found) if self.refuses => return Err(broken(&found)),
             Err(found) => {
                 answer.diagnostics.extend(found.into_iter().map(Diagnostic::from));
             }
         }
         Ok(answer)
     }
+}
+
+/// Returns what Terraform shows of a module that does not compile: it shows no diagnostics (client contract §3.10).
+fn broken(found: &[rego::Diagnostic]) -> Error {
+    let told: Vec<String> = found
+        .iter()
+        .map(|found| format!("line {}, column {}: {}", found.line, found.column, found.message))
+        .collect();
+    let first = told.first().map_or("", String::as_str);
+    let error = Error::new(
+        Code::InvalidDefinition,
+        format!("the module does not compile: {first}"),
+    );
+    told.iter()
+        .fold(error, |error, told| error.and_field("/module", told.clone()))
 }
 
 fn ask(module: &Module, runs: &Runs<'_>, input: &Value) -> (Verdict, Option<Diagnostic>) {

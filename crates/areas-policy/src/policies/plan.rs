@@ -63,8 +63,7 @@ impl Operation for ValidatePlan {
             .says(
             "Check what the write of a policy would do, and bind it",
             "Answers a token that is good for this caller with the same manager headers, and for this definition, source \
-             reference and revision as long as every name in it means the same. Equal plans have equal tokens. Nothing is \
-             written.",
+             reference and revision as long as every name in it means the same. Nothing is written.",
         );
     type Path = Empty;
     type Query = Empty;

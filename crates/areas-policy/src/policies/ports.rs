@@ -141,7 +141,7 @@ pub fn bind_at(
                 let base = format!("{}/definition", place(at));
                 let read = compiled::definition(*family, definition);
                 let read = read.map_err(|violations| references::violated(&violations, &base))?;
-                let binding = references::bind(ctx, *family, definition, &base)?;
+                let binding = references::bind(ctx, *family, definition, None, &base)?;
                 BoundChange {
                     family: *family,
                     policy_id: read.id().to_owned(),

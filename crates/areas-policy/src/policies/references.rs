@@ -65,7 +65,24 @@ pub struct NameUse<'a> {
     strict: bool,
 }
 
-/// Returns a definition that keeps every rule with its names resolved.
+impl NameUse<'_> {
+    /// Returns the directory that selectors name for this place: that of the one entry of its list with its name; nothing where the
+    /// entries of that name do not agree.
+    fn selected_directory<'s>(&self, selectors: &'s Value) -> Option<&'s str> {
+        let list = list_of(&self.pointer)?;
+        let entries = selectors.pointer(list)?.as_array()?.iter();
+        let name = |entry: &'s Value| entry.as_str().or_else(|| entry["name"].as_str());
+        let own = key_of(self.kind, self.name);
+        let mut directories = entries
+            .filter(|entry| name(entry).is_some_and(|name| key_of(self.kind, name) == own))
+            .map(|entry| entry["directoryId"].as_str());
+        let first = directories.next()?;
+        directories.all(|other| other == first).then_some(first)?
+    }
+}
+
+/// Returns a definition that keeps every rule with its names resolved. Selectors, of a source reference, may name the directory of
+/// a user or group that several have (client contract §3.3).
 ///
 /// Errors: `InvalidDefinition` with the places, behind `base`, whose names nothing or several things have.
 /// Cost: two statements, whatever the number of names.
@@ -73,6 +90,7 @@ pub fn bind(
     ctx: &mut OperationContext<'_>,
     family: Family,
     definition: &Value,
+    selectors: Option<&Value>,
     base: &str,
 ) -> Result<Binding> {
     let named = names_in(family, definition);
@@ -96,11 +114,12 @@ pub fn bind(
             continue;
         }
         let hits = found.of(named.kind, named.name);
+        let directory = named
+            .directory
+            .or_else(|| selectors.and_then(|selectors| named.selected_directory(selectors)));
         let fitting: Vec<&String> = hits
             .iter()
-            .filter(|hit| {
-                hits.len() < 2 || named.directory.is_none() || named.directory == hit.directory_id.as_deref()
-            })
+            .filter(|hit| hits.len() < 2 || directory.is_none() || directory == hit.directory_id.as_deref())
             .map(|hit| &hit.id)
             .collect();
         match fitting.as_slice() {

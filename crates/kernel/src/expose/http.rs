@@ -15,6 +15,7 @@ use crate::auth::Origin;
 use crate::dispatch::{self, EntryPoint, Outcome, percent_decode};
 use crate::error::{Code, Error};
 use crate::kernel::Kernel;
+use crate::mutation_metadata;
 use crate::operation::Answer;
 use crate::rate;
 use axum::Router;
@@ -282,6 +283,8 @@ pub fn origin(parts: &http::request::Parts, id: &RequestId) -> Origin {
             .get::<ClientIp>()
             .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ip| ip.0),
         user_agent: text("user-agent", 256),
+        // Labels that are none are refused where the operation's input is read.
+        manager: mutation_metadata::manager(&parts.headers).unwrap_or_default(),
         arrival: parts.extensions.get::<Arrival>().cloned().unwrap_or_default(),
     }
 }

@@ -123,18 +123,18 @@ async fn rego(client: &mut Client) {
         let found = client.write("POST", path, Some(&asked)).await.is(200);
         assert_eq!(found["result"], result);
     }
-    // What does not compile is told with its places, and is not valid.
+    // What does not compile is refused with its place: the client shows an error's text, and no diagnostics.
     let broken = json!({ "family": "content", "module": "package forge.content\n\nmatch := {" });
-    let found = client.write("POST", path, Some(&broken)).await.is(200);
-    assert_eq!(found["valid"], false);
-    assert!(found.get("artifactFingerprint").is_none());
-    assert!(found["diagnostics"][0]["line"].as_u64().unwrap() > 0, "{found}");
-    assert!(!found["diagnostics"][0]["message"].as_str().unwrap().is_empty());
-    let other = json!({ "family": "access", "module": MODULE });
-    assert_eq!(
-        client.write("POST", path, Some(&other)).await.is(200)["valid"],
-        false
+    let refused = client.write("POST", path, Some(&broken)).await.is(422);
+    assert_eq!(refused["code"], "invalid_definition");
+    let told = refused["message"].as_str().unwrap();
+    assert!(
+        told.starts_with("the module does not compile: line 3, column "),
+        "{told}"
     );
+    assert_eq!(refused["errors"][0]["path"], "/module");
+    let other = json!({ "family": "access", "module": MODULE });
+    client.write("POST", path, Some(&other)).await.is(422);
     let none = json!({ "family": "skill_acl", "module": MODULE });
     client.write("POST", path, Some(&none)).await.is(400);
     // A module that never ends is stopped, and a policy with it would match.

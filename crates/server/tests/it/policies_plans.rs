@@ -212,6 +212,37 @@ fn a_plan_of_before_a_deletion_brings_nothing_back() {
 }
 
 #[test]
+fn every_entry_of_a_managers_writes_names_its_labels() {
+    each("plan_labels", |app: Arc<App>| async move {
+        let write = first(&app.admin);
+        write.apply(&app, "AAAA").await.refused(409, "conflict");
+        let token = write.token(&app).await;
+        write.apply(&app, &token).await.ok();
+        let plain = Write {
+            manager: None,
+            definition: definition("content-policies", "plain", ""),
+            ..write.clone()
+        };
+        let token = plain.token(&app).await;
+        plain.apply(&app, &token).await.ok();
+        let entries = app.get("/audit/events?limit=50").await.ok()["events"].clone();
+        let labels: Vec<&Value> = entries
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|entry| entry["target"]["type"] == "policy")
+            .map(|entry| &entry["manager"])
+            .collect();
+        let named = json!({ "id": "platform", "instance": "production" });
+        assert_eq!(
+            labels,
+            [&Value::Null, &named, &named],
+            "the newest first: {entries}"
+        );
+    });
+}
+
+#[test]
 fn a_manager_needs_a_token_and_others_may_go_without() {
     each("plan_needed", |app: Arc<App>| async move {
         let body = json!({ "definition": definition("content-policies", "one", "") });
@@ -250,6 +281,58 @@ fn a_manager_needs_a_token_and_others_may_go_without() {
             reply.ok();
             assert_eq!(reply.header("idempotent-replayed"), "");
         }
+    });
+}
+
+/// The client writes plain names into definitions, and says in its selectors which directory they are of.
+#[test]
+fn selectors_name_the_directory_of_whom_several_are_called() {
+    each("plan_selectors", |app: Arc<App>| async move {
+        user(&app, "twin").await;
+        for (login, email) in [("twin", None), ("other", Some("solo@acme.test"))] {
+            let body = json!({ "loginName": login, "email": email, "directoryId": "okta" });
+            app.write("POST", "/directory/users", body).await.ok();
+        }
+        user(&app, "solo@acme.test").await;
+        let plan = async |name: &str, selectors: Value| {
+            let mut write = first(&app.admin);
+            write.definition["appliesTo"] = json!({ "users": [name] });
+            write.source_ref["selectors"] = selectors;
+            write.plan(&app).await
+        };
+        let users = |users: Value| json!({ "appliesTo": { "users": users } });
+        let entry = |name: &str, directory: &str| json!({ "name": name, "directoryId": directory });
+        let mut bound = Vec::new();
+        for (name, directory) in [
+            ("twin", "default"),
+            ("twin", "okta"),
+            ("TWIN", "okta"),
+            ("solo@acme.test", "okta"),
+        ] {
+            let reply = plan(name, users(json!(["else", entry(name, directory)]))).await;
+            bound.push(reply.ok()["referenceBindingFingerprint"].clone());
+        }
+        assert_ne!(bound[0], bound[1]);
+        assert_eq!(bound[1], bound[2]);
+        for selectors in [
+            json!({}),
+            users(json!(["twin"])),
+            users(json!([entry("twin", "nowhere")])),
+            users(json!([entry("twim", "okta")])),
+            users(json!([entry("twin", "okta"), entry("twin", "default")])),
+            users(json!([entry("twin", "okta"), "twin"])),
+            users(json!({ "name": "twin", "directoryId": "okta" })),
+            json!({ "appliesTo": { "groups": [entry("twin", "okta")] } }),
+            json!({ "subjects": { "users": [entry("twin", "okta")] } }),
+        ] {
+            plan("twin", selectors).await.refused(422, "invalid_definition");
+        }
+        // Whoever is alone with a name needs none, and another one is not chosen by it.
+        let alone = plan("other", users(json!([entry("other", "nowhere")]))).await;
+        alone.ok();
+        plan("solo@acme.test", json!({}))
+            .await
+            .refused(422, "invalid_definition");
     });
 }
 

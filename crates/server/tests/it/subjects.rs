@@ -421,5 +421,37 @@ fn a_reference_of_a_policy_names_one_record_or_is_refused() {
                 .starts_with("2 records")
         );
         get("kind=user&selector=ada&qualifier=okta".into()).await.ok();
+        // By e-mail address too, in any spelling; who is called so by login name is another one.
+        let bob = json!({ "loginName": "bob", "email": "Bob.B@acme.test" });
+        let bob = app.write("POST", "/directory/users", bob).await;
+        let bob = bob.ok()["user"]["id"].as_str().unwrap();
+        for selector in ["bob", "bob.b@ACME.test", bob] {
+            let found = get(format!("kind=user&selector={selector}")).await;
+            assert_eq!(found.ok()["item"]["id"], bob, "{selector}");
+        }
+        let namesake = json!({ "loginName": "bob.b@acme.test", "directoryId": "okta" });
+        app.write("POST", "/directory/users", namesake).await.ok();
+        get("kind=user&selector=bob.b@acme.test".into())
+            .await
+            .refused(409, "conflict");
+        let qualified = get("kind=user&selector=bob.b@acme.test&qualifier=default".into()).await;
+        assert_eq!(qualified.ok()["item"]["id"], bob);
+        for missing in [
+            "kind=user&selector=bob.b",
+            "kind=user&selector=%E2%80%8B",
+            "kind=group&selector=bob",
+        ] {
+            get(missing.into()).await.refused(404, "not_found");
+        }
+        let skill = app.skill("deploy").await;
+        for (selector, status) in [
+            ("Deploy", 200),
+            (skill.as_str(), 200),
+            ("deploy@1.0.0", 404),
+            ("@acme/deploy", 404),
+        ] {
+            let found = get(format!("kind=skill&selector={selector}")).await;
+            assert_eq!(found.status, status, "{selector}");
+        }
     });
 }

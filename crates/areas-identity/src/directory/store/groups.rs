@@ -55,17 +55,6 @@ macro_rules! groups_of_name {
 }
 pub(crate) use groups_of_name;
 
-/// The groups of the id `?3`: kind, id, directory.
-macro_rules! groups_of_id {
-    () => {
-        concat!(
-            "SELECT 'group', g.id, g.directory_id FROM directory_groups g WHERE g.organization_id = ?1 AND g.id = ?3 AND ",
-            $crate::directory::store::visible!("g")
-        )
-    };
-}
-pub(crate) use groups_of_id;
-
 statements! {
     /// The visible version of a group.
     GET = concat!("SELECT ", columns!(), " FROM directory_groups g WHERE g.organization_id = ?1 AND g.id = ?2 AND ", visible!("g"));

@@ -63,17 +63,6 @@ macro_rules! users_of_name {
 }
 pub(crate) use users_of_name;
 
-/// The users of the id `?3`, suspended ones included: kind, id, directory.
-macro_rules! users_of_id {
-    () => {
-        concat!(
-            "SELECT 'user', u.id, u.directory_id FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?3 AND ",
-            $crate::directory::store::visible!("u")
-        )
-    };
-}
-pub(crate) use users_of_id;
-
 /// Joins the visible version of the user that a row of another table names, as `u`.
 #[macro_export]
 macro_rules! joined_user {
