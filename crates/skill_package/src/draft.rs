@@ -3,7 +3,7 @@
 use super::path::{self, Tree};
 use super::{
     Fault, File, MAX_ARCHIVE_BYTES, MAX_DEPTH, MAX_EXPANDED_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_PATH_BYTES,
-    Manifest, Package, SKILL_FILE, front_matter,
+    Manifest, Names, Package, SKILL_FILE, front_matter,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -116,21 +116,43 @@ impl Draft {
         Ok(read)
     }
 
-    /// Returns the package, if nothing is wrong. `folder` is the name of the folder that was read.
-    pub(super) fn finish(mut self, folder: Option<String>) -> Result<Package, Vec<Fault>> {
+    /// Returns the package, if nothing is wrong. `folder` is the name of the folder that was read, `given` the name for a
+    /// skill whose own names do not fit.
+    pub(super) fn finish(
+        mut self,
+        folder: Option<String>,
+        given: Option<&str>,
+    ) -> Result<Package, Vec<Fault>> {
         if self.is_cut_off {
             return Err(self.faults);
         }
         let folder = folder.or_else(|| self.strip_top_folder());
         self.judge_paths();
-        let front_matter = self.judge_skill_file(folder.as_deref());
-        let (Some(front_matter), true) = (front_matter, self.faults.is_empty()) else {
+        let Some(mut front_matter) = self.judge_skill_file() else {
             return Err(self.faults);
         };
+        let names = Names {
+            front_matter: front_matter.name.take(),
+            folder,
+        };
+        let name = match names.choose(given) {
+            Ok(name) => name,
+            Err(message) => {
+                self.fault(SKILL_FILE, message);
+                return Err(self.faults);
+            }
+        };
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
+        let mut warnings = std::mem::take(&mut front_matter.warnings);
+        warnings.extend(names.warning(&name));
         let files: BTreeMap<String, File> = self.files.into_iter().collect();
         let package = Package {
-            manifest: Manifest::of(front_matter, &files),
+            manifest: Manifest::of(name, front_matter, &files),
             files,
+            names,
+            warnings,
         };
         // What is small enough needs no trial: headers and compression add less than as much again.
         let may_be_large = self.expanded_bytes > MAX_ARCHIVE_BYTES as u64 / 2;
@@ -186,7 +208,7 @@ impl Draft {
         self.faults.truncate(MAX_FAULTS);
     }
 
-    fn judge_skill_file(&mut self, folder: Option<&str>) -> Option<front_matter::FrontMatter> {
+    fn judge_skill_file(&mut self) -> Option<front_matter::FrontMatter> {
         let Some((_, file)) = self.files.iter().find(|(path, _)| path == SKILL_FILE) else {
             self.fault(
                 SKILL_FILE,
@@ -195,17 +217,7 @@ impl Draft {
             return None;
         };
         match front_matter::read(&file.bytes) {
-            Ok(found) => {
-                if let Some(folder) = folder.filter(|folder| *folder != found.name) {
-                    let message = format!(
-                        "the name is {:?} and the folder is {:?}; they must be the same",
-                        found.name,
-                        path::shown(folder)
-                    );
-                    self.fault(SKILL_FILE, message);
-                }
-                Some(found)
-            }
+            Ok(found) => Some(found),
             Err(messages) => {
                 for message in messages {
                     self.fault(SKILL_FILE, message);

@@ -11,8 +11,8 @@
 //!
 //! INVARIANT SP-1: a path of a package is relative, and lies below the folder it is unpacked to on every system.
 //! INVARIANT SP-2: no archive takes more memory or files than the limits, whatever its headers claim.
-//! INVARIANT SP-3: the same content has the same digest, and the same archive from the same program, whatever it was
-//! read from.
+//! INVARIANT SP-3: the same content has the same digest, and under the same name the same archive from the same program,
+//! whatever it was read from.
 //! INVARIANT SP-4: unpacking leaves the whole folder or nothing. Proof: in part.
 //!
 //! Absent on purpose: empty folders, times, owners, and every mode but "executable"; they are not part of a skill.
@@ -22,6 +22,7 @@ mod draft;
 mod folder;
 mod front_matter;
 mod manifest;
+mod names;
 mod path;
 mod unpack;
 
@@ -29,6 +30,7 @@ mod unpack;
 mod tests;
 
 pub use manifest::{Manifest, ManifestFile, digest_of, is_valid_name, sha256};
+pub use names::Names;
 
 use draft::Draft;
 use std::collections::BTreeMap;
@@ -73,12 +75,22 @@ pub fn is_valid_path(path: &str) -> bool {
     path::checked(path.as_bytes(), false).is_ok_and(|checked| checked == path) && path.len() <= MAX_PATH_BYTES
 }
 
-/// A validated skill, in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A validated skill, in memory. Two are equal if what they hold is, and what the registry calls it.
+#[derive(Clone, Debug)]
 pub struct Package {
     manifest: Manifest,
     files: BTreeMap<String, File>,
+    names: Names,
+    warnings: Vec<String>,
 }
+
+impl PartialEq for Package {
+    fn eq(&self, other: &Self) -> bool {
+        self.manifest == other.manifest && self.files == other.files
+    }
+}
+
+impl Eq for Package {}
 
 /// One file of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +104,17 @@ impl Package {
     ///
     /// Errors: everything that was found wrong, at most 100 faults.
     pub fn from_archive(media_type: &str, bytes: &[u8]) -> Result<Self, Vec<Fault>> {
+        Self::from_archive_named(media_type, bytes, None)
+    }
+
+    /// Reads an archive as [`Package::from_archive`] does; `given` names a skill whose own names do not fit.
+    ///
+    /// Errors: everything that was found wrong, at most 100 faults.
+    pub fn from_archive_named(
+        media_type: &str,
+        bytes: &[u8],
+        given: Option<&str>,
+    ) -> Result<Self, Vec<Fault>> {
         let mut draft = Draft::default();
         if bytes.len() > MAX_ARCHIVE_BYTES {
             return Err(vec![Fault {
@@ -108,17 +131,44 @@ impl Package {
             }),
         };
         draft.stopped(read);
-        draft.finish(None)
+        draft.finish(None, given)
     }
 
-    /// Reads a folder. Its name must be the skill's.
+    /// Reads a folder.
     ///
     /// Errors: everything that was found wrong, at most 100 faults.
     pub fn from_folder(folder: &Path) -> Result<Self, Vec<Fault>> {
+        Self::from_folder_named(folder, None)
+    }
+
+    /// Reads a folder; `given` names a skill whose own names do not fit.
+    ///
+    /// Errors: everything that was found wrong, at most 100 faults.
+    pub fn from_folder_named(folder: &Path, given: Option<&str>) -> Result<Self, Vec<Fault>> {
         let mut draft = Draft::default();
         let read = folder::read(folder, &mut draft);
         draft.stopped(read);
-        draft.finish(folder::name_of(folder))
+        draft.finish(folder::name_of(folder), given)
+    }
+
+    /// Returns the package under the name that the registry has for it, if `SKILL.md` leaves that open. Content is kept
+    /// once, in an archive whose folder has the name of whichever skill came first.
+    #[must_use]
+    pub fn called(mut self, name: &str) -> Self {
+        if !self.names.is_settled() && is_valid_name(name) {
+            name.clone_into(&mut self.manifest.name);
+        }
+        self
+    }
+
+    /// The names that it came with.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What is not as the format says, and does no harm.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// What the package is and holds; it follows from the files alone.

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// The skill's name.
+    /// The skill's name in the registry; that of `SKILL.md` if it fits.
     pub name: String,
     /// What the skill does and when to use it.
     pub description: String,
@@ -49,7 +49,7 @@ pub struct ManifestFile {
 }
 
 impl Manifest {
-    pub(super) fn of(front_matter: FrontMatter, files: &BTreeMap<String, File>) -> Self {
+    pub(super) fn of(name: String, front_matter: FrontMatter, files: &BTreeMap<String, File>) -> Self {
         let files: Vec<ManifestFile> = files
             .iter()
             .map(|(path, file)| ManifestFile {
@@ -60,7 +60,7 @@ impl Manifest {
             })
             .collect();
         Self {
-            name: front_matter.name,
+            name,
             description: front_matter.description,
             license: front_matter.license,
             compatibility: front_matter.compatibility,

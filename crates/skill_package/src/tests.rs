@@ -274,7 +274,7 @@ fn the_front_matter_stands_in_the_manifest() {
 
 #[test]
 fn front_matter_that_is_none_is_refused_with_its_reason() {
-    let long = format!("---\nname: a\ndescription: {}\n---\n", "d".repeat(1_025));
+    let long = format!("---\nname: {}\ndescription: b\n---\n", "n".repeat(256));
     let deep = format!("---\nname: a\ndescription: b\nx: {}\n---\n", "[".repeat(200));
     let cases = [
         ("# Reading\n", "must begin with a line ---"),
@@ -282,33 +282,34 @@ fn front_matter_that_is_none_is_refused_with_its_reason() {
         ("---\n---\n", "is no map"),
         ("---\n- a\n---\n", "is no map"),
         ("---\nname: reading\n---\n", "description is missing"),
-        ("---\ndescription: b\n---\n", "name is missing"),
         (
-            "---\nname: Reading\ndescription: b\n---\n",
-            "name must be 1 to 64 of a-z",
+            "---\ndescription: b\n---\n",
+            "the skill has no name: a name is 1 to 64 of a-z, 0-9 and -, with no hyphen first, last or twice in a row; say one: \
+             provost skills publish FOLDER --name my-skill",
+        ),
+        (
+            "---\nname: Reading Things!\ndescription: b\n---\n",
+            "provost skills publish FOLDER --name reading-things",
+        ),
+        ("---\nname: ''\ndescription: b\n---\n", "name must have 1 to 255"),
+        (
+            "---\nname: \"a\\eb\"\ndescription: b\n---\n",
+            "name has a control character",
         ),
         ("---\nname: [a]\ndescription: b\n---\n", "name must be a text"),
         (
             "---\nname: a\ndescription: ''\n---\n",
-            "description must have 1 to 1024 characters",
+            "description must have 1 to 16384 characters",
         ),
-        (&long, "description must have 1 to 1024 characters"),
+        (&long, "name must have 1 to 255 characters"),
         ("---\nname: a\ndescription: b\nname: c\n---\n", "\"name\" twice"),
-        ("---\nname: a\ndescription: b: c\n---\n", "is no YAML"),
+        ("---\nname: a\ndescription: b: c\nx: [\n---\n", "is no YAML"),
+        ("---\nname: a\ndescription: b: c # d\n---\n", "is no YAML"),
+        ("---\nname: a\ndescription: {b: c: d}\n---\n", "is no YAML"),
+        ("---\nname: a\ndescription: b: c\n  and more\n---\n", "is no YAML"),
+        ("---\nname: a\ndescription: b: c\nname: d\n---\n", "is no YAML"),
         ("---\nname: &x a\ndescription: *x\n---\n", "anchor or a tag"),
         ("---\nname: !!str a\ndescription: b\n---\n", "anchor or a tag"),
-        (
-            "---\nname: a\ndescription: b\nmetadata: {a: {b: c}}\n---\n",
-            "metadata must be a map of texts; \"a\"",
-        ),
-        (
-            "---\nname: a\ndescription: b\nmetadata: c\n---\n",
-            "metadata must be a map of texts",
-        ),
-        (
-            "---\nname: a\ndescription: b\nallowed-tools: {a: b}\n---\n",
-            "allowed-tools must be",
-        ),
         (
             "---\nname: a\ndescription: \"b\\a\"\n---\n",
             "description has a control character",
@@ -447,11 +448,7 @@ fn paths_that_are_one_on_some_system_are_refused() {
 }
 
 #[test]
-fn a_top_folder_must_have_the_name_of_the_skill() {
-    refused(
-        from_tar(&tar_gz(&[("writing/SKILL.md", SKILL)])),
-        "they must be the same",
-    );
+fn a_top_folder_holds_everything() {
     refused(
         from_tar(&tar_gz(&[("reading/SKILL.md", SKILL), ("other/x", "")])),
         "no SKILL.md at the root",
@@ -462,12 +459,101 @@ fn a_top_folder_must_have_the_name_of_the_skill() {
     );
     refused(from_tar(&tar_gz(&[])), "no SKILL.md at the root");
     let scratch = Scratch::new();
-    scratch.write("writing/SKILL.md", SKILL);
-    refused(
-        Package::from_folder(&scratch.join("writing")),
-        "they must be the same",
-    );
     refused(Package::from_folder(&scratch.join("absent")), "cannot be read");
+}
+
+/// Reads one `SKILL.md` in a folder, with a name that is given.
+fn in_folder(folder: &str, skill: &str, given: Option<&str>) -> Result<Package, Vec<Fault>> {
+    let scratch = Scratch::new();
+    scratch.write(&format!("{folder}/SKILL.md"), skill);
+    Package::from_folder_named(&scratch.join(folder), given)
+}
+
+#[test]
+fn the_name_is_the_front_matter_s_or_the_folder_s_or_the_given_one() {
+    let named = |name: &str| format!("---\n{name}description: d\n---\n");
+    for (folder, name, given, chosen, is_warned) in [
+        ("reading", "name: reading\n", None, "reading", false),
+        ("writing", "name: reading\n", None, "reading", true),
+        ("b", "name: Title Case Name\n", None, "b", true),
+        ("e", "", None, "e", false),
+        ("My Skill", "name: My Skill\n", Some("my-skill"), "my-skill", true),
+        ("My Skill", "", Some("my-skill"), "my-skill", true),
+        ("b", "name: b\n", Some("b"), "b", false),
+    ] {
+        let package = in_folder(folder, &named(name), given).unwrap();
+        assert_eq!(package.manifest().name, chosen);
+        assert_eq!(
+            !package.warnings().is_empty(),
+            is_warned,
+            "{:?}",
+            package.warnings()
+        );
+        assert_eq!(package.names().folder.as_deref(), Some(folder));
+        // The name survives its own archive.
+        let again = from_tar(&package.to_archive()).unwrap();
+        assert_eq!((&again, again.manifest().name.as_str()), (&package, chosen));
+        assert_eq!(again.names().front_matter, package.names().front_matter);
+    }
+    for (folder, name, given, words) in [
+        ("My Skill", "name: Mine\n", None, "--name mine"),
+        ("My Skill", "", None, "--name my-skill"),
+        ("My Skill", "", Some("My"), "--name \"My\" does not fit"),
+        ("b", "name: a\n", Some("c"), "leave --name c out"),
+        ("b", "", Some("c"), "leave --name c out"),
+    ] {
+        refused(in_folder(folder, &named(name), given), words);
+    }
+}
+
+#[test]
+fn content_is_called_as_the_registry_has_it_unless_it_says_its_name() {
+    let open = "---\nname: Title Case\ndescription: d\n---\n";
+    let (a, b) = (in_folder("a", open, None), in_folder("b", open, None));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    assert_eq!(a.manifest().digest, b.manifest().digest);
+    assert_ne!(a, b);
+    assert_eq!(a.clone().called("b"), b);
+    assert_eq!(a.clone().called("../b"), a, "no name");
+    let settled = in_folder("a", "---\nname: c\ndescription: d\n---\n", None).unwrap();
+    assert_eq!(settled.clone().called("b"), settled);
+}
+
+#[test]
+fn what_does_no_harm_is_a_warning() {
+    let long = "d".repeat(1_090);
+    for (front, words, description) in [
+        (format!("description: {long}"), "more than 1024", long.as_str()),
+        (
+            "description: d\nmetadata: {tags: [x, y]}".into(),
+            "in \"tags\"; it is shown as JSON",
+            "d",
+        ),
+        ("description: d\nmetadata: [x]".into(), "metadata is no map", "d"),
+        ("description: d\nlicense: [MIT]".into(), "license is no text", "d"),
+        (
+            "description: d\nallowed-tools: {a: b}".into(),
+            "allowed-tools is no text",
+            "d",
+        ),
+        (
+            "description: use this when: asked, it's: ok".into(),
+            "description has a colon",
+            "use this when: asked, it's: ok",
+        ),
+    ] {
+        let skill = format!("---\nname: f\n{front}\n---\n");
+        let package = in_folder("f", &skill, None).unwrap();
+        assert_eq!(package.manifest().description, description);
+        let [warning] = package.warnings() else {
+            panic!("{:?}", package.warnings())
+        };
+        assert!(warning.contains(words), "{warning}");
+        assert_eq!(package.file(SKILL_FILE), Some(skill.as_bytes()), "bytes stay");
+    }
+    let skill = "---\nname: f\ndescription: d\nmetadata: {tags: [x, {y: z}]}\n---\n";
+    let metadata = in_folder("f", skill, None).unwrap().manifest().metadata.clone();
+    assert_eq!(metadata.unwrap()["tags"], r#"["x",{"y":"z"}]"#);
 }
 
 #[test]

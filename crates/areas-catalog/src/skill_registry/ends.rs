@@ -60,6 +60,7 @@ pub const RIGHTS: &[Right] = &[
     ),
     Right::ending("skill_items", item),
     Right::ending("skill_versions", version),
+    Right::lasting("skill_words", "what a skill is called; rows only come"),
 ];
 
 /// The ways back.

@@ -93,6 +93,14 @@ input!(
 );
 
 input!(
+    FolderName(String),
+    "What a folder is called.",
+    "must have 1 to 255 characters and no control character",
+    |text| line(text, 255),
+    { "type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\u0000-\u001F\u007F-\u009F]+$" }
+);
+
+input!(
     LocalPath(String),
     "Where files lie on a client's machine. The server shows it and opens nothing.",
     "must have 1 to 1024 characters and no control character",

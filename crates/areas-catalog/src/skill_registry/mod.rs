@@ -22,6 +22,10 @@
 //! revoked, the client that was blocked, the identity link that was taken away or held; it outlives their expiry, and
 //! a rotation.
 //!
+//! INVARIANT SK-9: every name that a skill was ever published with (its own, that of its `SKILL.md`, that of its folder) means
+//! it in events and definitions for as long as the item is there, withdrawn or not; publishing adds names and takes none
+//! away. A name that two skills have means both.
+//!
 //! An uninstall that names a version removes the installs of that version. The tokens go all the same (D10.6):
 //! installs that remain get a new one by being installed again. What was withdrawn is answered with 409, not 404:
 //! its holders shall learn that they have to remove it.
@@ -50,6 +54,7 @@ mod store;
 mod uninstall;
 pub mod version;
 mod withdraw;
+mod words;
 
 pub use credentials::FORM;
 
@@ -79,9 +84,10 @@ pub static AREA: Area = Area {
     schemes: &[&credentials::GatewayTokens],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0006_skill_registry"],
+    migrations: &migrations!["0006_skill_registry", "0028_skill_words"],
     statements: &[
         store::STATEMENTS,
+        words::STATEMENTS,
         install_store::STATEMENTS,
         credentials::STATEMENTS,
         maintenance::STATEMENTS,

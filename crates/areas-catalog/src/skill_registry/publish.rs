@@ -2,22 +2,23 @@
 //!
 //! Keeps SK-1.
 
-use super::inputs::{Namespace, VersionText};
+use super::inputs::{FolderName, Namespace, VersionText};
 use super::model::{
     Item, ItemView, MAX_VERSIONS, Publication, Status, VersionSummary, VersionView, latest, publication,
     refuse_withdrawn,
 };
-use super::{store, version::Version};
+use super::{store, version::Version, words};
 use crate::skill_registry::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::dsse::{Envelope, SignedKind};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Content, Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
-use provost_skill_package::{Fault, MAX_ARCHIVE_BYTES, MEDIA_TYPES, Manifest, Package};
+use provost_skill_package::{Fault, MAX_ARCHIVE_BYTES, MEDIA_TYPES, Manifest, Names, Package};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// LIMIT: seconds for an archive to arrive (D1.10).
 const UPLOAD_SECS: u64 = 120;
@@ -33,6 +34,9 @@ pub struct PublishQuery {
     namespace: Option<Namespace>,
     /// The version; one patch above the highest when absent, 1.0.0 for a new item.
     version: Option<VersionText>,
+    /// What the folder was called that the content comes from, where the archive's is called otherwise. Events that say it
+    /// mean the skill.
+    folder: Option<FolderName>,
 }
 
 /// A package that was read and found right.
@@ -40,7 +44,16 @@ pub struct PublishQuery {
 #[schemars(inline)]
 pub struct PublishBody {
     #[serde(skip)]
-    content: Option<(Manifest, Vec<u8>)>,
+    content: Option<Box<Publishable>>,
+}
+
+/// What a package is stored as.
+#[derive(Debug)]
+struct Publishable {
+    manifest: Manifest,
+    archive: Vec<u8>,
+    names: Names,
+    warnings: Vec<String>,
 }
 
 /// What came of it.
@@ -52,6 +65,10 @@ pub struct PublishResult {
     version: VersionView,
     /// Whether the version is new; the same content as the latest version makes none.
     created: bool,
+    /// What is not as the format says, and which of its names other skills have as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<String>,
 }
 
 impl Operation for PublishSkillRegistryItem {
@@ -71,7 +88,8 @@ impl Operation for PublishSkillRegistryItem {
         "Publish a version of a skill",
         "The content is an archive of one folder with SKILL.md (agent-skills format). It is checked, rewritten \
          without what is not content, stored by its digest and signed. The same content as the latest version \
-         changes nothing and is answered with 200. A refused archive is 422 with a list of what is wrong with it.",
+         changes nothing and is answered with 200. A refused archive is 422 with a list of what is wrong with it. The name is \
+         that of SKILL.md if it is 1 to 64 of a-z, 0-9 and -, else the folder's; both, and folder, mean the skill in events.",
     );
     type Path = Empty;
     type Query = PublishQuery;
@@ -80,14 +98,21 @@ impl Operation for PublishSkillRegistryItem {
 
     fn read_content(content: Content) -> Result<PublishBody> {
         let package = Package::from_archive(&content.media_type, &content.bytes).map_err(refusal)?;
-        let content = Some((package.manifest().clone(), package.to_archive()));
-        Ok(PublishBody { content })
+        let content = Publishable {
+            manifest: package.manifest().clone(),
+            archive: package.to_archive(),
+            names: package.names().clone(),
+            warnings: package.warnings().to_vec(),
+        };
+        Ok(PublishBody {
+            content: Some(Box::new(content)),
+        })
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<PublishResult> {
         let content = input.body.content.as_ref();
-        let (manifest, archive) =
-            content.ok_or_else(|| Error::internal("a publication without content was accepted"))?;
+        let content = content.ok_or_else(|| Error::internal("a publication without content was accepted"))?;
+        let manifest = &content.manifest;
         let namespace = input.query.namespace.as_ref().map_or("", |n| n.get().as_str());
         let found = store::item_by_name(ctx, namespace, &manifest.name)?;
         let is_new = found.is_none();
@@ -99,17 +124,22 @@ impl Operation for PublishSkillRegistryItem {
         } else {
             store::known(ctx, &item.id)?
         };
+        let folder = input.query.folder.as_ref().map(|folder| folder.get().as_str());
+        let words = words::beside_the_name(&item, &content.names, folder)?;
         let asked = input.query.version.as_ref().map(VersionText::get);
         match publication(&known, asked, &manifest.digest)? {
             Publication::Nothing(version) => {
                 ctx.status(200);
+                let mut warnings = content.warnings.clone();
+                warnings.extend(words::learn(ctx, &item, &words)?);
                 Ok(PublishResult {
+                    warnings,
                     version: store::version_of(ctx, &item.id, &version.to_string())?,
                     item: item.into(),
                     created: false,
                 })
             }
-            Publication::New(version) => add(ctx, item, known, version, manifest, archive),
+            Publication::New(version) => add(ctx, item, known, version, (content, &words)),
         }
     }
 }
@@ -157,9 +187,9 @@ fn add(
     mut item: Item,
     mut known: Vec<VersionSummary>,
     version: Version,
-    manifest: &Manifest,
-    archive: &[u8],
+    (content, words): (&Publishable, &BTreeMap<String, String>),
 ) -> Result<PublishResult> {
+    let manifest = &content.manifest;
     if item.version_count >= MAX_VERSIONS {
         let message = format!("a skill has {MAX_VERSIONS} versions at most");
         return Err(Error::new(Code::Conflict, message));
@@ -169,7 +199,7 @@ fn add(
         item_id: item.id.clone(),
         version: version.to_string(),
         digest: manifest.digest.clone(),
-        size_bytes: i64::try_from(archive.len()).map_err(Error::internal)?,
+        size_bytes: i64::try_from(content.archive.len()).map_err(Error::internal)?,
         status: Status::Available,
         manifest: Some(manifest.clone()),
         published_at: now,
@@ -201,8 +231,10 @@ fn add(
         item.updated_at = item.changed_at(now);
         store::save_item(ctx, &item)?;
     }
+    let mut warnings = content.warnings.clone();
+    warnings.extend(words::learn(ctx, &item, words)?);
     let envelope = sign(ctx, &item, &added, manifest);
-    store::insert_version(ctx, &added, number, &envelope, archive)?;
+    store::insert_version(ctx, &added, number, &envelope, &content.archive)?;
     ctx.change(
         "/versions",
         Value::Null,
@@ -221,6 +253,7 @@ fn add(
         item: item.into(),
         version: added,
         created: true,
+        warnings,
     })
 }
 

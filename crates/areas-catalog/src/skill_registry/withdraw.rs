@@ -2,7 +2,7 @@
 
 use super::model::{Item, ItemView, VersionSummary, VersionView, find as find_version, latest};
 use super::reference::ItemPath;
-use super::{find, store};
+use super::{find, store, words};
 use crate::skill_registry::fences;
 use provost_areas_identity::subjects::{LostReference, Record, lost_with, shown, tell, weighed};
 use provost_areas_identity::words::Kind;
@@ -69,7 +69,10 @@ impl Operation for WithdrawSkillRegistryItem {
         };
         let mut lost_references = Vec::new();
         if version.is_none() && item.withdrawn_at.is_none() {
-            lost_references = lost_with(ctx, vec![record(&item)])?;
+            lost_references = {
+                let record = record(ctx, &item)?;
+                lost_with(ctx, vec![record])?
+            };
             tell(ctx, &lost_references)?;
         }
         let changed = match &version {
@@ -105,19 +108,24 @@ impl Operation for WithdrawSkillRegistryItem {
     fn weigh(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
         let (item, reference) = find::item(ctx, &input.path.item_ref)?;
         match reference.version() {
-            None if item.withdrawn_at.is_none() => weighed(ctx, record(&item)),
+            None if item.withdrawn_at.is_none() => {
+                let record = record(ctx, &item)?;
+                weighed(ctx, record)
+            }
             _ => Ok(None),
         }
     }
 }
 
 /// Returns an item as policies may name it.
-fn record(item: &Item) -> Record {
-    Record {
+fn record(ctx: &mut OperationContext<'_>, item: &Item) -> Result<Record> {
+    let others = words::of(ctx, &item.id)?;
+    let names = [item.full_name(), item.name.clone()];
+    Ok(Record {
         kind: Kind::Skill,
         id: item.id.as_str().to_owned(),
-        words: vec![item.full_name(), item.name.clone()],
-    }
+        words: names.into_iter().chain(others.into_values()).collect(),
+    })
 }
 
 /// Withdraws one version, unless it is withdrawn already.

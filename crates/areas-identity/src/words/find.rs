@@ -107,7 +107,7 @@ pub fn find(tx: &mut Tx<'_>, org: &str, asked: &WordQuery, now: Timestamp) -> Re
 
 /// Returns which records that are there have these words.
 ///
-/// Cost: one statement, and one for the mapped words of users; whatever the number of words.
+/// Cost: one statement, one for the mapped words of users, and one for the other words of skills; whatever the number of words.
 pub fn living(tx: &mut Tx<'_>, org: &str, asked: &WordQuery) -> Result<WordMatches> {
     let mut found = WordMatches::default();
     if asked.is_empty() {
@@ -117,10 +117,13 @@ pub fn living(tx: &mut Tx<'_>, org: &str, asked: &WordQuery) -> Result<WordMatch
     let mut lists = [const { String::new() }; Kind::ALL.len()];
     for (kind, at) in Kind::ALL.into_iter().zip(&mut lists) {
         let keys = asked.keys.get(&kind).unwrap_or(&nothing);
-        *at = list(keys.iter().map(|key| name_alone(kind, key)))?;
+        // A skill may also be called by a text that only looks like a namespace and a name.
+        let asked = keys.iter().flat_map(|key| [name_alone(kind, key), key.as_str()]);
+        *at = list(asked.collect::<BTreeSet<&str>>())?;
     }
     let mut hits = store::living(tx, org, &lists)?;
     with_mapped(tx, org, &mut hits)?;
+    with_other_names(tx, org, &mut hits)?;
     for (kind, hit) in hits {
         let named = NamedRecord {
             id: hit.id,
@@ -158,6 +161,31 @@ fn with_mapped(tx: &mut Tx<'_>, org: &str, hits: &mut [(Kind, Hit)]) -> Result<(
         if let Some(hit) = users.get_mut(&user) {
             hit.words.push(word);
         }
+    }
+    Ok(())
+}
+
+/// Adds to skills what they are called beside their names, with and without the namespace.
+fn with_other_names(tx: &mut Tx<'_>, org: &str, hits: &mut [(Kind, Hit)]) -> Result<()> {
+    let mut skills: HashMap<String, (&mut Hit, Option<String>)> = HashMap::new();
+    for (kind, hit) in hits {
+        if *kind == Kind::Skill {
+            // The name, and behind it the full name of one in a namespace.
+            let full = hit.words.get(1).and_then(|full| full.rsplit_once('/'));
+            let namespace = full.map(|(namespace, _)| namespace.to_owned());
+            skills.insert(hit.id.clone(), (hit, namespace));
+        }
+    }
+    if skills.is_empty() {
+        return Ok(());
+    }
+    for (id, word) in store::skill_words(tx, org, &list(skills.keys())?)? {
+        let Some((hit, namespace)) = skills.get_mut(&id) else {
+            continue;
+        };
+        let full = namespace.as_ref().map(|namespace| format!("{namespace}/{word}"));
+        hit.words.push(word);
+        hit.words.extend(full);
     }
     Ok(())
 }

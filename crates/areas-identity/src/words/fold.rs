@@ -73,6 +73,10 @@ statements! {
     EVERY_MAPPING = unscoped("a start folds the words of every organization") "SELECT organization_id, id, word, match_key, CAST(NULL AS TEXT) FROM identity_mappings ORDER BY organization_id, id";
     /// Sets the key of one anew, unless another one has it.
     RENEW_MAPPING = "UPDATE identity_mappings SET match_key = ?3 WHERE organization_id = ?1 AND id = ?2 AND NOT EXISTS (SELECT 1 FROM identity_mappings o WHERE o.organization_id = ?1 AND o.match_key = ?3)";
+    /// What skills are called beside their names.
+    EVERY_SKILL_WORD = unscoped("a start folds the words of every organization") "SELECT organization_id, item_id, word, match_key, CAST(NULL AS TEXT) FROM skill_words ORDER BY organization_id, item_id, match_key";
+    /// Sets the key of one anew, unless the skill has that word already.
+    RENEW_SKILL_WORD = "UPDATE skill_words SET match_key = ?4 WHERE organization_id = ?1 AND item_id = ?2 AND match_key = ?3 AND NOT EXISTS (SELECT 1 FROM skill_words o WHERE o.organization_id = ?1 AND o.item_id = ?2 AND o.match_key = ?4)";
     /// Sets that of one.
     SET_RESOURCE = "UPDATE resources SET name_match = ?3 WHERE organization_id = ?1 AND id = ?2 AND name_match IS NULL";
 }
@@ -201,7 +205,20 @@ fn renew(conn: &mut Conn) -> Result<()> {
         })
     });
     let mapped: Vec<Call<'_>> = mapped.collect();
-    for calls in ended.chunks(SLICES).chain(mapped.chunks(SLICES)) {
+    // A skill has a few, and most have none.
+    let skills = conn.read(|tx| tx.query(&EVERY_SKILL_WORD, params![], kept))?;
+    let skills = skills.iter().filter_map(|row| {
+        let key = key_of(Kind::Skill, &row.word);
+        (key != row.key).then(|| {
+            let mut params: Vec<Param<'_>> = [row.organization_id.as_str(), &row.id, &row.key]
+                .map(Param::from)
+                .into();
+            params.push(key.into());
+            call(&RENEW_SKILL_WORD, params)
+        })
+    });
+    let skills: Vec<Call<'_>> = skills.collect();
+    for calls in [ended, mapped, skills].iter().flat_map(|all| all.chunks(SLICES)) {
         conn.change(calls)?;
     }
     Ok(())

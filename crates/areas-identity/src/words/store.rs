@@ -90,7 +90,7 @@ macro_rules! resources {
 }
 
 /// Who and what is there and has one of the words: users `?2`, groups `?3`, service accounts `?4`, skills `?5` (by their names
-/// without namespaces) and resources `?6`.
+/// without namespaces, and by what else they are called) and resources `?6`.
 macro_rules! living {
     ($engine:ident) => {
         concat!(
@@ -120,6 +120,15 @@ macro_rules! living {
             skills!("id", array!($engine, "?5")),
             " UNION ",
             skills!("name", array!($engine, "?5")),
+            " UNION ",
+            skills!(
+                "id",
+                concat!(
+                    "(SELECT k.item_id FROM skill_words k WHERE k.organization_id = ?1 AND k.match_key IN ",
+                    array!($engine, "?5"),
+                    ")"
+                )
+            ),
             " UNION ",
             resources!("id", array!($engine, "?6")),
             " UNION ",
@@ -208,6 +217,17 @@ macro_rules! mapped {
     };
 }
 
+/// What the skills `?2` are called beside their names: the skill, the word.
+macro_rules! skill_words {
+    ($engine:ident) => {
+        concat!(
+            "SELECT k.item_id, k.word FROM skill_words k WHERE k.organization_id = ?1 AND k.item_id IN ",
+            array!($engine, "?2"),
+            " ORDER BY k.item_id, k.match_key"
+        )
+    };
+}
+
 /// The groups of the users `?2`, and nothing of those who came back and whose groups nobody has set since they were deleted,
 /// behind `?3`.
 macro_rules! memberships {
@@ -231,6 +251,8 @@ statements! {
     ENDED = { sqlite: ended!(sqlite), postgres: ended!(postgres) };
     /// The mappings of the words `?2` and those to the users `?3`.
     MAPPED = { sqlite: mapped!(sqlite), postgres: mapped!(postgres) };
+    /// What the skills `?2` are called beside their names.
+    SKILL_WORDS = { sqlite: skill_words!(sqlite), postgres: skill_words!(postgres) };
     /// The groups that the users `?2` are in.
     MEMBERSHIPS = { sqlite: memberships!(array!(sqlite, "?2")), postgres: memberships!(array!(postgres, "?2")) };
     /// Keeps a word of a record that is being deleted.
@@ -333,6 +355,13 @@ pub(super) fn ended(
 /// Returns the mappings of these words and those to these users: the word as it was mapped, and the user.
 pub(super) fn mapped(tx: &mut Tx<'_>, org: &str, keys: &str, ids: &str) -> Result<Vec<(String, String)>> {
     tx.query(&MAPPED, params![org, keys, ids], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
+}
+
+/// Returns what these skills are called beside their names: the skill, the word.
+pub(super) fn skill_words(tx: &mut Tx<'_>, org: &str, ids: &str) -> Result<Vec<(String, String)>> {
+    tx.query(&SKILL_WORDS, params![org, ids], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })
 }

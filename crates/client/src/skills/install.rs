@@ -306,6 +306,7 @@ async fn fetch(
             failure.and(format!("{}: {}", fault.path, fault.message))
         })
     })?;
+    let package = package.called(&listing.name);
     listing.must_list(package.manifest())?;
     Ok((listing, package))
 }

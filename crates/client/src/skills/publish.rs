@@ -19,7 +19,9 @@ pub fn command() -> Command {
         .long_about(
             "Publish a skill from a folder, a tar.gz or a zip.\n\n\
              It is checked here first, and every fault is told; then it travels in the one form in which skills are \
-             kept, whatever it came from. Content that is published already makes no new version.",
+             kept, whatever it came from. Content that is published already makes no new version.\n\n\
+             The registry's name is that of SKILL.md if it is 1 to 64 of a-z, 0-9 and -, else the folder's, else --name. \
+             Events and policies that say any of them mean the skill.",
         )
         .arg(
             Arg::new("from")
@@ -36,6 +38,12 @@ pub fn command() -> Command {
                 .help("Publishes as NAMESPACE/NAME: @team or io.example.team"),
         )
         .arg(
+            Arg::new("name")
+                .long("name")
+                .value_name("NAME")
+                .help("The name in the registry, where neither that of SKILL.md nor the folder's fits"),
+        )
+        .arg(
             Arg::new("version")
                 .long("version")
                 .value_name("VERSION")
@@ -50,13 +58,20 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let from = matches
         .get_one::<PathBuf>("from")
         .ok_or_else(|| Failure::usage("say what to publish"))?;
-    let package = read(from)?;
+    let package = read(from, matches.get_one::<String>("name").map(String::as_str))?;
     let consent = Consent::of(matches, terminal, Confirm::Absent)?;
     let archive = package.to_archive();
-    let query: Vec<(&str, &str)> = ["namespace", "version"]
+    let mut query: Vec<(&str, &str)> = ["namespace", "version"]
         .into_iter()
         .filter_map(|name| Some((name, matches.get_one::<String>(name)?.as_str())))
         .collect();
+    // The archive's folder has the name of the registry; the server must know what it was.
+    let folder = package.names().folder.as_deref();
+    query.extend(
+        folder
+            .filter(|folder| *folder != package.manifest().name)
+            .map(|folder| ("folder", folder)),
+    );
     let mut progress = Progress::start(terminal, client.quiet, "bytes");
     let manifest = package.manifest();
     let (name, files, bytes) = (&manifest.name, manifest.files.len(), archive.len());
@@ -72,6 +87,14 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         value.unwrap_or_default()
     };
     let (item, version) = (text("/item/ref"), text("/version/version"));
+    // Those of the package are known here as well, and those of an older server are none.
+    let warnings = answer["warnings"].as_array().into_iter().flatten();
+    let told: Vec<&str> = warnings.filter_map(Value::as_str).collect();
+    let own = package.warnings().iter().map(String::as_str);
+    let own = own.filter(|warning| !told.contains(warning));
+    for warning in own.chain(told.iter().copied()) {
+        client.terminal.note(&format!("warning: {warning}"));
+    }
     client.note(&match answer["created"].as_bool() {
         Some(false) => format!("{item}@{version} has this content already; nothing is new"),
         _ => format!("published {item}@{version}"),
@@ -94,9 +117,9 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     Ok(())
 }
 
-fn read(from: &Path) -> Result<Package, Failure> {
+fn read(from: &Path, name: Option<&str>) -> Result<Package, Failure> {
     let read = if from.is_dir() {
-        Package::from_folder(from)
+        Package::from_folder_named(from, name)
     } else {
         let mut bytes = Vec::new();
         File::open(from)
@@ -110,7 +133,7 @@ fn read(from: &Path) -> Result<Package, Failure> {
                 return Err(Failure::new(Exit::Conflict, line));
             }
         };
-        Package::from_archive(media_type, &bytes)
+        Package::from_archive_named(media_type, &bytes, name)
     };
     read.map_err(|faults| told(from, &faults))
 }

@@ -31,6 +31,14 @@ pub struct FolderComparison {
     pub foreign: Vec<String>,
 }
 
+/// Clients that look for skills in the home folder, and where.
+const CLIENTS: [(&str, &str); 3] = [
+    ("claude-code", ".claude/skills"),
+    ("codex", ".agents/skills"),
+    // Where clients look that follow the open format.
+    ("agents", ".agents/skills"),
+];
+
 /// Returns the flags that choose a place.
 pub fn args() -> [Arg; 2] {
     [
@@ -38,8 +46,13 @@ pub fn args() -> [Arg; 2] {
             .long("client")
             .value_name("CLIENT")
             .default_value("claude-code")
-            .value_parser(PossibleValuesParser::new(["claude-code", "generic"]))
-            .help("Who reads the skill: claude-code looks in ~/.claude/skills; generic needs --into"),
+            .value_parser(PossibleValuesParser::new(
+                CLIENTS.iter().map(|(client, _)| *client).chain(["generic"]),
+            ))
+            .help(
+                "Who reads the skill: claude-code looks in ~/.claude/skills, codex and agents in ~/.agents/skills; generic \
+                 needs --into",
+            ),
         Arg::new("into")
             .long("into")
             .value_name("FOLDER")
@@ -55,13 +68,14 @@ impl SkillFolder {
     /// Errors: usage, when nothing says where; output, when the folder cannot be made.
     pub fn chosen(matches: &ArgMatches, terminal: &Terminal, name: &str) -> Result<Self, Failure> {
         let client = matches.get_one::<String>("client").map(String::as_str);
-        let skills = match (matches.get_one::<PathBuf>("into"), &terminal.surroundings.home) {
+        let known = CLIENTS.iter().find(|(name, _)| client == Some(name));
+        let skills = match (matches.get_one::<PathBuf>("into"), known) {
             (Some(into), _) => into.clone(),
-            (None, Some(home)) if client == Some("claude-code") => home.join(".claude/skills"),
-            (None, None) if client == Some("claude-code") => {
-                return Err(Failure::usage("there is no home folder; say --into FOLDER"));
-            }
-            (None, _) => {
+            (None, Some((_, skills))) => match &terminal.surroundings.home {
+                Some(home) => home.join(skills),
+                None => return Err(Failure::usage("there is no home folder; say --into FOLDER")),
+            },
+            (None, None) => {
                 return Err(Failure::usage(
                     "say where the client keeps its skills: --into FOLDER",
                 ));

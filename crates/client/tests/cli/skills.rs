@@ -326,6 +326,41 @@ async fn another_folder_can_be_said_and_generic_clients_must_say_it() {
     assert!(into.join("reading/SKILL.md").exists());
 }
 
+#[tokio::test]
+async fn codex_and_clients_of_the_open_format_have_a_folder_of_their_own() {
+    for client in ["codex", "agents"] {
+        let mut machine = Machine::new();
+        let one = SkillVersion::of("1.0.0", &[]);
+        let (outcome, server) = machine.installs(one.first(), &["--client", client]).await;
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        assert!(machine.home.join(".agents/skills/reading/SKILL.md").exists());
+        assert_eq!(server.asked()[0].json()["client"], client);
+    }
+}
+
+/// Proves SL-2. The archive's folder has the name of whichever skill had this content first.
+#[tokio::test]
+async fn a_skill_that_leaves_its_name_open_is_called_as_was_signed() {
+    let text = "---\nname: Reading Things\ndescription: d\n---\n";
+    for first in ["writing", "reading"] {
+        let mut one = SkillVersion::of("1.0.0", &[]);
+        let source = folder().join(first);
+        fs::create_dir_all(&source).unwrap();
+        fs::write(source.join("SKILL.md"), text).unwrap();
+        one.package = Package::from_folder(&source).unwrap();
+        let manifest = one.package.manifest();
+        one.payload["digest"] = value!(manifest.digest);
+        one.payload["files"] = value!(manifest.files);
+        let mut machine = Machine::new();
+        let (outcome, _) = machine.installs(one.first(), &[]).await;
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        assert_eq!(
+            fs::read_to_string(machine.skill().join("SKILL.md")).unwrap(),
+            text
+        );
+    }
+}
+
 /// Proves SL-1.
 #[tokio::test]
 async fn a_folder_of_somebody_else_stays_as_it_is() {
@@ -875,7 +910,6 @@ async fn publishing_checks_first_and_sends_one_form() {
     };
     let (outcome, server) = run(&skill).await;
     refused(&outcome, 5, "passwd: a link cannot be part of a skill");
-    refused(&outcome, 5, "SKILL.md: name must be 1 to 64");
     refused(&outcome, 5, "SKILL.md: description is missing");
     assert!(server.asked().is_empty());
     fs::remove_file(skill.join("passwd")).unwrap();
@@ -902,6 +936,36 @@ async fn publishing_checks_first_and_sends_one_form() {
         assert_eq!(asked.header("content-type"), "application/gzip");
         assert_eq!(asked.body, package.to_archive());
     }
+    // What clients load is sent with the names that hooks may say.
+    let titled = source.join("Title Case");
+    fs::create_dir(&titled).unwrap();
+    fs::write(
+        titled.join("SKILL.md"),
+        "---\nname: reading\ndescription: read when: asked\n---\n",
+    )
+    .unwrap();
+    let (outcome, server) = run(&titled).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    for words in [
+        "warning: description has a colon",
+        "warning: the registry calls the skill \"reading\"; \"Title Case\" means it as well",
+    ] {
+        assert!(outcome.err.contains(words), "{outcome:?}");
+    }
+    let target = server.asked()[0].target.clone();
+    assert!(
+        target.ends_with("&folder=Title%20Case") || target.ends_with("&folder=Title+Case"),
+        "{target}"
+    );
+    fs::write(
+        titled.join("SKILL.md"),
+        "---\nname: My Skill!\ndescription: d\n---\n",
+    )
+    .unwrap();
+    let (outcome, server) = run(&titled).await;
+    refused(&outcome, 5, "provost skills publish FOLDER --name my-skill");
+    assert!(server.asked().is_empty());
+
     refused(&run(&source.join("absent")).await.0, 9, "cannot read");
     fs::write(source.join("text"), "text").unwrap();
     refused(

@@ -205,4 +205,10 @@ pub const TABLES: &[Table] = &[
         SKILLS,
         "which skills there are is what this scope is for",
     ),
+    things(
+        "skill_words",
+        &["item_id", "match_key"],
+        SKILLS,
+        "what skills are called is what this scope is for",
+    ),
 ];
