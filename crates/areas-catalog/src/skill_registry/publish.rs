@@ -89,7 +89,7 @@ impl Operation for PublishSkillRegistryItem {
         "The content is an archive of one folder with SKILL.md (agent-skills format). It is checked, rewritten \
          without what is not content, stored by its digest and signed. The same content as the latest version \
          changes nothing and is answered with 200. A refused archive is 422 with a list of what is wrong with it. The name is \
-         that of SKILL.md if it is 1 to 64 of a-z, 0-9 and -, else the folder's; both, and folder, mean the skill in events.",
+         SKILL.md's if it fits, else the folder's; both, and folder, mean the skill in events.",
     );
     type Path = Empty;
     type Query = PublishQuery;
@@ -131,7 +131,7 @@ impl Operation for PublishSkillRegistryItem {
             Publication::Nothing(version) => {
                 ctx.status(200);
                 let mut warnings = content.warnings.clone();
-                warnings.extend(words::learn(ctx, &item, &words)?);
+                warnings.extend(words::learn(ctx, &item, &words, false)?);
                 Ok(PublishResult {
                     warnings,
                     version: store::version_of(ctx, &item.id, &version.to_string())?,
@@ -232,7 +232,7 @@ fn add(
         store::save_item(ctx, &item)?;
     }
     let mut warnings = content.warnings.clone();
-    warnings.extend(words::learn(ctx, &item, words)?);
+    warnings.extend(words::learn(ctx, &item, words, is_first)?);
     let envelope = sign(ctx, &item, &added, manifest);
     store::insert_version(ctx, &added, number, &envelope, &content.archive)?;
     ctx.change(

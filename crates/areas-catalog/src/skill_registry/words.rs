@@ -62,18 +62,21 @@ pub fn beside_the_name(item: &Item, names: &Names, folder: Option<&str>) -> Resu
     Ok(words)
 }
 
-/// Adds words to an item that is stored, and returns a warning for each that another skill has as well.
+/// Adds words to an item that is stored. Returns a warning for each that another skill has as well, and for each that is new
+/// to an item which is not: two skills whose folders are called alike would become one.
 ///
 /// Errors: `Conflict` when the item would have too many.
 pub fn learn(
     ctx: &mut OperationContext<'_>,
     item: &Item,
     words: &BTreeMap<String, String>,
+    is_new: bool,
 ) -> Result<Vec<String>> {
     let known = of(ctx, &item.id)?;
     let mut asked = WordQuery::default();
     asked.add(Kind::Skill, &item.name);
     let mut added = 0;
+    let mut warnings = Vec::new();
     for (key, word) in words {
         asked.add(Kind::Skill, word);
         if known.contains_key(key) {
@@ -81,17 +84,25 @@ pub fn learn(
         }
         added += 1;
         if known.len() + added > MAX_WORDS {
-            let message = format!("a skill has {MAX_WORDS} names beside its own at most");
+            let message = format!(
+                "a skill has {MAX_WORDS} names beside its own at most; publish it from a folder that is called {:?}",
+                item.name
+            );
             return Err(Error::new(Code::Conflict, message));
         }
         // INVARIANT SK-9: rows come and never go.
         let (org, id) = (ctx.org(), item.id.as_str());
         ctx.queue(&INSERT_WORD, params![org, id, key.as_str(), word.as_str()])?;
         ctx.change("/names", Value::Null, json!(word));
+        if !is_new {
+            let name = item.full_name();
+            warnings.push(format!(
+                "{name} was not called so before: {word:?}; if that is another skill, publish it under a name of its own"
+            ));
+        }
     }
     let org = ctx.org().to_owned();
     let found = living(&mut ctx.tx(), &org, &asked)?;
-    let mut warnings = Vec::new();
     for word in std::iter::once(&item.name).chain(words.values()) {
         let others = found.of(Kind::Skill, word).iter();
         let others: Vec<&str> = others

@@ -138,9 +138,9 @@ pub fn living(tx: &mut Tx<'_>, org: &str, asked: &WordQuery) -> Result<WordMatch
     Ok(found)
 }
 
-/// Returns the part of a key that the store has in one column: of a skill the name behind its namespace.
+/// Returns the part of a key that the store has in one column: of a skill what stands behind its namespace, which has no slash.
 fn name_alone(kind: Kind, key: &str) -> &str {
-    match key.rsplit_once('/') {
+    match key.split_once('/') {
         Some((_, name)) if kind == Kind::Skill => name,
         _ => key,
     }

@@ -338,7 +338,9 @@ async fn codex_and_clients_of_the_open_format_have_a_folder_of_their_own() {
     }
 }
 
-/// Proves SL-2. The archive's folder has the name of whichever skill had this content first.
+/// The archive's folder has the name of whichever skill had this content first.
+///
+/// Proves SL-2.
 #[tokio::test]
 async fn a_skill_that_leaves_its_name_open_is_called_as_was_signed() {
     let text = "---\nname: Reading Things\ndescription: d\n---\n";

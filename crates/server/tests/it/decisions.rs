@@ -10,6 +10,7 @@ mod limits;
 mod modules;
 mod names;
 mod recorded;
+mod skill_names;
 mod spelling;
 mod versions;
 mod words;

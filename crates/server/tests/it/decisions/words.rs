@@ -3,9 +3,8 @@
 use super::{call, content, decide, decide_one, policy};
 use crate::areas::directory::{self, chunk, end, import, run_jobs};
 use crate::areas::resources;
-use crate::areas::skills::{archive, skill};
 use crate::backtests_worker::{Worker, ended};
-use crate::support::{App, each, fresh_key, with_trio};
+use crate::support::{App, each};
 use provost_kernel::db::{Access, Conn};
 use provost_policy::Family;
 use serde_json::{Value, json};
@@ -322,146 +321,6 @@ fn a_skill_is_blocked_by_every_name_that_it_goes_by() {
         for word in ["deployer", "deploy-1.0.0", "@other/deploy"] {
             let decision = decide(&app, &[event(word)]).await.remove(0);
             assert_eq!(decision["action"], "allow", "{word:?}");
-        }
-    });
-}
-
-/// An archive of one folder with a `SKILL.md` that says this name.
-fn named_skill(folder: &str, name: &str) -> Vec<u8> {
-    let text = format!("---\nname: {name}\ndescription: Does {name}.\n---\n");
-    archive(&[(&format!("{folder}/SKILL.md"), &text)])
-}
-
-/// Proves SK-9, WD-1.
-#[test]
-fn a_skill_is_blocked_by_the_names_of_its_front_matter_and_its_folder() {
-    each("words_skill_names", |app: Arc<App>| async move {
-        let published = app
-            .publish("?folder=Old%20Folder", named_skill("deployer", "Deploy It: Now"))
-            .await;
-        let published = published.ok().clone();
-        assert_eq!(published["item"]["name"], "deployer");
-        assert!(
-            published["warnings"].to_string().contains("Deploy It: Now"),
-            "{published}"
-        );
-        let id = published["item"]["id"].as_str().unwrap().to_owned();
-        let scoped = app
-            .publish("?namespace=@acme", named_skill("scoped", "Scoped Name"))
-            .await;
-        let scoped = scoped.ok()["item"]["id"].as_str().unwrap().to_owned();
-        for (acl, skill) in [("acl", "deploy it: NOW"), ("scoped", "@acme/scoped name")] {
-            let acl =
-                json!({ "id": acl, "skillId": skill, "subjects": { "everyone": true }, "effect": "block" });
-            policy(&app, Family::SkillAcl, acl).await;
-        }
-        let event = |word: &str| json!({ "occasion": "skill", "attributes": { "skill.id": word } });
-        let check = async |word: &str, action: &str| {
-            let decision = decide(&app, &[event(word)]).await.remove(0);
-            assert_eq!(decision["action"], action, "{word:?}");
-        };
-        let words = [
-            "deployer",
-            "Deploy It: Now",
-            "deploy it: now@2",
-            " DEPLOY IT:\u{200b} NOW",
-            "old folder",
-            id.as_str(),
-            "scoped",
-            "Scoped Name",
-            "@acme/Scoped Name",
-            scoped.as_str(),
-        ];
-        for word in words {
-            check(word, "block").await;
-        }
-        for word in ["deploy it", "now", "@acme/old folder", "@other/scoped name"] {
-            check(word, "allow").await;
-        }
-        // Another version has another name; machines still have the one before. So it is when nobody gets it any more.
-        app.publish("", named_skill("deployer", "Ship It")).await.ok();
-        // The same content from another folder adds that name, and nothing else.
-        let same = app
-            .publish("?folder=shipper", named_skill("deployer", "Ship It"))
-            .await;
-        assert_eq!(
-            (same.status.as_u16(), &same.json["created"]),
-            (200, &json!(false))
-        );
-        let path = format!("/skill-registry/{id}/withdraw");
-        app.write("POST", &path, json!({ "confirm": true })).await.ok();
-        for word in words.into_iter().chain(["ship it", "Shipper"]) {
-            check(word, "block").await;
-        }
-    });
-}
-
-/// Proves SK-9.
-#[test]
-fn a_name_of_two_skills_frees_neither_and_opens_nothing() {
-    each("words_skill_several", |app: Arc<App>| async move {
-        let one = app.publish("", named_skill("one", "Shared Name")).await;
-        assert!(!one.ok()["warnings"].to_string().contains("also means"));
-        let acl =
-            json!({ "id": "acl", "skillId": "one", "subjects": { "everyone": true }, "effect": "block" });
-        policy(&app, Family::SkillAcl, acl).await;
-        let other = app.publish("", named_skill("other", "shared name")).await;
-        let one = one.json["item"]["id"].as_str().unwrap();
-        assert!(
-            other.ok()["warnings"].to_string().contains(one),
-            "{}",
-            other.text()
-        );
-        // The registry's name of one is the folder of another.
-        let third = app.publish("?folder=one", named_skill("third", "third")).await;
-        assert!(
-            third.ok()["warnings"].to_string().contains(one),
-            "{}",
-            third.text()
-        );
-        let event = |word: &str| json!({ "occasion": "skill", "attributes": { "skill.id": word } });
-        for (word, action) in [
-            ("Shared Name", "block"),
-            ("one", "block"),
-            ("other", "allow"),
-            ("third", "allow"),
-        ] {
-            let decision = decide(&app, &[event(word)]).await.remove(0);
-            assert_eq!(decision["action"], action, "{word:?}");
-        }
-        // A definition cannot choose among them, and a token of one is not admitted by what another is called.
-        let acl = json!({ "id": "b", "skillId": "shared name", "subjects": { "everyone": true }, "effect": "allow" });
-        let body = with_trio(json!({ "definition": acl }), &fresh_key());
-        let refused = app.request("POST", "/skill-acls").json(body).send().await;
-        assert_eq!(refused.status, 422, "{}", refused.text());
-        let (_, person) = app.account("a person", "viewer", &[]).await;
-        let receipt = app.install(&person, "other", "laptop").await;
-        let gateway = receipt.ok()["gatewayToken"]["token"].as_str().unwrap().to_owned();
-        for (word, is_admitted) in [("other", true), ("Shared Name", false)] {
-            let asked = app.request("POST", "/policies/decisions").token(&gateway);
-            let reply = asked.json(json!({ "events": [event(word)] })).send().await;
-            assert_eq!(reply.status.is_success(), is_admitted, "{word}: {}", reply.text());
-        }
-    });
-}
-
-/// Proves SK-9.
-#[test]
-fn names_that_would_be_somebody_elses_or_too_many_are_refused() {
-    each("words_skill_refused", |app: Arc<App>| async move {
-        let item = app.skill("deploy").await;
-        for name in [item.as_str(), "SKI_x"] {
-            let refused = app.publish("", named_skill("other", name)).await;
-            refused.refused(422, "invalid_definition");
-        }
-        for count in 0..33 {
-            let reply = app
-                .publish(&format!("?folder=folder%20{count}"), skill("deploy", "first"))
-                .await;
-            match count {
-                0..32 => assert_eq!(reply.status, 200, "{count}: {}", reply.text()),
-                _ => reply.refused(409, "conflict"),
-            }
         }
     });
 }

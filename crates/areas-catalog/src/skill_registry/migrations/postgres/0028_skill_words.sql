@@ -9,3 +9,6 @@ CREATE TABLE skill_words (
   FOREIGN KEY (organization_id, item_id) REFERENCES skill_items (organization_id, id)
 );
 CREATE INDEX skill_words_by_key ON skill_words (organization_id, match_key);
+CREATE TRIGGER note_rights_of_insert AFTER INSERT ON skill_words REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'item_id', 'match_key');
+CREATE TRIGGER note_rights_of_update AFTER UPDATE ON skill_words REFERENCING OLD TABLE AS former NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'item_id', 'match_key');
+CREATE TRIGGER note_rights_of_delete AFTER DELETE ON skill_words REFERENCING OLD TABLE AS former FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'item_id', 'match_key');
