@@ -6,7 +6,7 @@ use super::{secrets, store, write};
 use crate::resource_credentials::fences;
 use crate::resources;
 use crate::resources::model::ResourcePath;
-use crate::resources::ownership::Owner;
+use crate::resources::ownership::{Owner, answer_again, may_be_said_again, naming};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -24,12 +24,14 @@ impl Operation for CreateCredential {
     .access("resource_credentials:write", &[Admin])
     .command("resource-credentials", "create")
     .status(201)
-    .answers(&["Location"])
+    .also(200)
+    .answers(&["Location", "Idempotent-Replayed"])
     .says(
         "Create a credential of a resource",
         "The secret is stored encrypted and never returned. With managementMode external it stays with a secret \
          manager that the operator of this server declared. A resource has one default credential and 500 \
-         credentials at most. Names need not differ: the id tells credentials apart.",
+         credentials at most. Names need not differ: the id tells credentials apart. A manager's same \
+         create within a day replaces the secret.",
     );
     type Path = ResourcePath;
     type Query = Empty;
@@ -61,6 +63,10 @@ impl Operation for CreateCredential {
         };
         ctx.target(&fences::CREDENTIAL, credential.id.as_str());
         credential.apply(body);
+        let is_assigned = write::assign(&mut credential, body);
+        if let Some(there) = made_before(ctx, &credential)? {
+            return said_again(ctx, &credential, there, body);
+        }
         if credential.is_default {
             write::keep_one_default(ctx, resource, &credential.id)?;
         }
@@ -72,7 +78,6 @@ impl Operation for CreateCredential {
             let message = format!("a resource has {MAX_PER_RESOURCE} credentials at most");
             return Err(Error::new(Code::Conflict, message));
         }
-        let is_assigned = write::assign(&mut credential, body);
         store::insert(ctx, &credential)?;
         if let Some(secret) = &body.secret {
             secrets::put(ctx, &credential, secret.secret())?;
@@ -86,4 +91,56 @@ impl Operation for CreateCredential {
         ctx.header("location", location);
         Ok(view(ctx.org(), credential))
     }
+}
+
+/// Returns the credential of this name that the same Terraform manager made, the oldest one.
+fn made_before(ctx: &mut OperationContext<'_>, said: &Credential) -> Result<Option<Credential>> {
+    if *said.management.owner() == Owner::Service {
+        return Ok(None);
+    }
+    let all = store::list(ctx, &said.resource_id)?.into_iter();
+    let same = all.filter(|there| there.name == said.name && there.management == said.management);
+    Ok(same.min_by_key(|there| (there.created_at, there.id.as_str().to_owned())))
+}
+
+/// Answers a create that was said again. Its secret takes the place of the stored one, and is never compared with it: nobody
+/// learns whether they are the same.
+///
+/// Errors: `Conflict` with the credential that is there, when it is another one or was made earlier.
+fn said_again(
+    ctx: &mut OperationContext<'_>,
+    said: &Credential,
+    there: Credential,
+    body: &CredentialBody,
+) -> Result<CredentialView> {
+    let is_same = said.kind == there.kind
+        && said.is_default == there.is_default
+        && said.username == there.username
+        && said.header_name == there.header_name
+        && said.authentication == there.authentication
+        && said.assigned == there.assigned;
+    let owner = there.management.owner();
+    if !(is_same && may_be_said_again(ctx, said.management.owner(), owner, there.created_at)) {
+        let message =
+            "this manager has a credential of this name already; import it, or give this one another name";
+        return Err(naming(
+            Error::new(Code::Conflict, message),
+            there.id.as_str(),
+            owner,
+        ));
+    }
+    ctx.target(&fences::CREDENTIAL, there.id.as_str());
+    answer_again(ctx);
+    let Some(secret) = &body.secret else {
+        return Ok(view(ctx.org(), there));
+    };
+    let mut after = there.clone();
+    let now = ctx.now().max(there.updated_at.plus_ms(1));
+    after.secret_version += 1;
+    (after.updated_at, after.rotated_at) = (now, Some(now));
+    write::note_changes(ctx, Some(&there), &after);
+    store::save(ctx, &after, &there.assigned)?;
+    secrets::put(ctx, &after, secret.secret())?;
+    write::emit_rotated(ctx, &after);
+    Ok(view(ctx.org(), after))
 }

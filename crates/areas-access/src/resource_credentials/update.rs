@@ -63,13 +63,7 @@ impl Operation for UpdateCredential {
         store::save(ctx, &after, &before.assigned)?;
         change_secret(ctx, &before, &after, body)?;
         if is_rotated {
-            ctx.emit(
-                &fences::ROTATED,
-                &fences::OfCredential {
-                    resource_id: after.resource_id.clone(),
-                    credential_id: after.id.clone(),
-                },
-            );
+            write::emit_rotated(ctx, &after);
         }
         if is_reassigned {
             write::emit_assigned(ctx, &after);

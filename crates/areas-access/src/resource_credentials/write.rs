@@ -96,13 +96,19 @@ pub fn assign(credential: &mut Credential, body: &CredentialBody) -> bool {
 
 /// Tells whom a credential is for now (D12.3).
 pub fn emit_assigned(ctx: &mut OperationContext<'_>, credential: &Credential) {
-    ctx.emit(
-        &fences::ASSIGNED,
-        &fences::OfCredential {
-            resource_id: credential.resource_id.clone(),
-            credential_id: credential.id.clone(),
-        },
-    );
+    ctx.emit(&fences::ASSIGNED, &of(credential));
+}
+
+/// Tells that a credential has another secret now.
+pub fn emit_rotated(ctx: &mut OperationContext<'_>, credential: &Credential) {
+    ctx.emit(&fences::ROTATED, &of(credential));
+}
+
+fn of(credential: &Credential) -> fences::OfCredential {
+    fences::OfCredential {
+        resource_id: credential.resource_id.clone(),
+        credential_id: credential.id.clone(),
+    }
 }
 
 /// Notes what changed for the audit entry: never the secret, whose version alone is shown.

@@ -2,7 +2,7 @@
 
 use super::definition::SingleLine;
 use super::model::{Resource, ResourceBody, ResourceId, ResourceView, access_name, view};
-use super::ownership::Owner;
+use super::ownership::{Owner, answer_again, may_be_said_again, naming};
 use super::{gateways, store};
 use crate::resources::fences;
 use provost_kernel::auth::Role::Admin;
@@ -17,11 +17,12 @@ impl Operation for CreateResource {
         .access("resources:write", &[Admin])
         .command("resources", "create")
         .status(201)
-    .answers(&["Location"])
+        .also(200)
+        .answers(&["Location", "Idempotent-Replayed"])
         .says(
             "Create a resource",
             "A resource is a system behind a gateway: an HTTP API or a database. Sent with both manager headers, it \
-             belongs to that Terraform manager and to the calling service account.",
+             is that manager's and the caller's, and the same create within a day answers 200.",
         );
     type Path = Empty;
     type Query = Empty;
@@ -51,6 +52,9 @@ impl Operation for CreateResource {
             updated_at: ctx.now(),
         };
         resource.apply(body);
+        if let Some(there) = store::named(ctx, &resource.name)? {
+            return said_again(ctx, body, &resource.owner, there);
+        }
         store::insert(ctx, &mut resource)?;
         let base = format!("/api/headless/v1/organizations/{}", ctx.org());
         ctx.header("location", format!("{base}/resources/{}", resource.id));
@@ -60,4 +64,24 @@ impl Operation for CreateResource {
         ctx.change("/managementMode", Value::Null, resource.owner.mode());
         Ok(view(ctx.org(), resource))
     }
+}
+
+/// Answers a create whose name is taken with the resource that the caller made so.
+///
+/// Errors: `AlreadyExists` with the resource that has the name.
+fn said_again(
+    ctx: &mut OperationContext<'_>,
+    body: &ResourceBody,
+    caller: &Owner,
+    there: Resource,
+) -> Result<ResourceView> {
+    let mut said = there.clone();
+    said.apply(body);
+    let is_untouched = said == there && there.created_at == there.updated_at;
+    if !(is_untouched && may_be_said_again(ctx, caller, &there.owner, there.created_at)) {
+        return Err(naming(store::name_taken(), there.id.as_str(), &there.owner));
+    }
+    ctx.target(&fences::RESOURCE, there.id.as_str());
+    answer_again(ctx);
+    Ok(view(ctx.org(), there))
 }

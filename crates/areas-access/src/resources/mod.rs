@@ -7,6 +7,8 @@
 //! INVARIANT RS-2: no credential outlives its resource, and none goes away with it silently.
 //! INVARIANT RS-3: names are unique in the organization, by their folded form; a resource's access name never
 //! changes.
+//! INVARIANT RS-4: a create that a Terraform manager says again makes no second record, and answers with the first one for a
+//! day alone, to the manager that made it, while it is exactly what is said.
 //!
 //! Absent on purpose: taking over a record of the service for Terraform (the client has no such call for
 //! resources); deleting a resource with its credentials; the gateway's deployment files.

@@ -182,7 +182,7 @@ fn is_certificates(pem: &str) -> bool {
 }
 
 /// A resource as it is stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// Its id.
     pub id: ResourceId,

@@ -8,16 +8,19 @@
 //! | Terraform | that principal with other labels or none; anybody else | 409 |
 //! | Terraform | anybody, once that principal is deleted | may write, and owns it from then on |
 //!
-//! Keeps RS-1.
+//! Keeps RS-1, RS-4.
 //!
 //! The labels coordinate; the principal is the boundary: who copies the headers gains nothing. The last line
 //! exists because a record whose owner is gone could never be changed again.
+//!
+//! A manager that lost the answer to a create says it again under another key. Within a day it is answered with the record,
+//! if that is the caller's own under the same labels, never changed, and exactly what is said; else with 409 and whose it is.
 
 use provost_areas_identity::subjects::{self, SubjectKind};
-use provost_kernel::OperationContext;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::operation::Manager;
+use provost_kernel::{OperationContext, Timestamp};
 
 /// Who manages a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +104,39 @@ impl Owner {
              same manager and instance",
         ))
     }
+}
+
+/// How long a create can be said again (client contract §1.5). Units: seconds.
+const AGAIN_SECS: i64 = 86_400;
+
+/// Says whether a create that this caller sends may be the one that made a record of this owner. What both say is compared by
+/// whoever asks.
+pub fn may_be_said_again(
+    ctx: &OperationContext<'_>,
+    caller: &Owner,
+    owner: &Owner,
+    created_at: Timestamp,
+) -> bool {
+    matches!(caller, Owner::Terraform { .. })
+        && caller == owner
+        && ctx.now() < created_at.plus_secs(AGAIN_SECS)
+}
+
+/// Answers a create that was said again: nothing is made.
+pub fn answer_again(ctx: &mut OperationContext<'_>) {
+    ctx.status(200);
+    ctx.header("idempotent-replayed", "true".to_owned());
+}
+
+/// Adds to the refusal of a create which record is there, and whose it is.
+pub fn naming(error: Error, id: &str, owner: &Owner) -> Error {
+    let [manager, instance, _] = owner.columns();
+    let named = error.with("id", id);
+    let labels = [("managerId", manager), ("managerInstance", instance)];
+    labels
+        .into_iter()
+        .filter_map(|(member, label)| Some((member, label?)))
+        .fold(named, |error, (member, label)| error.with(member, label))
 }
 
 fn is_alive(ctx: &mut OperationContext<'_>, principal: &str) -> Result<bool> {

@@ -30,6 +30,8 @@ statements! {
         ELSE CAST(?17 AS BIGINT) END FROM resources WHERE organization_id = ?1)) \
         ON CONFLICT DO NOTHING \
         RETURNING created_at";
+    /// The resource of a name.
+    NAMED = "SELECT id, name, access_name, protocol, upstream_host, upstream_port, upstream_tls, upstream_ca_pem, enabled, transparent_routing, gateway_id, created_at, updated_at, manager_id, manager_instance, owner_id FROM resources WHERE organization_id = ?1 AND name_key = ?2";
     /// Says whether another resource has a name.
     NAME_TAKEN = "SELECT id FROM resources WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a resource.
@@ -73,6 +75,12 @@ pub fn get(ctx: &mut OperationContext<'_>, id: &ResourceId) -> Result<Resource> 
         .ok_or_else(|| Error::not_found("resource"))
 }
 
+/// Returns the resource that has a name, upper and lower case alike.
+pub fn named(ctx: &mut OperationContext<'_>, name: &str) -> Result<Option<Resource>> {
+    let (org, key) = (ctx.org(), name_key(name));
+    ctx.query_opt(&NAMED, params![org, key], resource)
+}
+
 /// Returns at most `limit` resources that were made after an instant, the oldest first.
 pub fn list(ctx: &mut OperationContext<'_>, after: Timestamp, limit: i64) -> Result<Vec<Resource>> {
     let org = ctx.org();
@@ -114,7 +122,8 @@ pub fn insert(ctx: &mut OperationContext<'_>, resource: &mut Resource) -> Result
     Ok(())
 }
 
-fn name_taken() -> Error {
+/// Returns the refusal of a name that another one has.
+pub fn name_taken() -> Error {
     Error::new(Code::AlreadyExists, "a resource of this name exists already")
 }
 

@@ -18,7 +18,7 @@ use super::inputs::{PlanToken, stale};
 use super::model::{Document, Policy, PolicyId};
 use super::references::{self, Binding};
 use super::store;
-use provost_areas_access::resources::ownership::Owner;
+use provost_areas_access::resources::ownership::{Owner, may_be_said_again, naming};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::operation::Manager;
@@ -26,6 +26,7 @@ use provost_kernel::{OperationContext, Result};
 use provost_policy::contract::POLICY_SCHEMA_VERSION;
 use provost_policy::rego::compiler_fingerprint;
 use provost_policy::{Definition, Family, document_sha256};
+use serde_json::Value;
 
 /// What a policy's plan was judged from.
 const PLAN_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/plan-token/v2");
@@ -50,6 +51,8 @@ pub struct AdmittedPolicy {
     pub owner: Owner,
     /// The definition with its names resolved.
     pub binding: Binding,
+    /// The policy that this very create made a while ago; nothing is to be written then.
+    pub made_before: Option<Policy>,
 }
 
 /// Judges a proposal, all but its token.
@@ -68,36 +71,69 @@ pub fn admit(ctx: &mut OperationContext<'_>, proposal: &Proposal<'_>) -> Result<
         .as_ref()
         .filter(|before| before.is_there())
         .map_or(0, |before| before.revision);
-    let mut owner = Owner::calling(ctx, proposal.manager);
+    let caller = Owner::calling(ctx, proposal.manager);
+    let mut owner = caller.clone();
     if let Some(before) = &before {
-        owner = admit_writer(ctx, before, owner)?;
-    }
-    if seen != proposal.expected_revision {
-        let is_new = proposal.expected_revision == 0;
-        let exists = || {
-            Error::new(Code::AlreadyExists, "a policy of this id exists already")
-                .with("currentRevision", seen)
-        };
-        return Err(if is_new {
-            exists()
-        } else {
-            stale(seen, proposal.expected_revision)
-        });
+        let is_create = proposal.expected_revision == 0 && before.is_there();
+        owner = admit_writer(ctx, before, owner).map_err(|error| {
+            if is_create && error.is_refusal() {
+                naming(error, before.id.as_str(), &before.owner)
+            } else {
+                error
+            }
+        })?;
     }
     let source_ref = proposal.source_ref.map(Document::value);
     let selectors = source_ref.as_ref().and_then(|source| source.get("selectors"));
-    let binding = references::bind(
-        ctx,
-        definition.family(),
-        definition.authored(),
-        selectors,
-        "/definition",
-    )?;
+    let (family, authored) = (definition.family(), definition.authored());
+    if seen != proposal.expected_revision {
+        let there = before.filter(|_| proposal.expected_revision == 0);
+        let Some(there) = there else {
+            return Err(stale(seen, proposal.expected_revision));
+        };
+        let exists = Error::new(Code::AlreadyExists, "a policy of this id exists already");
+        let exists = naming(exists, there.id.as_str(), &there.owner).with("currentRevision", seen);
+        let may_be = there.revision == 1 && may_be_said_again(ctx, &caller, &there.owner, there.created_at);
+        if !may_be || there.definition_sha256 != definition.sha256() {
+            return Err(exists);
+        }
+        let binding = references::bind(ctx, family, authored, selectors, "/definition")?;
+        if !is_stored(ctx, &there, &binding, source_ref.as_ref())? {
+            return Err(exists);
+        }
+        return Ok(AdmittedPolicy {
+            // As it was when it was planned: the token is the same.
+            before: None,
+            owner,
+            binding,
+            made_before: Some(there),
+        });
+    }
+    let binding = references::bind(ctx, family, authored, selectors, "/definition")?;
     Ok(AdmittedPolicy {
         before,
         owner,
         binding,
+        made_before: None,
     })
+}
+
+/// Says whether a policy's first revision decides as this binding does, and has this source reference.
+fn is_stored(
+    ctx: &mut OperationContext<'_>,
+    there: &Policy,
+    binding: &Binding,
+    source_ref: Option<&Value>,
+) -> Result<bool> {
+    let read = |text: &String| serde_json::from_str::<Value>(text).map_err(Error::internal);
+    let bound = store::bound(ctx, &there.id, there.revision)?;
+    let authored = store::authored(ctx, &there.id, there.revision)?;
+    let source = authored.and_then(|(_, source)| source);
+    let (bound, source) = (
+        bound.as_ref().map(read).transpose()?,
+        source.as_ref().map(read).transpose()?,
+    );
+    Ok(bound.as_ref() == Some(&binding.definition) && source.as_ref() == source_ref)
 }
 
 fn of_another_family(before: &Policy) -> Error {

@@ -7,6 +7,7 @@ use super::model::{Document, PolicyId};
 use super::views::{OnePolicy, policy};
 use super::write;
 use crate::policies::fences;
+use provost_areas_access::resources::ownership::answer_again;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
@@ -37,12 +38,13 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         .command(C::GROUP, "create")
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
         .status(201)
-        .answers(&["Location"])
+        .also(200)
+        .answers(&["Location", "Idempotent-Replayed"])
         .says(
             C::SAYS[0],
             "An enabled policy decides from now on. Its id is its author's and stays taken when the policy is deleted: its \
-             owner alone can bring it back, as the next revision. Sent with both manager headers, it belongs to that \
-             Terraform manager and to the calling principal.",
+             owner alone can bring it back, as the next revision. Sent with both manager headers, it is that \
+             manager's and the caller's, and the same create within a day answers 200.",
         );
     type Path = Empty;
     type Query = Empty;
@@ -74,6 +76,10 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         }
         let admitted = admission::admit(ctx, &proposal)?;
         admission::must_be_planned(ctx, &proposal, &admitted, body.validation_token.as_ref())?;
+        if let Some(made) = admitted.made_before {
+            answer_again(ctx);
+            return Ok(policy(ctx, made)?.with_warnings(definition));
+        }
         let made = write::revise(
             ctx,
             admitted.before.as_ref(),

@@ -62,6 +62,7 @@ mod restore_held;
 mod revocation;
 mod rights_graph;
 mod rotation;
+mod said_again;
 mod same_commit;
 mod samples;
 mod schema_parity;

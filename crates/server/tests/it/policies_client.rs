@@ -176,7 +176,8 @@ async fn content(client: &mut Client) {
     client.write("PUT", path, Some(&unplanned)).await.is(409);
     unplanned["validationToken"] = "AAAA".into();
     client.write("PUT", path, Some(&unplanned)).await.is(409);
-    let stale = json!({ "family": "content", "definition": definition, "sourceRef": body["sourceRef"], "expectedRevision": 0 });
+    let stale =
+        json!({ "family": "content", "definition": definition, "sourceRef": {}, "expectedRevision": 0 });
     client
         .write("POST", "/policy-plans/validate", Some(&stale))
         .await

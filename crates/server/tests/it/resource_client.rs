@@ -192,7 +192,8 @@ async fn resources(client: &mut Client, gateway: &str) -> String {
     let again = client.write_as(&key, "POST", "/resources", Some(&body)).await;
     assert_eq!((again.status, &again.body), (201, &made.body));
     assert!(again.head.contains("idempotent-replayed: true"));
-    client.write("POST", "/resources", Some(&body)).await.is(409);
+    let other = with(&body, &json!({ "upstreamPort": 8444 }));
+    client.write("POST", "/resources", Some(&other)).await.is(409);
     let made = made.json();
     let id = made["id"].as_str().unwrap().to_owned();
     assert!(id.starts_with("res_") && made["accessName"].as_str().unwrap().starts_with("orders-"));

@@ -22,6 +22,8 @@ statements! {
         ELSE CAST(?10 AS BIGINT) END FROM resource_gateways WHERE organization_id = ?1)) \
         ON CONFLICT DO NOTHING \
         RETURNING created_at";
+    /// The gateway of a name.
+    NAMED = "SELECT id, name, hostname, enabled, created_at, updated_at, manager_id, manager_instance, owner_id FROM resource_gateways WHERE organization_id = ?1 AND name_key = ?2";
     /// Says whether another gateway has a name.
     NAME_TAKEN = "SELECT id FROM resource_gateways WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a gateway.
@@ -49,6 +51,12 @@ pub fn get(ctx: &mut OperationContext<'_>, id: &GatewayId) -> Result<Gateway> {
     let org = ctx.org();
     ctx.query_opt(&GET, params![org, id.as_str()], gateway)?
         .ok_or_else(|| Error::not_found("resource gateway"))
+}
+
+/// Returns the gateway that has a name, upper and lower case alike.
+pub fn named(ctx: &mut OperationContext<'_>, name: &str) -> Result<Option<Gateway>> {
+    let (org, key) = (ctx.org(), name_key(name));
+    ctx.query_opt(&NAMED, params![org, key], gateway)
 }
 
 /// Says whether an id that a definition may name is a gateway of the organization.
@@ -93,7 +101,8 @@ pub fn insert(ctx: &mut OperationContext<'_>, gateway: &mut Gateway) -> Result<(
     Ok(())
 }
 
-fn name_taken() -> Error {
+/// Returns the refusal of a name that another one has.
+pub fn name_taken() -> Error {
     Error::new(
         Code::AlreadyExists,
         "a resource gateway of this name exists already",
