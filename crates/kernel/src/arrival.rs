@@ -3,6 +3,7 @@
 //! What is done for somebody unknown is bounded for each network (`expose/edge/share.rs`). Whoever recognizes the caller says so
 //! here, and the request counts as nobody unknown any more.
 
+use crate::Result;
 use std::sync::Arc;
 
 /// What a request came through.
@@ -15,6 +16,14 @@ pub trait NetworkGate: Send + Sync {
 
     /// Hears that the token is not valid.
     fn refused(&self);
+
+    /// Gives the place among the requests that are worked on back, until [`Self::step_in`].
+    fn step_aside(&self);
+
+    /// Takes a place again.
+    ///
+    /// Errors: `Unavailable` when there is none.
+    fn step_in(&self) -> Result<()>;
 }
 
 /// The door of a request; that of the program's own work is none.
@@ -44,6 +53,20 @@ impl Arrival {
         if let Some(door) = &self.0 {
             door.refused();
         }
+    }
+
+    /// Says that the request waits, and takes no place among those that are worked on.
+    pub fn step_aside(&self) {
+        if let Some(door) = &self.0 {
+            door.step_aside();
+        }
+    }
+
+    /// Says that the request goes on.
+    ///
+    /// Errors: `Unavailable` when there is no place for it.
+    pub fn step_in(&self) -> Result<()> {
+        self.0.as_ref().map_or(Ok(()), |door| door.step_in())
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Kernel {
     workers: Mutex<HashMap<&'static str, Arc<tokio::sync::Notify>>>,
     pub(crate) write_behind: WriteBehind,
     flights: Flights,
+    /// Writes that wait for their rate bucket.
+    pub(crate) waits: Flights,
     writers: OnceLock<Writers>,
     pub(crate) witness: Arc<Witness>,
     pub(crate) watch: Arc<dyn Watch>,
@@ -128,6 +130,7 @@ impl Kernel {
                 services,
                 write_behind: WriteBehind::default(),
                 flights: Flights::default(),
+                waits: Flights::default(),
                 writers: OnceLock::new(),
                 witness,
                 watch,

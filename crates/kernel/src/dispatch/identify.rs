@@ -80,12 +80,10 @@ where
     };
     let outcome = match super::conclude(kernel, &request, step).await {
         Ok(outcome) => outcome,
-        Err((organization, first)) => {
-            match super::settle(kernel, &request.origin, organization, first).await {
-                Ok(()) => super::dispatch(kernel, request).await,
-                Err(outcome) => outcome,
-            }
-        }
+        Err(unsettled) => match super::resume(kernel, &request.origin, unsettled, &mut None).await {
+            Ok(()) => super::dispatch(kernel, request).await,
+            Err(outcome) => outcome,
+        },
     };
     Ok((identity, Some(outcome)))
 }

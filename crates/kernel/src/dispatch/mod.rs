@@ -11,6 +11,7 @@
 mod decode;
 mod identify;
 mod record;
+mod throttled;
 
 pub use crate::credential::{BearerToken, EntryPoint, McpClient};
 pub use decode::percent_decode;
@@ -37,6 +38,7 @@ use record::{BACKPRESSURE_DELAY, known_but_dead, note_use, refuse_unauthenticate
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use throttled::{Throttled, WaitingWrite};
 use tokio::sync::oneshot;
 
 /// A request for one operation, read completely.
@@ -96,8 +98,18 @@ enum Step {
         oneshot::Receiver<Result<Answer>>,
         Option<(&'static Bucket, RateDecision)>,
     ),
+    /// A write waits for its rate bucket.
+    Throttled(Box<Throttled>),
     /// A writer answers a revoked token that may only fetch the lost answer of its own rotation.
     Fetching(oneshot::Receiver<Result<Answer>>, Scheme, Box<Credential>),
+}
+
+/// What must happen before a request goes on.
+enum Unsettled {
+    /// Something is written.
+    First(OrganizationId, First),
+    /// There is a token in its bucket.
+    Throttled(Box<Throttled>),
 }
 
 /// What is written before a request goes on.
@@ -151,8 +163,11 @@ pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
         }
     }
     let request = Arc::new(request);
-    // Three rounds are enough: a first use and a first session each need one round before the request itself.
-    for _ in 0..3 {
+    let mut waiting = None;
+    // Three rounds are enough: a first use and a first session each need one round before the request itself. One that waits
+    // for its bucket takes as many more as it waits.
+    let mut rounds = 0;
+    while rounds < 3 {
         let (reply, answer) = oneshot::channel();
         let (shared, asked) = (kernel.clone(), request.clone());
         kernel.settings.threads.pause(SchedulePoint::Read).await;
@@ -165,11 +180,12 @@ pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
             return Outcome::refused(error, None);
         }
         let Ok(step) = answer.await else { break };
-        let (organization, first) = match conclude(kernel, &request, step).await {
+        let unsettled = match conclude(kernel, &request, step).await {
             Ok(outcome) => return outcome,
-            Err(first) => first,
+            Err(unsettled) => unsettled,
         };
-        if let Err(outcome) = settle(kernel, &request.origin, organization, first).await {
+        rounds += i32::from(matches!(unsettled, Unsettled::First(..)));
+        if let Err(outcome) = resume(kernel, &request.origin, unsettled, &mut waiting).await {
             return outcome;
         }
     }
@@ -178,12 +194,12 @@ pub async fn dispatch(kernel: &Arc<Kernel>, mut request: Request) -> Outcome {
 
 /// Waits for what a reader thread left open.
 ///
-/// Errors: what must be written before the request can be answered.
+/// Errors: what must happen before the request can be answered.
 async fn conclude(
     kernel: &Arc<Kernel>,
     request: &Request,
     step: Step,
-) -> std::result::Result<Outcome, (OrganizationId, First)> {
+) -> std::result::Result<Outcome, Unsettled> {
     let stopping = |_| Err(Error::unavailable("the server is shutting down"));
     Ok(match step {
         Step::Done(outcome) => outcome,
@@ -198,7 +214,8 @@ async fn conclude(
             }
             result => Outcome { result, rate: None },
         },
-        Step::First(organization, first) => return Err((organization, first)),
+        Step::First(organization, first) => return Err(Unsettled::First(organization, first)),
+        Step::Throttled(throttled) => return Err(Unsettled::Throttled(throttled)),
     })
 }
 
@@ -226,6 +243,21 @@ async fn finish_deferred(kernel: &Arc<Kernel>, request: &Request, promised: Defe
     Outcome {
         result: recorded.and(result),
         rate,
+    }
+}
+
+/// Does what must happen before a request goes on.
+///
+/// Errors: the outcome that answers the request.
+async fn resume(
+    kernel: &Arc<Kernel>,
+    origin: &Origin,
+    unsettled: Unsettled,
+    waiting: &mut Option<WaitingWrite>,
+) -> std::result::Result<(), Outcome> {
+    match unsettled {
+        Unsettled::First(organization, first) => settle(kernel, origin, organization, first).await,
+        Unsettled::Throttled(throttled) => throttled::wait(kernel, origin, *throttled, waiting).await,
     }
 }
 
@@ -387,7 +419,7 @@ impl<'a> Case<'a> {
         }
         let rate = match self.take_rate() {
             Ok(rate) => rate,
-            Err((error, rate)) => return Ok(refused(error, rate)),
+            Err((error, rate)) => return Ok(self.throttled(error, rate)),
         };
         let decoded = match decode(self.kernel, self.entry, self.request, &self.actor, path) {
             Ok(decoded) => decoded,
@@ -458,6 +490,16 @@ impl<'a> Case<'a> {
             },
             Err(error) => Err((error, Some((own, self.kernel.limiter.peek(own, &key))))),
         }
+    }
+
+    /// Answers a request that a bucket refused, or lets it wait.
+    fn throttled(self, error: Error, rate: Rate) -> Step {
+        let meta = self.entry.meta;
+        if meta.kind != operation::Kind::Write || self.request.origin.manager.is_none() {
+            return refused(error, rate);
+        }
+        let throttled = Throttled::new(self.actor, meta.rate.buckets(), error, rate);
+        Step::Throttled(Box::new(throttled))
     }
 
     /// What the principal's bucket holds, for an answer that takes nothing from it (D1.11).

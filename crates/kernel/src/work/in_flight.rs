@@ -20,8 +20,18 @@ impl Flights {
     ///
     /// Errors: `Unavailable` when there are `max` of them.
     pub fn take(&self, actor: &Actor, max: usize) -> Result<InFlight> {
+        self.take_of(actor, max, usize::MAX)
+    }
+
+    /// Counts one more write of a principal, and of all.
+    ///
+    /// Errors: `Unavailable` when there are `max` of the principal, or `most` of all.
+    pub fn take_of(&self, actor: &Actor, max: usize, most: usize) -> Result<InFlight> {
         let principal = format!("{}/{}", actor.organization, actor.id);
         let mut in_flight = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if most < usize::MAX && in_flight.values().sum::<usize>() >= most {
+            return Err(Error::unavailable("too many changes wait; try again"));
+        }
         let count = in_flight.entry(principal.clone()).or_default();
         if *count >= max {
             return Err(Error::unavailable(

@@ -74,6 +74,7 @@ mod strangers;
 mod subjects;
 mod summaries;
 mod support;
+mod throttled;
 mod token_scopes;
 mod torment;
 mod went_back;

@@ -47,9 +47,9 @@ struct Inner {
     /// Request ids must be unique, not secret: one generator draws them all.
     ids: Mutex<UnitRng>,
     callers: Arc<Callers>,
-    room: Room,
+    room: Arc<Room>,
     /// For the paths of `settings.apart`.
-    apart: Room,
+    apart: Arc<Room>,
 }
 
 impl Edge {
@@ -66,8 +66,12 @@ impl Edge {
         };
         Self(Arc::new(Inner {
             callers: Arc::new(Callers::new(&seed, Arc::clone(&clock))),
-            room: Room::new(settings.max_in_flight, settings.kept_for_known, share("requests")),
-            apart: Room::new(settings.max_apart, 0, share("requests_apart")),
+            room: Arc::new(Room::new(
+                settings.max_in_flight,
+                settings.kept_for_known,
+                share("requests"),
+            )),
+            apart: Arc::new(Room::new(settings.max_apart, 0, share("requests_apart"))),
             settings,
             clock,
             ids: Mutex::new(UnitRng::new(seed)),
@@ -151,13 +155,10 @@ impl Edge {
         let is_apart = settings.apart.iter().any(|lead| path.starts_with(lead));
         let room = if is_apart { &self.0.apart } else { &self.0.room };
         let closed = network.and_then(|ip| visit.join(room, ip));
-        let _admission = match room.admit(visit.is_known()) {
-            Ok(admission) => admission,
-            Err(error) => {
-                self.turn_away(request.into_body(), visit.is_known()).await;
-                return Err(error);
-            }
-        };
+        if let Err(error) = visit.enter(room) {
+            self.turn_away(request.into_body(), visit.is_known()).await;
+            return Err(error);
+        }
         let Some(closed) = closed else {
             return ask(router, request).await;
         };

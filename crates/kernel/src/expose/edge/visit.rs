@@ -9,7 +9,7 @@ use crate::arrival::NetworkGate;
 use crate::{Error, Result};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// Places for requests that are worked on at once.
@@ -37,10 +37,10 @@ impl Room {
     /// Takes a place.
     ///
     /// Errors: `Unavailable` when there is none for this caller.
-    pub(super) fn admit(&self, is_known: bool) -> Result<Admission<'_>> {
+    fn admit(self: &Arc<Self>, is_known: bool) -> Result<Admission> {
         let most = if is_known { self.for_known } else { self.for_all };
-        let admission = Admission(&self.taken);
-        let before = admission.0.fetch_add(1, Ordering::AcqRel);
+        let admission = Admission(Arc::clone(self));
+        let before = self.taken.fetch_add(1, Ordering::AcqRel);
         if before >= most {
             return Err(Error::unavailable("the server is busy; try again"));
         }
@@ -49,12 +49,20 @@ impl Room {
 }
 
 /// One of the requests that are worked on at once.
-pub(super) struct Admission<'a>(&'a AtomicUsize);
+struct Admission(Arc<Room>);
 
-impl Drop for Admission<'_> {
+impl Drop for Admission {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.taken.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+/// Where a request is.
+enum Place {
+    /// It is worked on.
+    Within(Admission),
+    /// It waits, and comes back to this room.
+    Aside(Arc<Room>),
 }
 
 /// See the module's text.
@@ -64,6 +72,7 @@ pub(super) struct Visit {
     is_known: bool,
     link: Option<Arc<Link>>,
     member: Mutex<Option<Member>>,
+    place: Mutex<Option<Place>>,
 }
 
 impl Visit {
@@ -83,11 +92,25 @@ impl Visit {
             is_known,
             link,
             member: Mutex::default(),
+            place: Mutex::default(),
         })
     }
 
     pub(super) fn is_known(&self) -> bool {
         self.is_known
+    }
+
+    /// Takes a place in a room, for as long as the visit lasts.
+    ///
+    /// Errors: `Unavailable` when there is none.
+    pub(super) fn enter(&self, room: &Arc<Room>) -> Result<()> {
+        let admission = room.admit(self.is_known)?;
+        *self.place() = Some(Place::Within(admission));
+        Ok(())
+    }
+
+    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts the request in the share of its network; returns what is cancelled when it has to go.
@@ -124,6 +147,22 @@ impl NetworkGate for Visit {
             self.callers.forget(mark);
         }
     }
+
+    fn step_aside(&self) {
+        let mut place = self.place();
+        if let Some(Place::Within(admission)) = &*place {
+            *place = Some(Place::Aside(Arc::clone(&admission.0)));
+        }
+    }
+
+    fn step_in(&self) -> Result<()> {
+        let mut place = self.place();
+        if let Some(Place::Aside(room)) = &*place {
+            // Whoever waited was recognized.
+            *place = Some(Place::Within(room.admit(true)?));
+        }
+        Ok(())
+    }
 }
 
 /// Ends a visit: what was written about it may remember it for longer than it takes a place.
@@ -132,5 +171,6 @@ pub(super) struct Stay(pub(super) Arc<Visit>);
 impl Drop for Stay {
     fn drop(&mut self) {
         self.0.leave();
+        *self.0.place() = None;
     }
 }
