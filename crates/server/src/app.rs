@@ -1,6 +1,6 @@
 //! The program without its command line: registry, kernel, routes, first organization.
 
-use crate::areas::{self};
+use crate::areas;
 use crate::{opening, readiness};
 use axum::Router;
 use axum::extract::State;

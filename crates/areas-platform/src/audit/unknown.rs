@@ -56,32 +56,16 @@ pub(super) fn of_action(
     }))
 }
 
+/// Returns the names that share most pairs of letters with a word, in whatever order: `service_account.create` is near to
+/// `createHeadlessServiceAccount`.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let word = word.to_lowercase();
-    let mut names: Vec<(usize, &str)> = names
-        .map(|name| (distance(&word, &name.to_lowercase()), name))
+    let mut names: Vec<(f64, &str)> = names
+        .map(|name| (strsim::sorensen_dice(&word, &name.to_lowercase()), name))
         .collect();
-    names.sort_unstable();
+    names.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
     let nearest = names.into_iter().take(PROPOSED);
     nearest.map(|(_, name)| name.to_owned()).collect()
-}
-
-/// Returns how far a word is from a name: 1 for each character that it lacks, 3 for each that is too many or another. Whoever
-/// asks shortens a name more often than that they write another.
-fn distance(word: &str, name: &str) -> usize {
-    const WRONG: usize = 3;
-    let name: Vec<char> = name.chars().collect();
-    // How far the part of the word that was read is from each beginning of the name.
-    let mut row: Vec<usize> = (0..=name.len()).collect();
-    for (place, letter) in word.chars().enumerate() {
-        let mut replaced = std::mem::replace(&mut row[0], (place + 1) * WRONG);
-        for (column, of_name) in name.iter().enumerate() {
-            let kept = replaced + if letter == *of_name { 0 } else { WRONG };
-            replaced = row[column + 1];
-            row[column + 1] = kept.min(replaced + WRONG).min(row[column] + 1);
-        }
-    }
-    row[name.len()]
 }
 
 #[cfg(test)]
@@ -89,21 +73,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_a_word_shortens_are_nearer_than_those_that_it_contradicts() {
-        for (word, name, expected) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 9),
-            ("kitten", "sitting", 7),
-            ("disable", "disabled", 1),
-            ("disabled", "disable", 3),
-        ] {
-            assert_eq!(distance(word, name), expected, "{word} {name}");
-        }
+    fn names_of_the_same_words_are_nearer_than_names_of_other_words() {
         let names = ["enableThing", "disableAnyThing", "deleteThing", "listThings"];
         assert_eq!(
             nearest("disablething", names.into_iter()),
             ["disableAnyThing", "enableThing", "deleteThing"]
+        );
+        let names = [
+            "thing.gone",
+            "createHeadlessThing",
+            "createHeadlessPolicy",
+            "listThings",
+        ];
+        assert_eq!(
+            nearest("thing.created", names.into_iter())[0],
+            "createHeadlessThing"
         );
     }
 }

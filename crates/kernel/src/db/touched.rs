@@ -50,8 +50,7 @@ static TOUCHED: Statement = Statement {
     sqlite: "SELECT t.organization_id, t.table_name, t.row_key, t.is_new, t.content, p.key_id, p.mac FROM temp.touched_rights t LEFT JOIN main.right_proofs p ON p.organization_id = t.organization_id AND p.table_name = t.table_name AND p.row_key = t.row_key",
     postgres: "SELECT t.organization_id, t.table_name, t.row_key, t.is_new, t.content, p.key_id, p.mac \
         FROM pg_temp.touched_rights t \
-        LEFT \
-        JOIN LATERAL (SELECT q.key_id, q.mac FROM right_proofs q WHERE q.organization_id = t.organization_id \
+        LEFT JOIN LATERAL (SELECT q.key_id, q.mac FROM right_proofs q WHERE q.organization_id = t.organization_id \
         AND q.table_name = t.table_name AND q.row_key = t.row_key LIMIT 1) p ON TRUE",
     unscoped: Some("a transaction may touch several organizations"),
 };

@@ -5,7 +5,7 @@
 use super::failure::Failure;
 use super::logging;
 use crate::app;
-use crate::areas::{self};
+use crate::areas;
 use crate::config::{Config, Environment};
 use provost_areas_platform::audit;
 use provost_areas_platform::store;
