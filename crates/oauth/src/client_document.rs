@@ -5,14 +5,21 @@
 //! nothing. Whoever shows `name` shows the host of the URL with it. Members that are not read here are ignored,
 //! `logo_uri` among them: an image of a stranger is fetched by nobody.
 
-use crate::address::Address;
 use crate::claims::{self, Payload};
 use crate::error::Refusal;
 use crate::jwks::KeySet;
 use crate::redirect;
+use provost_outbound::{Address, Limits};
+use std::time::Duration;
 
 /// LIMIT: bytes of a document (D2.7; the draft recommends 5 KB).
 pub const MAX_BYTES: usize = 5 * 1024;
+
+/// LIMIT: a document, in 5 s (D2.7).
+pub const FETCH: Limits = Limits {
+    max_bytes: MAX_BYTES,
+    timeout: Duration::from_secs(5),
+};
 
 /// How a client proves itself at the token endpoint.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ mod replay_cache;
 
 pub use replay_cache::ReplayCache;
 
-use crate::address::Address;
 use crate::base64url;
 use crate::claims::LEEWAY_SECS;
 use crate::error::Refusal;
 use crate::jwt::{Kind, UnverifiedToken};
 use aws_lc_rs::digest::{SHA256, digest};
+use provost_outbound::Address;
 use subtle::ConstantTimeEq;
 
 /// Seconds around `iat` in which a proof is accepted.

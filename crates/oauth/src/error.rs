@@ -6,6 +6,7 @@ mod token;
 
 pub use token::{Code, TokenError};
 
+use provost_outbound::WrongUrl;
 use std::fmt;
 
 /// A reason to refuse; each has one public sentence.
@@ -65,6 +66,12 @@ pub enum Refusal {
     Document(&'static str),
     /// A redirect target that is not accepted, and why.
     Redirect(&'static str),
+}
+
+impl From<WrongUrl> for Refusal {
+    fn from(wrong: WrongUrl) -> Self {
+        Self::Url(wrong.0)
+    }
 }
 
 impl fmt::Display for Refusal {

@@ -5,11 +5,19 @@ use crate::base64url;
 use crate::claims::{Claims, Payload};
 use crate::error::Refusal;
 use aws_lc_rs::digest::{SHA256, digest};
+use provost_outbound::Limits;
 use std::fmt::{self, Write};
+use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// LIMIT: bytes of an answer.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024;
+
+/// LIMIT: an answer about a token, in 5 s.
+pub const FETCH: Limits = Limits {
+    max_bytes: MAX_ANSWER_BYTES,
+    timeout: Duration::from_secs(5),
+};
 /// LIMIT: bytes of an opaque token (D2.1).
 pub const MAX_TOKEN_BYTES: usize = 8 * 1024;
 

@@ -9,10 +9,18 @@ pub use key::{Algorithm, Key};
 
 use crate::error::Refusal;
 use crate::json;
+use provost_outbound::Limits;
 use serde_json::Value;
+use std::time::Duration;
 
 /// LIMIT: bytes of a key set; real ones have 2 to 10 KiB.
 pub const MAX_BYTES: usize = 64 * 1024;
+
+/// LIMIT: a key set, in 5 s.
+pub const FETCH: Limits = Limits {
+    max_bytes: MAX_BYTES,
+    timeout: Duration::from_secs(5),
+};
 /// LIMIT: keys of a set, the skipped ones included.
 pub const MAX_KEYS: usize = 64;
 

@@ -1,13 +1,13 @@
 #![forbid(unsafe_code)]
-//! OAuth 2.1 for a server that is resource server and authorization server: words, tokens, proofs, and a guarded
-//! fetch.
+//! OAuth 2.1 for a server that is resource server and authorization server: words, tokens, proofs. What is fetched
+//! from others goes through `provost_outbound`.
 //!
 //! ```text
 //! Authorization header ─► access_token::peek ─► issuer ─► access_token::verify ─► Claims
 //! DPoP header ──────────► dpop::verify ─► Proof ─► dpop::Replays
 //! token endpoint ───────► assertion · id_jag · subject_token · pkce      refusals ─► error::TokenError
 //! authorize endpoint ───► client_document · redirect · pkce
-//! another server's URL ─► guard::Fetcher ─► jwks::KeySet · client_document · introspection
+//! another server's URL ─► outbound::Fetcher ─► jwks::KeySet · client_document · introspection
 //! ```
 //!
 //! Sources: RFC 6749, 7515, 7517, 7519, 7523, 7636, 7638, 7662, 8252, 8414, 8693, 8707, 8725, 9068, 9207, 9449, 9728;
@@ -31,7 +31,6 @@
 //! and repeated names to its caller; what remains is one call of aws-lc.
 
 pub mod access_token;
-mod address;
 pub mod assertion;
 mod base64url;
 mod claims;
@@ -40,7 +39,6 @@ pub mod client_document;
 pub mod corpus;
 pub mod dpop;
 pub mod error;
-pub mod guard;
 pub mod id_jag;
 pub mod introspection;
 pub mod json;

@@ -5,8 +5,8 @@
 //! because MCP clients register it, and MCP's specification names it beside HTTPS. Its risk, a name that resolves
 //! elsewhere, is one that PKCE bears: a code without its verifier is worth nothing.
 
-use crate::address::{Address, characters};
 use crate::error::Refusal;
+use provost_outbound::{Address, characters};
 
 /// Checks a URI that a client registers: `https:`, `http:` on the loopback interface, or a private scheme with a dot
 /// in its name (RFC 8252 §7.1: the reversed domain of its owner).
@@ -16,7 +16,7 @@ pub fn check(uri: &str) -> Result<(), Refusal> {
     characters(uri)?;
     let (scheme, rest) = uri.split_once(':').ok_or(Refusal::Redirect("it has no scheme"))?;
     match scheme {
-        "https" => Address::parse(uri).map(drop),
+        "https" => Ok(Address::parse(uri).map(drop)?),
         "http" if Address::parse(uri)?.is_loopback() => Ok(()),
         "http" => Err(Refusal::Redirect("http: is for the loopback interface alone")),
         _ if is_private(scheme) && rest.starts_with('/') => Ok(()),

@@ -11,8 +11,8 @@ use aws_lc_rs::hmac;
 use provost_kernel::auth::ScopeSet;
 use provost_oauth::client_document::{self, ClientDocument};
 use provost_oauth::error::Code;
-use provost_oauth::guard::{FetchedDocument, Limits};
 use provost_oauth::{KeySet, TokenError};
+use provost_outbound::{FetchedDocument, Limits};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl Oauth {
                 network,
                 is_known: self.documents.given.get(url, now).is_some(),
             };
-            let found = self.fetched(url, Limits::DOCUMENT, &asker).await?;
+            let found = self.fetched(url, client_document::FETCH, &asker).await?;
             let mut secs = FAILURE_SECS;
             let found = found.and_then(|fetched| {
                 let document = client_document::parse(&fetched.body, url);
@@ -142,7 +142,7 @@ impl Oauth {
         asker: &Asker,
         now: i64,
     ) -> Result<Result<Arc<KeySet>, String>, TokenError> {
-        let found = self.fetched(url, Limits::KEYS, asker).await?;
+        let found = self.fetched(url, provost_oauth::jwks::FETCH, asker).await?;
         let found = found.and_then(|fetched| {
             let keys = KeySet::parse(&fetched.body);
             keys.map(Arc::new).map_err(|refusal| refusal.to_string())

@@ -13,7 +13,7 @@ use provost_kernel::error::{Error, Result};
 use provost_kernel::time::Clock;
 use provost_oauth::KeySet;
 use provost_oauth::access_token::{Issuer, TokenPreview};
-use provost_oauth::guard::{FetchRefusal, Fetcher, Limits};
+use provost_outbound::{FetchRefusal, Fetcher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ impl IssuerTrust {
             }
             state.tried = Some(clock.monotonic());
         }
-        let found = fetcher.get(url, Limits::KEYS).await;
+        let found = fetcher.get(url, provost_oauth::jwks::FETCH).await;
         let parsed = found
             .map_err(|refused| refused.to_string())
             .and_then(|bytes| KeySet::parse(&bytes).map_err(|refusal| refusal.to_string()));

@@ -2,9 +2,9 @@
 
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
-use provost_oauth::guard::{Network, Options};
 use provost_oauth::jwks::{Algorithm, KeySet};
 use provost_oauth::{Refusal, client_document};
+use provost_outbound::{Network, Options};
 use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
 

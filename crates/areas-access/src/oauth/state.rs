@@ -15,9 +15,9 @@ use provost_kernel::time::Clock;
 use provost_kernel::{Kernel, Secret};
 use provost_oauth::access_token::{self, Issuer, TokenPreview};
 use provost_oauth::dpop::ReplayCache;
-use provost_oauth::guard::Fetcher;
 use provost_oauth::sign::{NewAccessToken, Signer};
 use provost_oauth::{Algorithm, KeySet, Refusal};
+use provost_outbound::Fetcher;
 use serde_json::json;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 

@@ -13,7 +13,6 @@ use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, write_behind};
 use provost_oauth::access_token;
 use provost_oauth::dpop::Proof;
-use provost_oauth::guard::Limits;
 use provost_oauth::{Claims, Confirmation, Refusal, dpop, introspection};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -137,7 +136,12 @@ impl Oauth {
         let authorization = super::form::basic(&endpoint.client_id, &endpoint.client_secret);
         let answer = self
             .fetcher()?
-            .post_form(&endpoint.url, form, authorization, Limits::INTROSPECTION)
+            .post_form(
+                &endpoint.url,
+                bytes::Bytes::from_owner(form),
+                authorization,
+                introspection::FETCH,
+            )
             .await;
         let answer = answer.map_err(|cause| {
             tracing::warn!(issuer = %trusted.declared.url, "an issuer did not answer about a token: {cause}");

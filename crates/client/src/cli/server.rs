@@ -8,28 +8,24 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use provost_outbound::{Patience, Pool, client_config, pool, roots_of_file, system_roots};
 use provost_words::Secret;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
+use rustls::RootCertStore;
 use std::error::Error;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// LIMIT: an answer is held in memory before it is shown. The largest are pages of a list, a few MiB.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// LIMIT: what somebody asked to have: an archive, a page of an export.
 const MAX_DOWNLOAD_BYTES: usize = 256 << 20;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const PATIENCE: Patience = Patience {
+    connect: Duration::from_secs(10),
+    idle: Duration::from_secs(90),
+};
 
 /// A server that can be asked.
 pub(super) struct Server {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Pool<Full<Bytes>>,
     url: String,
     authorization: HeaderValue,
     timeout: Duration,
@@ -74,22 +70,9 @@ impl Server {
         } else {
             RootCertStore::empty()
         };
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = client_config(tls);
         let config = config.map_err(|error| Failure::usage(format!("TLS cannot be set up: {error}")))?;
-        let config = config.with_root_certificates(tls).with_no_client_auth();
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .build(connector);
+        let client = pool(config, PATIENCE);
         let authorization = authorization(&connection.token)?;
         Ok(Self {
             client,
@@ -198,33 +181,17 @@ pub(super) fn authorization(token: &Secret<String>) -> Result<HeaderValue, Failu
 }
 
 fn trusted(connection: &Connection) -> Result<RootCertStore, Failure> {
-    let mut roots = RootCertStore::empty();
     if let Some(path) = &connection.ca_cert {
-        for certificate in certificates(path)? {
-            let added = roots.add(certificate);
-            added.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-        }
-        return Ok(roots);
+        let roots = roots_of_file(path);
+        return roots.map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
     }
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let roots = system_roots();
     if roots.is_empty() {
         return Err(Failure::usage(
             "this system has no trusted certificates: name them with --ca-cert FILE",
         ));
     }
     Ok(roots)
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
-    let found: Vec<_> = found
-        .collect::<Result<_, _>>()
-        .map_err(|error| wrong(error.to_string()))?;
-    if found.is_empty() {
-        return Err(wrong("holds no certificate in PEM form".into()));
-    }
-    Ok(found)
 }
 
 fn silence(error: &hyper_util::client::legacy::Error) -> Silence {

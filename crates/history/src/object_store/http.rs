@@ -1,4 +1,4 @@
-//! The HTTP client of a store: hyper over rustls with the one cryptographic provider of the program.
+//! The HTTP client of a store: the pool of connections of the program.
 //!
 //! An answer is read whole within a deadline: a store that stalls in the middle of an answer is an error, which is
 //! tried again, and not a thread that waits for ever.
@@ -7,23 +7,19 @@ use super::Options;
 use crate::error::{Error, Result};
 use async_trait::async_trait;
 use http_body_util::{BodyExt, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody,
     HttpService,
 };
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
+use provost_outbound::{Patience, Pool, client_config, pool, roots_of_file, system_roots};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const PATIENCE: Patience = Patience {
+    connect: Duration::from_secs(10),
+    idle: Duration::from_secs(90),
+};
 /// How long one exchange may take: a segment of 64 MiB needs 1 MiB/s.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_mins(1);
 /// LIMIT: an answer is held in memory; no segment comes near.
@@ -34,46 +30,19 @@ const MAX_ANSWER_BYTES: usize = 1 << 30;
 pub struct Connector(Service);
 
 #[derive(Clone, Debug)]
-struct Service(Client<HttpsConnector<HttpConnector>, HttpRequestBody>);
+struct Service(Pool<HttpRequestBody>);
 
 impl Connector {
     pub fn new(options: &Options) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        if let Some(path) = &options.ca_file {
-            let fault = || {
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!("{} holds no certificates", path.display()),
-                )
-            };
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|_| fault())? {
-                let certificate = certificate.map_err(|_| fault())?;
-                roots.add(certificate).map_err(|_| fault())?;
-            }
-            if roots.is_empty() {
-                return Err(fault().into());
-            }
-        } else {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|_| Error::Invalid("TLS cannot be set up".to_owned()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .build(connector);
+        let roots = match &options.ca_file {
+            Some(path) => roots_of_file(path).map_err(|_| {
+                let fault = format!("{} holds no certificates", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, fault)
+            })?,
+            None => system_roots(),
+        };
+        let config = client_config(roots).map_err(|_| Error::Invalid("TLS cannot be set up".to_owned()))?;
+        let client = pool(config, PATIENCE);
         Ok(Self(Service(client)))
     }
 }

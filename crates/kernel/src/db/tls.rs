@@ -2,9 +2,9 @@
 
 use super::fault::Fault;
 use crate::error::Class;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use provost_outbound::{client_config, roots_of_file, system_roots};
 use rustls::{ClientConfig, RootCertStore};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio_postgres::Socket;
@@ -79,34 +79,19 @@ fn native() -> Result<MakeRustlsConnect, Fault> {
     if let Some(known) = NATIVE.get() {
         return Ok(known.clone());
     }
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let made = MakeRustlsConnect::new(client(roots)?);
+    let made = MakeRustlsConnect::new(client(system_roots())?);
     Ok(NATIVE.get_or_init(|| made).clone())
 }
 
 fn client_of_file(file: &str) -> Result<ClientConfig, Fault> {
-    let unreadable = || {
+    let roots = roots_of_file(Path::new(file)).map_err(|_| {
         Fault::told(
             "the file that sslrootcert of the PostgreSQL url names holds no readable certificate; name a PEM file",
         )
-    };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|_| unreadable())? {
-        roots
-            .add(certificate.map_err(|_| unreadable())?)
-            .map_err(|_| unreadable())?;
-    }
-    if roots.is_empty() {
-        return Err(unreadable());
-    }
+    })?;
     client(roots)
 }
 
 fn client(roots: RootCertStore) -> Result<ClientConfig, Fault> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Fault::new(Class::Refused, error.to_string()))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    client_config(roots).map_err(|error| Fault::new(Class::Refused, error.to_string()))
 }

@@ -5,8 +5,7 @@ use http::Uri;
 use provost_areas_access::resource_credentials::external::{Backend, ExternalManagers, SecretManager, Vault};
 use provost_areas_access::resource_credentials::model::ExternalPath;
 use provost_kernel::auth::OrganizationId;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
+use provost_outbound::{client_config, roots_of_file, system_roots};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -220,27 +219,14 @@ impl ExternalManager {
     }
 
     fn tls(&self) -> Result<Arc<rustls::ClientConfig>, Problem> {
-        let mut roots = rustls::RootCertStore::empty();
-        if let Some(path) = &self.ca_file {
-            let unreadable = |error: String| self.problem(&format!("ca_file {}: {error}", path.display()));
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|e| unreadable(e.to_string()))?;
-            for certificate in certificates {
-                let certificate = certificate.map_err(|e| unreadable(e.to_string()))?;
-                roots.add(certificate).map_err(|e| unreadable(e.to_string()))?;
-            }
-            if roots.is_empty() {
-                return Err(unreadable("holds no certificate".into()));
-            }
-        } else {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config =
-            rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let roots = match &self.ca_file {
+            Some(path) => roots_of_file(path)
+                .map_err(|error| self.problem(&format!("ca_file {}: {error}", path.display())))?,
+            None => system_roots(),
+        };
+        let config = client_config(roots);
         let config = config.map_err(|error| self.problem(&format!("TLS cannot be set up: {error}")))?;
-        Ok(Arc::new(
-            config.with_root_certificates(roots).with_no_client_auth(),
-        ))
+        Ok(Arc::new(config))
     }
 }
 

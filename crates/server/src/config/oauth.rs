@@ -6,8 +6,8 @@ use provost_areas_access::oauth::settings::{
 };
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
-use provost_oauth::guard::Network;
 use provost_oauth::{Algorithm, KeySet};
+use provost_outbound::Network;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use schemars::JsonSchema;

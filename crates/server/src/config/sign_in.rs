@@ -4,9 +4,8 @@ use super::Problem;
 use http::Uri;
 use provost_areas_access::oauth::sign_in::{Http, ProviderDeclaration, Providers};
 use provost_kernel::auth::OrganizationId;
+use provost_outbound::{roots_of_file, system_roots};
 use rustls::RootCertStore;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -135,20 +134,11 @@ impl SignIn {
     }
 
     fn roots(&self) -> Result<RootCertStore, Problem> {
-        let mut roots = RootCertStore::empty();
         let Some(path) = &self.ca_file else {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            return Ok(roots);
+            return Ok(system_roots());
         };
-        let unreadable = |error: String| self.problem(&format!("ca_file {}: {error}", Path::display(path)));
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|e| unreadable(e.to_string()))? {
-            let certificate = certificate.map_err(|e| unreadable(e.to_string()))?;
-            roots.add(certificate).map_err(|e| unreadable(e.to_string()))?;
-        }
-        if roots.is_empty() {
-            return Err(unreadable("holds no certificate".into()));
-        }
-        Ok(roots)
+        roots_of_file(path)
+            .map_err(|error| self.problem(&format!("ca_file {}: {error}", Path::display(path))))
     }
 }
 

@@ -1,45 +1,11 @@
 //! Which addresses may be reached on behalf of an organization (D12.1).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// Says whether an address belongs to the public internet: not private, loopback, link-local (where clouds serve
-/// their metadata), multicast, documentation or otherwise reserved.
+/// their metadata), multicast, documentation or otherwise reserved. An IPv4 address in an IPv6 one is judged as what it is.
 pub fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let is_reserved = address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || a == 0
-        || a >= 240
-        // Carrier-grade NAT, in which some clouds serve metadata (RFC 6598).
-        || (a == 100 && (64..128).contains(&b))
-        // Protocol assignments, benchmarks (RFC 6890, RFC 2544).
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 198 && (18..20).contains(&b));
-    !is_reserved
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    // An IPv4 address in an IPv6 one is judged as what it is.
-    if let Some(v4) = address.to_ipv4_mapped() {
-        return is_public_v4(v4);
-    }
-    let segments = address.segments();
-    // 2000::/3 is what is assigned; within it: 6to4 and Teredo carry IPv4 addresses, 2001:db8::/32 documents.
-    let is_global = segments[0] & 0xe000 == 0x2000;
-    let is_carrier = segments[0] == 0x2002 || (segments[0] == 0x2001 && segments[1] == 0);
-    let is_documentation = segments[0] == 0x2001 && segments[1] == 0xdb8;
-    is_global && !is_carrier && !is_documentation
+    provost_outbound::is_public(address.to_canonical())
 }
 
 #[cfg(test)]

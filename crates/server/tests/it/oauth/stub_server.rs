@@ -4,7 +4,7 @@ use super::*;
 use crate::support::each;
 use provost_areas_access::oauth::settings::{Fetch, Introspection};
 use provost_kernel::Secret;
-use provost_oauth::guard::Network;
+use provost_outbound::Network;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

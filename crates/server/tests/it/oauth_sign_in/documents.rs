@@ -8,7 +8,7 @@ use crate::oauth::granted::Confidential;
 use crate::oauth::{URL, post, read, refused};
 use crate::support::{Reply, each};
 use provost_areas_access::oauth::settings::{BlockedClient, Fetch, Settings};
-use provost_oauth::guard::Network;
+use provost_outbound::Network;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;

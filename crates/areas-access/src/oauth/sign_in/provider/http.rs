@@ -1,16 +1,12 @@
-//! One exchange with a provider: hyper over rustls, no redirects, bounded in size and time.
+//! One exchange with a provider: no redirects, bounded in size and time.
 //!
 //! No guard against inner addresses: the operator names the provider, and many stand in the same house.
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use openidconnect::{HttpRequest, HttpResponse};
-use rustls::{ClientConfig, RootCertStore};
+use provost_outbound::{Patience, Pool, client_config, pool};
+use rustls::RootCertStore;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// LIMIT: bytes of an answer. Metadata and keys of the largest providers have 20 KiB.
@@ -20,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client that keeps connections.
 #[derive(Clone)]
-pub struct Http(Client<HttpsConnector<HttpConnector>, Full<bytes::Bytes>>);
+pub struct Http(Pool<Full<bytes::Bytes>>);
 
 /// An exchange.
 type ProviderCall = Pin<Box<dyn Future<Output = Result<HttpResponse, Silence>> + Send>>;
@@ -42,25 +38,11 @@ impl Http {
     ///
     /// Errors: TLS cannot be set up.
     pub fn new(roots: RootCertStore) -> Result<Self, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
-        let mut client = Client::builder(TokioExecutor::new());
-        client
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30));
-        Ok(Self(client.build(connector)))
+        let patience = Patience {
+            connect: CONNECT_TIMEOUT,
+            idle: Duration::from_secs(30),
+        };
+        Ok(Self(pool(client_config(roots)?, patience)))
     }
 
     /// Returns the function that the library asks: its futures borrow nothing.

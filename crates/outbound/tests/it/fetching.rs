@@ -1,7 +1,7 @@
 //! The guarded fetch against real servers on this machine: TLS, redirects, slow, large and wrong answers, mixed
 //! addresses.
 
-use provost_oauth::guard::{FetchRefusal, Fetcher, Limits, Network, Options, Resolve};
+use provost_outbound::{FetchRefusal, Fetcher, Limits, Network, Options, Resolve};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::future::pending;
@@ -491,7 +491,7 @@ async fn plain_http_is_for_allowed_loopback_alone_and_only_when_it_is_switched_o
 #[tokio::test]
 async fn a_form_is_sent_with_its_authorization() {
     let server = Server::start(Answer::Bytes(OK.into()), true).await;
-    let form = provost_oauth::introspection::request("a").unwrap();
+    let form = bytes::Bytes::from_static(b"token=a");
     let authorization = Some(http::HeaderValue::from_static("Basic abc"));
     let answer = fetcher()
         .post_form(&server.url(), form, authorization, LIMITS)

@@ -1,6 +1,6 @@
 //! Which addresses belong to the public Internet.
 
-use crate::error::Refusal;
+use crate::address::WrongUrl;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Addresses that share their first bits: `10.0.0.0/8`, `fd00::/8`, `127.0.0.1/32`.
@@ -13,9 +13,9 @@ pub struct Network {
 impl Network {
     /// Reads an address, a slash and a number of bits; a lone address is a network of one.
     ///
-    /// Errors: `Url` when it is neither, or has bits behind its prefix.
-    pub fn parse(text: &str) -> Result<Self, Refusal> {
-        const WRONG: Refusal = Refusal::Url("a network is an address, a slash and a number of bits");
+    /// Errors: when it is neither, or has bits behind its prefix.
+    pub fn parse(text: &str) -> Result<Self, WrongUrl> {
+        const WRONG: WrongUrl = WrongUrl("a network is an address, a slash and a number of bits");
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 (address, Some(bits.parse::<u8>().map_err(|_| WRONG)?))

@@ -2,15 +2,13 @@
 //!
 //! INVARIANT OA-6: a fetch connects only to a checked address, and to none if any is not public.
 
-use super::exchange::{self, OutgoingRequest};
-use super::network::{Network, is_public};
-use super::resolve::{Resolve, System};
-use crate::address::Address;
-use crate::error::Refusal;
-use crate::introspection::Form;
+use crate::address::{Address, WrongUrl};
+use crate::exchange::{self, OutgoingRequest};
+use crate::network::{Network, is_public};
+use crate::resolve::{Resolve, System};
+use crate::tls;
 use bytes::Bytes;
 use http::HeaderValue;
-use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -25,24 +23,6 @@ pub struct Limits {
     pub max_bytes: usize,
     /// From the resolution of the name to the last byte.
     pub timeout: Duration,
-}
-
-impl Limits {
-    /// LIMIT: a client's document, 5 KiB in 5 s (D2.7).
-    pub const DOCUMENT: Self = Self {
-        max_bytes: crate::client_document::MAX_BYTES,
-        timeout: Duration::from_secs(5),
-    };
-    /// LIMIT: a key set, 64 KiB in 5 s.
-    pub const KEYS: Self = Self {
-        max_bytes: crate::jwks::MAX_BYTES,
-        timeout: Duration::from_secs(5),
-    };
-    /// LIMIT: an answer about a token, 16 KiB in 5 s.
-    pub const INTROSPECTION: Self = Self {
-        max_bytes: crate::introspection::MAX_ANSWER_BYTES,
-        timeout: Duration::from_secs(5),
-    };
 }
 
 /// What an installation allows besides the public Internet.
@@ -69,7 +49,7 @@ pub struct FetchedDocument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchRefusal {
     /// The URL is none that is fetched.
-    Url(Refusal),
+    Url(WrongUrl),
     /// The name has no address, or its resolver did not answer.
     Unresolved,
     /// An address of the name is not public; nothing was connected.
@@ -95,7 +75,7 @@ pub enum FetchRefusal {
 impl fmt::Display for FetchRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentence = match self {
-            Self::Url(refusal) => return refusal.fmt(out),
+            Self::Url(wrong) => return wrong.fmt(out),
             Self::Status(status) => return write!(out, "the answer has the status {status}, not 200"),
             Self::Unresolved => "the host name was not resolved",
             Self::NotPublic => "the host has an address that is not public",
@@ -113,9 +93,9 @@ impl fmt::Display for FetchRefusal {
 
 impl std::error::Error for FetchRefusal {}
 
-impl From<Refusal> for FetchRefusal {
-    fn from(refusal: Refusal) -> Self {
-        Self::Url(refusal)
+impl From<WrongUrl> for FetchRefusal {
+    fn from(wrong: WrongUrl) -> Self {
+        Self::Url(wrong)
     }
 }
 
@@ -130,27 +110,21 @@ pub struct Fetcher {
 impl Fetcher {
     /// Makes a fetcher that asks the system's resolver.
     ///
-    /// Errors: `KeySet` when TLS cannot be set up or an extra root is no certificate.
-    pub fn new(options: Options) -> Result<Self, Refusal> {
+    /// Errors: TLS cannot be set up, or an extra root is no certificate.
+    pub fn new(options: Options) -> Result<Self, rustls::Error> {
         Self::with_resolver(options, Box::new(System))
     }
 
     /// Makes a fetcher that asks another resolver.
-    pub fn with_resolver(options: Options, resolver: Box<dyn Resolve>) -> Result<Self, Refusal> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    ///
+    /// Errors: as [`Self::new`].
+    pub fn with_resolver(options: Options, resolver: Box<dyn Resolve>) -> Result<Self, rustls::Error> {
+        let mut roots = tls::system_roots();
         for root in options.extra_roots {
-            let added = roots.add(root);
-            added.map_err(|_| Refusal::KeySet("an extra root is no certificate"))?;
+            roots.add(root)?;
         }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|_| Refusal::KeySet("TLS cannot be set up"))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
         Ok(Self {
-            tls: TlsConnector::from(Arc::new(config)),
+            tls: TlsConnector::from(Arc::new(tls::client_config(roots)?)),
             allow: options.allow,
             plain_loopback: options.plain_loopback,
             resolver,
@@ -171,7 +145,7 @@ impl Fetcher {
     pub async fn post_form(
         &self,
         url: &str,
-        form: Form,
+        form: Bytes,
         mut authorization: Option<HeaderValue>,
         limits: Limits,
     ) -> Result<Bytes, FetchRefusal> {
@@ -192,7 +166,7 @@ impl Fetcher {
     ) -> Result<FetchedDocument, FetchRefusal> {
         let address = Address::parse(url)?;
         if !address.is_https && !self.plain_loopback {
-            return Err(Refusal::Url("it must begin with https://").into());
+            return Err(WrongUrl("it must begin with https://").into());
         }
         let exchange = async {
             let targets = self.targets(&address).await?;

@@ -1,7 +1,7 @@
 //! Which addresses are public: the first and the last of every special range are not, their neighbours are.
 
 use proptest::prelude::*;
-use provost_oauth::guard::{Network, is_public};
+use provost_outbound::{Network, is_public};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 fn ip(text: &str) -> IpAddr {

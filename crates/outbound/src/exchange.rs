@@ -1,9 +1,8 @@
 //! One connection, one request, one answer.
 
-use super::fetch::{FetchRefusal, FetchedDocument};
-use super::freshness::max_age;
 use crate::address::Address;
-use crate::introspection::Form;
+use crate::fetch::{FetchRefusal, FetchedDocument};
+use crate::freshness::max_age;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -28,7 +27,7 @@ const MAX_HEADERS: usize = 64;
 pub(super) enum OutgoingRequest {
     Document,
     Form {
-        form: Form,
+        form: Bytes,
         authorization: Option<HeaderValue>,
     },
 }
@@ -158,7 +157,7 @@ fn request(address: &Address<'_>, asked: OutgoingRequest) -> http::Result<Reques
             if let Some(value) = authorization {
                 request = request.header(header::AUTHORIZATION, value);
             }
-            request.body(Full::new(Bytes::from_owner(form)))
+            request.body(Full::new(form))
         }
     }
 }

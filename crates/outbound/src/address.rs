@@ -4,30 +4,49 @@
 //! neither a name nor an address in their ordinary form: `0x7f.1`, `2130706433` and `127.1` are names to some and
 //! addresses to others.
 
-use crate::error::Refusal;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// LIMIT: characters of a URL (D2.7).
 pub const MAX_URL: usize = 512;
 
+/// Why a text is no URL that is asked; the sentence holds nothing of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongUrl(pub &'static str);
+
+impl fmt::Display for WrongUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the URL is not accepted: {}", self.0)
+    }
+}
+
+impl std::error::Error for WrongUrl {}
+
 /// The parts of an `https:` or `http:` URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address<'a> {
-    pub(crate) is_https: bool,
+pub struct Address<'a> {
+    /// Whether it begins with `https:`.
+    pub is_https: bool,
     /// As written; an address of IPv6 has its brackets.
-    pub(crate) host: &'a str,
-    pub(crate) written_port: Option<u16>,
-    pub(crate) path: &'a str,
-    pub(crate) query: Option<&'a str>,
+    pub host: &'a str,
+    /// The port, where the URL has one.
+    pub written_port: Option<u16>,
+    /// What stands before the query; it may be empty.
+    pub path: &'a str,
+    /// What stands behind the question mark, if there is one.
+    pub query: Option<&'a str>,
 }
 
 impl<'a> Address<'a> {
-    pub(crate) fn parse(url: &'a str) -> Result<Self, Refusal> {
+    /// Takes a URL apart.
+    ///
+    /// Errors: what is wrong with it.
+    pub fn parse(url: &'a str) -> Result<Self, WrongUrl> {
         characters(url)?;
         let (is_https, rest) = match url.split_once("://") {
             Some(("https", rest)) => (true, rest),
             Some(("http", rest)) => (false, rest),
-            _ => return Err(Refusal::Url("it must begin with https://")),
+            _ => return Err(WrongUrl("it must begin with https://")),
         };
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
@@ -45,22 +64,24 @@ impl<'a> Address<'a> {
         })
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// Returns the port, the ordinary one where the URL has none.
+    pub fn port(&self) -> u16 {
         self.written_port.unwrap_or(if self.is_https { 443 } else { 80 })
     }
 
     /// Returns the address, when the host is one and no name.
-    pub(crate) fn ip(&self) -> Option<IpAddr> {
+    pub fn ip(&self) -> Option<IpAddr> {
         let bare = self.host.trim_start_matches('[').trim_end_matches(']');
         bare.parse().ok()
     }
 
     /// Does the host mean this machine, however names are resolved?
-    pub(crate) fn is_loopback(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         self.ip().is_some_and(|ip| ip.is_loopback()) || self.host == "localhost"
     }
 
-    pub(crate) fn has_dot_segments(&self) -> bool {
+    /// Does a segment of the path mean its folder or the one above?
+    pub fn has_dot_segments(&self) -> bool {
         let is_dot = |segment: &str| {
             matches!(
                 segment.to_ascii_lowercase().replace("%2e", ".").as_str(),
@@ -72,25 +93,27 @@ impl<'a> Address<'a> {
 }
 
 /// Checks the length and the characters of any URI.
-pub(crate) fn characters(uri: &str) -> Result<(), Refusal> {
+///
+/// Errors: what is wrong with it.
+pub fn characters(uri: &str) -> Result<(), WrongUrl> {
     if uri.len() > MAX_URL {
-        return Err(Refusal::Url("it is longer than 512 characters"));
+        return Err(WrongUrl("it is longer than 512 characters"));
     }
     let mut bytes = uri.bytes();
     while let Some(byte) = bytes.next() {
         match byte {
-            b'#' => return Err(Refusal::Url("it must have no fragment")),
+            b'#' => return Err(WrongUrl("it must have no fragment")),
             b'%' => {
                 let hex = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_hexdigit());
                 if !hex(bytes.next()) || !hex(bytes.next()) {
-                    return Err(Refusal::Url("it has a half escape"));
+                    return Err(WrongUrl("it has a half escape"));
                 }
             }
             b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
-                return Err(Refusal::Url("it has characters that no URL has"));
+                return Err(WrongUrl("it has characters that no URL has"));
             }
             byte if !byte.is_ascii_graphic() => {
-                return Err(Refusal::Url("it has characters that no URL has"));
+                return Err(WrongUrl("it has characters that no URL has"));
             }
             _ => {}
         }
@@ -98,10 +121,10 @@ pub(crate) fn characters(uri: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), Refusal> {
-    const WRONG: Refusal = Refusal::Url("its host is neither a name nor an address");
+fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), WrongUrl> {
+    const WRONG: WrongUrl = WrongUrl("its host is neither a name nor an address");
     if authority.contains('@') {
-        return Err(Refusal::Url("it must have no user name"));
+        return Err(WrongUrl("it must have no user name"));
     }
     // The colons of IPv6 stand inside of brackets.
     let after = authority.rfind(']').map_or(0, |end| end + 1);
@@ -118,10 +141,10 @@ fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), Refusal> {
     is_host.then_some((host, port)).ok_or(WRONG)
 }
 
-fn number(port: &str) -> Result<u16, Refusal> {
+fn number(port: &str) -> Result<u16, WrongUrl> {
     let canonical = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
     let parsed = port.parse().ok().filter(|_| canonical);
-    parsed.ok_or(Refusal::Url("its port is not a number from 1 to 65535"))
+    parsed.ok_or(WrongUrl("its port is not a number from 1 to 65535"))
 }
 
 /// RFC 1123 §2.1; what ends in a number is no name, for resolvers read it as an address.
