@@ -2,37 +2,18 @@
 
 use provost_kernel::Timestamp;
 use provost_kernel::announcement::{Announcement, Question};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Who can be named as somebody that something is assigned to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline, extend("x-open" = true))]
-pub enum SubjectKind {
-    /// A person of the directory.
-    User,
-    /// A group of the directory.
-    Group,
-    /// A service account.
-    ServiceAccount,
-}
-
-impl SubjectKind {
-    /// Returns the word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            SubjectKind::User => "user",
-            SubjectKind::Group => "group",
-            SubjectKind::ServiceAccount => "service_account",
-        }
-    }
-
-    /// Returns the kind of a word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::User, Self::Group, Self::ServiceAccount]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
+provost_kernel::word! {
+    /// Who can be named as somebody that something is assigned to.
+    #[derive(Hash, PartialOrd, Ord)]
+    #[schemars(extend("x-open" = true))]
+    pub enum SubjectKind {
+        /// A person of the directory.
+        User = "user",
+        /// A group of the directory.
+        Group = "group",
+        /// A service account.
+        ServiceAccount = "service_account",
     }
 }
 

@@ -26,26 +26,15 @@ const IDENTITY: &str = "store_identity";
 /// The name of the fact that counts restores; releases of managed configuration name it.
 pub const EPOCH: &str = "store_epoch";
 
-/// Whether a store is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It is, and measured against its lines.
-    Live,
-    /// It is, as a rehearsal: it has no lines, and says so.
-    Rehearsal,
-    /// It is not: it was moved elsewhere.
-    Moved,
-}
-
-impl State {
-    const ALL: [Self; 3] = [Self::Live, Self::Rehearsal, Self::Moved];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Rehearsal => "rehearsal",
-            Self::Moved => "moved",
-        }
+provost_kernel::word! {
+    /// Whether a store is served.
+    pub enum State {
+        /// It is, and measured against its lines.
+        Live = "live",
+        /// It is, as a rehearsal: it has no lines, and says so.
+        Rehearsal = "rehearsal",
+        /// It is not: it was moved elsewhere.
+        Moved = "moved",
     }
 }
 

@@ -42,33 +42,23 @@ crate::statements! {
     APPEND = "INSERT INTO audit_entries (organization_id, seq, time, action, actor_id, target_id, decision, entry, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 }
 
-/// What came of a request, in the audit log's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Done.
-    Allowed,
-    /// The caller may not.
-    Denied,
-    /// The state or the request forbids it.
-    Refused,
-    /// Answered from the stored answer.
-    Replayed,
-    /// The server failed.
-    Failed,
+provost_words::word! {
+    /// What came of a request, in the audit log's words.
+    pub enum Decision {
+        /// Done.
+        Allowed = "allowed",
+        /// The caller may not.
+        Denied = "denied",
+        /// The state or the request forbids it.
+        Refused = "refused",
+        /// Answered from the stored answer.
+        Replayed = "idempotent_replay",
+        /// The server failed.
+        Failed = "failed",
+    }
 }
 
 impl Decision {
-    /// Returns the word in the entry.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Decision::Allowed => "allowed",
-            Decision::Denied => "denied",
-            Decision::Refused => "refused",
-            Decision::Replayed => "idempotent_replay",
-            Decision::Failed => "failed",
-        }
-    }
-
     /// Returns the decision behind an error's status.
     pub const fn of_status(status: u16) -> Self {
         match status {

@@ -78,42 +78,23 @@ impl std::fmt::Display for OrganizationId {
     }
 }
 
-/// What a principal is for. Ordered: viewer < operator < admin and viewer < auditor < admin (D3.1).
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline, extend("x-open" = true))]
-pub enum Role {
-    /// Everything.
-    Admin,
-    /// Reads all but identities and sessions; runs backtests and rollbacks.
-    Operator,
-    /// Reads everything but sessions; changes nothing.
-    Auditor,
-    /// Reads inventory, policies, backtests and fleet.
-    Viewer,
+provost_words::word! {
+    /// What a principal is for. Ordered: viewer < operator < admin and viewer < auditor < admin (D3.1).
+    #[derive(Hash)]
+    #[schemars(extend("x-open" = true))]
+    pub enum Role {
+        /// Everything.
+        Admin = "admin",
+        /// Reads all but identities and sessions; runs backtests and rollbacks.
+        Operator = "operator",
+        /// Reads everything but sessions; changes nothing.
+        Auditor = "auditor",
+        /// Reads inventory, policies, backtests and fleet.
+        Viewer = "viewer",
+    }
 }
 
 impl Role {
-    /// Every role.
-    pub const ALL: [Role; 4] = [Role::Admin, Role::Operator, Role::Auditor, Role::Viewer];
-
-    /// Returns the word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Role::Admin => "admin",
-            Role::Operator => "operator",
-            Role::Auditor => "auditor",
-            Role::Viewer => "viewer",
-        }
-    }
-
-    /// Returns the role of a word.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|r| r.as_str() == text)
-    }
-
     /// Says whether this role may do everything that `other` may.
     pub fn covers(self, other: Role) -> bool {
         self == other || self == Role::Admin || other == Role::Viewer

@@ -51,7 +51,7 @@ pub mod work;
 pub mod write_behind;
 
 /// The vocabulary without drivers, which stands in a crate of its own.
-pub use provost_words::{dsse, durable, entropy, error, id, json, secret, text, time};
+pub use provost_words::{dsse, durable, entropy, error, id, json, secret, text, time, word};
 
 pub use context::OperationContext;
 pub use doubt::SureTime;

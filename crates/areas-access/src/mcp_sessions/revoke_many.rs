@@ -127,6 +127,7 @@ impl Operation for RevokeMcpSessions {
     .access("mcp:read", &[Admin])
     .previews("mcp:revoke", &[Admin])
     .command("mcp-sessions", "revoke-all")
+    .example(r#"{"clientId": "https://editor.example/client.json"}"#)
     .says(
         "Preview or perform the revocation of all sessions of a client, a service account or a user",
         "Without confirm true it shows how many sessions that would be and writes nothing. With it all of them are \

@@ -23,6 +23,10 @@ impl Operation for CreateCredential {
     )
     .access("resource_credentials:write", &[Admin])
     .command("resource-credentials", "create")
+    .example(
+        r#"{"name": "reporting", "kind": "username_password", "username": "reporting",
+           "secret": "an example", "assignedTo": {"serviceAccounts": ["sa_01m7w5fpg4ctwq7mvve86yenbr"]}}"#,
+    )
     .status(201)
     .also(200)
     .answers(&["Location", "Idempotent-Replayed"])

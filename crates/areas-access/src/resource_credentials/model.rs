@@ -20,53 +20,26 @@ pub const MAX_PER_RESOURCE: i64 = 500;
 /// LIMIT: characters of a secret; the longest in use are private keys of a few thousand.
 const MAX_SECRET: usize = 65_536;
 
-/// How a credential opens its resource (D11.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline, extend("x-open" = true))]
-pub enum Kind {
-    /// A user name and a password.
-    UsernamePassword,
-    /// A token in `Authorization`.
-    BearerToken,
-    /// A value in a header of its own.
-    Header,
-    /// A token that AWS makes for a database user.
-    AwsRdsIam,
-    /// A token that a client secret buys.
-    Oauth2ClientCredentials,
-    /// A token that the caller's own token buys.
-    Oauth2TokenExchange,
+provost_kernel::word! {
+    /// How a credential opens its resource (D11.2).
+    #[schemars(extend("x-open" = true))]
+    pub enum Kind {
+        /// A user name and a password.
+        UsernamePassword = "username_password",
+        /// A token in `Authorization`.
+        BearerToken = "bearer_token",
+        /// A value in a header of its own.
+        Header = "header",
+        /// A token that AWS makes for a database user.
+        AwsRdsIam = "aws_rds_iam",
+        /// A token that a client secret buys.
+        Oauth2ClientCredentials = "oauth2_client_credentials",
+        /// A token that the caller's own token buys.
+        Oauth2TokenExchange = "oauth2_token_exchange",
+    }
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::UsernamePassword,
-        Self::BearerToken,
-        Self::Header,
-        Self::AwsRdsIam,
-        Self::Oauth2ClientCredentials,
-        Self::Oauth2TokenExchange,
-    ];
-
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UsernamePassword => "username_password",
-            Self::BearerToken => "bearer_token",
-            Self::Header => "header",
-            Self::AwsRdsIam => "aws_rds_iam",
-            Self::Oauth2ClientCredentials => "oauth2_client_credentials",
-            Self::Oauth2TokenExchange => "oauth2_token_exchange",
-        }
-    }
-
-    /// Returns the kind of a stored word.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-
     /// Says whether it opens a resource of this protocol.
     pub const fn fits(self, protocol: Protocol) -> bool {
         match self {

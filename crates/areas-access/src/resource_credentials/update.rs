@@ -20,6 +20,7 @@ impl Operation for UpdateCredential {
     )
     .access("resource_credentials:write", &[Admin])
     .command("resource-credentials", "update")
+    .example(r#"{"name": "reporting", "kind": "username_password", "username": "reporting"}"#)
     .says(
         "Replace a credential of a resource",
         "Without a secret the stored one stays; with one it is rotated. The kind can change: members of the old \

@@ -16,6 +16,10 @@ impl Operation for CreateResource {
     const META: Meta = Meta::write("createHeadlessResource", Method::Post, "/resources", "resources")
         .access("resources:write", &[Admin])
         .command("resources", "create")
+        .example(
+            r#"{"name": "orders db", "protocol": "postgres", "upstreamHost": "orders.acme.example",
+               "upstreamPort": 5432}"#,
+        )
         .status(201)
         .also(200)
         .answers(&["Location", "Idempotent-Replayed"])

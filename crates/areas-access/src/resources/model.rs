@@ -15,38 +15,17 @@ id!(ResourceId, "res", "Names a resource.");
 /// LIMIT: characters of certificates (client contract §4.1).
 const MAX_PEM: usize = 65_536;
 
-/// What a resource speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Protocol {
-    /// HTTP, with or without TLS.
-    Http,
-    /// `PostgreSQL`.
-    Postgres,
-    /// `MySQL`.
-    Mysql,
-    /// Redis.
-    Redis,
-}
-
-impl Protocol {
-    /// Every protocol.
-    pub const ALL: [Self; 4] = [Self::Http, Self::Postgres, Self::Mysql, Self::Redis];
-
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Postgres => "postgres",
-            Self::Mysql => "mysql",
-            Self::Redis => "redis",
-        }
-    }
-
-    /// Returns the protocol of a stored word.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|p| p.as_str() == text)
+provost_kernel::word! {
+    /// What a resource speaks.
+    pub enum Protocol {
+        /// HTTP, with or without TLS.
+        Http = "http",
+        /// `PostgreSQL`.
+        Postgres = "postgres",
+        /// `MySQL`.
+        Mysql = "mysql",
+        /// Redis.
+        Redis = "redis",
     }
 }
 

@@ -23,6 +23,10 @@ impl Operation for UpdateResource {
     )
     .access("resources:write", &[Admin])
     .command("resources", "update")
+    .example(
+        r#"{"name": "orders db", "protocol": "postgres", "upstreamHost": "orders.acme.example",
+           "upstreamPort": 5433}"#,
+    )
     .says(
         "Replace a resource",
         "A member that is left out gets its default. The access name stays. The protocol can change only while \

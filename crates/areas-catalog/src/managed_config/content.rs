@@ -33,24 +33,13 @@ fn object<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map
     }
 }
 
-/// Which of the two classes a member belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Class {
-    /// A user cannot override it.
-    Enforced,
-    /// A user may change it.
-    Defaults,
-}
-
-impl Class {
-    /// Returns the word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Class::Enforced => "enforced",
-            Class::Defaults => "defaults",
-        }
+provost_kernel::word! {
+    /// Which of the two classes a member belongs to.
+    pub enum Class {
+        /// A user cannot override it.
+        Enforced = "enforced",
+        /// A user may change it.
+        Defaults = "defaults",
     }
 }
 

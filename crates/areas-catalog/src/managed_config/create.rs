@@ -41,6 +41,7 @@ impl Operation for CreateProfile {
     )
     .access("managed_config:write", &[Admin])
     .command("managed-config", "create")
+    .example(r#"{"name": "Developers", "target": "claude_code"}"#)
     .status(201)
     .answers(&["Location"])
     .says(

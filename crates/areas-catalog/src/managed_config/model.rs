@@ -17,100 +17,73 @@ pub const DEFAULT_POLL_SECS: i64 = 3600;
 /// How often a machine asks. Units: seconds.
 pub type PollIntervalSecs = IntegerBetween<60, 86_400>;
 
-macro_rules! words {
-    ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $variant_doc:literal])* $variant:ident $word:literal,)* }) => {
-        $(#[doc = $doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(inline)]
-        pub enum $name { $($(#[doc = $variant_doc])* $variant,)* }
-
-        impl $name {
-            /// Returns the word on the wire and in the store.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-
-            /// Returns what a stored word says.
-            ///
-            /// Errors: `Internal` for any other word.
-            pub fn from_store(text: &str) -> Result<Self> {
-                match text {
-                    $($word => Ok(Self::$variant),)*
-                    _ => Err(Error::internal(concat!("a stored word is no ", stringify!($name)))),
-                }
-            }
-        }
-    };
-}
-
-words! {
+provost_kernel::word! {
     /// Whether an automatic publication is taken (D8.10).
-    AutoPublish {
+    pub enum AutoPublish {
         /// It is not.
-        Off "off",
+        Off = "off",
         /// It is.
-        On "on",
+        On = "on",
         /// It was, until a rollback: the next run would undo it.
-        Paused "paused",
+        Paused = "paused",
     }
 }
 
-words! {
+provost_kernel::word! {
     /// What a machine does that cannot get or check the current release (D8.2).
-    OnUnavailable {
+    pub enum OnUnavailable {
         /// It keeps the last release that it applied.
-        LastKnown "last_known",
+        LastKnown = "last_known",
         /// It refuses to start the program.
-        FailClosed "fail_closed",
+        FailClosed = "fail_closed",
     }
 }
 
-words! {
+provost_kernel::word! {
     /// Whether a profile changes.
-    ProfileStatus {
+    pub enum ProfileStatus {
         /// It does.
-        Active "active",
+        Active = "active",
         /// It does not; what was released last is still delivered.
-        Archived "archived",
+        Archived = "archived",
     }
 }
 
-words! {
+provost_kernel::word! {
     /// How a release came to be.
-    ReleaseKind {
+    pub enum ReleaseKind {
         /// Somebody published a content.
-        Publish "publish",
+        Publish = "publish",
         /// Somebody restored the content of an earlier release.
-        Rollback "rollback",
+        Rollback = "rollback",
     }
 }
 
-words! {
+provost_kernel::word! {
     /// What a machine says of the release that it names.
-    ReportedState {
+    pub enum ReportedState {
         /// The files are written.
-        Applied "applied",
+        Applied = "applied",
         /// They were read back and are the release's.
-        Verified "verified",
+        Verified = "verified",
         /// They could not be written.
-        Failed "failed",
+        Failed = "failed",
     }
 }
 
-words! {
+provost_kernel::word! {
     /// Where a machine stands, as the server sees it (D8.1, D8.12).
-    TargetState {
+    pub enum TargetState {
         /// It has not applied the current release yet.
-        Pending "pending",
+        Pending = "pending",
         /// It wrote the current release.
-        Applied "applied",
+        Applied = "applied",
         /// It read the current release back.
-        Verified "verified",
+        Verified = "verified",
         /// It could not write the current release.
-        Failed "failed",
+        Failed = "failed",
         /// It holds something else for more than two of its intervals.
-        Drifted "drifted",
+        Drifted = "drifted",
     }
 }
 

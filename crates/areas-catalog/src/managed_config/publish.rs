@@ -48,6 +48,10 @@ impl Operation for Publish {
     )
     .access("managed_config:write", &[Admin])
     .command("managed-config", "publish")
+    .example(
+        r#"{"content": {"enforced": {"permissions": {"deny": ["Read(./.env)"]}},
+               "defaults": {"model": "opus"}}}"#,
+    )
     .answers(&["Location"])
     .reads_up_to(2 << 20, 32)
     .says(

@@ -68,6 +68,11 @@ impl Operation for Report {
     )
     .access(PULL, READERS)
     .command("managed-config", "report")
+    .example(
+        r#"{"targetId": "laptop-17", "releaseId": "mcr_01m7w5fpg4ctwq7mvve86yenbr",
+           "contentDigest": "sha256:0000000000000000000000000000000000000000000000000000000000000000",
+           "state": "applied"}"#,
+    )
     .says(
         "Report what a machine applied",
         "Whoever may pull may report. A machine belongs to the account that reported it first: another account's report is \

@@ -133,6 +133,7 @@ impl Operation for Rollback {
     .precondition(Precondition::Match)
     .answers(&["ETag"])
     .command("managed-config", "rollback")
+    .example(r#"{"sourceReleaseId": "mcr_01m7w5fpg4ctwq7mvve86yenbr"}"#)
     .says(
         "Preview or perform a rollback of a managed configuration profile",
         "Without confirm true it shows what would change and writes nothing. With it the content of the source release \

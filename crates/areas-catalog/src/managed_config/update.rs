@@ -43,6 +43,7 @@ impl Operation for UpdateProfile {
     )
     .access("managed_config:write", &[Admin])
     .command("managed-config", "update")
+    .example(r#"{"pollIntervalSeconds": 600}"#)
     .says(
         "Change a profile of managed configuration",
         "Members that are absent stay as they are. A new onUnavailable reaches the machines with their next question: \

@@ -71,6 +71,9 @@ impl Operation for InstallSkillRegistryItem {
     )
     .access("registry:install", &[Admin, Operator, Auditor, Viewer])
     .command("skills", "register-install")
+    .example(
+        r#"{"client": "claude-code", "device": "laptop-17", "path": "/home/ada/.claude/skills/reading"}"#,
+    )
     .status(201)
     .reveals_secret()
     .says(

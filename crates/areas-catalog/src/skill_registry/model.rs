@@ -8,7 +8,7 @@ use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
 use provost_skill_package::Manifest;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 id!(SkillItemId, "ski", "Names an item of the skill registry.");
 id!(InstallId, "inst", "Names an install of an item.");
@@ -21,26 +21,17 @@ pub const MAX_PLACES: usize = 100;
 /// The life of a gateway token unless the organization allows less. Units: seconds (D2.4: 90 days).
 pub const GATEWAY_LIFETIME_SECS: i64 = 90 * 86_400;
 
-/// Whether an item or a version can be installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Status {
-    /// It can.
-    Available,
-    /// It cannot, for good; what is installed can be uninstalled.
-    Withdrawn,
+provost_kernel::word! {
+    /// Whether an item or a version can be installed.
+    pub enum Status {
+        /// It can.
+        Available = "available",
+        /// It cannot, for good; what is installed can be uninstalled.
+        Withdrawn = "withdrawn",
+    }
 }
 
 impl Status {
-    /// Returns the word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Status::Available => "available",
-            Status::Withdrawn => "withdrawn",
-        }
-    }
-
     /// Returns the status of what was withdrawn at an instant, or never.
     pub const fn of(withdrawn_at: Option<Timestamp>) -> Self {
         match withdrawn_at {
@@ -171,34 +162,15 @@ pub fn refuse_withdrawn(what: &str, withdrawn_at: Option<Timestamp>) -> Result<(
     }
 }
 
-/// Where an install stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum InstallStatus {
-    /// It is in use.
-    Installed,
-    /// It was uninstalled, and no client has said yet that the files are gone (D10.7).
-    PendingCleanup,
-    /// Its files are gone.
-    Removed,
-}
-
-impl InstallStatus {
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            InstallStatus::Installed => "installed",
-            InstallStatus::PendingCleanup => "pending_cleanup",
-            InstallStatus::Removed => "removed",
-        }
-    }
-
-    /// Returns the status of a stored word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Installed, Self::PendingCleanup, Self::Removed]
-            .into_iter()
-            .find(|s| s.as_str() == text)
+provost_kernel::word! {
+    /// Where an install stands.
+    pub enum InstallStatus {
+        /// It is in use.
+        Installed = "installed",
+        /// It was uninstalled, and no client has said yet that the files are gone (D10.7).
+        PendingCleanup = "pending_cleanup",
+        /// Its files are gone.
+        Removed = "removed",
     }
 }
 

@@ -59,60 +59,25 @@ impl JsonSchema for DirectoryId {
     }
 }
 
-/// Whether a user counts as a subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Status {
-    /// It does.
-    Active,
-    /// It does not: as if absent wherever it is named (D6.3).
-    Suspended,
-}
-
-impl Status {
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Status::Active => "active",
-            Status::Suspended => "suspended",
-        }
-    }
-
-    /// Returns the status of a stored word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Suspended]
-            .into_iter()
-            .find(|status| status.as_str() == text)
+provost_kernel::word! {
+    /// Whether a user counts as a subject.
+    pub enum Status {
+        /// It does.
+        Active = "active",
+        /// It does not: as if absent wherever it is named (D6.3).
+        Suspended = "suspended",
     }
 }
 
-/// Who suspended a user. An import lifts only what an import did (DI-6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SuspendedBy {
-    /// A call of the API.
-    Api,
-    /// A line of a file.
-    Import,
-    /// A restore of the store, which holds back everybody who can act (RH-1).
-    Restore,
-}
-
-impl SuspendedBy {
-    /// Returns the word in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            SuspendedBy::Api => "api",
-            SuspendedBy::Import => "import",
-            SuspendedBy::Restore => "restore",
-        }
-    }
-
-    /// Returns what a stored word says.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Api, Self::Import, Self::Restore]
-            .into_iter()
-            .find(|by| by.as_str() == text)
+provost_kernel::word! {
+    /// Who suspended a user. An import lifts only what an import did (DI-6).
+    pub enum SuspendedBy {
+        /// A call of the API.
+        Api = "api",
+        /// A line of a file.
+        Import = "import",
+        /// A restore of the store, which holds back everybody who can act (RH-1).
+        Restore = "restore",
     }
 }
 

@@ -93,6 +93,10 @@ impl Operation for CreateServiceAccount {
     )
     .access("service_accounts:write", &[Admin])
     .command("service-accounts", "create")
+    .example(
+        r#"{"name": "deploy", "permissionRole": "operator", "scopes": ["policies:read"],
+           "expiresInSeconds": 2592000}"#,
+    )
     .status(201)
     .answers(&["Location"])
     .reveals_secret()

@@ -29,31 +29,13 @@ const GOVERNING: &str = "service_accounts:write";
 /// How long a deleted account's rows are kept. Units: seconds (D5.7).
 pub const KEPT_AFTER_DELETION_SECS: i64 = 30 * 86_400;
 
-/// Whether an account's tokens work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Status {
-    /// They do.
-    Active,
-    /// They do not, but keep their state.
-    Disabled,
-}
-
-impl Status {
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Status::Active => "active",
-            Status::Disabled => "disabled",
-        }
-    }
-
-    /// Returns the status of a stored word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled]
-            .into_iter()
-            .find(|s| s.as_str() == text)
+provost_kernel::word! {
+    /// Whether an account's tokens work.
+    pub enum Status {
+        /// They do.
+        Active = "active",
+        /// They do not, but keep their state.
+        Disabled = "disabled",
     }
 }
 

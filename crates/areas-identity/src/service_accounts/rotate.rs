@@ -76,6 +76,7 @@ impl Operation for RotateServiceAccountToken {
         parameter: "serviceAccountId",
     })
     .command("service-accounts", "rotate")
+    .example(r#"{"gracePeriodSeconds": 3600}"#)
     .reveals_secret()
     .says(
         "Rotate the token of a service account",

@@ -60,6 +60,9 @@ impl Operation for ResolveSubjects {
     )
     .access("llm_gateway:resolve", &[Admin, Operator])
     .command("subjects", "resolve")
+    .example(
+        r#"{"subjects": [{"name": "ada@acme.example"}, {"name": "Engineering", "kind": "group"}]}"#,
+    )
     .rate(RateClass::Resolve)
     .errors(&[400, 401, 403, 404])
     .sensitive()

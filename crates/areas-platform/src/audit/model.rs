@@ -45,28 +45,14 @@ pub(super) fn is_due(open_entries: i64, oldest: Option<Timestamp>, now: Timestam
     open_entries >= CHECKPOINT_ENTRIES || now.as_ms() - oldest.as_ms() >= CHECKPOINT_AGE_MS
 }
 
-/// What came of a request, as a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub(super) enum Outcome {
-    Allowed,
-    Denied,
-    Refused,
-    IdempotentReplay,
-    Failed,
-}
-
-impl Outcome {
-    /// Returns the word in the entry.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Allowed => "allowed",
-            Outcome::Denied => "denied",
-            Outcome::Refused => "refused",
-            Outcome::IdempotentReplay => "idempotent_replay",
-            Outcome::Failed => "failed",
-        }
+provost_kernel::word! {
+    /// What came of a request, as a filter.
+    pub(super) enum Outcome {
+        Allowed = "allowed",
+        Denied = "denied",
+        Refused = "refused",
+        IdempotentReplay = "idempotent_replay",
+        Failed = "failed",
     }
 }
 

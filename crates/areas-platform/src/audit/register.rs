@@ -19,31 +19,21 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a line says of a store beside its checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// It holds an organization, and is served with these keys.
-    Served,
-    /// The lines that name no store are its own.
-    Adopted,
-    /// What it lost, or where it was moved, is given up: its lines begin again.
-    Accepted,
-    /// Another store took its place; it is served no more.
-    Retired,
+provost_kernel::word! {
+    /// What a line says of a store beside its checkpoints.
+    pub enum Event {
+        /// It holds an organization, and is served with these keys.
+        Served = "served",
+        /// The lines that name no store are its own.
+        Adopted = "adopted",
+        /// What it lost, or where it was moved, is given up: its lines begin again.
+        Accepted = "accepted",
+        /// Another store took its place; it is served no more.
+        Retired = "retired",
+    }
 }
 
 impl Event {
-    const ALL: [Self; 4] = [Self::Served, Self::Adopted, Self::Accepted, Self::Retired];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Served => "served",
-            Self::Adopted => "adopted",
-            Self::Accepted => "accepted",
-            Self::Retired => "retired",
-        }
-    }
-
     /// Returns the line that says so of a store.
     pub fn line(self, id: &str, epoch: i64, now: Timestamp) -> String {
         json!({ "event": self.as_str(), "storeId": id, "storeEpoch": epoch, "time": now }).to_string()

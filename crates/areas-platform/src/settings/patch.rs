@@ -23,6 +23,7 @@ impl Operation for Patch {
          a longer one takes it back.",
     )
     .command("settings", "set")
+    .example(r#"{"tokens": {"defaultGraceSeconds": 300}}"#)
     .sensitive();
     type Path = Empty;
     type Query = Empty;

@@ -27,6 +27,13 @@ impl Operation for Put {
          acts after 7 days, within which a longer one takes it back.",
     )
     .command("settings", "replace")
+    .example(
+        r#"{"tokens": {"secretReplaySeconds": 86400, "defaultGraceSeconds": 0,
+           "maxLifetimeSeconds": 31536000, "revokeFamilyOnReuse": false},
+           "managedConfig": {"requirePreview": false}, "llmGateway": {"enabled": true},
+           "policies": {"maxBacktestDays": 90}, "history": {"countImports": false},
+           "retention": {"historyDays": 400}, "directory": {"complete": false, "maxRemovalPercent": 10}}"#,
+    )
     .sensitive();
     type Path = Empty;
     type Query = Empty;

@@ -29,6 +29,12 @@ impl Operation for CreateBacktest {
     )
     .access("policies:backtest", RUNNERS)
     .command("backtests", "create")
+    .example(
+        r#"{"candidate": {"kind": "inline", "family": "content", "definition": {"id": "no-shell",
+           "name": "Shells are blocked", "action": "block", "evaluateOn": ["pre_tool"],
+           "conditions": {"field": "tool.id", "op": "eq", "value": "Bash"}}},
+           "window": {"from": "2026-11-13T00:00:00.000Z", "to": "2026-11-20T00:00:00.000Z"}}"#,
+    )
     .status(201)
     .answers(&["Location", "ETag"])
     .reads_up_to(BODY.0, BODY.1)

@@ -11,7 +11,7 @@
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 id!(BacktestId, "btr", "Names a backtest.");
 
@@ -28,88 +28,36 @@ pub const MAX_RUNNING: i64 = 2;
 /// LIMIT: runs of an organization that wait (D9.5).
 pub const MAX_QUEUED: i64 = 20;
 
-/// Where a run stands (D9.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Status {
-    /// It waits for a worker.
-    Queued,
-    /// A worker is at it.
-    Running,
-    /// It has its results.
-    Succeeded,
-    /// It could not be finished; `failure` says why.
-    Failed,
-    /// Somebody canceled it.
-    Canceled,
+provost_kernel::word! {
+    /// Where a run stands (D9.2).
+    pub enum Status {
+        /// It waits for a worker.
+        Queued = "queued",
+        /// A worker is at it.
+        Running = "running",
+        /// It has its results.
+        Succeeded = "succeeded",
+        /// It could not be finished; `failure` says why.
+        Failed = "failed",
+        /// Somebody canceled it.
+        Canceled = "canceled",
+    }
 }
 
 impl Status {
-    /// Every status.
-    pub const ALL: [Self; 5] = [
-        Self::Queued,
-        Self::Running,
-        Self::Succeeded,
-        Self::Failed,
-        Self::Canceled,
-    ];
-
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-        }
-    }
-
-    /// Returns the status that a stored word says.
-    ///
-    /// Errors: `Internal` for any other word.
-    pub fn from_store(word: &str) -> Result<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|status| status.as_str() == word)
-            .ok_or_else(|| Error::internal("backtests.status is no status"))
-    }
-
     /// Says whether nothing follows.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Canceled)
     }
 }
 
-/// What cut a run's events short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum CutReason {
-    /// `limits.maxEvents`: older events of the window were left out.
-    Events,
-    /// `limits.maxDurationSeconds`: what was not evaluated by then was left out.
-    Duration,
-}
-
-impl CutReason {
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Events => "events",
-            Self::Duration => "duration",
-        }
-    }
-
-    /// Returns what a stored word says.
-    ///
-    /// Errors: `Internal` for any other word.
-    pub fn from_store(word: &str) -> Result<Self> {
-        match word {
-            "events" => Ok(Self::Events),
-            "duration" => Ok(Self::Duration),
-            _ => Err(Error::internal("backtests.truncated_by is no cut")),
-        }
+provost_kernel::word! {
+    /// What cut a run's events short.
+    pub enum CutReason {
+        /// `limits.maxEvents`: older events of the window were left out.
+        Events = "events",
+        /// `limits.maxDurationSeconds`: what was not evaluated by then was left out.
+        Duration = "duration",
     }
 }
 

@@ -141,6 +141,11 @@ impl Operation for Decide {
         .access("policies:decide", &[Admin, Operator])
         .accepts_item_token()
         .command("policies", "decide")
+        .example(
+            r#"{"events": [{"occasion": "pre_tool", "session": "s-1", "callId": "c-1",
+               "attributes": {"identity.user_id": "ada@acme.example", "tool.id": "Bash",
+               "tool.input": {"command": "rm -rf /srv"}}}]}"#,
+        )
         .reads_up_to(8 << 20, 64)
         .says(
             "Decide what the live policies say about events",

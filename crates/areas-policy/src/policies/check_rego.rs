@@ -142,6 +142,11 @@ impl Operation for CheckRego {
     )
     .access("policies:write", &[Admin])
     .command("policies", "check-rego")
+    .example(
+        r#"{"family": "content",
+           "module": "package forge.content\n\nmatch := {\"matched\": true} if input.tool.id == \"Bash\"\n",
+           "input": {"tool": {"id": "Bash"}}}"#,
+    )
     .reads_up_to(2 << 20, 64)
     .rate(RateClass::Resolve)
     .says(

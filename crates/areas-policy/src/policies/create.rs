@@ -36,6 +36,7 @@ impl<C: Collection> Operation for CreatePolicy<C> {
     const META: Meta = Meta::write(C::IDS[0], Method::Post, C::PATHS[0], "policies")
         .access("policies:write", &[Admin])
         .command(C::GROUP, "create")
+        .example(C::EXAMPLES[0])
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
         .status(201)
         .also(200)

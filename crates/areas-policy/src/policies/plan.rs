@@ -59,6 +59,11 @@ impl Operation for ValidatePlan {
     const META: Meta = Meta::query("validateHeadlessPolicyPlan", "/policy-plans/validate", "policies")
         .access("policies:write", &[Admin])
         .command("policies", "plan")
+        .example(
+            r#"{"family": "content", "expectedRevision": 0, "definition": {"id": "no-shell",
+               "name": "Shells are blocked", "action": "block", "evaluateOn": ["pre_tool"],
+               "conditions": {"field": "tool.id", "op": "eq", "value": "Bash"}}}"#,
+        )
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
             .says(
             "Check what the write of a policy would do, and bind it",

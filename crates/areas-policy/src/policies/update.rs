@@ -35,6 +35,7 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
     const META: Meta = Meta::write(C::IDS[2], Method::Put, C::PATHS[1], "policies")
         .access("policies:write", &[Admin])
         .command(C::GROUP, "update")
+        .example(C::EXAMPLES[1])
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
         .says(
             C::SAYS[2],

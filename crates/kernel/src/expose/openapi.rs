@@ -8,7 +8,7 @@ mod webhooks;
 
 use super::http::BASE;
 use crate::auth::toolsets;
-use crate::operation::{Access, BodyLimit, Consent, Entry, IN_QUERY, Kind, Registry};
+use crate::operation::{Access, BodyLimit, Consent, Entry, IN_QUERY, Kind, Meta, Registry};
 use crate::text::{IdempotencyKey, Reason};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -207,9 +207,27 @@ fn request_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
     } else {
         let schema = json_body(entry, generator);
         is_needed |= needs_a_member(&schema);
-        content.insert("application/json".into(), json!({ "schema": schema }));
+        let example = example_of(entry.meta);
+        content.insert(
+            "application/json".into(),
+            json!({ "schema": schema, "example": example }),
+        );
     }
     json!({ "required": is_needed, "content": content })
+}
+
+/// Returns the declared example of a body with the mutation metadata that it needs.
+fn example_of(meta: &Meta) -> Value {
+    // A test reads every example.
+    let mut example: Value = serde_json::from_str(meta.example).unwrap_or_default();
+    if meta.kind == Kind::Write && meta.consent == Consent::Required {
+        example["reason"] = "asked for in ticket 4711".into();
+        example["idempotencyKey"] = "ticket-4711".into();
+    }
+    if meta.confirm {
+        example["confirm"] = true.into();
+    }
+    example
 }
 
 /// Says whether a schema refuses `{}`, as which a request without a body is read.

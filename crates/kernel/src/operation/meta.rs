@@ -3,33 +3,24 @@
 use crate::auth::Role;
 use crate::rate::{Bucket, buckets};
 
-/// The HTTP method of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Method {
-    /// Reads.
-    Get,
-    /// Creates or acts.
-    Post,
-    /// Replaces.
-    Put,
-    /// Changes the members that are present.
-    Patch,
-    /// Removes. The mutation metadata travels in headers.
-    Delete,
+provost_words::word! {
+    /// The HTTP method of an operation.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Method {
+        /// Reads.
+        Get = "GET",
+        /// Creates or acts.
+        Post = "POST",
+        /// Replaces.
+        Put = "PUT",
+        /// Changes the members that are present.
+        Patch = "PATCH",
+        /// Removes. The mutation metadata travels in headers.
+        Delete = "DELETE",
+    }
 }
 
 impl Method {
-    /// Returns the method's name in upper case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Patch => "PATCH",
-            Method::Delete => "DELETE",
-        }
-    }
-
     /// Says whether a request of this method carries a body.
     pub const fn has_body(self) -> bool {
         matches!(self, Method::Post | Method::Put | Method::Patch)
@@ -210,6 +201,8 @@ pub struct Meta {
     pub precondition: Option<Precondition>,
     /// The headers of its answers, beside those that every answer has.
     pub answers: &'static [&'static str],
+    /// A body that the operation takes, without the mutation metadata; `{}` where nothing has to be said.
+    pub example: &'static str,
 }
 
 /// A header of a request that makes an operation act only under a condition (D1.9).
@@ -335,6 +328,16 @@ impl Meta {
             ingests: false,
             precondition: None,
             answers: &[],
+            example: "{}",
+        }
+    }
+
+    /// Gives an example of a body, without the mutation metadata. A test reads every example as the operation does.
+    #[must_use]
+    pub const fn example(self, body: &'static str) -> Self {
+        Self {
+            example: body,
+            ..self
         }
     }
 

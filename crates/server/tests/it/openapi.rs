@@ -8,7 +8,7 @@ use provost_client::events;
 use provost_kernel::entropy::UnitRng;
 use provost_kernel::event::EventKind;
 use provost_kernel::expose::{mcp, openapi};
-use provost_kernel::operation::{Entry, Kind, Method};
+use provost_kernel::operation::{Entry, Kind, Method, Raw};
 use provost_server::app;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -450,6 +450,48 @@ impl Draw {
             members.insert("unknownMember".into(), json!(1));
         }
         members.into()
+    }
+}
+
+/// An example that its own operation refuses would be worse than none.
+#[test]
+fn every_json_body_has_an_example_that_the_operation_takes() {
+    let registry = app::registry().unwrap();
+    let document = openapi::document(&registry);
+    for (path, _, operation) in operations(&document) {
+        let Some(content) = operation["requestBody"]["content"].get("application/json") else {
+            continue;
+        };
+        let entry = registry.find(operation["operationId"].as_str().unwrap()).unwrap();
+        if entry.meta.consumes.is_some() {
+            continue;
+        }
+        let example = &content["example"];
+        let problems: Vec<String> = validator(&document, &content["schema"])
+            .iter_errors(example)
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(problems, [""; 0], "{path} {example}");
+        let raw = Raw {
+            path: entry
+                .meta
+                .path_parameters()
+                .into_iter()
+                .map(|name| (name.to_owned(), json!("one")))
+                .collect::<Map<_, _>>()
+                .into(),
+            query: json!({}),
+            body: serde_json::from_str(entry.meta.example).unwrap(),
+            content: None,
+            reason: None,
+            confirm: entry.meta.confirm,
+            if_match: None,
+            if_none_match: None,
+            manager: None,
+        };
+        if let Err(refusal) = (entry.bind)(raw) {
+            panic!("{}: {refusal}", entry.meta.id);
+        }
     }
 }
 

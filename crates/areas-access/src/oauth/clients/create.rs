@@ -46,6 +46,11 @@ impl Operation for CreateMcpClient {
     const META: Meta = Meta::write("createHeadlessMcpClient", Method::Post, "/mcp/clients", "mcp")
         .access("mcp:write", &[Admin])
         .command("mcp-clients", "create")
+        .example(
+            r#"{"name": "Editor", "redirectUris": ["http://localhost/callback"],
+               "grantTypes": ["authorization_code", "refresh_token"], "tokenEndpointAuthMethod": "none",
+               "scopes": ["capabilities:read", "policies:read"]}"#,
+        )
         .status(201)
         .answers(&["Location"])
         .says(

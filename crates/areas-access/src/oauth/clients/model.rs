@@ -18,63 +18,29 @@ pub type RedirectUris = AtMost<SingleLine<1, 512>, 16>;
 /// The grants of a client.
 pub type GrantTypes = AtMost<GrantType, 5>;
 
-/// A grant that a client may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum GrantType {
-    /// Somebody signs in and consents.
-    AuthorizationCode,
-    /// A session goes on.
-    RefreshToken,
-    /// The client is a service account.
-    ClientCredentials,
-    /// A token of a trusted issuer is exchanged.
-    #[serde(rename = "urn:ietf:params:oauth:grant-type:token-exchange")]
-    TokenExchange,
-    /// An enterprise's assertion (ID-JAG).
-    #[serde(rename = "urn:ietf:params:oauth:grant-type:jwt-bearer")]
-    JwtBearer,
-}
-
-impl GrantType {
-    /// Returns the word of the registry.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AuthorizationCode => "authorization_code",
-            Self::RefreshToken => "refresh_token",
-            Self::ClientCredentials => "client_credentials",
-            Self::TokenExchange => "urn:ietf:params:oauth:grant-type:token-exchange",
-            Self::JwtBearer => "urn:ietf:params:oauth:grant-type:jwt-bearer",
-        }
+provost_kernel::word! {
+    /// A grant that a client may use.
+    pub enum GrantType {
+        /// Somebody signs in and consents.
+        AuthorizationCode = "authorization_code",
+        /// A session goes on.
+        RefreshToken = "refresh_token",
+        /// The client is a service account.
+        ClientCredentials = "client_credentials",
+        /// A token of a trusted issuer is exchanged.
+        TokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange",
+        /// An enterprise's assertion (ID-JAG).
+        JwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer",
     }
 }
 
-/// How a client proves itself at the token endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum AuthMethod {
-    /// By its name: a public client.
-    None,
-    /// By an assertion that it signs.
-    PrivateKeyJwt,
-}
-
-impl AuthMethod {
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::PrivateKeyJwt => "private_key_jwt",
-        }
-    }
-
-    /// Returns the method of a stored word.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::None, Self::PrivateKeyJwt]
-            .into_iter()
-            .find(|method| method.as_str() == text)
+provost_kernel::word! {
+    /// How a client proves itself at the token endpoint.
+    pub enum AuthMethod {
+        /// By its name: a public client.
+        None = "none",
+        /// By an assertion that it signs.
+        PrivateKeyJwt = "private_key_jwt",
     }
 }
 

@@ -65,6 +65,10 @@ impl Operation for AllowRelinking {
     )
     .access("directory:write", &[Admin])
     .command("identity-links", "allow")
+    .example(
+        r#"{"issuer": "https://login.example", "userIds": ["usr_01m7w5fpg4ctwq7mvve86yenbr"],
+           "expiresInSeconds": 86400}"#,
+    )
     .says(
         "Let users be linked anew at their next sign-in",
         "For users who have, or had within 90 days, another subject of the issuer, and for users whose login name was \

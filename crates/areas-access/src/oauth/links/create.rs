@@ -41,6 +41,10 @@ impl Operation for CreateIdentityLink {
     )
     .access("directory:write", &[Admin])
     .command("identity-links", "create")
+    .example(
+        r#"{"issuer": "https://login.example", "subject": "00u1",
+           "userId": "usr_01m7w5fpg4ctwq7mvve86yenbr"}"#,
+    )
     .says(
         "Link a subject of an issuer to a user",
         "Who signs in as the subject is the user from then on. Nobody links a user who could do more than they can. A \

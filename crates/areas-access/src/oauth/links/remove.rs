@@ -54,6 +54,7 @@ impl Operation for RemoveIdentityLinks {
     )
     .access("directory:write", &[Admin])
     .command("identity-links", "remove")
+    .example(r#"{"issuer": "https://login.example", "subject": "00u1"}"#)
     .confirmed()
     .says(
         "Remove one identity link, or those of an issuer",

@@ -30,54 +30,23 @@ pub enum State {
     Failed,
 }
 
-/// Why a secret could not be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Reason {
-    /// Nothing lies at the path, or the member is not there.
-    NotFound,
-    /// The secret manager refuses this server.
-    Denied,
-    /// It cannot be reached, or says that it is not ready.
-    Unreachable,
-    /// It did not answer in time.
-    Timeout,
-    /// It answered something else than a secret.
-    InvalidAnswer,
-    /// The operator does not declare it for this organization any more.
-    NotConfigured,
-    /// The secret that is kept here does not open.
-    NotUnsealed,
-}
-
-impl Reason {
-    const ALL: [Self; 7] = [
-        Self::NotFound,
-        Self::Denied,
-        Self::Unreachable,
-        Self::Timeout,
-        Self::InvalidAnswer,
-        Self::NotConfigured,
-        Self::NotUnsealed,
-    ];
-
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotFound => "not_found",
-            Self::Denied => "denied",
-            Self::Unreachable => "unreachable",
-            Self::Timeout => "timeout",
-            Self::InvalidAnswer => "invalid_answer",
-            Self::NotConfigured => "not_configured",
-            Self::NotUnsealed => "not_unsealed",
-        }
-    }
-
-    /// Returns the reason of a word.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
+provost_kernel::word! {
+    /// Why a secret could not be had.
+    pub enum Reason {
+        /// Nothing lies at the path, or the member is not there.
+        NotFound = "not_found",
+        /// The secret manager refuses this server.
+        Denied = "denied",
+        /// It cannot be reached, or says that it is not ready.
+        Unreachable = "unreachable",
+        /// It did not answer in time.
+        Timeout = "timeout",
+        /// It answered something else than a secret.
+        InvalidAnswer = "invalid_answer",
+        /// The operator does not declare it for this organization any more.
+        NotConfigured = "not_configured",
+        /// The secret that is kept here does not open.
+        NotUnsealed = "not_unsealed",
     }
 }
 

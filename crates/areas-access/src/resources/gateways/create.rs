@@ -20,6 +20,7 @@ impl Operation for CreateResourceGateway {
     )
     .access("resources:write", &[Admin])
     .command("resource-gateways", "create")
+    .example(r#"{"name": "Frankfurt", "hostname": "gateway.acme.example"}"#)
     .status(201)
     .also(200)
     .answers(&["Location", "Idempotent-Replayed"])

@@ -20,6 +20,7 @@ impl Operation for UpdateResourceGateway {
     )
     .access("resources:write", &[Admin])
     .command("resource-gateways", "update")
+    .example(r#"{"name": "Frankfurt", "hostname": "gateway.acme.example", "enabled": false}"#)
     .says(
         "Replace a resource gateway",
         "A member that is left out gets its default.",

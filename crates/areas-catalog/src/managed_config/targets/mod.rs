@@ -12,25 +12,22 @@ mod weakening;
 
 use super::content::{Class, Content, Fault, sha256, step};
 use jsonschema::Validator;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 pub use weakening::Weakening;
 
 /// The version of the schemas below. A release remembers the one that it was checked against.
 pub const SCHEMA_VERSION: i64 = 1;
 
-/// The program that reads the rendered files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Target {
-    /// Claude Code: `managed-settings.json`.
-    ClaudeCode,
-    /// Codex: `requirements.toml`.
-    Codex,
-    /// Any program that reads JSON.
-    GenericJson,
+provost_kernel::word! {
+    /// The program that reads the rendered files.
+    pub enum Target {
+        /// Claude Code: `managed-settings.json`.
+        ClaudeCode = "claude_code",
+        /// Codex: `requirements.toml`.
+        Codex = "codex",
+        /// Any program that reads JSON.
+        GenericJson = "generic_json",
+    }
 }
 
 /// A file of a release, as it lies on a machine.
@@ -52,23 +49,6 @@ impl File {
 }
 
 impl Target {
-    /// Every target.
-    pub const ALL: [Target; 3] = [Target::ClaudeCode, Target::Codex, Target::GenericJson];
-
-    /// Returns the word on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Target::ClaudeCode => "claude_code",
-            Target::Codex => "codex",
-            Target::GenericJson => "generic_json",
-        }
-    }
-
-    /// Returns the target of a stored word.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|target| target.as_str() == text)
-    }
-
     /// Returns everything that the target would not take; the paths are in the content.
     pub fn faults(self, content: &Content) -> Vec<Fault> {
         let mut faults = content.faults();

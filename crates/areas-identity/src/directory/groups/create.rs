@@ -39,6 +39,7 @@ impl Operation for CreateGroup {
     )
     .access("directory:write", &[Admin])
     .command("groups", "create")
+    .example(r#"{"name": "Engineering"}"#)
     .status(201)
     .answers(&["Location"])
     .says(

@@ -39,6 +39,7 @@ impl Operation for UpdateGroup {
     )
     .access("directory:write", &[Admin])
     .command("groups", "update")
+    .example(r#"{"description": "Everybody who writes code"}"#)
     .says(
         "Change a group",
         "Members that are absent stay as they are. A new name must be free among all groups, service accounts and \

@@ -36,6 +36,7 @@ impl Operation for ApplyImport {
     )
     .access("directory:write", &[Admin])
     .command("directory", "apply-import")
+    .example(r#"{"confirmRemovals": 12}"#)
     .confirmed()
     .says(
         "Apply an import",

@@ -23,36 +23,9 @@ pub const ABANDONED_AFTER_SECS: i64 = 3_600;
 /// How long a finished import can be read. Units: seconds.
 pub const KEPT_SECS: i64 = 30 * 86_400;
 
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(inline)]
-        pub enum $name { $($(#[$doc])* $variant,)* }
-
-        impl $name {
-            /// Returns the word on the wire and in the store.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-
-            /// Returns what a stored word says.
-            ///
-            /// Errors: `Internal` for any other word.
-            pub fn from_store(text: &str) -> Result<Self> {
-                match text {
-                    $($word => Ok(Self::$variant),)*
-                    _ => Err(Error::internal(concat!("a stored import has an unknown ", stringify!($name)))),
-                }
-            }
-        }
-    };
-}
-
-words! {
+provost_kernel::word! {
     /// How the file is written.
-    Format {
+    pub enum Format {
         /// One JSON object a line.
         Jsonl = "jsonl",
         /// RFC 4180 with a header line.
@@ -60,9 +33,9 @@ words! {
     }
 }
 
-words! {
+provost_kernel::word! {
     /// What becomes of records that the file does not name.
-    Mode {
+    pub enum Mode {
         /// They stay.
         Merge = "merge",
         /// Those of the directory go.
@@ -70,9 +43,9 @@ words! {
     }
 }
 
-words! {
+provost_kernel::word! {
     /// Where an import stands.
-    State {
+    pub enum State {
         /// It takes chunks.
         Open = "open",
         /// What the file does not name is being marked, and addresses that others have are judged, before everything becomes
@@ -87,9 +60,9 @@ words! {
     }
 }
 
-words! {
+provost_kernel::word! {
     /// Why an import was aborted.
-    AbortReason {
+    pub enum AbortReason {
         /// Somebody asked.
         Requested = "requested",
         /// Nothing arrived for an hour.

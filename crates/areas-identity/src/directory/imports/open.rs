@@ -42,6 +42,7 @@ impl Operation for OpenImport {
     )
     .access("directory:write", &[Admin])
     .command("directory", "open-import")
+    .example(r#"{"format": "jsonl", "mode": "merge"}"#)
     .status(201)
     .answers(&["Location"])
     .says(

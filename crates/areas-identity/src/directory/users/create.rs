@@ -44,6 +44,9 @@ impl Operation for CreateUser {
     )
     .access("directory:write", &[Admin])
     .command("users", "create")
+    .example(
+        r#"{"loginName": "ada@acme.example", "displayName": "Ada Lovelace", "email": "ada@acme.example"}"#,
+    )
     .status(201)
     .answers(&["Location"])
     .says(

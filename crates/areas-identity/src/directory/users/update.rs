@@ -49,6 +49,7 @@ impl Operation for UpdateUser {
     )
     .access("directory:write", &[Admin])
     .command("users", "update")
+    .example(r#"{"displayName": "Ada King"}"#)
     .says(
         "Change a user",
         "Members that are absent stay as they are. A new e-mail address that is another user's login name or address in the \

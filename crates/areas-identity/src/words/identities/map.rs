@@ -39,6 +39,7 @@ impl Operation for MapIdentity {
     )
     .access("directory:write", &[Admin])
     .command("history", "map-identity")
+    .example(r#"{"word": "ada.lovelace", "userId": "usr_01m7w5fpg4ctwq7mvve86yenbr"}"#)
     .status(201)
     .also(200)
     .says(

@@ -33,6 +33,7 @@ impl Operation for ReleaseAuthority {
     )
     .access("policies:write", &[Admin])
     .command("policy-authority", "release")
+    .example(r#"{"expectedRevision": 2}"#)
     .status(204)
     .answers(&[NAMED])
     .says(

@@ -57,6 +57,7 @@ impl Operation for ReleaseHeld {
     )
     .access("service_accounts:write", &[Admin])
     .command("restore", "release")
+    .example(r#"{"ids": ["sa_01m7w5fpg4ctwq7mvve86yenbr"]}"#)
     .confirmed()
     .says(
         "Let those act again whom a restore holds back",
