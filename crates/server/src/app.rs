@@ -24,7 +24,7 @@ use provost_kernel::operation::Registry;
 use provost_kernel::time::Clock;
 use provost_kernel::{Kernel, Secret, params};
 use serde_json::json;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Returns every operation of the product, whose scopes are those of the program from then on.
 ///
@@ -220,11 +220,24 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
     let document = openapi::document(&kernel.registry).to_string();
     let endpoint = crate::mcp::router(kernel, document.clone());
     let document = bytes::Bytes::from(document);
+    // Few ask for this form, so it is made when somebody does.
+    let form_3_0: Arc<OnceLock<bytes::Bytes>> = Arc::default();
     let public: Router = Router::new()
         .route("/.well-known/provost-keys.json", get(public_keys))
         .route(
             "/api/headless/v1/openapi.json",
             get(move || std::future::ready(json_bytes(document.clone()))),
+        )
+        .route(
+            "/api/headless/v1/openapi-3.0.json",
+            get(async move |State(kernel): State<Arc<Kernel>>| {
+                let made = || {
+                    openapi::as_3_0(&openapi::document(&kernel.registry))
+                        .to_string()
+                        .into()
+                };
+                json_bytes(form_3_0.get_or_init(made).clone())
+            }),
         )
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(kernel.clone());

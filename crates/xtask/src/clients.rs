@@ -10,6 +10,7 @@
 pub mod administrator;
 mod commands;
 mod conformance;
+mod generators;
 mod install;
 pub mod program;
 mod sdk;
@@ -63,14 +64,17 @@ enum Part {
     SignIn,
     /// The command lines of Claude Code and Codex, as the guide has them
     Commands,
+    /// Generators of clients and linters, over the API document that the server serves
+    Generators,
 }
 
-const ALL: [Part; 5] = [
+const ALL: [Part; 6] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
     Part::SignIn,
     Part::Commands,
+    Part::Generators,
 ];
 
 impl Part {
@@ -81,6 +85,7 @@ impl Part {
             Self::Traffic => "traffic",
             Self::SignIn => "sign-in",
             Self::Commands => "commands",
+            Self::Generators => "generators",
         }
     }
 }
@@ -144,6 +149,7 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome {
         Part::Traffic => traffic::run(&mut scene, arguments.seed, arguments.acts)?,
         Part::SignIn => sign_in::run(&mut scene)?,
         Part::Commands => commands::run(&mut scene)?,
+        Part::Generators => generators::run(&scene)?,
     }
     scene.strike()
 }

@@ -65,7 +65,12 @@ pub fn output(command: &mut Command) -> Outcome<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    // Linters tell what is wrong as their result.
+    let said = [output.stderr, output.stdout]
+        .into_iter()
+        .find(|said| !said.is_empty());
+    let said = said.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
     Err(Failure::new(format!(
         "{name} failed ({}): {}",
         output.status,

@@ -209,6 +209,8 @@ fn choices(schema: &Map<String, Value>) -> Option<Vec<Choice>> {
             about,
         }]);
     }
+    let descriptions = schema.get("x-enumDescriptions");
+    let about = |word: &str| Some(descriptions?.get(word)?.as_str()?.to_owned());
     let words = schema
         .get("enum")?
         .as_array()?
@@ -217,8 +219,8 @@ fn choices(schema: &Map<String, Value>) -> Option<Vec<Choice>> {
     words
         .map(|word| {
             Some(Choice {
+                about: about(word.as_str()?),
                 word: word.as_str()?.to_owned(),
-                about: None,
             })
         })
         .collect()

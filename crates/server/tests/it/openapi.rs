@@ -297,6 +297,19 @@ fn schemas_say_what_other_programs_understand() {
             }
         });
     }
+    // What generators of clients stumble over.
+    walk(&document(), &mut |value| {
+        let members = value.get("properties").and_then(Value::as_object);
+        for (name, schema) in members.into_iter().flatten() {
+            assert!(!schema.is_boolean(), "{name} of {value}");
+        }
+        assert!(members.is_none() || value.get("oneOf").is_none(), "{value}");
+        assert!(!value.get("const").is_some_and(Value::is_boolean), "{value}");
+        let is_array = value
+            .get("type")
+            .is_some_and(|kind| kind == "array" || *kind == json!(["array", "null"]));
+        assert!(!is_array || value.get("items").is_some(), "{value}");
+    });
     for tool in tools.as_array().unwrap() {
         for words in ["description", "pattern", "oneOf", "default"] {
             walk(&tool["outputSchema"], &mut |value| {
@@ -304,6 +317,41 @@ fn schemas_say_what_other_programs_understand() {
                 assert!(value.get(words).is_none_or(Value::is_object), "{words}: {value}");
             });
         }
+    }
+}
+
+/// Proves that the older form holds no keyword which OpenAPI 3.0 does not have, and every operation.
+#[test]
+fn the_form_for_older_generators_is_of_its_version() {
+    let older = openapi::as_3_0(&document());
+    assert_eq!(older["openapi"], "3.0.3");
+    let ids = |document: &Value| -> Vec<String> {
+        let all = operations(document).into_iter();
+        all.map(|(_, _, operation)| operation["operationId"].to_string())
+            .collect()
+    };
+    assert_eq!(ids(&older), ids(&document()));
+    let mut schemas = Vec::new();
+    walk(&older, &mut |value| {
+        schemas.extend(value.get("schema").cloned());
+        let named = value.get("schemas").and_then(Value::as_object);
+        schemas.extend(named.into_iter().flat_map(Map::values).cloned());
+    });
+    for schema in schemas {
+        walk(&schema, &mut |value| {
+            // An object that is the map of members may have a member of any name.
+            if value.get("type").is_none_or(Value::is_object) {
+                return;
+            }
+            assert!(value["type"].is_string(), "{value}");
+            for word in ["const", "if", "then", "else", "not", "examples", "propertyNames"] {
+                assert!(value.get(word).is_none(), "{word}: {value}");
+            }
+            assert!(
+                !value.get("exclusiveMinimum").is_some_and(Value::is_number),
+                "{value}"
+            );
+        });
     }
 }
 

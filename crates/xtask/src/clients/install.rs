@@ -73,6 +73,10 @@ impl Tools {
                 packages("commands", &sources().join("commands"))?;
                 copy(COMMAND_SCRIPTS, &self.commands)
             }
+            Part::Generators => {
+                packages("generators", &sources().join("generators"))?;
+                generators_of_python().map(drop)
+            }
             Part::Conformance | Part::Traffic | Part::SignIn => Ok(()),
         }
     }
@@ -85,6 +89,11 @@ impl Tools {
     /// A command that runs the main file of an npm package.
     pub fn package(&self, file: &str) -> Command {
         self.run(self.npm.join("node_modules").join(file))
+    }
+
+    /// A command that runs the main file of a generator or linter.
+    pub fn generator(&self, file: &str) -> Command {
+        self.run(folder("generators").join("node_modules").join(file))
     }
 
     /// A command that runs our script beside the command lines.
@@ -113,12 +122,28 @@ pub fn python(line: Python) -> Outcome<PathBuf> {
     Ok(python::programs(name, &sources().join(requirements))?.join("python"))
 }
 
+/// Returns the folder of the Python generator's programs; installs them when they are not there.
+pub fn generators_of_python() -> Outcome<PathBuf> {
+    python::programs("generators-python", &sources().join("generators/python.txt"))
+}
+
 /// Returns the client that is made with the Rust SDK; builds it with the libraries of the workspace's tests.
 pub fn rust() -> Outcome<PathBuf> {
     let mut build = process::cargo();
     let words = "build --quiet --profile ci --workspace --example rmcp_client";
     process::run(build.args(words.split(' ')))?;
     Ok(process::target().join("ci/examples/rmcp_client"))
+}
+
+/// Returns the program that binds TypeScript to what Node runs, for this machine.
+pub fn bundler() -> Outcome<PathBuf> {
+    let packages = folder("generators").join("node_modules/@esbuild");
+    let mut found = ["linux-x64", "linux-arm64"]
+        .iter()
+        .map(|machine| packages.join(machine).join("bin/esbuild"));
+    found
+        .find(|path| path.is_file())
+        .context("esbuild has no program for this machine")
 }
 
 fn folder(name: &str) -> PathBuf {
