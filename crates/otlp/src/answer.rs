@@ -22,18 +22,20 @@ struct Partial {
     error_message: String,
 }
 
-/// Returns the body of the answer to a request of which this many records were rejected, and why.
+/// Returns the body of the answer to a request of which this many records were rejected, and why. Where none was, and something is to be
+/// said all the same, an exporter shows it as a warning.
 pub fn answer(signal: Signal, encoding: Encoding, rejected: u64, why: &str) -> Vec<u8> {
+    let is_silent = rejected == 0 && why.is_empty();
     let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
     match encoding {
         Encoding::Protobuf => Export {
-            partial_success: (rejected > 0).then(|| Partial {
+            partial_success: (!is_silent).then(|| Partial {
                 rejected,
                 error_message: why.to_owned(),
             }),
         }
         .encode_to_vec(),
-        Encoding::Json if rejected == 0 => b"{}".to_vec(),
+        Encoding::Json if is_silent => b"{}".to_vec(),
         Encoding::Json => {
             let name = match signal {
                 Signal::Logs => "rejectedLogRecords",
@@ -53,8 +55,21 @@ mod tests {
 
     #[test]
     fn a_full_success_says_nothing() {
-        assert!(answer(Signal::Logs, Encoding::Protobuf, 0, "unused").is_empty());
-        assert_eq!(answer(Signal::Traces, Encoding::Json, 0, "unused"), b"{}");
+        assert!(answer(Signal::Logs, Encoding::Protobuf, 0, "").is_empty());
+        assert_eq!(answer(Signal::Traces, Encoding::Json, 0, ""), b"{}");
+    }
+
+    #[test]
+    fn a_remark_rejects_nothing() {
+        // Field 1, length 4: field 2 text "no"; a count of 0 is not written.
+        assert_eq!(
+            answer(Signal::Logs, Encoding::Protobuf, 0, "no"),
+            [0x0a, 4, 0x12, 2, b'n', b'o']
+        );
+        assert_eq!(
+            String::from_utf8(answer(Signal::Traces, Encoding::Json, 0, "no")).unwrap(),
+            r#"{"partialSuccess":{"errorMessage":"no","rejectedSpans":"0"}}"#
+        );
     }
 
     #[test]

@@ -30,6 +30,24 @@ impl<T> AttributeValue<T> {
         }
     }
 
+    /// Returns what is told, by reference.
+    pub fn as_ref(&self) -> AttributeValue<&T> {
+        match self {
+            Self::Nothing => AttributeValue::Nothing,
+            Self::Unreadable => AttributeValue::Unreadable,
+            Self::Value(value) => AttributeValue::Value(value),
+        }
+    }
+
+    /// Returns something else of what is told.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> AttributeValue<U> {
+        match self {
+            Self::Nothing => AttributeValue::Nothing,
+            Self::Unreadable => AttributeValue::Unreadable,
+            Self::Value(value) => AttributeValue::Value(of(value)),
+        }
+    }
+
     /// Returns the value, for whom what is not told and what cannot be read are both missing.
     pub fn value(self) -> Option<T> {
         match self {
@@ -103,6 +121,18 @@ impl<'a> Attributes<'a> {
             AttributeValue::Unreadable => AttributeValue::Unreadable,
             AttributeValue::Nothing => AttributeValue::Nothing,
         }
+    }
+
+    /// Returns the places of a list that is written as attributes of their own (`PREFIX.0.role`), in order.
+    pub fn places(self, prefix: &str) -> Vec<usize> {
+        let place = |pair: &KeyValue| {
+            let rest = pair.key.strip_prefix(prefix)?.strip_prefix('.')?;
+            rest.split('.').next()?.parse().ok()
+        };
+        let mut places: Vec<usize> = self.0.iter().filter_map(place).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// Returns the first of these that is told and is no empty text; one that cannot be read is not passed over.

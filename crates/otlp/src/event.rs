@@ -32,6 +32,8 @@ pub struct Event {
     pub session: Option<String>,
     /// The call that it belongs to: a tool's, or the model's.
     pub call_id: Option<String>,
+    /// Whether a model's answer tells of it, and not the tool's own record.
+    pub(crate) is_asked: bool,
 }
 
 impl Event {
@@ -45,6 +47,7 @@ impl Event {
             missing: Vec::new(),
             session: None,
             call_id: None,
+            is_asked: false,
         }
     }
 

@@ -7,7 +7,10 @@
 
 use crate::attributes::{AttributeValue, Attributes};
 use crate::event::{Event, document, short};
+use crate::flat;
 use crate::mcp::Tool;
+use crate::messages::{self, ToolCall};
+use crate::read::SkipReason;
 use provost_policy::Occasion;
 use serde_json::Value as Json;
 
@@ -30,20 +33,8 @@ const USER: [&str; 5] = [
     "user.name",
 ];
 
-/// Who says something to a model and is no user.
-const OTHERS: [&str; 5] = ["system", "developer", "assistant", "tool", "function"];
-
-/// Parts of messages that have no text of the prompt or the response.
-const TEXTLESS: [&str; 8] = [
-    "tool_call",
-    "tool_call_response",
-    "server_tool_call",
-    "server_tool_call_response",
-    "reasoning",
-    "blob",
-    "file",
-    "uri",
-];
+/// LIMIT: tools that one answer of a model asks for; each is an event, however small it is written.
+const MAX_CALLS: usize = 128;
 
 const SESSION: [&str; 3] = ["gen_ai.conversation.id", "session.id", "conversation.id"];
 
@@ -91,8 +82,8 @@ impl<'a> Record<'a> {
     /// Returns the events of a tool call that follows the conventions.
     pub fn convention_tool(&self) -> Vec<Event> {
         let own = self.own;
-        let result = own.json("gen_ai.tool.call.result");
-        let arguments = own.json("gen_ai.tool.call.arguments");
+        let result = own.first_json(&["gen_ai.tool.call.result", "tool_response"]);
+        let arguments = own.first_json(&["gen_ai.tool.call.arguments", "tool_arguments"]);
         let tool = Tool {
             // The conventions have no name for the server.
             server: own.told("mcp.server.name"),
@@ -105,96 +96,151 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns the events of a model call that follows the conventions: its prompt, if it continues no tool's call,
-    /// and its response.
-    pub fn convention_model(&self) -> Vec<Event> {
+    /// Says whether the messages are attributes of their own, as `OpenLLMetry` wrote them, and not one.
+    pub fn has_flat_messages(&self) -> bool {
         let own = self.own;
-        let input = own.json("gen_ai.input.messages").value().map(parsed);
-        let output = own.json("gen_ai.output.messages").value().map(parsed);
+        own.json("gen_ai.input.messages") == AttributeValue::Nothing
+            && own.json("gen_ai.output.messages") == AttributeValue::Nothing
+            && !own.places("gen_ai.prompt").is_empty()
+    }
+
+    /// Returns the events of a model call that follows the conventions: its prompt, if it continues no tool's call,
+    /// its response, and the tools that it asks for.
+    pub fn convention_model(&self) -> Result<Vec<Event>, SkipReason> {
+        let own = self.own;
+        let list = |name: &str| own.json(name).value().map(parsed).and_then(listed);
+        let mut messages = (list("gen_ai.input.messages"), list("gen_ai.output.messages"));
+        if messages == (None, None)
+            && let Some((input, output)) = flat::told_as_events(own)
+        {
+            messages = (Some(input), Some(output));
+        }
+        self.model_call(&ModelCall {
+            input: messages.0,
+            output: messages.1,
+            request_model: "gen_ai.request.model",
+            response_model: "gen_ai.response.model",
+            id: own.told("gen_ai.response.id"),
+            input_tokens: own.number("gen_ai.usage.input_tokens"),
+            output_tokens: own.number("gen_ai.usage.output_tokens"),
+        })
+    }
+
+    /// Returns the events of a model call.
+    ///
+    /// Errors: `Unreadable` where it asks for more tools than are read.
+    pub fn model_call(&self, call: &ModelCall<'_>) -> Result<Vec<Event>, SkipReason> {
         let mut events = Vec::new();
-        let messages = input.as_ref().and_then(Json::as_array);
-        let last = messages.and_then(|all| all.last());
+        let last = call.input.as_ref().and_then(|all| all.last());
         // What is told and cannot be read may be a prompt, and so may what somebody said of whom nobody knows who that is.
-        let may_be_prompt = |message: &Json| {
-            !message["role"]
-                .as_str()
-                .is_some_and(|role| OTHERS.contains(&role))
-        };
-        if messages.is_none() || last.is_some_and(may_be_prompt) {
+        if call.input.is_none() || last.is_some_and(messages::may_be_prompt) {
             let mut event = self.event(Occasion::Prompt, self.begin_ms);
-            self.model(&mut event, "gen_ai.request.model");
-            event.content(
-                "request.prompt",
-                &last.map_or(AttributeValue::Nothing, message_text),
-            );
+            self.model(&mut event, call.request_model);
+            event.call_id = call.id.value().and_then(short);
+            event.content("request.prompt", &messages::text(last));
             events.push(event);
         }
         let mut event = self.event(Occasion::Response, self.end_ms);
-        self.model(&mut event, "gen_ai.response.model");
-        event.call_id = own.told("gen_ai.response.id").value().and_then(short);
-        event.count("llm.input_tokens", own.number("gen_ai.usage.input_tokens"));
-        event.count("llm.output_tokens", own.number("gen_ai.usage.output_tokens"));
-        let texts = match output.as_ref().and_then(Json::as_array) {
-            Some(all) => all_of(all.iter().map(text_of)),
-            None => AttributeValue::Unreadable,
-        };
-        event.content("response.content", &texts);
+        self.model(&mut event, call.response_model);
+        event.call_id = call.id.value().and_then(short);
+        event.count("llm.input_tokens", call.input_tokens);
+        event.count("llm.output_tokens", call.output_tokens);
+        let content = call
+            .output
+            .as_ref()
+            .map_or(AttributeValue::Unreadable, messages::text);
+        event.content("response.content", &content);
         events.push(event);
-        events
+        let asked = messages::calls(call.output.as_deref().unwrap_or_default());
+        if asked.len() > MAX_CALLS {
+            return Err(SkipReason::Unreadable);
+        }
+        events.extend(asked.iter().map(|asked| self.asked(asked)));
+        Ok(events)
+    }
+
+    /// Returns the call of a tool that a model asks for; where the tool's own record tells of it as well, both are one event.
+    fn asked(&self, call: &ToolCall) -> Event {
+        let mut event = self.event(Occasion::PreTool, self.end_ms);
+        event.call_id = call.id.as_deref().and_then(short);
+        let tool = Tool::named(call.name.as_ref().map(String::as_str));
+        tool.tell(&mut event);
+        // A model writes its arguments as a text, which is read as any other content.
+        event.input(tool.name.value(), &call.arguments);
+        event.is_asked = true;
+        event
     }
 
     /// Gives the model and its provider; either model's name will do where this one is not told.
     pub fn model(&self, event: &mut Event, name: &str) {
         let own = self.own;
-        let names = [name, "gen_ai.request.model", "gen_ai.response.model", "model"];
-        event.must("llm.model", own.first(&names));
-        event.must(
+        let names = [
+            name,
+            "gen_ai.request.model",
+            "gen_ai.response.model",
+            "model",
+            "llm.model_name",
+        ];
+        let model = own.first(&names);
+        event.must("llm.model", model);
+        let told = own.first(&[
+            "gen_ai.provider.name",
             "llm.provider",
-            own.first(&["gen_ai.provider.name", "gen_ai.system"]),
-        );
+            "gen_ai.system",
+            "llm.system",
+        ]);
+        event.must("llm.provider", told.or(self.provider_of(model)));
     }
-}
 
-/// Returns the document of an attribute that may be its text.
-fn parsed(json: Json) -> Json {
-    match &json {
-        // What is no document is no list of messages either, and so is missing.
-        Json::String(text) => document(text).unwrap_or(json),
-        _ => json,
-    }
-}
-
-/// Returns the texts of a message.
-fn message_text(message: &Json) -> AttributeValue<Json> {
-    all_of(std::iter::once(text_of(message)))
-}
-
-/// Returns the texts of a message, without the parts that are known to have none; nothing when some part may have a text
-/// that is not found.
-fn text_of(message: &Json) -> Option<String> {
-    match &message["parts"] {
-        Json::Array(parts) => {
-            let texts = parts
-                .iter()
-                .filter(|part| !part["type"].as_str().is_some_and(|kind| TEXTLESS.contains(&kind)));
-            let texts: Option<Vec<&str>> = texts
-                .map(|part| {
-                    let is_text = part["type"] == "text";
-                    part["content"].as_str().filter(|_| is_text)
-                })
-                .collect();
-            Some(texts?.join("\n"))
+    /// Returns the provider that client and model say together: a client of one provider, with a model under the name that this
+    /// provider gives it. Clouds that serve the same models have other names for them.
+    fn provider_of(&self, model: AttributeValue<&str>) -> AttributeValue<&'static str> {
+        let (Some(client), Some(model)) = (self.resource.told("service.name").value(), model.value()) else {
+            return AttributeValue::Nothing;
+        };
+        let begins = |names: &[&str]| {
+            names.iter().any(|name| model.starts_with(name)) && !model.contains(['@', ':', '/'])
+        };
+        match client {
+            "claude-code" if begins(&["claude-"]) => AttributeValue::Value("anthropic"),
+            client if client.starts_with("codex") && begins(&["gpt-", "codex-", "o3", "o4"]) => {
+                AttributeValue::Value("openai")
+            }
+            _ => AttributeValue::Nothing,
         }
-        // The form before parts: the content is the text.
-        Json::Null => message["content"].as_str().map(str::to_owned),
+    }
+}
+
+/// What a record tells of a call of a model.
+pub struct ModelCall<'a> {
+    /// What was said to it; nothing where that is not told or no list.
+    pub input: Option<Vec<Json>>,
+    /// What it said.
+    pub output: Option<Vec<Json>>,
+    /// The attribute with the model that was asked for.
+    pub request_model: &'static str,
+    /// The attribute with the model that answered.
+    pub response_model: &'static str,
+    /// The call's id.
+    pub id: AttributeValue<&'a str>,
+    /// Tokens that went in.
+    pub input_tokens: AttributeValue<f64>,
+    /// Tokens that came out.
+    pub output_tokens: AttributeValue<f64>,
+}
+
+fn listed(json: Json) -> Option<Vec<Json>> {
+    match json {
+        Json::Array(all) => Some(all),
         _ => None,
     }
 }
 
-/// Returns texts as one content, if all of them are known.
-fn all_of(texts: impl Iterator<Item = Option<String>>) -> AttributeValue<Json> {
-    match texts.collect::<Option<Vec<String>>>() {
-        Some(texts) => AttributeValue::Value(texts.join("\n").into()),
-        None => AttributeValue::Unreadable,
+/// Returns the document of an attribute that may be its text.
+pub fn parsed(json: Json) -> Json {
+    match &json {
+        // What is no document is no list of messages either, and so is missing.
+        Json::String(text) => document(text).unwrap_or(json),
+        _ => json,
     }
 }

@@ -15,8 +15,7 @@
 //!   not what its bytes claim.
 //! - OT-3: every record is counted once: as events, as skipped, or as rejected.
 //! - OT-4: one tool call is one `pre_tool` and one `post_tool`, and one model call at most one `prompt` and one
-//!   `response`, whichever exporter tells of it. Claude Code's logs are the exception: its tokens and its text are two
-//!   responses of one call.
+//!   `response`, whichever exporter tells of it. Records of one call that come in two payloads are two events.
 //! - OT-5: what an exporter hides, cuts or leaves out is *missing*, never absent: a policy that reads it is unknown
 //!   and not silently unmatched. So is what is told and cannot be read: nothing is decided on a value that may be there.
 //! - OT-6: of a record and its resource only the attributes that are named here are read; nothing else is kept.
@@ -29,10 +28,13 @@ mod attributes;
 mod body;
 mod error;
 mod event;
+mod flat;
 mod genai;
+mod joined;
 mod log;
 mod mcp;
 mod message;
+mod messages;
 mod outline;
 mod read;
 mod span;

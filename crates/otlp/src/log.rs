@@ -7,7 +7,7 @@
 //! Source: Claude Code "Monitoring", events; Codex `session_telemetry`; both read 2026-11.
 //!
 //! INVARIANT OT-4: one tool call is one `pre_tool` and one `post_tool`, one model call at most one `prompt` and one
-//! `response`, whichever exporter tells of it; Claude Code's logs tell tokens and text of one call as two responses.
+//! `response`, whichever exporter tells of it; records of one call that come in two payloads are two events.
 
 use crate::attributes::{AttributeValue, Attributes, json_of};
 use crate::event::{Event, document, short};
@@ -66,18 +66,26 @@ pub fn events(log: &LogRecord, resource: Attributes<'_>, now_ms: i64) -> Result<
                 && !matches!(own.told("error.message"), AttributeValue::Value(_)) =>
         {
             let (input, output) = (own.number("input_token_count"), own.number("output_token_count"));
+            // Codex tells of the end of an answer twice: as what came over the wire, and with its tokens.
+            if (input, output) == (AttributeValue::Nothing, AttributeValue::Nothing) {
+                return Err(SkipReason::Twice);
+            }
             Ok(vec![response(&record, input, output)])
         }
         "codex.sse_event" if own.told("event.kind") == AttributeValue::Unreadable => {
             Err(SkipReason::Unreadable)
         }
-        "gen_ai.client.inference.operation.details" => Ok(record.convention_model()),
+        "gen_ai.client.inference.operation.details" => record.convention_model(),
         "gen_ai.user.message" => Ok(vec![message(&record, log, Occasion::Prompt)]),
         "gen_ai.choice" => Ok(vec![message(&record, log, Occasion::Response)]),
         "" if own.told("event.name") == AttributeValue::Unreadable => Err(SkipReason::Unreadable),
-        _ => Err(SkipReason::Other),
+        name if KNOWN.iter().any(|prefix| name.starts_with(prefix)) => Err(SkipReason::Other),
+        _ => Err(SkipReason::Foreign),
     }
 }
+
+/// How the names of known events begin.
+const KNOWN: [&str; 3] = ["claude_code.", "codex.", "gen_ai."];
 
 /// Returns the full name of an event: of its field, of the attribute that came before that field, or of the body.
 fn name(log: &LogRecord, own: Attributes<'_>, resource: Attributes<'_>) -> String {
@@ -88,11 +96,7 @@ fn name(log: &LogRecord, own: Attributes<'_>, resource: Attributes<'_>) -> Strin
         body.as_ref().and_then(Json::as_str),
     ];
     let mut names = names.into_iter().flatten();
-    let is_full = |name: &&str| {
-        ["claude_code.", "codex.", "gen_ai."]
-            .iter()
-            .any(|p| name.starts_with(p))
-    };
+    let is_full = |name: &&str| KNOWN.iter().any(|prefix| name.starts_with(prefix));
     if let Some(name) = names.clone().find(is_full) {
         return name.to_owned();
     }
@@ -163,12 +167,41 @@ fn codex_tool(record: &Record<'_>) -> Vec<Event> {
         AttributeValue::Value(origin) if !origin.contains("://") => AttributeValue::Nothing,
         told => told,
     };
+    let command = cmd(&input);
     record.tool(own.told("call_id"), &output, |event| {
         event.input(tool.name.value(), &input);
+        if tool.name == AttributeValue::Value("exec_command") {
+            event.may("tool.input.command", command.as_ref().map(String::as_str));
+        }
         if tool.tell(event) {
             event.may("mcp.remote_url", origin);
         }
     })
+}
+
+/// Returns the command line that Codex runs in a terminal, whose member has a name of its own (`cmd`).
+fn cmd(input: &AttributeValue<Json>) -> AttributeValue<String> {
+    let written = match input {
+        AttributeValue::Value(Json::String(text)) => document(text),
+        _ => None,
+    };
+    let arguments = match input {
+        AttributeValue::Value(arguments) => written.as_ref().unwrap_or(arguments),
+        AttributeValue::Nothing => return AttributeValue::Nothing,
+        AttributeValue::Unreadable => return AttributeValue::Unreadable,
+    };
+    let texts = |list: &Vec<Json>| {
+        let texts: Option<Vec<&str>> = list.iter().map(Json::as_str).collect();
+        texts.map(|texts| texts.join(" "))
+    };
+    let found = match &arguments["cmd"] {
+        // `command` is what follows from the input itself.
+        Json::Null => return AttributeValue::Nothing,
+        Json::String(line) => Some(line.clone()),
+        Json::Array(words) => texts(words),
+        _ => None,
+    };
+    found.map_or(AttributeValue::Unreadable, AttributeValue::Value)
 }
 
 fn prompt(record: &Record<'_>, names: &[&str]) -> Event {

@@ -47,7 +47,6 @@ impl<'a> Tool<'a> {
     /// Gives an event the tool's name, its server and its name there; missing where they are not told (OT-5). Returns
     /// whether it is a call over MCP for sure.
     pub fn tell(self, event: &mut Event) -> bool {
-        event.must("tool.id", self.id());
         let split = self.name.value().and_then(split);
         let signs = [self.server, self.at_server, self.sign];
         let is_told = signs.iter().any(|sign| matches!(sign, AttributeValue::Value(_)));
@@ -56,10 +55,18 @@ impl<'a> Tool<'a> {
                 Some((server, tool)) => (AttributeValue::Value(server), AttributeValue::Value(tool)),
                 None => (AttributeValue::Nothing, self.id()),
             };
-            event.must("mcp.server_id", self.server.or(server));
-            event.must("mcp.tool_id", self.at_server.or(tool));
+            let (server, tool) = (self.server.or(server), self.at_server.or(tool));
+            event.must("mcp.server_id", server);
+            event.must("mcp.tool_id", tool);
+            match (split, server, tool) {
+                (None, AttributeValue::Value(server), AttributeValue::Value(tool)) => {
+                    event.must("tool.id", AttributeValue::Value(&full(server, tool)));
+                }
+                _ => event.must("tool.id", self.id()),
+            }
             return true;
         }
+        event.must("tool.id", self.id());
         let is_unreadable = signs.contains(&AttributeValue::Unreadable);
         if is_unreadable || !matches!(self.name, AttributeValue::Value(_)) {
             let of_mcp = Field::all()
@@ -69,6 +76,21 @@ impl<'a> Tool<'a> {
         }
         false
     }
+}
+
+/// Returns the name by which clients and their hooks call a tool of a server: they replace what such a name cannot have.
+fn full(server: &str, tool: &str) -> String {
+    let named = |text: &str| -> String {
+        let allowed = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        };
+        text.chars().map(allowed).collect()
+    };
+    format!("mcp__{}__{}", named(server), named(tool))
 }
 
 /// Returns the server and the tool of `mcp__server__tool`.

@@ -5,6 +5,7 @@
 
 use crate::attributes::Attributes;
 use crate::event::Event;
+use crate::joined::joined;
 use crate::message::{LogRecord, Resource, Span};
 use crate::outline::{MAX_RECORDS, Outline};
 use crate::{Encoding, Error, log, span};
@@ -18,6 +19,13 @@ pub const MAX_RECORD: usize = 1 << 20;
 
 /// How many attributes a record, or a resource, may have; OpenTelemetry's own limit is 128.
 const MAX_ATTRIBUTES: usize = 1_024;
+
+/// LIMIT: events of one payload, as many as its records have where each tells of a begin and an end.
+const MAX_EVENTS: usize = 2 * MAX_RECORDS;
+
+/// What is said of a payload of which nothing is known.
+const REMARK: &str = "no record tells of a tool call, a prompt or a response in a form that is known here, so nothing was recorded; the \
+                      guide to telemetry lists the exporters and conventions that are read";
 
 /// Which of the two payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +41,8 @@ pub enum Signal {
 pub enum SkipReason {
     /// It tells of no tool call, prompt or response.
     Other,
+    /// Nothing of it is known here: neither its exporter nor a convention that it follows.
+    Foreign,
     /// Another record tells of the same call, with more in it.
     Twice,
     /// It may tell of a call, and of which cannot be read.
@@ -72,6 +82,17 @@ impl Times {
 }
 
 impl PayloadReading {
+    /// Says what whoever sent a payload of which nothing is known should be told; nothing of any other payload.
+    pub fn remark(&self) -> Option<&'static str> {
+        let all: u64 = self.skipped.values().sum();
+        let foreign = self
+            .skipped
+            .get(&SkipReason::Foreign)
+            .copied()
+            .unwrap_or_default();
+        (self.read == 0 && self.rejected == 0 && all > 0 && all == foreign).then_some(REMARK)
+    }
+
     /// Counts records that could not be read; a resource that has none is no loss.
     fn reject(&mut self, records: u64, why: &'static str) {
         if self.rejected == 0 && records > 0 {
@@ -118,6 +139,9 @@ pub fn read(
                 Ok(Ok(events)) if !events.iter().all(|event| times.take(event)) => {
                     reading.reject(1, "a record is older than events are kept, or of the future");
                 }
+                Ok(Ok(events)) if reading.events.len() + events.len() > MAX_EVENTS => {
+                    reading.reject(1, "a payload tells of more than 20000 events");
+                }
                 Ok(Ok(events)) => {
                     reading.read += 1;
                     reading.events.extend(events);
@@ -132,9 +156,10 @@ pub fn read(
         }
     }
     if outline.beyond > 0 {
-        const _: () = assert!(MAX_RECORDS == 10_000, "the sentence names it");
+        const _: () = assert!(MAX_RECORDS == 10_000, "the sentences name it");
         reading.reject(outline.beyond, "a payload of more than 10000 records was sent");
     }
+    reading.events = joined(std::mem::take(&mut reading.events));
     Ok(reading)
 }
 

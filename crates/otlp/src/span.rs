@@ -4,6 +4,7 @@
 
 use crate::attributes::{AttributeValue, Attributes};
 use crate::event::Event;
+use crate::flat;
 use crate::genai::Record;
 use crate::mcp::Tool;
 use crate::message::{SERVER, Span};
@@ -29,24 +30,69 @@ pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<
         _ if method == AttributeValue::Value("tools/call") && span.kind == SERVER => {
             return Err(SkipReason::Twice);
         }
+        (_, AttributeValue::Value("execute_tool")) if own.is("traceloop.span.kind", "tool") => {
+            flat::traceloop_tool(&record)
+        }
         (_, AttributeValue::Value("execute_tool")) => record.convention_tool(),
         _ if method == AttributeValue::Value("tools/call") => record.convention_tool(),
         (_, AttributeValue::Value("chat" | "generate_content" | "text_completion")) => {
-            record.convention_model()
+            if record.has_flat_messages() {
+                flat::traceloop_model(&record)?
+            } else {
+                record.convention_model()?
+            }
         }
         // It may tell of a call, and nobody can say of which.
         (_, AttributeValue::Unreadable) => return Err(SkipReason::Unreadable),
         (_, AttributeValue::Nothing) if method == AttributeValue::Unreadable => {
             return Err(SkipReason::Unreadable);
         }
-        _ => return Err(SkipReason::Other),
+        (_, AttributeValue::Value(_)) => return Err(SkipReason::Other),
+        (_, AttributeValue::Nothing) => other(&record)?,
     };
     // An identifier of any other length is invalid.
     let id = <[u8; 8]>::try_from(&span.id[..]).ok();
-    for event in &mut events {
-        event.id = id.map(|id| format!("{:016x}", u64::from_be_bytes(id)));
+    let id = id.map(|id| format!("{:016x}", u64::from_be_bytes(id)));
+    for (place, event) in events.iter_mut().enumerate() {
+        event.id = match &id {
+            // One span tells of several.
+            Some(id) if event.is_asked => Some(format!("{id}.{place}")),
+            id => id.clone(),
+        };
     }
     Ok(events)
+}
+
+/// Returns the events of a span that names no operation of the conventions.
+fn other(record: &Record<'_>) -> Result<Vec<Event>, SkipReason> {
+    let own = record.own;
+    match own.told("openinference.span.kind") {
+        AttributeValue::Value(kind) => return flat::openinference(record, kind),
+        AttributeValue::Unreadable => return Err(SkipReason::Unreadable),
+        AttributeValue::Nothing => {}
+    }
+    match own.told("traceloop.span.kind") {
+        AttributeValue::Value("tool") => return Ok(flat::traceloop_tool(record)),
+        AttributeValue::Value(_) => return Err(SkipReason::Other),
+        AttributeValue::Unreadable => return Err(SkipReason::Unreadable),
+        AttributeValue::Nothing => {}
+    }
+    match own.told("llm.request.type") {
+        AttributeValue::Value("chat" | "completion") => return flat::traceloop_model(record),
+        AttributeValue::Value(_) => return Err(SkipReason::Other),
+        AttributeValue::Unreadable => return Err(SkipReason::Unreadable),
+        AttributeValue::Nothing => {}
+    }
+    if own.is("logfire.msg_template", "Function: {name}") {
+        return Ok(flat::logfire_function(record));
+    }
+    // Logfire's agents, in their form before the conventions had an operation for tools.
+    if own.json("tool_arguments") != AttributeValue::Nothing
+        && own.told("gen_ai.tool.name") != AttributeValue::Nothing
+    {
+        return Ok(record.convention_tool());
+    }
+    Err(SkipReason::Foreign)
 }
 
 fn claude_tool(record: &Record<'_>) -> Vec<Event> {

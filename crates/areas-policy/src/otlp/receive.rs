@@ -11,12 +11,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// In the order in which a person would choose.
 pub const MEDIA_TYPES: &[&str] = &["application/json", "application/x-protobuf"];
 /// LIMIT: seconds in which a body must be complete; exporters wait 10.
 pub const SECONDS: u64 = 30;
 const DAY_MS: i64 = 86_400_000;
+const HOUR_MS: i64 = 3_600_000;
 /// How far ahead of ours the clock of an exporter may be.
 const AHEAD_MS: i64 = 5 * 60 * 1_000;
 
@@ -69,13 +71,17 @@ pub fn receive(ctx: &mut OperationContext<'_>, signal: Signal, received: &PlainP
     };
     let reading = read(signal, encoding, &received.payload, times).map_err(refused)?;
     let kernel = Kernel::behind(ctx.services())?;
-    let events = events(ctx, reading.events)?;
+    let remark = reading.remark();
+    if let Some(remark) = remark {
+        remarked(ctx, now_ms, remark);
+    }
+    let (organization, why) = (ctx.organization().clone(), remark.unwrap_or(reading.why));
     let counts = Counts {
         read: reading.read,
         skipped: reading.skipped,
         rejected: reading.rejected,
     };
-    let (organization, why) = (ctx.organization().clone(), reading.why);
+    let events = events(ctx, reading.events)?;
     ctx.send_later(encoding.content_type(), async move {
         let recorder = history::recorder(&kernel);
         recorder
@@ -85,6 +91,28 @@ pub fn receive(ctx: &mut OperationContext<'_>, signal: Signal, received: &PlainP
         Ok(answer(signal, encoding, counts.rejected, why).into())
     });
     Ok(())
+}
+
+/// LIMIT: exporters whose last line in the log is remembered.
+const REMARKED: usize = 1_024;
+
+/// Writes into the log, once an hour for each exporter, that nothing of what it sends is known.
+fn remarked(ctx: &OperationContext<'_>, now_ms: i64, remark: &str) {
+    static LAST: Mutex<BTreeMap<String, i64>> = Mutex::new(BTreeMap::new());
+    let organization = ctx.org().to_owned();
+    let exporter = format!("{organization} {}", ctx.actor().id);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new = last
+        .get(&exporter)
+        .is_none_or(|at| !(*at..*at + HOUR_MS).contains(&now_ms));
+    if !is_new {
+        return;
+    }
+    if last.len() >= REMARKED {
+        last.clear();
+    }
+    last.insert(exporter, now_ms);
+    tracing::warn!(organization, actor = %ctx.actor().id, "telemetry: {remark}");
 }
 
 /// Returns the events as they are recorded, with the users that the directory knows.
@@ -118,6 +146,7 @@ impl Counts {
         for (outcome, records) in [
             ("read", self.read),
             ("other", skipped(SkipReason::Other)),
+            ("foreign", skipped(SkipReason::Foreign)),
             ("twice", skipped(SkipReason::Twice)),
             ("rejected", self.rejected),
         ] {
