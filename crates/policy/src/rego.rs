@@ -78,6 +78,7 @@ pub mod wire;
 
 pub(crate) use attribute_names::{AttributeNames, Forms, OtherInputs};
 pub(crate) use input::value as input;
+pub use regorus::admitted::{ADMITTED as BUILT_INS, Admitted as BuiltIn};
 pub use runner::{InProcess, Question, Runner};
 
 use crate::catalogue::Field;

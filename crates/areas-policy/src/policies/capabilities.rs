@@ -20,12 +20,43 @@ pub struct Capabilities {
     rego_language_version: &'static str,
     /// What tells this Rego compiler from every other.
     rego_compiler_fingerprint: String,
+    /// The built-ins that a Rego module can call.
+    rego_built_ins: Vec<BuiltIn>,
     /// The version of plan and apply for policies.
     terraform_policy_protocol: &'static str,
     /// The version of plan and apply for LLM gateways.
     terraform_gateway_protocol: &'static str,
     /// To what an owned policy is bound.
     terraform_ownership_binding: &'static str,
+}
+
+/// A built-in that a Rego module can call. Each call reads its operands as wholes.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct BuiltIn {
+    name: &'static str,
+    /// How large a result can be; what would be larger stops the module, which then counts as matched.
+    result_limit: &'static str,
+    /// What a call walks, in words.
+    cost: &'static str,
+    /// What it has no value for, so that the module fails unless a `not` negates it or it stands below a default.
+    refuses: &'static str,
+}
+
+impl From<&rego::BuiltIn> for BuiltIn {
+    fn from(row: &rego::BuiltIn) -> Self {
+        Self {
+            name: match row.name {
+                "__builtin_sets.intersection" => "&",
+                "__builtin_sets.union" => "|",
+                name => name,
+            },
+            result_limit: row.size.said(),
+            cost: row.cost.said(),
+            refuses: row.refuses,
+        }
+    }
 }
 
 impl Operation for GetCapabilities {
@@ -50,6 +81,7 @@ impl Operation for GetCapabilities {
             policy_schema_version: contract::POLICY_SCHEMA_VERSION,
             rego_language_version: contract::REGO_LANGUAGE_VERSION,
             rego_compiler_fingerprint: rego::compiler_fingerprint(),
+            rego_built_ins: rego::BUILT_INS.iter().map(BuiltIn::from).collect(),
             terraform_policy_protocol: contract::TERRAFORM_POLICY_PROTOCOL,
             terraform_gateway_protocol: contract::TERRAFORM_GATEWAY_PROTOCOL,
             terraform_ownership_binding: contract::TERRAFORM_OWNERSHIP_BINDING,
