@@ -2,7 +2,7 @@
 //!
 //! [`peek`] tells which issuer to ask; what it returns is not verified. [`verify`] decides.
 
-use crate::claims::Claims;
+use crate::claims::{Claims, is_for};
 use crate::error::Refusal;
 use crate::jwks::{Algorithm, KeySet};
 use crate::jwt::{Kind, UnverifiedToken};
@@ -56,10 +56,7 @@ pub fn verify(token: &str, issuer: &Issuer, audiences: &[&str], now: i64) -> Res
         return Err(Refusal::Issuer);
     }
     let named = payload.audiences()?;
-    if !named
-        .iter()
-        .any(|audience| audiences.contains(&audience.as_str()))
-    {
+    if !is_for(&named, audiences) {
         return Err(Refusal::Audience);
     }
     let period = payload.period(now, MAX_LIFETIME_SECS)?;

@@ -4,6 +4,7 @@ use crate::claims::LEEWAY_SECS;
 use crate::error::Refusal;
 use crate::jwks::{Algorithm, KeySet};
 use crate::jwt::{Kind, UnverifiedToken};
+use provost_outbound::is_same_url;
 
 /// The value of `client_assertion_type`.
 pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -52,7 +53,7 @@ pub fn verify(
     if !payload
         .audiences()?
         .iter()
-        .all(|audience| audiences.contains(&audience.as_str()))
+        .all(|audience| audiences.iter().any(|ours| is_same_url(ours, audience)))
     {
         return Err(Refusal::Audience);
     }

@@ -5,6 +5,7 @@
 use crate::base64url;
 use crate::error::Refusal;
 use crate::json::{self, Object};
+use provost_outbound::is_same_url;
 use serde_json::Value;
 
 /// Seconds by which clocks may differ (D2.6).
@@ -14,6 +15,8 @@ pub const MAX_TEXT: usize = 512;
 /// LIMIT: characters and bytes of a client's id, which may be a URL: what a filter for it takes. A longer one is refused, for
 /// two that begin alike are two.
 pub const MAX_CLIENT_ID: usize = 2048;
+/// LIMIT: characters of an address of mail: 64 before the sign, 255 behind it.
+const MAX_EMAIL: usize = 320;
 /// LIMIT: audiences of a token.
 pub const MAX_AUDIENCES: usize = 16;
 /// LIMIT: scopes of a token; all scopes of the product are fewer.
@@ -134,6 +137,11 @@ impl Payload {
         }
     }
 
+    /// Reads the address that the issuer vouches for.
+    pub(crate) fn verified_email(&self) -> Option<String> {
+        verified_email(&self.0)
+    }
+
     /// Reads `aud`: one text, or a list of 1 to 16.
     pub(crate) fn audiences(&self) -> Result<Vec<String>, Refusal> {
         match self.0.get("aud") {
@@ -235,10 +243,30 @@ impl Period {
     }
 }
 
+/// Says whether one of the audiences of a token is one of these.
+pub(crate) fn is_for(named: &[String], audiences: &[&str]) -> bool {
+    let is_ours = |name: &String| audiences.iter().any(|ours| is_same_url(ours, name));
+    named.iter().any(is_ours)
+}
+
 fn short(value: &Value, name: &'static str) -> Result<String, Refusal> {
     let text = value.as_str().ok_or(Refusal::Malformed(name))?;
     let fits = !text.is_empty() && text.chars().count() <= MAX_TEXT && !text.chars().any(char::is_control);
     fits.then(|| text.to_owned()).ok_or(Refusal::Malformed(name))
+}
+
+/// Returns the address that verified claims vouch for: `email_verified` is `true` or the text `"true"`, which some issuers send.
+/// Anything else vouches for nothing, and refuses nobody: whoever is linked by their subject needs no address.
+pub fn verified_email(claims: &Object) -> Option<String> {
+    let is_verified = match claims.get("email_verified")? {
+        Value::Bool(flag) => *flag,
+        Value::String(text) => text == "true",
+        _ => false,
+    };
+    let email = claims.get("email")?.as_str()?;
+    let fits =
+        !email.is_empty() && email.chars().count() <= MAX_EMAIL && !email.chars().any(char::is_control);
+    (is_verified && fits).then(|| email.to_owned())
 }
 
 /// Reads the words of a scope, each once.

@@ -74,6 +74,29 @@ impl From<WrongUrl> for Refusal {
     }
 }
 
+impl Refusal {
+    /// Returns the claim or member that failed, for whoever looks after the issuer.
+    pub fn claim(self) -> &'static str {
+        match self {
+            Self::Missing(name)
+            | Self::Malformed(name)
+            | Self::Mismatch(name)
+            | Self::Limit(name)
+            | Self::Header(name) => name,
+            Self::Algorithm => "alg",
+            Self::Type => "typ",
+            Self::KeyName | Self::UnknownKey => "kid",
+            Self::Issuer => "iss",
+            Self::Audience => "aud",
+            Self::Expired | Self::Lifetime => "exp",
+            Self::NotYetValid => "nbf",
+            Self::Inactive => "active",
+            Self::Signature => "signature",
+            _ => "form",
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentence = match self {

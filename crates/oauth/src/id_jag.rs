@@ -10,6 +10,7 @@ use crate::access_token::Issuer;
 use crate::claims::Confirmation;
 use crate::error::Refusal;
 use crate::jwt::{Kind, UnverifiedToken};
+use provost_outbound::is_same_url;
 use serde_json::Value;
 
 /// The grant profile that metadata advertises.
@@ -40,10 +41,8 @@ pub struct IdJag {
     pub issued_at: i64,
     /// `exp`.
     pub expires_at: i64,
-    /// `email`.
-    pub email: Option<String>,
-    /// `email_verified`: absent means that nobody vouches for the address.
-    pub email_verified: Option<bool>,
+    /// `email`, where `email_verified` vouches for it.
+    pub verified_email: Option<String>,
     /// `cnf`: the key that the client must prove to hold.
     pub confirmation: Option<Confirmation>,
 }
@@ -67,7 +66,7 @@ pub fn verify(
         return Err(Refusal::Issuer);
     }
     // One audience: a grant for several servers could be carried from one to the other.
-    if payload.audiences()? != [own_issuer] {
+    if !matches!(payload.audiences()?.as_slice(), [only] if is_same_url(only, own_issuer)) {
         return Err(Refusal::Audience);
     }
     if payload.required("client_id")? != client_id {
@@ -78,10 +77,8 @@ pub fn verify(
         Some(Value::Array(_)) => payload.texts("resource")?.unwrap_or_default(),
         Some(_) => vec![payload.required("resource")?],
     };
-    if !named
-        .iter()
-        .all(|resource| resources.contains(&resource.as_str()))
-    {
+    let is_ours = |resource: &String| resources.iter().any(|ours| is_same_url(ours, resource));
+    if !named.iter().all(is_ours) {
         return Err(Refusal::Mismatch("resource"));
     }
     // Who may act with it, and for whom within a tenant, is not understood here (OA-5).
@@ -99,8 +96,7 @@ pub fn verify(
         id: payload.required("jti")?,
         issued_at: period.issued_at,
         expires_at: period.expires_at,
-        email: payload.text("email")?,
-        email_verified: payload.flag("email_verified")?,
+        verified_email: payload.verified_email(),
         confirmation: payload.limits()?,
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::access_token::MAX_LIFETIME_SECS;
 use crate::base64url;
-use crate::claims::{Claims, Payload};
+use crate::claims::{Claims, Payload, is_for};
 use crate::error::Refusal;
 use aws_lc_rs::digest::{SHA256, digest};
 use provost_outbound::Limits;
@@ -88,10 +88,7 @@ pub fn answer(
         return Err(Refusal::Type);
     }
     let named = payload.audiences()?;
-    if !named
-        .iter()
-        .any(|audience| audiences.contains(&audience.as_str()))
-    {
+    if !is_for(&named, audiences) {
         return Err(Refusal::Audience);
     }
     let period = payload.period(now, MAX_LIFETIME_SECS)?;

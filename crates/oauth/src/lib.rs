@@ -50,6 +50,7 @@ pub mod redirect;
 pub mod sign;
 pub mod subject_token;
 
-pub use claims::{Claims, Confirmation, scopes};
+pub use claims::{Claims, Confirmation, scopes, verified_email};
 pub use error::{Refusal, TokenError};
 pub use jwks::{Algorithm, KeySet};
+pub use provost_outbound::is_same_url;

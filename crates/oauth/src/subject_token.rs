@@ -4,6 +4,7 @@ use crate::access_token::{Issuer, MAX_LIFETIME_SECS};
 use crate::claims::Confirmation;
 use crate::error::Refusal;
 use crate::jwt::{Kind, UnverifiedToken};
+use provost_outbound::is_same_url;
 
 /// The grant type of an exchange.
 pub const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -64,10 +65,8 @@ pub struct Subject {
     pub issued_at: i64,
     /// `exp`: what is exchanged for it should not live longer.
     pub expires_at: i64,
-    /// `email`.
-    pub email: Option<String>,
-    /// `email_verified`.
-    pub email_verified: Option<bool>,
+    /// `email`, where `email_verified` vouches for it.
+    pub verified_email: Option<String>,
     /// `cnf`: the key that whoever exchanges the token must prove to hold.
     pub confirmation: Option<Confirmation>,
 }
@@ -97,7 +96,7 @@ pub fn verify(
         return Err(Refusal::Issuer);
     }
     let named = payload.audiences()?;
-    let is_ours = |name: &String| audiences.contains(&name.as_str());
+    let is_ours = |name: &String| audiences.iter().any(|ours| is_same_url(ours, name));
     if !named.iter().any(is_ours) {
         return Err(Refusal::Audience);
     }
@@ -128,8 +127,7 @@ pub fn verify(
         session: payload.text("sid")?,
         issued_at: period.issued_at,
         expires_at: period.expires_at,
-        email: payload.text("email")?,
-        email_verified: payload.flag("email_verified")?,
+        verified_email: payload.verified_email(),
         confirmation: payload.limits()?,
     })
 }

@@ -92,6 +92,21 @@ impl<'a> Address<'a> {
     }
 }
 
+/// Says whether two URLs are one: the case of the host and a port that goes without saying make no other (RFC 3986 §6.2). Path and
+/// query are compared as they are written, and so is what is no URL that everybody reads alike.
+pub fn is_same_url(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    let (Ok(one), Ok(other)) = (Address::parse(one), Address::parse(other)) else {
+        return false;
+    };
+    one.is_https == other.is_https
+        && one.host.eq_ignore_ascii_case(other.host)
+        && one.port() == other.port()
+        && (one.path, one.query) == (other.path, other.query)
+}
+
 /// Checks the length and the characters of any URI.
 ///
 /// Errors: what is wrong with it.
@@ -159,4 +174,48 @@ fn is_name(host: &str) -> bool {
     };
     let last = host.rsplit('.').next().unwrap_or_default();
     host.len() <= 253 && host.split('.').all(is_label) && !last.starts_with(|c: char| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_the_same_in_another_case_of_the_host_and_with_its_ports_number() {
+        let url = "https://provost.example/mcp";
+        for same in [
+            url,
+            "https://Provost.EXAMPLE/mcp",
+            "https://provost.example:443/mcp",
+            "https://PROVOST.example:443/mcp",
+        ] {
+            assert!(is_same_url(url, same) && is_same_url(same, url), "{same}");
+        }
+        assert!(is_same_url("http://[::1]:80/mcp", "http://[::1]/mcp"));
+        for other in [
+            "http://provost.example/mcp",
+            "http://provost.example:443/mcp",
+            "https://provost.example:80/mcp",
+            "https://provost.example:8443/mcp",
+            "https://provost.example./mcp",
+            "https://provost.example/MCP",
+            "https://provost.example/mcp/",
+            "https://provost.example//mcp",
+            "https://provost.example/%6dcp",
+            "https://provost.example/mcp?",
+            "https://provost.example/mcp#",
+            "https://user@provost.example/mcp",
+            "https://provost.example:0443/mcp",
+            "HTTPS://provost.example/mcp",
+            "https://provost.example/mcp ",
+            "https://provost.examp1e/mcp",
+            "provost.example/mcp",
+            "",
+        ] {
+            assert!(!is_same_url(url, other) && !is_same_url(other, url), "{other}");
+        }
+        // What cannot be taken apart is compared as it is written.
+        assert!(is_same_url("client-1", "client-1") && !is_same_url("client-1", "CLIENT-1"));
+        assert!(!is_same_url("https://under_score/", "https://UNDER_SCORE/"));
+    }
 }

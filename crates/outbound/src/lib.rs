@@ -19,7 +19,7 @@ mod pool;
 mod resolve;
 mod tls;
 
-pub use address::{Address, MAX_URL, WrongUrl, characters};
+pub use address::{Address, MAX_URL, WrongUrl, characters, is_same_url};
 pub use fetch::{FetchRefusal, FetchedDocument, Fetcher, Limits, Options};
 pub use network::{Network, is_public};
 pub use pool::{Patience, Pool, pool};

@@ -7,10 +7,12 @@ use crate::mcp_sessions::{self, NewSession, SessionActor};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::credential::invalid_token;
 use provost_kernel::{OperationContext, Result, Timestamp};
-use provost_oauth::Claims;
+use provost_oauth::{Claims, Refusal};
+use std::sync::Arc;
 
 /// What the session of a token is made of. The kernel hands it back when the session is not there.
 pub struct FirstLogin {
+    trust: Arc<IssuerTrust>,
     keys: Keys,
     issuer: String,
     subject: String,
@@ -28,11 +30,12 @@ impl FirstLogin {
         keys: Keys,
         claims: &Claims,
         email: Option<&str>,
-        issuer: &IssuerTrust,
+        issuer: &Arc<IssuerTrust>,
         scopes: ScopeSet,
         expires_at: Timestamp,
     ) -> Self {
         Self {
+            trust: issuer.clone(),
             keys,
             issuer: claims.issuer.clone(),
             subject: claims.subject.clone(),
@@ -49,10 +52,11 @@ impl FirstLogin {
     /// Errors: `Unauthenticated` when the organization knows no such active user.
     pub fn open(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
         let user = recognize(ctx, &self.issuer, &self.subject, self.login.as_ref())?;
-        let user = user
-            .user()
-            .filter(|user| user.is_active)
-            .ok_or_else(invalid_token)?;
+        let user = user.user().filter(|user| user.is_active).ok_or_else(|| {
+            let now = ctx.now().as_ms().div_euclid(1000);
+            self.trust.note_refusal(Refusal::Mismatch("sub"), now);
+            invalid_token()
+        })?;
         let actor = match &self.actor {
             None => SessionActor::ConsoleUser {
                 id: user.id,

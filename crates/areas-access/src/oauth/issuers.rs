@@ -11,9 +11,10 @@
 use super::settings::{KeySource, TrustedIssuer};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::time::Clock;
-use provost_oauth::KeySet;
 use provost_oauth::access_token::{Issuer, TokenPreview};
+use provost_oauth::{KeySet, Refusal};
 use provost_outbound::{FetchRefusal, Fetcher};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,10 +30,15 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// How long an issuer that did not answer about a token is not asked about another: whoever comes meanwhile does not wait.
 const SILENCE: Duration = Duration::from_secs(5);
 
+/// Between two lines of the log about tokens that are refused for the same cause. Units: seconds.
+const TOLD_SECS: i64 = 60;
+
 /// A trusted issuer and what is known of its keys.
 pub struct IssuerTrust {
     pub declared: TrustedIssuer,
     state: Mutex<State>,
+    /// When a refusal was last told in the log, by its cause, of which there are few: nobody's forged token hides another cause.
+    told: Mutex<HashMap<Refusal, i64>>,
     fetching: tokio::sync::Mutex<()>,
 }
 
@@ -63,8 +69,27 @@ impl IssuerTrust {
         Self {
             declared,
             state: Mutex::default(),
+            told: Mutex::default(),
             fetching: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Tells the log which claim of a token that names this issuer failed, once in a minute for each cause; says whether it did. Whoever
+    /// sent the token learns no more than that it is not accepted.
+    pub fn note_refusal(&self, refusal: Refusal, now: i64) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // A clock that was set back does not silence the log.
+        let is_recent = |at: &i64| (0..TOLD_SECS).contains(&now.saturating_sub(*at));
+        if told.get(&refusal).is_some_and(is_recent) {
+            return false;
+        }
+        told.insert(refusal, now);
+        tracing::warn!(
+            issuer = %self.declared.url,
+            claim = refusal.claim(),
+            "a token of a trusted issuer is refused: {refusal}"
+        );
+        true
     }
 
     /// Says whether it did not answer about a token a moment ago.
@@ -169,5 +194,31 @@ impl IssuerTrust {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once_in_a_minute_and_none_hides_another() {
+        let trust = IssuerTrust::new(TrustedIssuer {
+            url: "https://issuer.example".into(),
+            organizations: Vec::new(),
+            algorithms: Vec::new(),
+            keys: KeySource::None,
+            introspection: None,
+            authoritative_for: None,
+            audiences: Vec::new(),
+        });
+        let (audience, subject) = (Refusal::Audience, Refusal::Mismatch("sub"));
+        assert!(trust.note_refusal(audience, 100));
+        assert!(!trust.note_refusal(audience, 159));
+        assert!(trust.note_refusal(subject, 159) && trust.note_refusal(Refusal::Missing("sub"), 159));
+        assert!(trust.note_refusal(audience, 160));
+        // The clock was set back.
+        assert!(trust.note_refusal(audience, 100));
+        assert_eq!((audience.claim(), subject.claim()), ("aud", "sub"));
     }
 }

@@ -20,33 +20,52 @@ pub const KEYS: &str = "/oauth/jwks";
 /// Returns the routes of the documents.
 pub fn routes(oauth: &Arc<Oauth>) -> Router {
     let [api, mcp] = AUDIENCES.map(|path| document(&resource(oauth, path)));
-    let mut router = Router::new()
-        .route(
-            &well_known("oauth-protected-resource", AUDIENCES[0]),
-            get(move || answer(api.clone())),
-        )
-        .route(
-            &well_known("oauth-protected-resource", AUDIENCES[1]),
-            get({
-                let mcp = mcp.clone();
-                move || answer(mcp.clone())
-            }),
-        )
+    let mut router = Router::new();
+    // A proxy in front may take the path of `public_url` away or leave it.
+    let base = path_of(&oauth.url);
+    let bases = [""].into_iter().chain(Some(base).filter(|base| !base.is_empty()));
+    for base in bases {
         // Clients that look at the root mean the endpoint that they were given, and that is MCP's.
-        .route(
-            &well_known("oauth-protected-resource", ""),
-            get(move || answer(mcp.clone())),
-        );
+        for (path, document) in [(AUDIENCES[0], &api), (AUDIENCES[1], &mcp), ("", &mcp)] {
+            router = at(
+                router,
+                "oauth-protected-resource",
+                &format!("{base}{path}"),
+                document,
+            );
+        }
+        if oauth.settings.authorization_server {
+            router = at(
+                router,
+                "oauth-authorization-server",
+                base,
+                &document(&server(oauth)),
+            );
+        }
+    }
     if oauth.settings.authorization_server {
-        let (server, keys) = (document(&server(oauth)), oauth.clone());
-        router = router
-            .route(
-                &well_known("oauth-authorization-server", ""),
-                get(move || answer(server.clone())),
-            )
-            .route(KEYS, get(move || answer(keys.key_set())));
+        let keys = oauth.clone();
+        router = router.route(KEYS, get(move || answer(keys.key_set())));
     }
     router
+}
+
+/// Adds a document under its well-known name, with the path of what it is about behind it.
+fn at(router: Router, name: &str, path: &str, document: &str) -> Router {
+    let document = document.to_owned();
+    router.route(&well_known(name, path), get(move || answer(document.clone())))
+}
+
+/// Returns the path of a URL; nothing for one that has none, or one with characters that a route reads as more than themselves.
+fn path_of(url: &str) -> &str {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = host.find('/').map_or("", |start| &host[start..]);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/%".contains(&byte);
+    if path.bytes().all(is_plain) {
+        path.trim_end_matches('/')
+    } else {
+        ""
+    }
 }
 
 fn answer(body: String) -> std::future::Ready<Response> {

@@ -86,8 +86,10 @@ async fn of_access(
     let Ok(peeked) = access_token::peek(token.expose()) else {
         return Ok(None);
     };
-    let ours = oauth.ours_for(&peeked);
-    let Ok(claims) = access_token::verify(token.expose(), &ours.issuer, &audiences, oauth.now_secs()) else {
+    let Some(issuer) = oauth.own_issuer_of(&peeked) else {
+        return Ok(None);
+    };
+    let Ok(claims) = access_token::verify(token.expose(), &issuer, &audiences, oauth.now_secs()) else {
         return Ok(None);
     };
     let Some(grant) = claims.session.as_deref().map(own_grant) else {

@@ -16,7 +16,7 @@ use provost_kernel::{Kernel, Secret};
 use provost_oauth::access_token::{self, Issuer, TokenPreview};
 use provost_oauth::dpop::ReplayCache;
 use provost_oauth::sign::{NewAccessToken, Signer};
-use provost_oauth::{Algorithm, KeySet, Refusal};
+use provost_oauth::{Algorithm, KeySet, Refusal, is_same_url};
 use provost_outbound::Fetcher;
 use serde_json::json;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -133,6 +133,11 @@ impl Oauth {
         super::AUDIENCES.map(|path| format!("{}{path}", self.url))
     }
 
+    /// Returns the resource that a name means, in our own spelling.
+    pub(super) fn resource(&self, name: &str) -> Option<String> {
+        self.resources().into_iter().find(|ours| is_same_url(ours, name))
+    }
+
     /// Returns the present. Units: seconds since the Unix epoch.
     pub(super) fn now_secs(&self) -> i64 {
         self.clock.now().as_ms().div_euclid(1000)
@@ -183,7 +188,7 @@ impl Oauth {
 
     /// Returns ourselves as the issuer of a token. A token that names a key which is not known makes the server look for it; one
     /// that stays unknown is the caller's word, and refused as such.
-    pub(super) fn ours_for(&self, peeked: &TokenPreview) -> Arc<OwnServer> {
+    fn ours_for(&self, peeked: &TokenPreview) -> Arc<OwnServer> {
         let ours = self.ours();
         if ours.knows(peeked) {
             return ours;
@@ -195,9 +200,18 @@ impl Oauth {
         self.ours()
     }
 
+    /// Returns ourselves as the issuer of a token, as it spells us: `public_url` may have been written otherwise when it was issued.
+    pub(super) fn own_issuer_of(&self, peeked: &TokenPreview) -> Option<Issuer> {
+        is_same_url(&peeked.issuer, &self.url).then(|| Issuer {
+            url: peeked.issuer.clone(),
+            ..self.ours_for(peeked).issuer.clone()
+        })
+    }
+
     /// Says whether a token calls itself ours and names a key that is not known. Why it was refused may be over in a moment.
     pub(super) fn names_unknown_key(&self, token: &str) -> bool {
-        access_token::peek(token).is_ok_and(|peeked| peeked.issuer == self.url && !self.ours().knows(&peeked))
+        access_token::peek(token)
+            .is_ok_and(|peeked| is_same_url(&peeked.issuer, &self.url) && !self.ours().knows(&peeked))
     }
 
     /// Returns the public keys of our own tokens.

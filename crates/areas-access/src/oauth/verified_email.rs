@@ -12,12 +12,7 @@ pub fn of_token(token: &str) -> Option<String> {
 
 /// Returns the address that claims say to be verified.
 pub fn of_claims(claims: &[u8]) -> Option<String> {
-    let claims = json::object(claims).ok()?;
-    let is_verified = claims.get("email_verified").and_then(serde_json::Value::as_bool);
-    let email = claims.get("email").and_then(serde_json::Value::as_str);
-    email
-        .filter(|email| is_verified == Some(true) && !email.is_empty() && email.chars().count() <= 320)
-        .map(str::to_owned)
+    provost_oauth::verified_email(&json::object(claims).ok()?)
 }
 
 /// Returns the name of the key that a token asks for. Not verified: it says which keys to look for.

@@ -13,7 +13,7 @@ use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, write_behind};
 use provost_oauth::access_token;
 use provost_oauth::dpop::Proof;
-use provost_oauth::{Claims, Confirmation, Refusal, dpop, introspection};
+use provost_oauth::{Claims, Confirmation, Refusal, dpop, introspection, is_same_url};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -91,9 +91,8 @@ impl Oauth {
         let resources = self.resources();
         let audiences = [resources[0].as_str(), resources[1].as_str()];
         let peeked = access_token::peek(token).map_err(refused)?;
-        if peeked.issuer == self.url {
-            let ours = self.ours_for(&peeked);
-            let claims = access_token::verify(token, &ours.issuer, &audiences, now).map_err(refused)?;
+        if let Some(ours) = self.own_issuer_of(&peeked) {
+            let claims = access_token::verify(token, &ours, &audiences, now).map_err(refused)?;
             return Ok(AcceptedToken {
                 claims: Arc::new(claims),
                 issuer: None,
@@ -103,7 +102,10 @@ impl Oauth {
         let trusted = self.issuer(&peeked.issuer).ok_or_else(invalid_token)?;
         let fetcher = || self.fetcher().cloned();
         let issuer = trusted.with_keys(fetcher, &self.clock, &peeked).await?;
-        let claims = access_token::verify(token, &issuer, &audiences, now).map_err(refused)?;
+        let claims = access_token::verify(token, &issuer, &audiences, now).map_err(|refusal| {
+            trusted.note_refusal(refusal, now);
+            refused(refusal)
+        })?;
         Ok(AcceptedToken {
             claims: Arc::new(claims),
             issuer: Some(trusted.clone()),
@@ -151,8 +153,15 @@ impl Oauth {
         let resources = self.resources();
         let audiences = [resources[0].as_str(), resources[1].as_str()];
         let claims = introspection::answer(&answer, token, &trusted.declared.url, &audiences, now);
+        let claims = claims.map_err(|refusal| {
+            // Of a text that it does not know the issuer says that it is not active: it was no token of its.
+            if refusal != Refusal::Inactive {
+                trusted.note_refusal(refusal, now);
+            }
+            refused(refusal)
+        })?;
         Ok(AcceptedToken {
-            claims: Arc::new(claims.map_err(refused)?),
+            claims: Arc::new(claims),
             issuer: Some(trusted.clone()),
             email: super::verified_email::of_claims(&answer),
         })
@@ -164,7 +173,13 @@ impl Oauth {
     /// resource that was called, with the proof that it asks for.
     fn admit(&self, token: &str, accepted: &AcceptedToken, ask: TokenCheck<'_>) -> Result<VerifiedToken> {
         let (claims, now) = (&accepted.claims, self.now_secs());
+        let note = |refusal| {
+            if let Some(issuer) = &accepted.issuer {
+                issuer.note_refusal(refusal, now);
+            }
+        };
         if now.saturating_sub(LEEWAY_SECS) >= claims.expires_at {
+            note(Refusal::Expired);
             return Err(refused(Refusal::Expired));
         }
         // INVARIANT OC-9: a blocked client gets nothing, and what it was given is refused.
@@ -172,18 +187,23 @@ impl Oauth {
             return Err(invalid_token());
         }
         let called = format!("{}{}", self.url, ask.entry_point.audience());
-        if !claims.audiences.contains(&called) {
+        if !claims.audiences.iter().any(|named| is_same_url(named, &called)) {
+            note(Refusal::Audience);
             return Err(invalid_token());
         }
-        let organization = OrganizationId::parse(&claims.organization).ok_or_else(invalid_token)?;
-        if let Some(issuer) = &accepted.issuer
-            && !is_pinned(issuer, &organization)
-        {
+        let organization = OrganizationId::parse(&claims.organization);
+        let organization = organization.filter(|organization| {
+            let pinned = accepted.issuer.as_ref();
+            pinned.is_none_or(|issuer| is_pinned(issuer, organization))
+        });
+        let Some(organization) = organization else {
+            note(Refusal::Mismatch("organization_id"));
             return Err(invalid_token());
-        }
+        };
         self.prove(token, claims, ask, now)?;
-        let leeway = if accepted.issuer.is_some() { LEEWAY_SECS } else { 0 };
-        let expires_at = Timestamp::from_ms(claims.expires_at.saturating_add(leeway).saturating_mul(1000));
+        // Another server of the store may have issued it by a clock of its own.
+        let end = claims.expires_at.saturating_add(LEEWAY_SECS);
+        let expires_at = Timestamp::from_ms(end.saturating_mul(1000));
         let scopes: Vec<&str> = claims.scopes.iter().map(String::as_str).collect();
         let scopes = ScopeSet::of(&scopes);
         let client = Some(claims.client_id.clone());

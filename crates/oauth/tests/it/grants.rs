@@ -142,8 +142,8 @@ fn jag(change: Change) -> Result<id_jag::IdJag, Refusal> {
 fn an_identity_assertion_is_for_one_server_one_client_and_known_resources() {
     let accepted = jag(|_, _| {}).unwrap();
     assert_eq!(
-        (accepted.subject.as_str(), accepted.email_verified),
-        ("user-1", Some(true))
+        (accepted.subject.as_str(), accepted.verified_email.as_deref()),
+        ("user-1", Some("a@example.com"))
     );
     assert_eq!(
         (accepted.scopes, accepted.resources),
@@ -249,17 +249,36 @@ fn an_identity_assertion_for_anything_else_is_refused() {
             Refusal::Malformed("scope"),
         ),
         (
-            "verified",
-            |_, claims| claims["email_verified"] = "true".into(),
-            Refusal::Malformed("email_verified"),
-        ),
-        (
             "RS256",
             |header, _| *header = json!({ "alg": "RS256", "kid": "rsa", "typ": "oauth-id-jag+jwt" }),
             Refusal::Algorithm,
         ),
     ] {
         assert_eq!(jag(change), Err(refusal), "{name}");
+    }
+}
+
+#[test]
+fn an_address_counts_where_the_issuer_says_that_it_is_verified() {
+    let address = Some("a@example.com".to_owned());
+    let said: [(Change, Option<String>); 9] = [
+        (|_, claims| claims["email_verified"] = "true".into(), address),
+        (|_, claims| claims["email_verified"] = "True".into(), None),
+        (|_, claims| claims["email_verified"] = "1".into(), None),
+        (|_, claims| claims["email_verified"] = 1.into(), None),
+        (|_, claims| claims["email_verified"] = false.into(), None),
+        (|_, claims| remove(claims, "email_verified"), None),
+        (|_, claims| remove(claims, "email"), None),
+        (|_, claims| claims["email"] = 7.into(), None),
+        (|_, claims| claims["email"] = "a\u{7}".into(), None),
+    ];
+    for (change, expected) in said {
+        assert_eq!(jag(change).unwrap().verified_email, expected);
+        let subject = exchanged(SubjectTokenType::IdToken, |_, claims| {
+            claims["email"] = "a@example.com".into();
+            claims["email_verified"] = true.into();
+        });
+        assert_eq!(subject.unwrap().verified_email.as_deref(), Some("a@example.com"));
     }
 }
 

@@ -304,7 +304,27 @@ impl App {
         self.started(location, Extras::default())
     }
 
+    /// Starts one more server on the same store, which clients reach under another address.
+    ///
+    /// Errors: what the start refuses.
+    pub fn restarted_as(&self, public_url: &str) -> provost_kernel::Result<Self> {
+        let settings = Settings {
+            public_url: public_url.into(),
+            ..self.kernel.settings.clone()
+        };
+        self.started_with(self.location.clone(), Extras::default(), settings)
+    }
+
     fn started(&self, location: Location, extras: Extras) -> provost_kernel::Result<Self> {
+        self.started_with(location, extras, self.kernel.settings.clone())
+    }
+
+    fn started_with(
+        &self,
+        location: Location,
+        extras: Extras,
+        settings: Settings,
+    ) -> provost_kernel::Result<Self> {
         let entropy = Arc::new(SystemEntropy);
         let kernel = app::start(app::Installation {
             areas: &ALL,
@@ -312,7 +332,7 @@ impl App {
             keys: Keys::open(&self.keys_dir)?,
             clock: self.clock.clone(),
             entropy: entropy.clone(),
-            settings: self.kernel.settings.clone(),
+            settings,
             extras,
         })?;
         let edge = Edge::new(app::edge_settings(), self.clock.clone(), entropy);

@@ -40,6 +40,9 @@ pub struct AuthorizationRequest {
     pub challenge: String,
     /// Names of scopes, known ones; none when it did not say.
     pub scopes: Vec<String>,
+    /// How many names it said that are no scopes here.
+    #[serde(default)]
+    pub unknown_scopes: usize,
     /// The resources that its tokens are to be for.
     pub audiences: Vec<String>,
     /// The thumbprint of the key that its tokens are to be bound to.
@@ -225,7 +228,7 @@ fn details(
     if jkt.as_deref().is_some_and(|jkt| !is_thumbprint(jkt)) {
         return wrong("invalid_request", "dpop_jkt must be a SHA-256 in base64url");
     }
-    let scopes = scopes(client, &target, parameters)?;
+    let (scopes, unknown_scopes) = scopes(client, &target, parameters)?;
     let oauth = Oauth::of(kernel)?;
     let audiences = audiences(oauth, parameters.all("resource"))
         .map_err(|error| target.error("invalid_target", error.description().to_owned()))?;
@@ -246,6 +249,7 @@ fn details(
         redirect_uri: target.redirect_uri,
         state: target.state,
         scopes,
+        unknown_scopes,
         audiences,
         jkt,
         prompt,
@@ -258,23 +262,31 @@ fn is_thumbprint(text: &str) -> bool {
     provost_oauth::pkce::check_challenge(Some(provost_oauth::pkce::METHOD), text).is_ok()
 }
 
-fn scopes(client: &Client, target: &Target, parameters: &Parameters) -> Result<Vec<String>, Stop> {
+/// Returns the scopes that are known, and how many names are not: what nobody knows is passed over, and gives nothing (RFC 6749 §3.3).
+fn scopes(client: &Client, target: &Target, parameters: &Parameters) -> Result<(Vec<String>, usize), Stop> {
     let wrong = |words: &'static str| target.error("invalid_scope", words);
     let Some(words) = parameters.only("scope") else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), 0));
     };
     let names =
         provost_oauth::scopes(words).map_err(|_| wrong("scope must be names with one space between them"))?;
-    if !names.iter().all(|name| ScopeSet::is_known(name)) {
-        return Err(wrong("scope holds a name that this server does not know"));
+    let asked = names.len();
+    let names: Vec<String> = names
+        .into_iter()
+        .filter(|name| ScopeSet::is_known(name))
+        .collect();
+    // Whoever asks for nothing is offered what reads: to ask for what is unknown alone is not that.
+    if names.is_empty() {
+        return Err(wrong("scope holds no name that this server knows"));
     }
+    let unknown = asked - names.len();
     let texts: Vec<&str> = names.iter().map(String::as_str).collect();
     let asked = ScopeSet::of(&texts).closed();
     let possible = client.scopes.map_or(asked, |most| most.closed().and(asked));
     if possible == ScopeSet::default() {
         return Err(wrong("the client is registered for none of these scopes"));
     }
-    Ok(names)
+    Ok((names, unknown))
 }
 
 fn prompt(target: &Target, parameters: &Parameters) -> Result<Option<Prompt>, Stop> {

@@ -3,6 +3,7 @@
 use super::super::grants::{RecognizedUser, VerifiedLogin, recognize};
 use super::super::issuers::IssuerTrust;
 use super::super::state::{Oauth, is_pinned};
+use super::super::verifier::LEEWAY_SECS;
 use super::authenticate::{AuthenticatedClient, Spendable};
 use super::code::limits;
 use super::exchanged::Exchange;
@@ -14,12 +15,13 @@ use provost_kernel::{Kernel, OperationContext, Result as Stored};
 use provost_oauth::access_token::{Issuer, TokenPreview};
 use provost_oauth::error::Code;
 use provost_oauth::jwks::Algorithm;
-use provost_oauth::{Confirmation, TokenError};
+use provost_oauth::{Confirmation, Refusal, TokenError};
 use std::sync::Arc;
 
 /// Who somebody is, on another issuer's word, and what is asked for them.
 pub struct OnWord {
     pub known: AuthenticatedClient,
+    pub trust: Arc<IssuerTrust>,
     pub issuer: String,
     pub subject: String,
     pub login: Option<VerifiedLogin>,
@@ -80,6 +82,8 @@ impl OnWord {
             }
         };
         let Some((role, user)) = user.and_then(|user| Some((user.role?, user))) else {
+            self.trust
+                .note_refusal(Refusal::Mismatch("sub"), oauth.now_secs());
             return Ok(Err(no("the subject is no user here who may act")));
         };
         let client = &self.known.client;
@@ -107,7 +111,10 @@ impl OnWord {
             secs: self.secs,
         };
         let name = match &self.exchange {
-            None => begin(ctx, beginning)?.1,
+            None => {
+                let secs = beginning.secs + LEEWAY_SECS;
+                begin(ctx, SessionStart { secs, ..beginning })?.1
+            }
             Some(exchange) => match exchange.begin(ctx, beginning)? {
                 Ok(name) => name,
                 Err(refusal) => return Ok(Err(refusal)),
@@ -155,6 +162,7 @@ pub async fn trusted(
 ///
 /// Errors: `invalid_grant`.
 pub fn organization(
+    oauth: &Oauth,
     known: &AuthenticatedClient,
     issuer: &IssuerTrust,
     said: Option<&str>,
@@ -173,6 +181,7 @@ pub fn organization(
     };
     let denied = said.is_some_and(|said| said != organization.as_str());
     if denied || !is_pinned(issuer, &organization) {
+        issuer.note_refusal(Refusal::Mismatch("organization_id"), oauth.now_secs());
         return Err(no("the issuer is not trusted in this organization"));
     }
     Ok(organization)

@@ -3,7 +3,7 @@
 use super::super::form::Form;
 use super::super::state::Oauth;
 use super::authenticate::AuthenticatedClient;
-use super::issue::{ACCESS_SECS, Access, SessionStart, TokenAnswer, access, begin, unit};
+use super::issue::{ACCESS_SECS, ALONE_SECS, Access, SessionStart, TokenAnswer, access, begin, unit};
 use super::scope::{audiences, granted};
 use crate::mcp_sessions::SessionActor;
 use provost_areas_identity::service_accounts;
@@ -80,7 +80,7 @@ fn issue(
         client_id: client.id.clone(),
         client_display: Some(client.name.clone()),
         scopes,
-        secs: ACCESS_SECS,
+        secs: ALONE_SECS,
     };
     let (_, name) = begin(ctx, beginning)?;
     let new = Access {

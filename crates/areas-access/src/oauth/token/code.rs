@@ -5,7 +5,9 @@ use super::super::grants::{code_digest, user};
 use super::super::state::Oauth;
 use super::super::store;
 use super::authenticate::AuthenticatedClient;
-use super::issue::{ABSOLUTE_SECS, ACCESS_SECS, Access, IDLE_SECS, NewRefresh, SessionStart, TokenAnswer};
+use super::issue::{
+    ABSOLUTE_SECS, ACCESS_SECS, ALONE_SECS, Access, IDLE_SECS, NewRefresh, SessionStart, TokenAnswer,
+};
 use super::issue::{access, begin, of_store, refresh, unit};
 use super::scope::granted;
 use crate::mcp_sessions::{self, SessionActor, SessionId};
@@ -18,7 +20,7 @@ use std::sync::Arc;
 struct CodeRequest {
     known: AuthenticatedClient,
     digest: [u8; 32],
-    redirect_uri: String,
+    redirect_uri: Option<String>,
     verifier: provost_kernel::Secret<String>,
     resources: Vec<String>,
     jkt: Option<String>,
@@ -34,7 +36,7 @@ pub async fn serve(
     let asked = CodeRequest {
         known,
         digest: code_digest(form.need("code")?),
-        redirect_uri: form.need("redirect_uri")?.to_owned(),
+        redirect_uri: form.get("redirect_uri").map(str::to_owned),
         verifier: provost_kernel::Secret::new(form.need("code_verifier")?.to_owned()),
         resources: form.all("resource").map(str::to_owned).collect(),
         jkt,
@@ -82,7 +84,9 @@ fn redeem(
     if code.expires_at <= ctx.latest() {
         return Ok(Err(no("the code has run out")));
     }
-    if code.redirect_uri != asked.redirect_uri {
+    // OAuth 2.1 §10.2 does not ask for it: the code's own challenge says whose it is. Whoever sends it says it right.
+    let sent = asked.redirect_uri.as_ref();
+    if sent.is_some_and(|sent| *sent != code.redirect_uri) {
         return Ok(Err(no(
             "redirect_uri is not the one of the authorization request",
         )));
@@ -94,7 +98,7 @@ fn redeem(
         let refusal = TokenError::new(Code::InvalidDpopProof, "the code is bound to another key");
         return Ok(Err(refusal));
     }
-    let audiences = match narrowed(&code.audiences, &asked.resources) {
+    let audiences = match narrowed(oauth, &code.audiences, &asked.resources) {
         Ok(audiences) => audiences,
         Err(refusal) => return Ok(Err(refusal)),
     };
@@ -120,10 +124,10 @@ fn redeem(
             // As the page of consent showed it.
             client_display: code.client_name.or_else(|| Some(client.name.clone())),
             scopes,
-            secs: if refreshes { IDLE_SECS } else { ACCESS_SECS },
+            secs: if refreshes { IDLE_SECS } else { ALONE_SECS },
         },
     )?;
-    let kept_until = now.plus_secs(if refreshes { ABSOLUTE_SECS } else { ACCESS_SECS });
+    let kept_until = now.plus_secs(if refreshes { ABSOLUTE_SECS } else { ALONE_SECS });
     ctx.queue(
         &store::USE_CODE,
         params![org, asked.digest.as_slice(), now, session.as_str(), kept_until],
@@ -165,19 +169,24 @@ pub fn limits(client: Option<ScopeSet>, role: Role) -> [ScopeSet; 2] {
     [client.unwrap_or_else(ScopeSet::all), role.all_scopes()]
 }
 
-/// Returns the resources that a request names of those that were granted; without names, all of them.
+/// Returns the resources that a request names of those that were granted, in our own spelling; without names, all of them.
 ///
 /// Errors: `invalid_target`.
-pub fn narrowed(granted: &[String], named: &[String]) -> Result<Vec<String>, TokenError> {
+pub fn narrowed(oauth: &Oauth, granted: &[String], named: &[String]) -> Result<Vec<String>, TokenError> {
+    let spelled = |name: &String| oauth.resource(name).unwrap_or_else(|| name.clone());
+    let granted: Vec<String> = granted.iter().map(spelled).collect();
     if named.is_empty() {
-        return Ok(granted.to_vec());
+        return Ok(granted);
     }
+    let named: Vec<String> = named.iter().map(spelled).collect();
     if !named.iter().all(|name| granted.contains(name)) {
         return Err(TokenError::new(
             Code::InvalidTarget,
             "this resource was not granted",
         ));
     }
-    let kept = granted.iter().filter(|known| named.contains(known));
-    Ok(kept.cloned().collect())
+    Ok(granted
+        .into_iter()
+        .filter(|known| named.contains(known))
+        .collect())
 }

@@ -13,9 +13,9 @@ use super::issue::{ACCESS_SECS, TokenAnswer};
 use super::scope::audiences;
 use provost_kernel::Kernel;
 use provost_kernel::auth::ScopeSet;
-use provost_oauth::TokenError;
 use provost_oauth::error::Code;
 use provost_oauth::subject_token::{self, Subject, SubjectTokenType};
+use provost_oauth::{TokenError, is_same_url};
 use std::sync::Arc;
 
 pub async fn serve(
@@ -50,19 +50,18 @@ pub async fn serve(
             "a client that does not prove itself exchanges only tokens that name it",
         ));
     }
-    let organization = organization(&known, &issuer, subject.organization.as_deref())?;
+    let organization = organization(oauth, &known, &issuer, subject.organization.as_deref())?;
     let actor = match (form.get("actor_token"), form.get("actor_token_type")) {
         (None, None) => None,
         (Some(token), Some(kind)) => {
             let (issuer, actor) = verified(oauth, token, kind).await?;
             bound(actor.confirmation.as_ref(), jkt.as_deref())?;
-            super::assertion::organization(&known, &issuer, actor.organization.as_deref())?;
+            super::assertion::organization(oauth, &known, &issuer, actor.organization.as_deref())?;
             Some(actor.subject)
         }
         _ => return Err(wrong("actor_token and actor_token_type come together")),
     };
     let exchange = Exchange::of(&subject, token, organization.as_str());
-    let email = subject.email.filter(|_| subject.email_verified == Some(true));
     let left = subject.expires_at.saturating_sub(oauth.now_secs());
     let limit = if kind == SubjectTokenType::AccessToken.as_str() {
         let names: Vec<&str> = subject.scopes.iter().map(String::as_str).collect();
@@ -71,7 +70,8 @@ pub async fn serve(
         ScopeSet::all()
     };
     let word = OnWord {
-        login: login(&issuer, email.as_deref()),
+        login: login(&issuer, subject.verified_email.as_deref()),
+        trust: issuer,
         issuer: subject.issuer,
         subject: subject.subject,
         once: None,
@@ -102,7 +102,7 @@ fn within(
     let ours = oauth.resources();
     let own: Vec<String> = ours
         .iter()
-        .filter(|name| subject.contains(name))
+        .filter(|name| subject.iter().any(|named| is_same_url(named, name)))
         .cloned()
         .collect();
     // A request that names nothing asks for the API, or for what the subject token is for, which is less.
@@ -144,7 +144,10 @@ async fn verified(
     let mut names: Vec<&str> = trusted.declared.audiences.iter().map(String::as_str).collect();
     names.extend([oauth.url.as_str(), ours[0].as_str(), ours[1].as_str()]);
     let subject = subject_token::verify(token, kind, &issuer, &names, oauth.now_secs());
-    let subject = subject.map_err(|refusal| no(&refusal.to_string()))?;
+    let subject = subject.map_err(|refusal| {
+        trusted.note_refusal(refusal, oauth.now_secs());
+        no(&refusal.to_string())
+    })?;
     Ok((trusted, subject))
 }
 

@@ -41,12 +41,14 @@ pub async fn serve(
         &resources,
         oauth.now_secs(),
     );
-    let jag = jag.map_err(|refusal| no(&refusal.to_string()))?;
-    let organization = organization(&known, &trusted, jag.organization.as_deref())?;
+    let jag = jag.map_err(|refusal| {
+        trusted.note_refusal(refusal, oauth.now_secs());
+        no(&refusal.to_string())
+    })?;
+    let organization = organization(oauth, &known, &trusted, jag.organization.as_deref())?;
     let wanted: Vec<String> = form.all("resource").map(str::to_owned).collect();
-    let audiences =
-        bound(jag.confirmation.as_ref(), jkt.as_deref()).and_then(|()| narrowed(&jag.resources, &wanted));
-    let email = jag.email.filter(|_| jag.email_verified == Some(true));
+    let audiences = bound(jag.confirmation.as_ref(), jkt.as_deref())
+        .and_then(|()| narrowed(oauth, &jag.resources, &wanted));
     // An assertion that names no scope leaves it to this server: what only looks.
     let limit = if jag.scopes.is_empty() {
         ScopeSet::reads()
@@ -56,8 +58,9 @@ pub async fn serve(
     };
     let scope = form.get("scope").map(str::to_owned);
     let word = OnWord {
-        login: login(&trusted, email.as_deref()),
+        login: login(&trusted, jag.verified_email.as_deref()),
         once: Some(Spendable::of("id-jag", &jag.issuer, &jag.id, jag.expires_at)),
+        trust: trusted,
         issuer: jag.issuer,
         subject: jag.subject,
         scope: scope.or_else(|| (!jag.scopes.is_empty()).then(|| jag.scopes.join(" "))),

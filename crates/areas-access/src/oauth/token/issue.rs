@@ -2,7 +2,7 @@
 
 use super::super::state::Oauth;
 use super::super::store;
-use super::super::verifier::own_grant;
+use super::super::verifier::{LEEWAY_SECS, own_grant};
 use crate::mcp_sessions::{self, NewSession, SessionActor, SessionId};
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::error::Code::RateLimited;
@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The life of an access token. Units: seconds (D2.7).
 pub const ACCESS_SECS: i64 = 3600;
+/// The life of a session that has one access token and no other: as long as that one is accepted. Units: seconds.
+pub const ALONE_SECS: i64 = ACCESS_SECS + LEEWAY_SECS;
 /// The life of a refresh token that is not used. Units: seconds (D2.7).
 pub const IDLE_SECS: i64 = 30 * 86_400;
 /// The life of a session that is refreshed. Units: seconds (D2.7).

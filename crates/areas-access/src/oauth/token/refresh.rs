@@ -168,7 +168,7 @@ fn go_on(
         Ok(scopes) => scopes,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let audiences = match narrowed(&row.audiences, &asked.resources) {
+    let audiences = match narrowed(oauth, &row.audiences, &asked.resources) {
         Ok(audiences) => audiences,
         Err(refusal) => return Ok(Err(refusal)),
     };

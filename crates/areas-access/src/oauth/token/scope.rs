@@ -36,21 +36,17 @@ pub fn granted(asked: Option<&str>, limits: &[ScopeSet]) -> Result<ScopeSet, Tok
 ///
 /// Errors: `invalid_target`.
 pub fn audiences<'a>(oauth: &Oauth, named: impl Iterator<Item = &'a str>) -> Result<Vec<String>, TokenError> {
-    let ours = oauth.resources();
     let mut audiences: Vec<String> = Vec::new();
     for name in named {
-        if !ours.iter().any(|known| known == name) {
-            return Err(TokenError::new(
-                Code::InvalidTarget,
-                "no tokens are issued for this resource here",
-            ));
-        }
-        if !audiences.iter().any(|known| known == name) {
-            audiences.push(name.to_owned());
+        let ours = oauth.resource(name).ok_or_else(|| {
+            TokenError::new(Code::InvalidTarget, "no tokens are issued for this resource here")
+        })?;
+        if !audiences.contains(&ours) {
+            audiences.push(ours);
         }
     }
     if audiences.is_empty() {
-        let [api, _] = ours;
+        let [api, _] = oauth.resources();
         audiences.push(api);
     }
     Ok(audiences)

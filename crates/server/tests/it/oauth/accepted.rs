@@ -87,6 +87,50 @@ fn a_user_is_found_by_issuer_and_subject_and_linked_on_the_issuers_word_alone() 
     });
 }
 
+/// Proves OC-7.
+#[test]
+fn an_address_is_verified_by_true_and_by_that_word_alone() {
+    each("oauth_verified_word", |app| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        user(&app, "ann@acme.example", Some("viewer")).await;
+        let of = |session: &str, email: Value, verified: Value| {
+            token(&workshop, |claims| {
+                claims["sid"] = session.into();
+                claims["email"] = email;
+                claims["email_verified"] = verified;
+            })
+        };
+        let ann = || json!("ann@acme.example");
+        let others = [
+            json!(false),
+            json!("false"),
+            json!("True"),
+            json!("TRUE"),
+            json!(" true"),
+            json!("1"),
+            json!("yes"),
+            json!(1),
+            json!(["true"]),
+            json!({ "true": true }),
+            Value::Null,
+        ];
+        for other in &others {
+            let refused = read(&app, &of("a", ann(), other.clone())).await;
+            refused.refused(401, "unauthenticated");
+        }
+        read(&app, &of("b", ann(), json!("true"))).await.ok();
+        // Whoever is linked by their subject needs no address.
+        for email in [Value::Null, json!(""), json!(7), json!("x".repeat(600))] {
+            for verified in &others {
+                let said = of("c", email.clone(), verified.clone());
+                read(&app, &said).await.ok();
+            }
+        }
+        app.kernel.stop().await;
+    });
+}
+
 #[test]
 fn a_suspended_user_and_an_ended_session_are_refused_at_the_next_request_everywhere() {
     each("oauth_ends", |app| async move {

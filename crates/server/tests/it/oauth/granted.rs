@@ -172,6 +172,19 @@ fn a_code_is_redeemed_once_by_its_client_with_its_verifier() {
         // OC-3: the second use ends the session.
         refused(&post(&app, "/oauth/token", &form).await, 400, "invalid_grant");
         read(&app, &token).await.refused(401, "token_revoked");
+        // Who does not say the redirect target proves with the verifier that the code is theirs.
+        let unsaid = new().await;
+        let mut form = redeeming(&client, &unsaid);
+        form.retain(|(name, _)| *name != "redirect_uri");
+        let mut wrong = form.clone();
+        wrong.retain(|(name, _)| *name != "code_verifier");
+        refused(&post(&app, "/oauth/token", &wrong).await, 400, "invalid_request");
+        wrong.push((
+            "code_verifier",
+            "another-verifier-of-some-length-another-verifier",
+        ));
+        refused(&post(&app, "/oauth/token", &wrong).await, 400, "invalid_grant");
+        access(&post(&app, "/oauth/token", &form).await);
         let late = new().await;
         app.advance(61);
         refused(
@@ -215,6 +228,21 @@ fn a_client_that_is_an_account_proves_itself_each_time_anew() {
         refused(&post(&app, "/oauth/token", &named).await, 401, "invalid_client");
         let too_much = [("grant_type", "client_credentials"), ("scope", "audit:read")];
         refused(&client.ask(&app, &too_much).await, 400, "invalid_scope");
+        // What nobody knows is passed over, and the answer says what was granted; alone it is not taken for nothing.
+        let more = [
+            ("grant_type", "client_credentials"),
+            ("scope", "openid policies:read unheard:of"),
+        ];
+        assert_eq!(client.ask(&app, &more).await.ok()["scope"], "policies:read");
+        let unknown = [
+            ("grant_type", "client_credentials"),
+            ("scope", "openid unheard:of"),
+        ];
+        refused(&client.ask(&app, &unknown).await, 400, "invalid_scope");
+        let mut registered = public_client("unknown");
+        registered["scopes"] = json!(["policies:read", "openid"]);
+        let registered = app.write("POST", "/mcp/clients", registered).await;
+        assert_eq!(registered.status.as_u16(), 400, "{}", registered.text());
         let elsewhere = [
             ("grant_type", "client_credentials"),
             ("resource", "https://elsewhere.example"),

@@ -11,6 +11,7 @@ mod links;
 mod refresh;
 mod revoked;
 mod seeded_bugs;
+mod spelled;
 mod stub_server;
 
 use crate::areas::oauth::{public_client, register};

@@ -38,7 +38,7 @@ fn a_wrong_request_is_answered_where_it_belongs() {
             ("invalid_request", &[("code_challenge_method", None)]),
             ("invalid_request", &[("code_challenge_method", Some("plain"))]),
             ("invalid_request", &[("code_challenge_method", Some("s256"))]),
-            ("invalid_scope", &[("scope", Some("policies:read everything"))]),
+            ("invalid_scope", &[("scope", Some("everything openid"))]),
             ("invalid_scope", &[("scope", Some("policies:read  audit:read"))]),
             ("invalid_scope", &[("scope", Some("openid"))]),
             ("invalid_scope", &[("scope", Some("policies:read,audit:read"))]),

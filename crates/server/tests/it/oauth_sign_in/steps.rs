@@ -106,6 +106,34 @@ fn who_allows_sends_a_code_to_the_client() {
     });
 }
 
+/// Proves SI-5.
+#[test]
+fn unknown_scopes_are_passed_over_and_the_page_says_what_is_given() {
+    each("sign_in_unknown_scopes", |first: Arc<App>| async move {
+        let stage = stage(&first).await;
+        let mut visitor = Visitor::default();
+        let changes = [("scope", Some("openid policies:read offline_access"))];
+        let target = authorize(&stage.client, &changes);
+        let seen = visitor.get(&stage.app, &target).await;
+        let asked = seen.to(&stage.liar.issuer).to_owned();
+        let target = stage.liar.answers(&stage.app, &asked, "ada");
+        let target = visitor.return_to(&stage.app, &target).await;
+        let page = visitor.get(&stage.app, &target).await;
+        page.page(200, "Allow access");
+        let left_out = "what this server does not know";
+        assert!(page.body.contains(left_out), "{}", page.body);
+        assert!(!page.body.contains("offline_access"), "{}", page.body);
+        visitor.answer(&stage.app, &page, "allow").await.code();
+        let given = audited(&stage.app, "oauth.consent.given").await[0].to_string();
+        assert!(given.contains("policies:read"), "{given}");
+        for scope in ["openid", "offline_access", "audit:read"] {
+            assert!(!given.contains(scope), "{given}");
+        }
+        let page = stage.asked(&mut visitor).await;
+        assert!(!page.body.contains(left_out), "{}", page.body);
+    });
+}
+
 #[test]
 fn who_denies_sends_an_error() {
     each("sign_in_deny", |first: Arc<App>| async move {

@@ -51,6 +51,13 @@ pub fn consent(asking: &ConsentQuestion<'_>) -> Response {
             );
         }
         beyond(html, asking.offer.beyond_role);
+        if asking.asked.unknown_scopes > 0 {
+            html.words(
+                "p",
+                "hint",
+                "The application also asks for what this server does not know. It gets nothing for that.",
+            );
+        }
         form(html, asking, is_possible);
     });
     respond(StatusCode::OK, text, &form_action(&asking.asked.redirect_uri))
