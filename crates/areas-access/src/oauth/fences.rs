@@ -38,6 +38,7 @@ provost_kernel::fences! {
         "oauth.consent.given",
         "oauth.session.opened",
         "oauth.token.issued",
+        "oauth.token.refresh_repeated",
         "oauth.token.refreshed",
         "oauth.token.refused",
         "oauth.token.revoked",

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! code      made → used | expired           used again: its session ends
-//! refresh   live → superseded → gone        superseded and shown again: its session ends, apart from a retry's 30 s
+//! refresh   live → superseded → gone        superseded and shown again: its session ends, apart from a retry in time
 //! client    active ⇄ blocked → deleted      blocked: its sessions end
 //! ```
 //!
@@ -15,8 +15,8 @@
 //! INVARIANT OC-2: what an access token may do is never more than was asked for, the client, the role and the
 //! assertion allow.
 //! INVARIANT OC-3: a code serves once; shown again, it ends the session that it began.
-//! INVARIANT OC-4: a refresh token that was superseded ends its session, unless it is the one before the present one
-//! and was superseded less than 30 seconds ago.
+//! INVARIANT OC-4: a refresh token that was used before ends its session, unless its successor was not used and it comes within
+//! the leeway: then it is answered with that successor, and with no other.
 //! INVARIANT OC-5: an assertion serves once at all servers of a store, and one that was sent is spent whatever became
 //! of the request.
 //! INVARIANT OC-6: no token, code, assertion, verifier or proof stands in a row, a log, an audit entry or an error.
@@ -93,7 +93,8 @@ pub static AREA: Area = Area {
     migrations: &migrations![
         "0012_oauth",
         "0016_sessions_and_links",
-        "0022_makers_of_links_and_tokens"
+        "0022_makers_of_links_and_tokens",
+        "0029_refresh_repeats"
     ],
     statements: &[
         store::STATEMENTS,

@@ -2,7 +2,7 @@
 
 use provost_kernel::auth::{OrganizationId, ScopeSet};
 use provost_kernel::db::Row;
-use provost_kernel::error::Result;
+use provost_kernel::error::{Error, Result};
 use provost_kernel::keys::Keys;
 use provost_kernel::{OperationContext, Secret, Timestamp, params, statements};
 
@@ -18,13 +18,20 @@ statements! {
     /// Finds a refresh token, and the newest generation of its session.
     REFRESH = unscoped("the lookup id is unique everywhere and says whose the token is") "\
         SELECT r.organization_id, r.mac, r.pepper_id, r.session_id, r.grant_key, r.generation, r.client_id, \
-        r.user_id, r.scopes, r.audiences, r.jkt, r.idle_at, r.ends_at, r.superseded_at, \
+        r.user_id, r.scopes, r.audiences, r.jkt, r.idle_at, r.ends_at, r.superseded_at, r.lookup_id, \
+        r.successor_cell, r.successor_salt, r.successor_day, r.used_from, r.repeats, \
         (SELECT MAX(n.generation) FROM oauth_refresh_tokens n WHERE n.organization_id = r.organization_id \
         AND n.session_id = r.session_id) \
         FROM oauth_refresh_tokens r \
         WHERE r.lookup_id = ?1";
     /// Supersedes what was live of a session before a generation.
     SUPERSEDE = "UPDATE oauth_refresh_tokens SET superseded_at = ?4 WHERE organization_id = ?1 AND session_id = ?2 AND generation < ?3 AND superseded_at IS NULL";
+    /// Keeps with a refresh token that is used its successor, and from where it was used.
+    KEEP_SUCCESSOR = "UPDATE oauth_refresh_tokens SET successor_cell = ?3, successor_salt = ?4, successor_day = ?5, used_from = ?6 WHERE organization_id = ?1 AND lookup_id = ?2";
+    /// Forgets the successors of the tokens before one that is used: its own use ends their cells (D4.8).
+    FORGET_SUCCESSORS = "UPDATE oauth_refresh_tokens SET successor_cell = NULL, successor_salt = NULL, successor_day = NULL WHERE organization_id = ?1 AND session_id = ?2 AND generation < ?3 AND successor_cell IS NOT NULL";
+    /// Counts an answer that is given again.
+    COUNT_REPEAT = "UPDATE oauth_refresh_tokens SET repeats = repeats + 1 WHERE organization_id = ?1 AND lookup_id = ?2";
     /// The visible user of an id: name, login name, role, status.
     USER = concat!("SELECT u.id, u.display_name, u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", provost_areas_identity::visible!("u"));
     /// The visible user of a login name in a directory.
@@ -101,8 +108,35 @@ pub struct Refresh {
     /// The end of the session's life.
     pub ends_at: Timestamp,
     pub superseded_at: Option<Timestamp>,
+    pub lookup_id: String,
+    /// What it was answered with.
+    pub successor: Option<Successor>,
+    /// From where it was used.
+    pub used_from: Option<Vec<u8>>,
+    /// How often it was answered again.
+    pub repeats: i64,
     /// The newest generation of the session.
     pub newest: i64,
+}
+
+/// The successor of a refresh token, in a cell that the token itself opens (D4.8).
+#[derive(Clone, Debug)]
+pub struct Successor {
+    pub day: i64,
+    pub salt: [u8; 16],
+    pub sealed: Vec<u8>,
+}
+
+fn successor(row: &Row<'_>) -> Result<Option<Successor>> {
+    let (sealed, salt, day): (Option<Vec<u8>>, Option<Vec<u8>>, Option<i64>) =
+        (row.get(15)?, row.get(16)?, row.get(17)?);
+    let (Some(sealed), Some(salt), Some(day)) = (sealed, salt, day) else {
+        return Ok(None);
+    };
+    let salt = salt
+        .try_into()
+        .map_err(|_| Error::internal("the salt of a refresh token's successor has not 16 bytes"))?;
+    Ok(Some(Successor { day, salt, sealed }))
 }
 
 /// Reads a row of [`REFRESH`].
@@ -122,7 +156,11 @@ pub fn refresh(row: &Row<'_>) -> Result<Refresh> {
         idle_at: row.get(11)?,
         ends_at: row.get(12)?,
         superseded_at: row.get(13)?,
-        newest: row.get(14)?,
+        lookup_id: row.get(14)?,
+        successor: successor(row)?,
+        used_from: row.get(18)?,
+        repeats: row.get(19)?,
+        newest: row.get(20)?,
     })
 }
 

@@ -18,7 +18,7 @@ pub(super) const SHORTENING_SECS: i64 = 7 * DAY_SECS;
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "history", "retention", "directory"]))]
+#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "history", "retention", "directory", "oauth"]))]
 pub struct Settings {
     /// Tokens of service accounts.
     pub tokens: Tokens,
@@ -34,6 +34,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What the directory is to policies, and what a file may take from it.
     pub directory: Directory,
+    /// Delegated access.
+    pub oauth: DelegatedAccess,
     /// A shorter retention that does not act yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retention_shortening: Option<PendingRetention>,
@@ -102,6 +104,24 @@ pub struct Directory {
     pub complete: bool,
     /// How much of a directory's users, of its groups or of its memberships a file removes without a word. Units: percent.
     pub max_removal_percent: i64,
+}
+
+/// How programs go on that act for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["refreshLeewaySeconds"]))]
+pub struct DelegatedAccess {
+    /// How long a refresh token that was used is answered with the same successor, whose first answer was lost. Units: seconds.
+    pub refresh_leeway_seconds: i64,
+}
+
+impl Default for DelegatedAccess {
+    fn default() -> Self {
+        // Programs try again for some minutes after a network that went away.
+        Self {
+            refresh_leeway_seconds: 600,
+        }
+    }
 }
 
 impl Default for Directory {
@@ -206,7 +226,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 11] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 12] {
         let Self {
             tokens,
             managed_config,
@@ -215,6 +235,7 @@ impl Settings {
             history,
             retention,
             directory,
+            oauth,
             retention_shortening: _,
         } = self;
         [
@@ -238,6 +259,7 @@ impl Settings {
                 "/directory/maxRemovalPercent",
                 directory.max_removal_percent.into(),
             ),
+            ("/oauth/refreshLeewaySeconds", oauth.refresh_leeway_seconds.into()),
         ]
     }
 }
@@ -254,6 +276,7 @@ pub(super) struct SettingsChange {
     history: WantedHistory,
     retention: WantedRetention,
     directory: WantedDirectory,
+    oauth: WantedDelegatedAccess,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -322,6 +345,15 @@ struct WantedDirectory {
     max_removal_percent: RequiredChange<IntegerBetween<1, 100>>,
 }
 
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+struct WantedDelegatedAccess {
+    /// How long a refresh token that was used is answered again with the same successor, in seconds; 0 means never. Without a key
+    /// it is so only from the network of the use before, five times, and else for 30 seconds at most.
+    refresh_leeway_seconds: RequiredChange<IntegerBetween<0, 1_800>>,
+}
+
 impl SettingsChange {
     /// Returns the settings that `base` becomes with what the body names.
     pub(super) fn applied(&self, base: &Settings) -> Settings {
@@ -372,6 +404,12 @@ impl SettingsChange {
                 max_removal_percent: number(
                     &self.directory.max_removal_percent,
                     base.directory.max_removal_percent,
+                ),
+            },
+            oauth: DelegatedAccess {
+                refresh_leeway_seconds: number(
+                    &self.oauth.refresh_leeway_seconds,
+                    base.oauth.refresh_leeway_seconds,
                 ),
             },
             retention_shortening: base.retention_shortening.clone(),

@@ -24,6 +24,7 @@ fn factory() -> Value {
         "history": { "countImports": false },
         "retention": { "historyDays": 400 },
         "directory": { "complete": false, "maxRemovalPercent": 10 },
+        "oauth": { "refreshLeewaySeconds": 600 },
     })
 }
 
@@ -44,6 +45,7 @@ fn what_is_put_is_what_is_got() {
             "history": { "countImports": true },
             "retention": { "historyDays": 400 },
             "directory": { "complete": true, "maxRemovalPercent": 25 },
+            "oauth": { "refreshLeewaySeconds": 0 },
         });
         let put = world.put("admin", PUT, &wanted).json();
         let mut expected = wanted.clone();
@@ -92,6 +94,10 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
         }
         let unchanged = world.get("admin", GET, &[], "").json();
         assert_eq!(unchanged["tokens"]["maxLifetimeSeconds"], 31_536_000);
+        for (seconds, status) in [(0, 200), (1_800, 200), (-1, 400), (1_801, 400)] {
+            let wanted = json!({ "oauth": { "refreshLeewaySeconds": seconds } });
+            assert_eq!(world.put("admin", PATCH, &wanted).status, status, "{seconds}");
+        }
         let unknown = json!({ "retention": { "auditDays": 400 } });
         assert_eq!(
             world.put("admin", PUT, &unknown).json()["errors"][0]["path"],

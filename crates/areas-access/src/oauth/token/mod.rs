@@ -154,7 +154,7 @@ async fn granted(
     let form = &asked.form;
     match grant_type {
         "authorization_code" => code::serve(kernel, oauth, known, form, jkt).await,
-        "refresh_token" => refresh::serve(kernel, oauth, known, form, jkt).await,
+        "refresh_token" => refresh::serve(kernel, oauth, known, asked, jkt).await,
         "client_credentials" => client_credentials::serve(kernel, oauth, known, form, jkt).await,
         subject_token::GRANT_TYPE => exchange::serve(kernel, oauth, known, form, jkt).await,
         _ => id_jag::serve(kernel, oauth, known, form, jkt).await,
