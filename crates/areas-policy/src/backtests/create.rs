@@ -31,7 +31,7 @@ impl Operation for CreateBacktest {
     .command("backtests", "create")
     .example(
         r#"{"candidate": {"kind": "inline", "family": "content", "definition": {"id": "no-shell",
-           "name": "Shells are blocked", "action": "block", "evaluateOn": ["pre_tool"],
+           "name": "Shells are blocked", "action": "block", "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
            "conditions": {"field": "tool.id", "op": "eq", "value": "Bash"}}},
            "window": {"from": "2026-11-13T00:00:00.000Z", "to": "2026-11-20T00:00:00.000Z"}}"#,
     )

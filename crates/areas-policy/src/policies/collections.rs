@@ -52,7 +52,7 @@ collections! {
     /// What flows through prompts, tools and responses (client contract §3.5).
     ContentPolicies Content "content-policies" "ContentPolicy" "a content policy"
         r#"{"id": "no-shell", "name": "Shells need approval", "action": "require_approval", "evaluateOn": ["pre_tool"],
-            "conditions": {"field": "tool.id", "op": "eq", "value": "Bash"}}"#;
+            "acknowledgeBroadScope": true, "conditions": {"field": "tool.id", "op": "eq", "value": "Bash"}}"#;
     /// Which AI products, routes and accounts are used at all (client contract §3.6).
     AccessPolicies Access "access-policies" "AccessPolicy" "an access policy"
         r#"{"id": "no-codex", "name": "Codex is reviewed", "action": "flag_for_review", "enforcementSurfaces": ["inline_hook"],
@@ -60,7 +60,7 @@ collections! {
     /// Operations on data systems (client contract §3.7).
     ResourcePolicies Resource "resource-policies" "ResourcePolicy" "a resource policy"
         r#"{"id": "no-redis", "name": "Redis is blocked", "action": "block",
-            "conditions": {"field": "resource.protocol", "op": "eq", "value": "redis"}}"#;
+            "acknowledgeBroadScope": true, "conditions": {"field": "resource.protocol", "op": "eq", "value": "redis"}}"#;
     /// Who may use a skill (client contract §3.11).
     SkillAcls SkillAcl "skill-acls" "SkillAcl" "a skill ACL"
         r#"{"id": "no-reading", "skillId": "ski_01m7w5fpg4ctwq7mvve86yenbr", "effect": "block", "subjects": {"everyone": true}}"#;

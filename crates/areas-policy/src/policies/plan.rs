@@ -61,7 +61,7 @@ impl Operation for ValidatePlan {
         .command("policies", "plan")
         .example(
             r#"{"family": "content", "expectedRevision": 0, "definition": {"id": "no-shell",
-               "name": "Shells are blocked", "action": "block", "evaluateOn": ["pre_tool"],
+               "name": "Shells are blocked", "action": "block", "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
                "conditions": {"field": "tool.id", "op": "eq", "value": "Bash"}}}"#,
         )
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 /// What models are told of the arguments that every change has.
 const TRIO: [(&str, &str); 2] = [
-    ("reason", "why, in one line; kept in the audit log"),
+    ("reason", "why, in a line; it is audited"),
     (
         "idempotencyKey",
-        "new for each change; the same again only to repeat a call",
+        "one for each change; repeated only to retry",
     ),
 ];
 

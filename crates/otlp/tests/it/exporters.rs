@@ -61,7 +61,7 @@ fn question() -> Value {
     json!([{ "role": "user", "parts": [{ "type": "text", "content": "Weather in Oslo?" }] }])
 }
 
-/// Proves OT-4 and OT-5.
+/// Proves OT-4, OT-5.
 #[test]
 fn a_tool_that_a_model_asks_for_is_a_call_and_no_text() {
     let events = read(&[("chat", chat(&question(), &asked_for("t1")))]);
@@ -132,7 +132,7 @@ fn a_tool_with_a_record_of_its_own_is_one_call() {
     assert_eq!(calls(&[tool("t1", None), tool("t1", None)]).len(), 2);
 }
 
-/// Proves that a small record does not become an endless number of events.
+/// A small record does not become an endless number of events.
 #[test]
 fn an_answer_asks_for_as_many_tools_as_are_read() {
     let reading = |calls: usize| {
@@ -339,7 +339,7 @@ fn a_payload_of_which_nothing_is_known_is_remarked() {
     assert_eq!(json(Signal::Traces, &spans(&[])).remark(), None);
 }
 
-/// Proves that a tool of a server has the name by which hooks call it, whoever tells of it.
+/// A tool of a server has the name by which hooks call it, whoever tells of it.
 #[test]
 fn a_tool_of_a_server_has_one_name() {
     let id = |attributes: Vec<Value>| {

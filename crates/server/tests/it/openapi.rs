@@ -320,7 +320,7 @@ fn schemas_say_what_other_programs_understand() {
     }
 }
 
-/// Proves that the older form holds no keyword which OpenAPI 3.0 does not have, and every operation.
+/// The older form holds no keyword which OpenAPI 3.0 does not have, and every operation.
 #[test]
 fn the_form_for_older_generators_is_of_its_version() {
     let older = openapi::as_3_0(&document());
