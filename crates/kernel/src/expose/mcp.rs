@@ -16,10 +16,7 @@ use serde_json::{Value, json};
 /// What models are told of the arguments that every change has.
 const TRIO: [(&str, &str); 2] = [
     ("reason", "why, in a line; it is audited"),
-    (
-        "idempotencyKey",
-        "one for each change; repeated only to retry",
-    ),
+    ("idempotencyKey", "one for each change; repeated only to retry"),
 ];
 
 /// The keywords of a shape.
