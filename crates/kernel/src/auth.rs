@@ -15,7 +15,7 @@ pub use scopes::{Scope, ScopeSet, Scopes, Toolset, scope, scopes, toolsets};
 use crate::arrival::Arrival;
 use crate::error::{Code, Error, Result};
 use crate::id::TypedId;
-use crate::operation::Manager;
+use crate::manager::Manager;
 use std::net::IpAddr;
 
 crate::id!(

@@ -29,6 +29,7 @@ pub mod kernel;
 pub mod keys;
 pub mod listing;
 pub mod maintenance;
+pub mod manager;
 pub mod merkle;
 pub mod mutation_metadata;
 pub mod operation;

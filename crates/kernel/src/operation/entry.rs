@@ -5,6 +5,7 @@ use crate::context::OperationContext;
 use crate::error::{Code, Error, Result};
 use crate::fence::{DeclaredKinds, Fences};
 use crate::json;
+use crate::manager::Manager;
 use crate::text::Reason;
 use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -72,16 +73,6 @@ pub struct Input<O: Operation + ?Sized> {
     pub if_none_match: Option<String>,
     /// The labels of the program that manages the caller's records.
     pub manager: Option<Manager>,
-}
-
-/// The two labels by which a managing program names itself and its workspace. They coordinate; they prove
-/// nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manager {
-    /// The manager.
-    pub id: String,
-    /// Its workspace.
-    pub instance: String,
 }
 
 /// The body of an operation that does not take JSON.

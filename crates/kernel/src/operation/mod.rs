@@ -14,9 +14,10 @@ mod meta;
 mod tests;
 
 pub use crate::answer::Answer;
+pub use crate::manager::Manager;
 pub use authorize::{authorize, authorize_performance, may_call};
 pub(crate) use entry::unconfirmed;
-pub use entry::{BoundCall, Content, Empty, Entry, Input, Manager, NoContent, Operation, Raw, Registry};
+pub use entry::{BoundCall, Content, Empty, Entry, Input, NoContent, Operation, Raw, Registry};
 pub use meta::{
     Access, BodyLimit, Consent, Consumes, Draft, IN_QUERY, Kind, Meta, Method, Performance, Precondition,
     RateClass,

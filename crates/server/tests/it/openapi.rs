@@ -351,6 +351,7 @@ fn the_form_for_older_generators_is_of_its_version() {
                 !value.get("exclusiveMinimum").is_some_and(Value::is_number),
                 "{value}"
             );
+            assert_ne!(value.get("required"), Some(&json!([])), "{value}");
         });
     }
 }

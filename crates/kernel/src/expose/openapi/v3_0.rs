@@ -68,6 +68,10 @@ fn lower(schema: &mut Value) {
         return;
     };
     members.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
+    // In 3.0 a list of required members names at least one.
+    if members.get("required") == Some(&json!([])) {
+        members.remove("required");
+    }
     if let Some(Value::Object(properties)) = members.get_mut("properties") {
         properties.values_mut().for_each(lower);
     }
