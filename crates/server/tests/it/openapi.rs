@@ -216,6 +216,10 @@ fn a_repeated_answer_has_every_header_of_the_first() {
     for entry in writes {
         for name in entry.meta.answers {
             let name = name.to_lowercase();
+            // Every repeated answer has this one.
+            if name == "idempotent-replayed" {
+                continue;
+            }
             assert!(
                 provost_kernel::idempotency::REPEATED.contains(&name.as_str()),
                 "{}: {name}",
@@ -898,7 +902,10 @@ fn sets_that_may_grow_are_texts_in_answers_and_words_in_requests() {
         &document["paths"]["/api/headless/v1/organizations/{organizationId}/service-accounts"]["post"];
     let role = create["requestBody"]["content"]["application/json"]["schema"]["properties"]["permissionRole"]
         .to_string();
-    assert!(role.contains("auditor") && !role.contains("x-"), "{role}");
+    assert!(
+        role.contains("auditor") && !role.contains("x-extensible-enum"),
+        "{role}"
+    );
     walk(&document, &mut |value| {
         assert!(value.get("x-open").is_none(), "{value}");
     });
