@@ -21,12 +21,10 @@
 //! - OA-3: a token has one reading: canonical base64url, JSON without repeated names, bounded depth and size.
 //! - OA-4: a token serves one purpose: its type is checked, so that an identity token is no access token.
 //! - OA-5: what is not understood and would narrow a token (`crit`, a confirmation of an unknown kind) refuses it.
-//! - OA-6: a fetch connects only to an address that was checked, and to none if any address of the name is not
-//!   public.
 //! - OA-7: a proof of possession is accepted once; memory that is full refuses, it never forgets early.
 //!
 //! Absent on purpose: clocks (every function takes `now`, seconds since the Unix epoch, UTC), randomness, storage,
-//! HTTP routes, symmetric algorithms, encrypted tokens, `plain` challenges, client secrets, redirects of a fetch. The
+//! HTTP routes, symmetric algorithms, encrypted tokens, `plain` challenges, client secrets, fetches (`provost_outbound`). The
 //! crate `jsonwebtoken` is not used: it reads a clock of its own, rounds fractions of seconds, and leaves `typ`, `crit`
 //! and repeated names to its caller; what remains is one call of aws-lc.
 

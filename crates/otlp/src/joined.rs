@@ -3,7 +3,7 @@
 //! Keeps OT-4. The tools that a model asks for stand in its answer and in the tools' own records; Claude Code tells of the tokens and of
 //! the text of an answer apart; libraries of providers tell of calls of which instrumentations tell as well.
 
-use crate::event::Event;
+use crate::event::{Event, document};
 use provost_policy::Occasion;
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -16,21 +16,20 @@ const APART_MS: u64 = 1_000;
 ///
 /// Cost: linear; each event is compared with one other.
 pub fn joined(events: Vec<Event>) -> Vec<Event> {
-    let mut joined: Vec<Option<Event>> = Vec::with_capacity(events.len());
+    let mut joined: Vec<Event> = Vec::with_capacity(events.len());
     let mut waiting: HashMap<Key, usize> = HashMap::new();
     for event in events {
         let place = joined.len();
         let keys = keys(&event);
         let partner = keys.iter().find_map(|key| {
             let place = *waiting.get(key)?;
-            let before = joined[place].as_ref()?;
-            one_of(before, &event).map(|one| (place, one))
+            one_of(&joined[place], &event).map(|one| (place, one))
         });
         let at = if let Some((before, one)) = partner {
-            joined[before] = Some(one);
+            joined[before] = one;
             before
         } else {
-            joined.push(Some(event));
+            joined.push(event);
             place
         };
         // What comes next is compared with the newest.
@@ -38,7 +37,7 @@ pub fn joined(events: Vec<Event>) -> Vec<Event> {
             waiting.insert(key, at);
         }
     }
-    joined.into_iter().flatten().collect()
+    joined
 }
 
 /// By what an event is found: its call, and for a tool also what is called with what, for whoever tells no call's id.
@@ -95,12 +94,7 @@ fn one_of(one: &Event, other: &Event) -> Option<Event> {
     // The tool's own record says when it began.
     let (own, more) = if one.is_asked { (other, one) } else { (one, other) };
     let mut kept = own.clone();
-    // `LangChain` hands a tool its only argument as a text; the model wrote all of them.
-    let is_document = |event: &Event| {
-        let input = event.attributes.get("tool.input").and_then(Json::as_str);
-        input.is_some_and(|text| text.starts_with('{'))
-    };
-    if is_tool && !is_document(own) && is_document(more) {
+    if is_tool && is_only_argument(own, more) {
         kept.attributes.remove("tool.input");
     }
     let agree = more
@@ -122,6 +116,23 @@ fn one_of(one: &Event, other: &Event) -> Option<Event> {
     kept.missing.dedup();
     kept.missing.retain(|name| !kept.attributes.contains_key(*name));
     Some(kept)
+}
+
+/// Says whether a tool's own record has as its input the one argument that a model wrote, without its name: so `LangChain` hands it on.
+/// Any other input of its own is what the tool was called with, whatever the model asked for.
+fn is_only_argument(own: &Event, asked: &Event) -> bool {
+    let input = |event: &'_ Event| {
+        event
+            .attributes
+            .get("tool.input")
+            .and_then(Json::as_str)
+            .map(str::to_owned)
+    };
+    let (Some(own), Some(asked)) = (input(own), input(asked).and_then(|text| document(&text))) else {
+        return false;
+    };
+    let arguments = asked.as_object().filter(|arguments| arguments.len() == 1);
+    arguments.is_some_and(|arguments| arguments.values().all(|argument| *argument == own))
 }
 
 /// Says whether one record of an answer tells of its tokens alone and the other of its text alone.

@@ -125,6 +125,12 @@ fn a_tool_with_a_record_of_its_own_is_one_call() {
         assert_eq!(call.attributes["tool.input"], r#"{"city":"Oslo"}"#);
         assert!(call.missing.is_empty(), "{:?}", call.missing);
     }
+    // The one argument without its name is what the model wrote; any other text is what the tool was called with.
+    let [call] = &calls(&[model.clone(), tool("t1", Some("Oslo"))])[..] else {
+        panic!("one call")
+    };
+    assert_eq!(call.attributes["tool.input"], r#"{"city":"Oslo"}"#);
+    assert_eq!(calls(&[model.clone(), tool("t1", Some("Rome"))]).len(), 2);
     // Another call, and one that contradicts: both stay.
     assert_eq!(calls(&[model.clone(), tool("t2", None)]).len(), 2);
     assert_eq!(calls(&[model, tool("t1", Some(r#"{"city":"Rome"}"#))]).len(), 2);
