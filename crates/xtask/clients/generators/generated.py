@@ -1,6 +1,6 @@
 """Three calls by the client that openapi-python-client generates: a list, a write, and a write that cannot be undone.
 
-Arguments: the address of the server. The token comes from PROVOST_TOKEN.
+Arguments: the address of the server, and the organization. The token comes from PROVOST_TOKEN.
 """
 
 import os
@@ -17,7 +17,7 @@ from provost_headless_api_client.models.delete_headless_service_account_x_confir
     DeleteHeadlessServiceAccountXConfirm,
 )
 
-ORGANIZATION = "default"
+ORGANIZATION = sys.argv[2]
 client = AuthenticatedClient(base_url=sys.argv[1], token=os.environ["PROVOST_TOKEN"], raise_on_unexpected_status=True)
 
 body = CreateHeadlessServiceAccountBody.from_dict(
@@ -30,6 +30,7 @@ body = CreateHeadlessServiceAccountBody.from_dict(
     }
 )
 made = create_headless_service_account.sync(ORGANIZATION, client=client, body=body)
+assert hasattr(made, "service_account"), made
 account = made.service_account
 assert account.name == "by a generated client", account
 found = list_headless_service_accounts.sync(ORGANIZATION, client=client)

@@ -1,6 +1,6 @@
 // Three calls by the client that hey-api generates: a list, a write, and a write that cannot be undone.
 //
-// Arguments: the address of the server. The token comes from PROVOST_TOKEN.
+// Arguments: the address of the server, and the organization. The token comes from PROVOST_TOKEN.
 
 import { client } from './hey-api/client.gen';
 import {
@@ -17,7 +17,7 @@ function must(holds: boolean, what: unknown): asserts holds {
   if (!holds) throw new Error(JSON.stringify(what));
 }
 
-const path = { organizationId: 'default' };
+const path = { organizationId: process.argv[3] };
 const made = await createHeadlessServiceAccount({
   path,
   body: {

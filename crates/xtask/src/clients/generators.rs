@@ -74,8 +74,7 @@ fn python(scene: &Scene<'_>, count: usize) -> Outcome {
     let package = scene.folder.join("python/provost_headless_api_client");
     expect("openapi-python-client", files_of(&package.join("api"))?, count)?;
     let mut call = Command::new(programs.join("python"));
-    call.args(["generated.py", &scene.origin()])
-        .env("PYTHONPATH", "python");
+    call.arg("generated.py").env("PYTHONPATH", "python");
     spoken(scene, &mut call)?;
     let mut check = Command::new(programs.join("openapi-spec-validator"));
     run_in(&scene.folder, check.arg("document-3.0.json"))?;
@@ -126,7 +125,7 @@ fn typescript(scene: &Scene<'_>, count: usize) -> Outcome {
         "generated.ts --bundle --format=esm --platform=node --outfile=generated.mjs --log-level=warning";
     run_in(&scene.folder, bundle.args(words.split(' ')))?;
     let mut call = Command::new(&tools.node);
-    spoken(scene, call.args(["generated.mjs", &scene.origin()]))
+    spoken(scene, call.arg("generated.mjs"))
 }
 
 fn lines_with(scene: &Scene<'_>, file: &str, word: &str) -> Outcome<usize> {
@@ -151,7 +150,9 @@ fn lint(scene: &Scene<'_>) -> Outcome {
 
 /// Runs what calls the server, and shows what it says.
 fn spoken(scene: &Scene<'_>, command: &mut Command) -> Outcome {
-    command.env("PROVOST_TOKEN", &scene.bootstrap.token);
+    command
+        .args([&scene.origin(), &scene.bootstrap.organization])
+        .env("PROVOST_TOKEN", &scene.bootstrap.token);
     let said = run_in(&scene.folder, command)?;
     println!("    {}", said.trim());
     Ok(())
