@@ -2,7 +2,7 @@
 //!
 //! No server is asked: the table was made of `webhooks` of the API document when that was written, and a test compares both.
 
-use crate::cli::{Failure, Form, HandCommand, Printer, Terminal, output_arg, plain_table};
+use crate::cli::{Column, Failure, Form, HandCommand, Printer, Terminal, list_output_arg};
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn own() -> [HandCommand; 1] {
                 .about(
                     "Lists the kinds of events, with who reads their data; as JSON also schemas and examples",
                 )
-                .arg(output_arg())
+                .arg(list_output_arg())
         },
         examples: &["provost events kinds", "provost events kinds --output jsonl"],
         run: |matches, terminal| Box::pin(async { kinds(matches, terminal) }),
@@ -30,24 +30,13 @@ fn kinds(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let kinds: Vec<Value> = read
         .collect::<Result<_, _>>()
         .map_err(|error| Failure::usage(format!("the table of this program is not readable: {error}")))?;
-    let form = Form::chosen(matches, terminal);
-    if form == Form::Table {
-        let text = |kind: &Value, member: &str| kind[member].as_str().unwrap_or_default().to_owned();
-        let row = |kind| {
-            ["type", "readers", "says"]
-                .map(|member| text(kind, member))
-                .to_vec()
-        };
-        let rows: Vec<Vec<String>> = kinds.iter().map(row).collect();
-        let table = plain_table(&["TYPE", "DATA FOR", "WHAT HAPPENED"], &rows, terminal.width);
-        return Ok(terminal.print(terminal.shown(&table).as_bytes())?);
-    }
     let printer = Printer {
-        form,
+        form: Form::chosen(matches, terminal),
         terminal,
         quiet: true,
     };
-    Ok(printer.list(&json!({ "kinds": kinds }), "kinds")?)
+    let columns = ["type", "readers as data for", "says as what happened"].map(Column::declared);
+    Ok(printer.list(&json!({ "kinds": kinds }), "kinds", &columns)?)
 }
 
 /// Returns the table of the kinds that an API document names, one JSON object a line.

@@ -28,7 +28,7 @@ impl Operation for ListCredentials {
         "resource_credentials",
     )
     .access("resource_credentials:read", &[Admin, Auditor, Operator])
-    .command("resource-credentials", "list")
+    .command("resource-credentials", "list").columns(&["name", "kind", "username", "lastUsedAt as last used", "id", "rotatedAt as rotated", "default", "assignedTo.users as users", "assignedTo.groups as groups", "assignedTo.serviceAccounts as service accounts", "resourceId as resource", "managementMode as managed", "managerId as manager", "managerInstance as instance", "createdAt as created"])
     .sensitive()
     .says(
         "List the credentials of a resource",

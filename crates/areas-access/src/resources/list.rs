@@ -51,7 +51,7 @@ provost_kernel::page! {
 impl Operation for ListResources {
     const META: Meta = Meta::read("listHeadlessResources", "/resources", "resources")
         .access("resources:read", READERS)
-        .command("resources", "list")
+        .command("resources", "list").columns(&["name", "protocol", "upstreamHost as host", "upstreamPort as port", "enabled", "id", "accessName", "gatewayId as gateway", "updatedAt as changed", "upstreamTls as tls", "transparentRouting as transparent", "managementMode as managed", "managerId as manager", "managerInstance as instance", "createdAt as created"])
         .says(
             "List resources, the oldest first",
             "The list has ended when nextCursor is absent. What is made while somebody reads stands at the end.",

@@ -44,6 +44,18 @@ impl Operation for ListProfiles {
     )
     .access("managed_config:read", READERS)
     .command("managed-config", "list")
+    .columns(&[
+        "name",
+        "target",
+        "status",
+        "updatedAt as changed",
+        "id",
+        "currentReleaseId as release",
+        "autoPublish",
+        "onUnavailable as unavailable",
+        "pollIntervalSeconds as poll seconds",
+        "createdAt as created",
+    ])
     .says("List profiles of managed configuration, the oldest first", "");
     type Path = Empty;
     type Query = ListQuery;

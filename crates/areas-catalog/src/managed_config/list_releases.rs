@@ -40,6 +40,22 @@ impl Operation for ListReleases {
     )
     .access("managed_config:read", READERS)
     .command("managed-config", "releases")
+    .columns(&[
+        "version",
+        "status",
+        "rollout.percent as percent",
+        "rollout.targets.verified as verified",
+        "rollout.targets.failed as failed",
+        "createdAt as published",
+        "id",
+        "createdBy.id as by",
+        "reason",
+        "kind",
+        "rollout.strategy as rollout",
+        "rollout.state as state",
+        "sourceReleaseId as source",
+        "contentDigest as digest",
+    ])
     .says("List the releases of a profile, the newest first", "");
     type Path = ProfilePath;
     type Query = ListQuery;

@@ -42,6 +42,17 @@ impl Operation for ListTargets {
     )
     .access("managed_config:read", READERS)
     .command("managed-config", "targets")
+    .columns(&[
+        "targetId as target",
+        "targetName as name",
+        "state",
+        "lastReportedAt as reported",
+        "releaseId as release",
+        "message",
+        "reportedBy.id as by",
+        "firstReportedAt as first reported",
+        "contentDigest as digest",
+    ])
     .says("List the machines of a profile and where each stands", "");
     type Path = ProfilePath;
     type Query = ListQuery;

@@ -42,6 +42,17 @@ impl Operation for ListSkillRegistryItems {
     const META: Meta = Meta::read("listHeadlessSkillRegistryItems", "/skill-registry", "registry")
         .access("registry:read", &[Admin, Operator, Auditor])
         .command("skills", "search")
+        .columns(&[
+            "ref as skill",
+            "latestVersion as version",
+            "status",
+            "updatedAt as changed",
+            "description",
+            "versionCount as versions",
+            "id",
+            "withdrawnAt as withdrawn",
+            "createdAt as created",
+        ])
         .says(
             "List the skills of the registry",
             "Newest first. Items that are published while you page do not shift the pages behind them.",

@@ -44,7 +44,7 @@ pub struct InstallsQuery {
 impl Operation for ListSkillInstalls {
     const META: Meta = Meta::read("listHeadlessSkillInstalls", "/skill-installs", "registry")
         .access("registry:read", &[Admin, Operator, Auditor])
-        .command("skills", "list-installs")
+        .command("skills", "list-installs").columns(&["ref as skill", "version", "status", "device", "installedAt as installed", "principalId as by", "client", "installId as id", "path", "removedAt as removed", "digest"])
         .says(
             "List the installs of everybody",
             "Newest first. An install that was uninstalled is pending_cleanup until its client reports that the \
@@ -87,6 +87,18 @@ impl Operation for ListOwnSkillInstalls {
     const META: Meta = Meta::read("listHeadlessOwnSkillInstalls", "/skill-installs/own", "registry")
         .access("registry:install", &[Admin, Operator, Auditor, Viewer])
         .command("skills", "list-own-installs")
+        .columns(&[
+            "ref as skill",
+            "version",
+            "status",
+            "device",
+            "installedAt as installed",
+            "installId as id",
+            "client",
+            "path",
+            "removedAt as removed",
+            "digest",
+        ])
         .says("List the caller's installs", "Newest first.");
     type Path = Empty;
     type Query = OwnInstallsQuery;

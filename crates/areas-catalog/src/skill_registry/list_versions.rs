@@ -39,7 +39,7 @@ impl Operation for ListSkillRegistryVersions {
         "registry",
     )
     .access("registry:read", &[Admin, Operator, Auditor])
-    .command("skills", "versions")
+    .command("skills", "versions").columns(&["version", "status", "publishedAt as published", "publishedBy as by", "sizeBytes as bytes", "digest", "manifest.description as description", "withdrawnAt as withdrawn"])
     .says(
         "List the versions of a skill",
         "The one that was published last comes first. Withdrawn versions stay in the list. A version behind the \

@@ -70,7 +70,7 @@ fn behind(ctx: &OperationContext<'_>, query: &ListQuery) -> Result<(Timestamp, S
 impl Operation for ListServiceAccounts {
     const META: Meta = Meta::read(ID, "/service-accounts", "service_accounts")
     .access("service_accounts:read", &[Admin, Auditor])
-    .command("service-accounts", "list")
+    .command("service-accounts", "list").columns(&["name", "status", "tokens", "lastUsedAt as last used", "id", "permissionRole as role", "scopes", "allOfRole", "ownerConsoleUserId as owner", "orphaned", "description", "disabledAt as disabled", "disabledReason as why disabled", "createdAt as created"])
     .sensitive()
     .says(
         "List service accounts with non-secret token metadata",

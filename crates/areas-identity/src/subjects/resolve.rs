@@ -59,7 +59,7 @@ impl Operation for ResolveSubjects {
         "llm_gateway",
     )
     .access("llm_gateway:resolve", &[Admin, Operator])
-    .command("subjects", "resolve")
+    .command("subjects", "resolve").columns(&["name", "kind", "subjectId as id"])
     .example(
         r#"{"subjects": [{"name": "ada@acme.example"}, {"name": "Engineering", "kind": "group"}]}"#,
     )

@@ -44,7 +44,8 @@ impl Operation for GetCheckpoint {
             "Show the newest signed checkpoint of the audit log",
             "Keep checkpoints outside this installation: what they cover cannot be changed unnoticed.",
         )
-        .command("audit", "checkpoint");
+        .command("audit", "checkpoint")
+        .columns(&["name", "key"]);
     type Path = Empty;
     type Query = Empty;
     type Body = Empty;

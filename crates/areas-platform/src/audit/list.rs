@@ -65,7 +65,7 @@ impl Operation for List {
              whose details are not for the caller says withheld, and actorId and targetId do not find it. The first page for \
              an action that nothing has and this version does not know is empty and says so in warnings.",
         )
-        .command("audit", "list");
+        .command("audit", "list").columns(&["time", "actor.display as who", "action", "outcome.decision as outcome", "target.id as target", "target.type as of", "reason", "seq", "id", "actor.type as kind of caller", "actor.role as role", "outcome.status as status", "outcome.code as code", "sourceIp as from", "count"]);
     type Path = Empty;
     type Query = ListQuery;
     type Body = Empty;

@@ -48,7 +48,7 @@ impl Operation for List {
              time and its sequence.",
         )
         .errors(&[401, 403, 410])
-        .command("events", "list");
+        .command("events", "list").columns(&["timestamp as time", "type", "data", "id", "withheld"]);
     type Path = Empty;
     type Query = EventQuery;
     type Body = Empty;

@@ -48,7 +48,7 @@ impl Operation for ListSamples {
         "policies",
     )
     .access("policies:read", READERS)
-    .command("backtests", "samples")
+    .command("backtests", "samples").columns(&["at", "subjectId as subject", "tool", "baseline.decision as baseline", "candidate.decision as candidate", "candidate.policyIds as by", "count", "action as occasion", "principalId as caller", "source", "imported", "eventId as id"])
     .says(
         "List examples of events that a backtest decided differently",
         "At most 100 of a run, one for each distinct behaviour that changed: its newest event, and how many events \

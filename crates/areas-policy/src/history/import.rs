@@ -100,7 +100,7 @@ impl Operation for Import {
     .access("policies:import_history", &[Admin])
     .consumes(&["application/x-ndjson", "application/jsonl"], MAX_BYTES, 120)
     .rate(RateClass::Resolve)
-    .command("history", "import-chunk")
+    .command("history", "import-chunk").columns(&["line", "path", "message"])
     .says(
         "Import recorded events",
         "At most 32 MiB, 5000 lines and 65536 bytes a line. A line is {\"at\",\"occasion\",\"attributes\",\"id\"?,\"missing\"?, \

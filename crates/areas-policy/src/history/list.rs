@@ -100,7 +100,7 @@ pub struct Events {
 impl Operation for List {
     const META: Meta = Meta::read(ID, "/policies/history", "policies")
         .access("policies:history", READERS)
-        .command("history", "list")
+        .command("history", "list").columns(&["at", "subject.id as subject", "tool", "decision.action as decision", "decision.policyIds as policies", "occasion", "decision.mode as mode", "principalId as caller", "resourceId as resource", "session", "source", "imported", "eventId as id", "callId as call"])
         .says(
             "List recorded events, newest first",
             "Decisions and imported events, by default of the whole retention. A call looks at a bounded part of the history: \

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 pub struct EventView {
     event_id: String,
     /// When it happened.
+    #[schemars(with = "Timestamp")]
     at: String,
     /// Where it was judged.
     occasion: String,

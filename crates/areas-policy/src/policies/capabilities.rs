@@ -67,6 +67,7 @@ impl Operation for GetCapabilities {
     )
     .access("policies:read", &Role::ALL)
     .command("policies", "capabilities")
+    .columns(&["name", "cost", "resultLimit as limit", "refuses"])
     .says(
         "Read which policy contracts the server speaks",
         "A client that was written for other values must not write policies here.",

@@ -44,7 +44,7 @@ provost_kernel::page! {
 impl Operation for ListPolicies {
     const META: Meta = Meta::read("listHeadlessPolicies", "/policies", "policies")
         .access("policies:read", &Role::ALL)
-        .command("policies", "list")
+        .command("policies", "list").columns(&["name", "id", "family", "action", "enabled", "updatedAt as changed", "currentRevision as revision", "managementMode as managed", "managerId as manager", "managerInstance as instance", "unresolvedLastDay as unresolved", "lostReferences as lost", "createdAt as created"])
         .says(
             "List the policies of every family, the oldest first",
             "Definitions are read one by one. Deleted policies are not listed. A policy that names records which are not there \

@@ -45,7 +45,7 @@ impl Operation for ListRevisions {
         "policies",
     )
     .access("policies:read", &Role::ALL)
-    .command("policies", "revisions")
+    .command("policies", "revisions").columns(&["revision", "action", "enabled", "createdAt as created", "createdBy.id as by", "decidesFrom as from", "decidesUntil as until", "definitionSha256 as digest"])
     .answers(&[NAMED])
     .says(
         "List the revisions of a policy, the newest first",

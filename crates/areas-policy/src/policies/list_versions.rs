@@ -34,6 +34,15 @@ impl Operation for ListVersions {
     const META: Meta = Meta::read("listHeadlessPolicyVersions", "/policies/versions", "policies")
         .access("policies:read", &Role::ALL)
         .command("policies", "versions")
+        .columns(&[
+            "sequence",
+            "policies",
+            "createdAt as created",
+            "id",
+            "createdBy.id as by",
+            "policyIds as policy ids",
+            "digest",
+        ])
         .says(
             "List the versions of the policy set, the newest first",
             "The newest one decides. A write that changes which definitions decide makes the next one.",

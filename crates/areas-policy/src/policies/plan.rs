@@ -58,7 +58,7 @@ pub struct Plan {
 impl Operation for ValidatePlan {
     const META: Meta = Meta::query("validateHeadlessPolicyPlan", "/policy-plans/validate", "policies")
         .access("policies:write", &[Admin])
-        .command("policies", "plan")
+        .command("policies", "plan").columns(&["path", "line", "column", "message", "code"])
         .example(
             r#"{"family": "content", "expectedRevision": 0, "definition": {"id": "no-shell",
                "name": "Shells are blocked", "action": "block", "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,

@@ -1,5 +1,6 @@
 //! The OpenAPI document as operations that commands can be made of.
 
+use super::column::{self, Column};
 use super::schema::{Field, Kind, ResolvedSchema, Schemas};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -41,6 +42,9 @@ pub(super) struct Operation {
     /// What performing needs beyond that, of an operation that otherwise previews (D8.5).
     pub(super) performs: Option<Performance>,
     pub(super) answer: Shape,
+    /// The columns of a list that a read answers, behind the declared ones those that are there as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) columns: Vec<Column>,
 }
 
 /// Whether an operation changes state.
@@ -100,7 +104,8 @@ pub(super) enum Shape {
 impl Api {
     /// Reads the document.
     ///
-    /// Errors: a sentence that names the operation without a command, path or method of its own.
+    /// Errors: a sentence that names the operation without a command, path or method of its own, the list without columns, and
+    /// the column that no item has.
     pub fn parse(document: &Value) -> Result<Self, String> {
         let schemas = Schemas(document.pointer("/components/schemas").and_then(Value::as_object));
         let paths = document.get("paths").and_then(Value::as_object);
@@ -109,8 +114,10 @@ impl Api {
         for (path, item) in paths {
             for method in METHODS {
                 let Some(found) = item.get(method) else { continue };
-                let operation = operation(&schemas, path, method, found)
+                let mut operation = operation(&schemas, path, method, found)
                     .ok_or_else(|| format!("{method} {path}: the document does not describe a command"))?;
+                operation.columns =
+                    columns(&schemas, found, &operation).map_err(|why| format!("{method} {path}: {why}"))?;
                 let is_same = |o: &&Operation| o.group == operation.group && o.verb == operation.verb;
                 if let Some(other) = operations.iter().find(is_same) {
                     let (group, verb) = (&operation.group, &operation.verb);
@@ -261,7 +268,22 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
         roles: words(access.get("roles")),
         performs,
         answer: answer(schemas, found)?,
+        columns: Vec::new(),
     })
+}
+
+fn columns(schemas: &Schemas<'_>, found: &Value, operation: &Operation) -> Result<Vec<Column>, String> {
+    let declared = found.pointer("/x-provost/columns");
+    match &operation.answer {
+        Shape::List(member) if !operation.is_write() => {
+            let page = success(found).and_then(schema_of);
+            let items = page.and_then(|page| schemas.resolve(&page).properties()?.get(member).cloned());
+            let items = items.and_then(|items| schemas.resolve(&items).schema.remove("items"));
+            column::of_list(schemas, declared, &items.unwrap_or_default())
+        }
+        _ if declared.is_some() => Err("it declares columns and answers no list".into()),
+        _ => Ok(Vec::new()),
+    }
 }
 
 fn parameters(schemas: &Schemas<'_>, found: &Value, place: &str) -> Vec<Field> {
@@ -315,10 +337,22 @@ fn content(found: &Value) -> Option<Body> {
     })
 }
 
-fn answer(schemas: &Schemas<'_>, found: &Value) -> Option<Shape> {
+/// Returns the content of a success by its media types; nothing where it has none.
+fn success(found: &Value) -> Option<&Map<String, Value>> {
     let responses = found.get("responses")?.as_object()?;
     let (_, success) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
-    let Some(content) = success.get("content").and_then(Value::as_object) else {
+    success.get("content")?.as_object()
+}
+
+fn schema_of(content: &Map<String, Value>) -> Option<Value> {
+    let schema = content.values().next()?.get("schema");
+    Some(schema.cloned().unwrap_or_default())
+}
+
+fn answer(schemas: &Schemas<'_>, found: &Value) -> Option<Shape> {
+    let responses = found.get("responses")?.as_object()?;
+    responses.keys().find(|status| status.starts_with('2'))?;
+    let Some(content) = success(found) else {
         return Some(Shape::Nothing);
     };
     if content
@@ -327,12 +361,7 @@ fn answer(schemas: &Schemas<'_>, found: &Value) -> Option<Shape> {
     {
         return Some(Shape::Lines);
     }
-    let schema = content
-        .values()
-        .next()?
-        .get("schema")
-        .cloned()
-        .unwrap_or_default();
+    let schema = schema_of(content)?;
     if schema.get("format").is_some_and(|format| format == "binary") {
         return Some(Shape::Bytes);
     }

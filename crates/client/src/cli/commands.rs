@@ -1,6 +1,7 @@
 //! From operations to clap commands.
 
 use super::api::{Api, Effect, MetadataPlacement, Operation, Shape};
+use super::column::columns_arg;
 use super::connection;
 use super::consent;
 use super::content;
@@ -54,7 +55,11 @@ fn operation(operation: &Operation) -> Command {
         command = command.arg(arg).args(clear);
     }
     // Not global flags of the group: the program adds verbs of its own to some groups.
-    command.args(own).args(connection::args())
+    let command = command.args(own).args(connection::args());
+    if operation.columns.is_empty() {
+        return command;
+    }
+    command.mut_arg("global.output", |_| connection::list_output_arg())
 }
 
 /// Returns a command line with everything that is required.
@@ -134,6 +139,9 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
     if operation.reveals_secret {
         let help = "Writes the secret into this new file, readable by you alone, instead of showing it";
         args.push(file_arg("global.token-out", "token-out").help(help));
+    }
+    if !operation.columns.is_empty() {
+        args.push(columns_arg());
     }
     if Paging::of(operation).is_some() {
         let arg = Arg::new("global.all").long("all").action(ArgAction::SetTrue);

@@ -16,6 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const HEADING: &str = "Connection and output";
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// LIMIT: the server takes tokens of up to 8 KiB (D2.1).
 const MAX_TOKEN_BYTES: u64 = 8 << 10;
@@ -75,7 +76,7 @@ pub(super) fn args() -> Vec<Arg> {
     args.into_iter()
         .chain(profile_args())
         .chain([output_arg()])
-        .map(|arg| arg.help_heading("Connection and output"))
+        .map(|arg| arg.help_heading(HEADING))
         .collect()
 }
 
@@ -109,6 +110,15 @@ pub fn output_arg() -> Arg {
         .value_name("FORM")
         .value_parser(PossibleValuesParser::new(["table", "json", "jsonl"]))
         .help("The form of the answer [default: table on a terminal, else json]")
+}
+
+/// Returns the flag for the form of a list.
+pub fn list_output_arg() -> Arg {
+    output_arg()
+        .value_parser(PossibleValuesParser::new([
+            "table", "wide", "csv", "json", "jsonl",
+        ]))
+        .help_heading(HEADING)
 }
 
 /// Returns a flag's text; an empty one, as an unset variable often is, counts as absent.

@@ -1,6 +1,7 @@
 //! One command from the flags to the printed answer.
 
 use super::api::{Operation, Shape};
+use super::column;
 use super::connection::Connection;
 use super::consent::Consent;
 use super::draft::Draft;
@@ -22,6 +23,13 @@ pub(super) async fn invoke(
     matches: &ArgMatches,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
+    let columns = column::chosen(&operation.columns, matches)?;
+    let form = Form::chosen(matches, terminal);
+    if form.is_json() && column::are_named(matches) {
+        return Err(Failure::usage(
+            "--columns is for tables and csv: JSON holds every member of every item",
+        ));
+    }
     let connection = Connection::resolve(matches, terminal)?;
     let quiet = matches.get_flag("global.quiet");
     let mut draft = Draft::new(operation, matches, &connection, terminal)?;
@@ -55,14 +63,14 @@ pub(super) async fn invoke(
         draft.consent(operation, consent)?;
     }
     let printer = Printer {
-        form: Form::chosen(matches, terminal),
+        form,
         terminal,
         quiet,
     };
     let all = matches.try_get_one::<bool>("global.all").ok().flatten() == Some(&true);
     let done = match &operation.answer {
         Shape::List(member) if !operation.is_write() => {
-            pages::list(&sender, &printer, operation, member, draft, all).await
+            pages::list(&sender, &printer, operation, (member, &columns), draft, all).await
         }
         Shape::Lines => {
             // An export that stops early without a word would be taken for the whole.

@@ -13,7 +13,9 @@
 
 mod api;
 pub mod catalogue;
+mod cell;
 mod client;
+mod column;
 mod commands;
 mod completions;
 mod connection;
@@ -24,6 +26,7 @@ mod export;
 mod failure;
 mod flags;
 mod invoke;
+mod layout;
 mod own;
 mod pages;
 mod print;
@@ -43,9 +46,10 @@ mod whole_file;
 
 pub use api::Api;
 pub use client::{Answer, Client, Request, connection_args};
+pub use column::Column;
 pub use commands::{commands, fill};
 pub use completions::completions;
-pub use connection::{config_folder, output_arg};
+pub use connection::{config_folder, list_output_arg, output_arg};
 pub use consent::{Confirm, Consent, confirm_arg, consent_args, sha256_hex};
 pub use failure::{EXIT_CODES, Exit, Failure};
 pub use invoke::lost_references;

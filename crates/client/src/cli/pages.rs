@@ -3,6 +3,7 @@
 //! Keeps CL-5.
 
 use super::api::{Operation, Shape};
+use super::column::Column;
 use super::draft::Draft;
 use super::failure::{Exit, Failure};
 use super::print::{Form, Printer, parsed};
@@ -107,7 +108,7 @@ pub(super) async fn list(
     sender: &Sender<'_>,
     printer: &Printer<'_>,
     operation: &Operation,
-    member: &str,
+    (member, columns): (&str, &[Column]),
     mut draft: Draft,
     all: bool,
 ) -> Result<(), Failure> {
@@ -144,7 +145,7 @@ pub(super) async fn list(
         }
         let Some((name, value)) = next else { break };
         if !all {
-            if printer.form == Form::Table && !sender.quiet {
+            if !printer.form.is_json() && !sender.quiet {
                 let along = epoch.map_or_else(String::new, |epoch| format!(" --epoch {epoch}"));
                 sender
                     .terminal
@@ -171,7 +172,7 @@ pub(super) async fn list(
                 page.insert(name.clone(), Value::Array(values.clone()));
             }
         }
-        printer.list(&whole, member)?;
+        printer.list(&whole, member, columns)?;
     }
     if printer.form != Form::Json {
         for (name, values) in beside.iter().filter(|(_, values)| !values.is_empty()) {

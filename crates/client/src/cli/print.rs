@@ -1,8 +1,10 @@
 //! Answers on standard output: tables for people, JSON for programs.
 
+use super::cell::Times;
+use super::column::{self, Column};
 use super::failure::{Exit, Failure};
 use super::server::Reply;
-use super::table;
+use super::table::{self, View};
 use super::terminal::Terminal;
 use clap::ArgMatches;
 use serde_json::Value;
@@ -11,8 +13,12 @@ use std::io;
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// For people.
+    /// For people, as far as the terminal has room.
     Table,
+    /// For people, with every column.
+    Wide,
+    /// For spreadsheets.
+    Csv,
     /// The answer as it is.
     Json,
     /// One item a line.
@@ -20,14 +26,21 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form that was asked for: a table on a terminal, JSON elsewhere.
+    /// Returns the form that was asked for: a table on a terminal or when columns are named, JSON elsewhere.
     pub fn chosen(matches: &ArgMatches, terminal: &Terminal) -> Self {
         match matches.get_one::<String>("global.output").map(String::as_str) {
             Some("table") => Self::Table,
+            Some("wide") => Self::Wide,
+            Some("csv") => Self::Csv,
             Some("jsonl") => Self::JsonLines,
-            None if terminal.stdout_is_terminal => Self::Table,
+            None if terminal.stdout_is_terminal || column::are_named(matches) => Self::Table,
             _ => Self::Json,
         }
+    }
+
+    /// Says whether every member of the answer is printed, whatever columns there are.
+    pub(super) fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::JsonLines)
     }
 }
 
@@ -45,14 +58,14 @@ impl Printer<'_> {
     /// Prints one object.
     pub fn object(&self, object: &Value) -> io::Result<()> {
         match self.form {
-            Form::Table => self.text(&table::object(object, self.terminal.width)),
+            Form::Table | Form::Wide | Form::Csv => self.text(&table::object(object, self.terminal.width)),
             Form::Json => self.text(&format!("{object:#}\n")),
             Form::JsonLines => self.lines(std::slice::from_ref(object)),
         }
     }
 
     /// Prints a page; `member` holds its items.
-    pub fn list(&self, page: &Value, member: &str) -> io::Result<()> {
+    pub fn list(&self, page: &Value, member: &str, columns: &[Column]) -> io::Result<()> {
         let items = page
             .get(member)
             .and_then(Value::as_array)
@@ -61,18 +74,34 @@ impl Printer<'_> {
         match self.form {
             Form::Json => self.text(&format!("{page:#}\n")),
             Form::JsonLines => self.lines(items),
-            Form::Table if items.is_empty() => {
+            Form::Csv => {
+                let csv = table::csv(items, columns, Times::Exact(self.terminal.clock.now()));
+                self.text(&String::from_utf8_lossy(&csv))
+            }
+            Form::Table | Form::Wide if items.is_empty() => {
                 if !self.quiet {
                     self.terminal.note("none");
                 }
                 Ok(())
             }
-            Form::Table => {
-                let (text, left_out) = table::list(items, self.terminal.width);
-                self.text(&text)?;
+            Form::Table | Form::Wide => {
+                let now = self.terminal.clock.now();
+                let view = View {
+                    times: if self.terminal.stdout_is_terminal {
+                        Times::Relative(now)
+                    } else {
+                        Times::Exact(now)
+                    },
+                    colours: self.terminal.colours,
+                    width: self.terminal.width,
+                    whole: self.form == Form::Wide,
+                };
+                let (text, left_out) = table::list(items, columns, &view);
+                // The cells cannot steer a terminal; what colours them must.
+                self.terminal.print(text.as_bytes())?;
                 if !left_out.is_empty() && !self.quiet {
                     self.terminal
-                        .note(&format!("not shown: {} (--output json)", left_out.join(", ")));
+                        .note(&format!("not shown: {} (--output wide)", left_out.join(", ")));
                 }
                 Ok(())
             }

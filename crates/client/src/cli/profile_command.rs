@@ -1,6 +1,7 @@
 //! `provost profile`: names for servers, so that every other command needs no flags.
 
-use super::connection::{checked_token, normal, output_arg, profile_file_arg, profile_path, text};
+use super::column::Column;
+use super::connection::{checked_token, list_output_arg, normal, profile_file_arg, profile_path, text};
 use super::failure::{EXIT_CODES, Exit, Failure};
 use super::print::{Form, Printer};
 use super::profile::{Profile, Profiles};
@@ -48,7 +49,7 @@ pub fn command() -> Command {
         .about("Keeps names for servers, with organization and token")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .args([profile_file_arg().global(true), output_arg().global(true)])
+        .args([profile_file_arg().global(true), list_output_arg().global(true)])
         .after_long_help(EXIT_CODES)
         .subcommand(set)
         .subcommand(
@@ -193,5 +194,6 @@ fn list(profiles: &Profiles, matches: &ArgMatches, terminal: &Terminal) -> Resul
         terminal,
         quiet: false,
     };
-    Ok(printer.list(&json!({ "profiles": rows }), "profiles")?)
+    let columns = ["name", "url", "organization", "isCurrent", "hasToken"].map(Column::declared);
+    Ok(printer.list(&json!({ "profiles": rows }), "profiles", &columns)?)
 }

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 const MAX_HOPS: usize = 16;
 /// LIMIT: objects inside objects that become flags of their own; deeper ones are said as JSON.
 const MAX_DEPTH: usize = 3;
+/// What the limits of an instant say.
+const INSTANT: &str = "RFC 3339 time";
 
 /// What a flag takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,11 @@ pub(super) struct Field {
 impl Field {
     pub(super) fn name(&self) -> String {
         self.path.join(".")
+    }
+
+    /// Says whether it is an instant.
+    pub(super) fn is_time(&self) -> bool {
+        self.limits.iter().any(|limit| limit == INSTANT)
     }
 
     /// Says whether `null` means something. The schema of every optional member allows it, as absent; only
@@ -160,6 +167,15 @@ impl Schemas<'_> {
         }
     }
 
+    /// Returns the member of an object to which a path of names leads.
+    pub(super) fn member(&self, object: &Value, path: &str) -> Option<Field> {
+        let mut schema = object.clone();
+        for name in path.split('.') {
+            schema = self.resolve(&schema).properties()?.get(name)?.clone();
+        }
+        Some(self.field(path.split('.').map(str::to_owned).collect(), &schema, false))
+    }
+
     /// Returns the members of an object, those of objects inside it included, in the document's order.
     pub(super) fn members(&self, schema: &Value) -> Vec<Field> {
         let mut fields = Vec::new();
@@ -235,7 +251,7 @@ fn limits(schema: &Map<String, Value>) -> Vec<String> {
         _ => None,
     };
     let format = match schema.get("format").and_then(Value::as_str) {
-        Some("date-time") => Some("RFC 3339 time".to_owned()),
+        Some("date-time") => Some(INSTANT.to_owned()),
         _ => None,
     };
     let default = schema

@@ -1,149 +1,127 @@
 //! Tables that fit the terminal. Nothing in a cell can steer it.
 
-use super::flags::kebab;
-use comfy_table::presets::NOTHING;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
-use provost_words::visible::{lines_visible, visible};
+use super::cell::{self, Times};
+use super::column::Column;
+use super::layout::{self, Cell, Colour};
+use crate::directory::table::write;
+use provost_words::visible::visible;
 use serde_json::Value;
 
-/// What a person looks for first.
+/// What a person looks for first in one object.
 const FIRST: [&str; 4] = ["id", "name", "status", "outcome"];
-/// What is the same in every row, or of least use in a narrow table.
-const LAST: [&str; 4] = ["description", "createdAt", "updatedAt", "organizationId"];
-/// Columns narrower than this are no pleasure to read.
-const MIN_WIDTH: usize = 10;
-/// Words up to this length, such as ids and times, are not broken: they are copied with a double click.
-const WORD_WIDTH: usize = 40;
+/// Members that say how something is.
+const STATES: [&str; 4] = ["status", "state", "decision", "outcome"];
+/// Their words for what is as it should be, what is on its way, and what is stopped.
+const GOOD: [&str; 9] = [
+    "active",
+    "allow",
+    "allowed",
+    "applied",
+    "available",
+    "installed",
+    "succeeded",
+    "success",
+    "verified",
+];
+const OPEN: [&str; 8] = [
+    "canceled",
+    "drifted",
+    "log",
+    "pending",
+    "pending_cleanup",
+    "queued",
+    "require_approval",
+    "running",
+];
+const BAD: [&str; 11] = [
+    "archived",
+    "block",
+    "deny",
+    "denied",
+    "disabled",
+    "error",
+    "failed",
+    "refused",
+    "revoked",
+    "suspended",
+    "withdrawn",
+];
+
+/// How a list is shown.
+pub(super) struct View {
+    pub(super) times: Times,
+    pub(super) colours: bool,
+    /// Columns of the terminal.
+    pub(super) width: Option<u16>,
+    /// Shows every column, also where it has no room or is empty.
+    pub(super) whole: bool,
+}
 
 /// Returns the table of a list, and the names of the columns for which there was no room.
-pub(super) fn list(items: &[Value], width: Option<u16>) -> (String, Vec<String>) {
-    let all = columns(items);
-    let needed: Vec<usize> = all.iter().map(|column| least_width(column, items)).collect();
-    let room = width.map_or(usize::MAX, usize::from);
-    let mut used = 0;
-    let fits = needed.iter().take_while(|needed| {
-        used += **needed + 2;
-        used <= room
-    });
-    // The first column is shown whatever its width.
-    let count = fits.count().max(1);
-    let mut table = blank(width);
-    table.set_header(all[..count].iter().map(|column| title(column)));
+pub(super) fn list(items: &[Value], columns: &[Column], view: &View) -> (String, Vec<String>) {
+    let is_seen = |column: &&Column| view.whole || items.iter().any(|item| column.value(item).is_some());
+    let columns: Vec<&Column> = columns.iter().filter(is_seen).collect();
+    let heads = columns.iter().map(|column| Cell::from(column.title())).collect();
+    let row = |item: &Value| columns.iter().map(|column| cell_of(item, column, view)).collect();
+    let mut rows: Vec<Vec<Cell>> = std::iter::once(heads).chain(items.iter().map(row)).collect();
+    if view.whole {
+        return (layout::text(&rows, None), Vec::new());
+    }
+    let count = layout::fitting(&rows, view.width);
+    for row in &mut rows {
+        row.truncate(count);
+    }
+    let left_out = columns.iter().skip(count).map(|column| column.path().to_owned());
+    (layout::text(&rows, view.width), left_out.collect())
+}
+
+fn cell_of(item: &Value, column: &Column, view: &View) -> Cell {
+    let text = cell::of_item(item, column, view.times);
+    let colour = (view.colours && STATES.contains(&column.member())).then(|| colour(&text));
+    Cell {
+        text,
+        colour: colour.flatten(),
+    }
+}
+
+fn colour(word: &str) -> Option<Colour> {
+    let is = |words: &[&str]| words.contains(&word);
+    match word {
+        _ if is(&GOOD) => Some(Colour::Green),
+        _ if is(&OPEN) => Some(Colour::Yellow),
+        _ if is(&BAD) => Some(Colour::Red),
+        _ => None,
+    }
+}
+
+/// Returns the list as RFC 4180 has it, under the names of its columns.
+pub(super) fn csv(items: &[Value], columns: &[Column], times: Times) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let names: Vec<String> = columns.iter().map(|column| column.path().to_owned()).collect();
+    write(&names, &mut bytes);
     for item in items {
-        table.add_row(
-            all[..count]
-                .iter()
-                .map(|column| item.get(column).map_or_else(String::new, cell)),
-        );
+        let row = columns
+            .iter()
+            .map(|column| cell::of_spreadsheet(item, column, times));
+        write(&row.collect::<Vec<_>>(), &mut bytes);
     }
-    let minimum = |width: &usize| {
-        let width = u16::try_from(*width).unwrap_or(u16::MAX);
-        ColumnConstraint::LowerBoundary(Width::Fixed(width.saturating_add(2)))
-    };
-    if width.is_some() {
-        table.set_constraints(needed[..count].iter().map(minimum));
-    }
-    (text(&table), all[count..].to_vec())
+    bytes
 }
 
 /// Returns the table of one object: a row per member, members of members with dotted names.
 pub(super) fn object(object: &Value, width: Option<u16>) -> String {
     let mut rows = Vec::new();
     flatten(unwrapped(object), String::new(), &mut rows);
-    let mut table = blank(width);
-    for (name, value) in rows {
-        table.add_row([visible(&name).into_owned(), value]);
-    }
-    text(&table)
+    let row = |(name, value): (String, String)| vec![Cell::from(visible(&name).into_owned()), value.into()];
+    layout::text(&rows.into_iter().map(row).collect::<Vec<_>>(), width)
 }
 
 /// Returns a table with these heads and cells, whatever they hold.
 pub fn plain(heads: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
-    let mut table = blank(width);
-    table.set_header(heads);
-    for row in rows {
-        table.add_row(row.iter().map(|cell| visible(cell).into_owned()));
-    }
-    text(&table)
-}
-
-fn blank(width: Option<u16>) -> Table {
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    match width {
-        Some(width) => table
-            .set_width(width)
-            .set_content_arrangement(ContentArrangement::Dynamic),
-        None => table.set_content_arrangement(ContentArrangement::Disabled),
-    };
-    table
-}
-
-fn text(table: &Table) -> String {
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
-}
-
-/// Returns the members that at least one item has and that fit a cell, in the order of their use.
-fn columns(items: &[Value]) -> Vec<String> {
-    let mut names: Vec<&String> = Vec::new();
-    for (name, value) in items.iter().filter_map(Value::as_object).flatten() {
-        if !value.is_null() && !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let is_nested = |name: &str| {
-        items
-            .iter()
-            .filter_map(|item| item.get(name))
-            .any(|value| match value {
-                Value::Object(_) => true,
-                Value::Array(values) => values.iter().any(|v| v.is_object() || v.is_array()),
-                _ => false,
-            })
-    };
-    let is_list = |name: &str| {
-        items
-            .iter()
-            .any(|item| item.get(name).is_some_and(Value::is_array))
-    };
-    let rank = |name: &str| {
-        if let Some(place) = FIRST.iter().position(|first| *first == name) {
-            return place;
-        }
-        let last = LAST.iter().position(|last| *last == name);
-        let plain = if is_nested(name) {
-            12
-        } else {
-            10 + usize::from(is_list(name))
-        };
-        last.map_or(plain, |place| 20 + place)
-    };
-    names.sort_by_key(|name| (rank(name), name.as_str()));
-    names.into_iter().cloned().collect()
-}
-
-fn least_width(column: &str, items: &[Value]) -> usize {
-    let texts: Vec<String> = items
-        .iter()
-        .filter_map(|item| item.get(column))
-        .map(cell)
-        .collect();
-    let longest = |width: fn(&str) -> usize| texts.iter().map(|text| width(text)).max().unwrap_or(0);
-    let natural = longest(|text| text.lines().map(|line| line.chars().count()).max().unwrap_or(0));
-    let word = longest(|text| {
-        text.split_whitespace()
-            .map(|word| word.chars().count())
-            .max()
-            .unwrap_or(0)
-    });
-    let heading = title(column).split(' ').map(str::len).max().unwrap_or(0);
-    natural.min(word.clamp(MIN_WIDTH, WORD_WIDTH)).max(heading)
-}
-
-/// `permissionRole` reads `PERMISSION ROLE`.
-fn title(column: &str) -> String {
-    visible(&kebab(column)).replace('-', " ").to_uppercase()
+    let heads = heads.iter().map(|head| Cell::from((*head).to_owned())).collect();
+    let row = |row: &Vec<String>| row.iter().map(|text| visible(text).into_owned().into()).collect();
+    let rows: Vec<Vec<Cell>> = std::iter::once(heads).chain(rows.iter().map(row)).collect();
+    layout::text(&rows, width)
 }
 
 /// `{"serviceAccount": {…}}` says nothing more than what stands inside.
@@ -180,18 +158,6 @@ fn flatten(value: &Value, name: String, rows: &mut Vec<(String, String)>) {
                 flatten(item, inner(&place.to_string()), rows);
             }
         }
-        plain => rows.push((name, cell(plain))),
+        plain => rows.push((name, cell::of_value(plain))),
     }
-}
-
-fn cell(value: &Value) -> String {
-    let text = match value {
-        Value::Null => String::new(),
-        Value::String(text) => return lines_visible(text).into_owned(),
-        Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
-            items.iter().map(cell).collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    };
-    visible(&text).into_owned()
 }

@@ -4,6 +4,7 @@ use super::Failure;
 use dialoguer::console::Term;
 use dialoguer::{Input, Password};
 use provost_words::Secret;
+use provost_words::time::{Clock, SystemClock};
 use provost_words::visible::{lines_visible, visible};
 use std::ffi::OsString;
 use std::fs::File;
@@ -45,6 +46,10 @@ pub struct Terminal {
     pub stderr_is_terminal: bool,
     /// Columns of the terminal.
     pub width: Option<u16>,
+    /// Whether what is shown may have colours: a person looks, and `NO_COLOR` is not set.
+    pub colours: bool,
+    /// Tells how long ago something was.
+    pub clock: Box<dyn Clock>,
     /// Asks questions; absent when nobody is there to answer.
     pub prompt: Option<Box<dyn Prompt>>,
     /// What the process was started with.
@@ -66,6 +71,10 @@ impl Terminal {
             stdout_is_terminal,
             stderr_is_terminal,
             width: stdout_is_terminal.then(width).flatten(),
+            colours: stdout_is_terminal
+                && set("NO_COLOR").is_none()
+                && set("TERM").is_some_and(|term| term != "dumb"),
+            clock: Box::new(SystemClock::new()),
             prompt: can_ask.then(|| Box::new(Person) as Box<dyn Prompt>),
             surroundings: Surroundings {
                 // A token that is not UTF-8 is no token; the replacement character makes it refused.

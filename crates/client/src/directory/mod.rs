@@ -4,7 +4,7 @@ mod chunks;
 mod columns;
 mod encoding;
 mod import;
-mod table;
+pub(crate) mod table;
 
 use crate::cli::HandCommand;
 

@@ -2,7 +2,7 @@
 
 use super::receipt::{Receipt, Receipts, State, cannot};
 use super::skill_folder::{FolderComparison, SkillFolder};
-use crate::cli::{Client, Exit, Failure, Form, Printer, Terminal, connection_args};
+use crate::cli::{Client, Column, Exit, Failure, Form, Printer, Terminal, connection_args, list_output_arg};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ pub fn command() -> Command {
                 .help("Asks the server which are withdrawn or have a newer version"),
         )
         .args(connection_args())
+        .mut_arg("global.output", |_| list_output_arg())
 }
 
 pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
@@ -46,12 +47,27 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         row["installedAt"] = json!(receipt.installed_at);
         skills.push(row);
     }
+    let columns = [
+        "name",
+        "version",
+        "state",
+        "registry",
+        "installedAt as installed",
+        "path",
+        "latestVersion as latest",
+        "ref",
+        "client",
+        "organization",
+        "server",
+        "installId",
+    ]
+    .map(Column::declared);
     Printer {
         form: Form::chosen(matches, terminal),
         terminal,
         quiet: matches.get_flag("global.quiet"),
     }
-    .list(&json!({ "skills": skills }), "skills")?;
+    .list(&json!({ "skills": skills }), "skills", &columns)?;
     Ok(())
 }
 

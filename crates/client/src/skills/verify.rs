@@ -4,7 +4,9 @@ use super::list::{state, survey};
 use super::receipt::{Receipt, Receipts, State};
 use super::reference::{self, Reference};
 use super::signed::Listing;
-use crate::cli::{Exit, Failure, Form, Printer, Terminal, TrustedKeys, offline_trust_args, output_arg};
+use crate::cli::{
+    Column, Exit, Failure, Form, Printer, Terminal, TrustedKeys, list_output_arg, offline_trust_args,
+};
 use clap::{ArgMatches, Command};
 use provost_words::dsse::SignedKind;
 use serde_json::{Value, json};
@@ -20,7 +22,7 @@ pub fn command() -> Command {
         )
         .arg(reference::arg().help("The skill: [NAMESPACE/]NAME[@VERSION], or its id [default: all]"))
         .args(offline_trust_args())
-        .arg(output_arg().help_heading("Output"))
+        .arg(list_output_arg().help_heading("Output"))
 }
 
 pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
@@ -71,12 +73,27 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         }
         skills.push(row);
     }
+    let columns = [
+        "name",
+        "version",
+        "state",
+        "signature",
+        "path",
+        "changed",
+        "missing",
+        "foreign",
+        "ref",
+    ];
     Printer {
         form: Form::chosen(matches, terminal),
         terminal,
         quiet: false,
     }
-    .list(&json!({ "skills": skills }), "skills")?;
+    .list(
+        &json!({ "skills": skills }),
+        "skills",
+        &columns.map(Column::declared),
+    )?;
     if faults.is_empty() {
         return Ok(());
     }

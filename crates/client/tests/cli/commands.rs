@@ -4,7 +4,7 @@ use crate::operations::api;
 use clap::Command;
 use clap_complete::Shell;
 use provost_client::cli::{Api, EXIT_CODES, commands, completions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn root() -> Command {
     Command::new("provost").subcommands(commands(&api()))
@@ -92,4 +92,39 @@ fn a_document_without_commands_is_refused() {
     let error =
         Api::parse(&json!({ "paths": { "/a": { "get": { "responses": {} } } } })).expect_err("no command");
     assert!(error.contains("get /a"), "{error}");
+}
+
+/// What a person sees of a list is declared, and is there.
+#[test]
+fn a_list_without_columns_and_a_column_that_no_item_has_are_refused() {
+    let document = |columns: Option<Value>, answer: Value| {
+        let mut extension = json!({ "command": ["widgets", "list"], "kind": "read" });
+        if let Some(columns) = columns {
+            extension["columns"] = columns;
+        }
+        let content = json!({ "application/json": { "schema": answer } });
+        json!({ "paths": { "/widgets": { "get": {
+            "x-provost": extension, "responses": { "200": { "content": content } },
+        } } } })
+    };
+    let owner = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let item = json!({ "type": "object", "properties": { "id": { "type": "string" }, "owner": owner } });
+    let list = json!({
+        "type": "object",
+        "properties": { "widgets": { "type": "array", "items": item } },
+        "required": ["widgets"],
+    });
+    let refusal =
+        |columns: Option<Value>, answer: &Value| Api::parse(&document(columns, answer.clone())).err();
+    assert_eq!(refusal(Some(json!(["id", "owner.name as owner"])), &list), None);
+    for columns in [None, Some(json!([]))] {
+        let error = refusal(columns, &list).expect("no columns");
+        assert_eq!(error, "get /widgets: it answers a list and declares no columns");
+    }
+    for path in ["name", "owner.id", "id.x", "widgets", ""] {
+        let error = refusal(Some(json!(["id", path])), &list).expect("no such column");
+        assert!(error.contains(&format!("no {path},")), "{error}");
+    }
+    let error = refusal(Some(json!(["id"])), &item).expect("no list");
+    assert!(error.contains("answers no list"), "{error}");
 }

@@ -7,6 +7,7 @@
 )]
 
 mod answers;
+mod columns;
 mod commands;
 mod content;
 mod credential_check;

@@ -6,7 +6,7 @@ use provost_kernel::expose::openapi;
 use provost_kernel::operation::{Empty, Entry, Input, Meta, Method, NoContent, Operation, Registry};
 use provost_kernel::page::{Limit, Offset};
 use provost_kernel::text::{Description, IntegerBetween, Name};
-use provost_kernel::{Error, OperationContext, Result};
+use provost_kernel::{Error, OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,35 @@ struct Widget {
     name: Name,
     status: Status,
     scopes: Vec<String>,
+    parts: Option<Vec<Part>>,
+    owner: Option<Owner>,
+    description: Option<String>,
+    created_at: Option<Timestamp>,
+    weight: Option<i64>,
 }
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Part {
+    expires_at: Timestamp,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    display_name: String,
+}
+
+const COLUMNS: &[&str] = &[
+    "name",
+    "status",
+    "parts",
+    "owner.displayName as owner",
+    "createdAt",
+    "id",
+    "scopes",
+    "description",
+];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -264,7 +292,7 @@ declared! {
         .says("Drops a thing", ""), ThingPath, UploadQuery, Empty => NoContent;
     RenameThing write("renameThing", Method::Put, "/things/{*thingId}").command("things", "rename")
         .says("Renames a thing", ""), ThingPath, Empty, RevertBody => Items;
-    List read("listWidgets", "/widgets").command("widgets", "list").says("Lists widgets", ""),
+    List read("listWidgets", "/widgets").command("widgets", "list").says("Lists widgets", "").columns(COLUMNS),
         Empty, ListQuery, Empty => Page;
     Create write("createWidget", Method::Post, "/widgets").command("widgets", "create").status(201).reveals_secret()
         .says("Creates a widget", "It has a token."), Empty, Empty, CreateBody => CreationAnswer;
@@ -276,9 +304,9 @@ declared! {
         .weighed().says("Scraps the parts of a widget", ""), WidgetPath, Empty, Empty => NoContent;
     Export read("exportLog", "/log/export").command("log", "export").produces("application/jsonl")
         .says("Exports the log", ""), Empty, AfterQuery, Empty => NoContent;
-    Log read("listLog", "/log").command("log", "list").says("Lists the log", ""), Empty, CursorQuery, Empty => LogPage;
-    Notices read("listNotices", "/notices").command("notices", "list").says("Lists notices", ""), Empty, CursorQuery, Empty => NoticePage;
-    Feed read("listFeed", "/feed").command("feed", "list").says("Lists the feed", ""), Empty, FeedQuery, Empty => FeedPage;
+    Log read("listLog", "/log").command("log", "list").says("Lists the log", "").columns(&["name"]), Empty, CursorQuery, Empty => LogPage;
+    Notices read("listNotices", "/notices").command("notices", "list").says("Lists notices", "").columns(&["name"]), Empty, CursorQuery, Empty => NoticePage;
+    Feed read("listFeed", "/feed").command("feed", "list").says("Lists the feed", "").columns(&["name"]), Empty, FeedQuery, Empty => FeedPage;
     Hook write("createHook", Method::Post, "/hooks").command("hooks", "create").says("Creates a hook", ""),
         Empty, Empty, HookBody => Widget;
     Revert write("revertWidget", Method::Post, "/widgets/{widgetId}/revert").command("widgets", "revert")
@@ -292,5 +320,5 @@ declared! {
     Forget write("forgetPackage", Method::Post, "/packages/{widgetId}/forget").command("packages", "forget")
         .says("Forgets a package", "").consents_in_headers(), WidgetPath, Empty, Empty => Widget;
     Resolve Meta::query("resolveWidgets", "/widgets/resolve", "settings").access("widgets:read", ALL)
-        .command("widgets", "resolve").says("Resolves names", ""), Empty, Empty, ResolveBody => Items;
+        .command("widgets", "resolve").says("Resolves names", "").columns(&["name"]), Empty, Empty, ResolveBody => Items;
 }

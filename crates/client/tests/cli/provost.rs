@@ -4,7 +4,8 @@ use crate::http::Server;
 use crate::operations::api;
 use clap::{ArgMatches, Command};
 use provost_client::cli::{self, Prompt, Surroundings, Terminal};
-use provost_kernel::Secret;
+use provost_kernel::time::ManualClock;
+use provost_kernel::{Secret, Timestamp};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,6 +14,9 @@ use std::sync::{Arc, Mutex};
 
 /// The token of every test; it may stand nowhere but in the authorization header.
 pub const TOKEN: &str = "prov_sat_testtesttest_thisIsTheSecretPart";
+
+/// When every test happens.
+pub const NOW: &str = "2026-11-26T12:00:00.000Z";
 
 /// Where a test says what [`program`] is to do: a word a line.
 const WORDS: &str = "PROVOST_TEST_WORDS";
@@ -58,6 +62,7 @@ pub struct Provost {
     stdin: Vec<u8>,
     is_terminal: bool,
     width: Option<u16>,
+    colours: bool,
     typed: Option<VecDeque<String>>,
     token: Option<String>,
     home: Option<PathBuf>,
@@ -81,6 +86,7 @@ impl Provost {
             stdin: Vec::new(),
             is_terminal: false,
             width: None,
+            colours: false,
             typed: None,
             token: Some(TOKEN.into()),
             home: None,
@@ -102,6 +108,14 @@ impl Provost {
     pub fn width(self, width: u16) -> Self {
         Self {
             width: Some(width),
+            ..self
+        }
+    }
+
+    /// A terminal that shows colours.
+    pub fn colours(self) -> Self {
+        Self {
+            colours: true,
             ..self
         }
     }
@@ -192,6 +206,8 @@ impl Provost {
             stdout_is_terminal: self.is_terminal,
             stderr_is_terminal: self.is_terminal,
             width: self.width,
+            colours: self.colours,
+            clock: Box::new(ManualClock::new(Timestamp::parse(NOW).expect("an instant"))),
             prompt: self.typed.map(|typed| -> Box<dyn Prompt> {
                 Box::new(Person {
                     typed: Mutex::new(typed),

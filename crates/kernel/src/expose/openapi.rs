@@ -512,6 +512,9 @@ fn extension(entry: &Entry) -> Value {
     if let Some(needs) = meta.performance {
         extension["previews"] = json!({ "scope": needs.scope, "roles": needs.roles });
     }
+    if !meta.columns.is_empty() {
+        extension["columns"] = json!(meta.columns);
+    }
     if meta.weighs {
         extension["weighs"] = true.into();
     }

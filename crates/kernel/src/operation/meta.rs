@@ -203,6 +203,8 @@ pub struct Meta {
     pub answers: &'static [&'static str],
     /// A body that the operation takes, without the mutation metadata; `{}` where nothing has to be said.
     pub example: &'static str,
+    /// What a person wants to see of each item of a list, in this order ([`Meta::columns`]).
+    pub columns: &'static [&'static str],
 }
 
 /// A header of a request that makes an operation act only under a condition (D1.9).
@@ -329,6 +331,7 @@ impl Meta {
             precondition: None,
             answers: &[],
             example: "{}",
+            columns: &[],
         }
     }
 
@@ -339,6 +342,15 @@ impl Meta {
             example: body,
             ..self
         }
+    }
+
+    /// Says what a person wants to see of each item of a list: who, what and when first, so that what a narrow terminal leaves out
+    /// is what matters least. A column is the path to a member of an item (`actor.display`); its heading follows from the path,
+    /// or stands behind it (`actor.display as who`). The command is not made of an operation that answers a list without columns,
+    /// or of a column that its answer does not have.
+    #[must_use]
+    pub const fn columns(self, columns: &'static [&'static str]) -> Self {
+        Self { columns, ..self }
     }
 
     /// Honours a precondition; [`super::Input::if_match`] or [`super::Input::if_none_match`] holds what was sent.

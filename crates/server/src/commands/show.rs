@@ -2,17 +2,14 @@
 
 use super::failure::{Failure, Outcome};
 use crate::app::NewOrganization;
-use comfy_table::Table;
-use comfy_table::presets::NOTHING;
+use provost_client::cli::plain_table;
 use provost_kernel::auth::OrganizationId;
 use serde_json::json;
 use std::io::Write;
 
 /// Returns a table without lines, which reads well and cuts well.
-pub fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(header);
-    table
+pub fn table<const N: usize>(header: [&str; N], rows: &[Vec<String>]) -> String {
+    plain_table(&header, rows, None)
 }
 
 /// Writes to standard output. A reader that has seen enough, such as `head`, is no failure.
@@ -56,15 +53,16 @@ pub fn account_json(made: &NewOrganization) -> Outcome {
 /// Shows new accounts of organizations and their tokens to a person, after a sentence that says why.
 pub fn accounts(words: &str, made: &[NewOrganization]) -> Outcome {
     let Some(first) = made.first() else { return Ok(()) };
-    let mut table = table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"]);
-    for account in made {
-        table.add_row([
-            account.organization_id.as_str(),
-            &account.service_account_id,
-            account.token.expose(),
-        ]);
-    }
-    token(&format!("{words}\n\n{table}\n"), &first.organization_id)
+    let row = |account: &NewOrganization| {
+        vec![
+            account.organization_id.to_string(),
+            account.service_account_id.clone(),
+            account.token.expose().to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = made.iter().map(row).collect();
+    let table = table(["ORGANIZATION", "SERVICE ACCOUNT", "TOKEN"], &rows);
+    token(&format!("{words}\n\n{table}"), &first.organization_id)
 }
 
 /// Shows a new account and its token to a person.

@@ -58,6 +58,42 @@ fn the_committed_documents_are_those_of_the_program() {
     assert_golden("openapi/mcp-tools.json", &pretty(&tools));
 }
 
+/// A person looks for a name and a time first, and copies the id.
+#[test]
+fn a_list_shows_who_what_and_when_before_the_id() {
+    let table = catalogue::table(&Api::parse(&document()).unwrap());
+    let mut seen = 0;
+    for line in table.lines().skip(1) {
+        let operation: Value = serde_json::from_str(line).unwrap();
+        let Some(columns) = operation.get("columns").and_then(Value::as_array) else {
+            continue;
+        };
+        let command = format!("{} {}", operation["group"], operation["verb"]);
+        let path = |column: &Value| column["path"].as_str().unwrap().to_owned();
+        let all: Vec<String> = columns.iter().map(path).collect();
+        let shown: Vec<String> = columns
+            .iter()
+            .filter(|c| c["is_extra"] != true)
+            .map(path)
+            .collect();
+        assert_ne!(shown[0], "id", "{command}: {shown:?}");
+        assert!(
+            !all.contains(&"id".to_owned()) || shown.contains(&"id".to_owned()),
+            "{command} hides the id: {shown:?}"
+        );
+        let is_time = |c: &&Value| c["is_time"] == true;
+        assert!(
+            !columns.iter().any(|c| is_time(&c))
+                || columns.iter().any(|c| is_time(&c) && c["is_extra"] != true),
+            "{command} says nothing of when: {shown:?}"
+        );
+        let distinct: BTreeSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len(), "{command}: {all:?}");
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen}");
+}
+
 /// Proves EV-3.
 #[test]
 fn every_kind_of_event_is_told_once_with_an_example_of_its_shape() {

@@ -39,6 +39,20 @@ impl Operation for ListMcpClients {
     const META: Meta = Meta::read("listHeadlessMcpClients", "/mcp/clients", "mcp")
         .access("mcp:read", &[Admin])
         .command("mcp-clients", "list")
+        .columns(&[
+            "name",
+            "status",
+            "createdAt as created",
+            "id",
+            "scopes",
+            "redirectUris as redirects",
+            "grantTypes as grants",
+            "tokenEndpointAuthMethod as authentication",
+            "serviceAccountId as service account",
+            "ceiling",
+            "blockedAt as blocked",
+            "updatedAt as changed",
+        ])
         .says(
             "List registered MCP clients",
             "Newest first. Clients that are known by their metadata document are not registered.",

@@ -48,6 +48,13 @@ impl Operation for ListIdentityLinks {
     )
     .access("directory:read", &[Admin, Auditor])
     .command("identity-links", "list")
+    .columns(&[
+        "subject",
+        "issuer",
+        "userId as user",
+        "heldAt as held",
+        "createdAt as created",
+    ])
     .says(
         "List identity links, the newest first",
         "A link says which user a subject of an issuer is. Every filter narrows the list.",

@@ -21,7 +21,7 @@ provost_kernel::page! {
 impl Operation for ListResourceGateways {
     const META: Meta = Meta::read("listHeadlessResourceGateways", "/resource-gateways", "resources")
         .access("resources:read", READERS)
-        .command("resource-gateways", "list")
+        .command("resource-gateways", "list").columns(&["name", "hostname", "enabled", "updatedAt as changed", "id", "managementMode as managed", "managerId as manager", "managerInstance as instance", "createdAt as created"])
         .says(
             "List resource gateways, the oldest first",
             "The list has ended when nextCursor is absent. What is made while somebody reads stands at the end.",

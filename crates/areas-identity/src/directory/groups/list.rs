@@ -42,6 +42,15 @@ impl Operation for ListGroups {
     const META: Meta = Meta::read("listHeadlessDirectoryGroups", "/directory/groups", "directory")
         .access("directory:read", READERS)
         .command("groups", "list")
+        .columns(&[
+            "name",
+            "description",
+            "updatedAt as changed",
+            "id",
+            "externalId",
+            "directoryId",
+            "createdAt as created",
+        ])
         .says(
             "List groups, the oldest first",
             "Every filter narrows the list. The list has ended when nextCursor is absent.",

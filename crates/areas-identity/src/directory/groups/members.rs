@@ -34,6 +34,19 @@ impl Operation for ListGroupMembers {
     )
     .access("directory:read", READERS)
     .command("groups", "list-members")
+    .columns(&[
+        "loginName as login",
+        "displayName as name",
+        "status",
+        "id",
+        "permissionRole as role",
+        "email",
+        "updatedAt as changed",
+        "suspendedAt as suspended",
+        "externalId",
+        "directoryId",
+        "createdAt as created",
+    ])
     .says(
         "List the users in a group, the oldest first",
         "Suspended ones are among them.",

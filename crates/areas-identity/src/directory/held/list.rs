@@ -28,7 +28,7 @@ impl Operation for ListHeldChanges {
         "directory",
     )
     .access("directory:read", READERS)
-    .command("directory", "list-held")
+    .command("directory", "list-held").columns(&["after.loginName as login", "before.status as status", "after.status as new status", "before.permissionRole as role", "after.permissionRole as new role", "createdAt as held", "id", "userId as user", "joins", "importId as import", "line"])
     .says(
         "List the changes that applied imports hold, the oldest first",
         "A line that would have needed more than its caller holds: a new login name, address or external id of a user who \

@@ -30,6 +30,7 @@ impl Operation for ListRefusedLines {
     )
     .access("directory:read", READERS)
     .command("directory", "list-refused-lines")
+    .columns(&["line", "path", "message"])
     .says(
         "List the refused lines of an import",
         "In the order of the file. The first 1000 are kept; counts.refused counts all.",

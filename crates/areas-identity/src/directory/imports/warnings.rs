@@ -29,7 +29,7 @@ impl Operation for ListWarnings {
         "directory",
     )
     .access("directory:read", READERS)
-    .command("directory", "list-import-warnings")
+    .command("directory", "list-import-warnings").columns(&["line", "path", "message", "userId as user"])
     .says(
         "List the warnings of an import",
         "Lines that were taken without their e-mail address, because another user of the directory has it, and lines whose \

@@ -46,6 +46,19 @@ impl Operation for ListUsers {
     const META: Meta = Meta::read("listHeadlessDirectoryUsers", "/directory/users", "directory")
         .access("directory:read", READERS)
         .command("users", "list")
+        .columns(&[
+            "loginName as login",
+            "displayName as name",
+            "status",
+            "id",
+            "permissionRole as role",
+            "email",
+            "updatedAt as changed",
+            "suspendedAt as suspended",
+            "externalId",
+            "directoryId",
+            "createdAt as created",
+        ])
         .says(
             "List users, the oldest first",
             "Every filter narrows the list. The list has ended when nextCursor is absent.",

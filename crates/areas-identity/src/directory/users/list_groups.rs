@@ -30,6 +30,15 @@ impl Operation for ListUserGroups {
     )
     .access("directory:read", READERS)
     .command("users", "list-groups")
+    .columns(&[
+        "name",
+        "description",
+        "updatedAt as changed",
+        "id",
+        "externalId",
+        "directoryId",
+        "createdAt as created",
+    ])
     .says("List the groups that a user is in, the oldest first", "");
     type Path = UserPath;
     type Query = PageQuery;

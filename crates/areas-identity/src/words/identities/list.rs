@@ -42,6 +42,13 @@ impl Operation for ListIdentities {
     )
     .access("directory:read", &[Admin, Operator, Auditor])
     .command("history", "list-identities")
+    .columns(&[
+        "word",
+        "userId as user",
+        "updatedAt as changed",
+        "createdAt as created",
+        "id",
+    ])
     .says(
         "List the words of events that are mapped to users, the oldest first",
         "A mapping to a deleted user stays for 90 days: what guards her guards as long.",

@@ -45,7 +45,7 @@ pub struct Page {
 impl Operation for ListHeld {
     const META: Meta = Meta::read("listHeadlessRestoreHeld", "/restore/held", "service_accounts")
         .access("service_accounts:read", &[Admin, Auditor])
-        .command("restore", "held")
+        .command("restore", "held").columns(&["name", "kind", "permissionRole as role", "lastChangedAt as changed", "id"])
         .says(
             "List who is held back since a restore",
             "Service accounts, then users who have a role, registered clients and identity links, each with its last \

@@ -43,16 +43,21 @@ impl List {
                 serde_json::Value::Array(keys.iter().map(entry).collect())
             ));
         }
-        let mut table = show::table(["ID", "PURPOSE", "CREATED", "CURRENT"]);
+        let mut rows = Vec::new();
         for key in keys {
             let current = match (key.current, key.pending) {
                 (true, _) => "yes",
                 (false, true) => "not yet",
                 (false, false) => "no",
             };
-            table.add_row([key.id.as_str(), key.purpose, &key.created.to_string(), current]);
+            rows.push(vec![
+                key.id.clone(),
+                key.purpose.to_owned(),
+                key.created.to_string(),
+                current.to_owned(),
+            ]);
         }
-        show::out(&format!("{table}\n"))
+        show::out(&show::table(["ID", "PURPOSE", "CREATED", "CURRENT"], &rows))
     }
 }
 

@@ -269,7 +269,7 @@ fn plans(outlook: &Outlook) -> BTreeMap<String, Plan> {
 }
 
 fn tell(outlook: &Outlook, plans: &BTreeMap<String, Plan>) -> Outcome {
-    let mut table = show::table(["ORGANIZATION", "ENTRIES LEFT", "PROVEN", "WHAT IS DONE"]);
+    let mut rows = Vec::new();
     for chain in &outlook.chains {
         let lines = outlook.lost.iter();
         let known = lines.filter(|line| line.chain() == chain.organization);
@@ -279,14 +279,17 @@ fn tell(outlook: &Outlook, plans: &BTreeMap<String, Plan>) -> Outcome {
             Some(Plan::TakeAgain(items)) => format!("{} taken away again", items.len()),
             Some(Plan::HoldBack(_)) => "everybody is held back".to_owned(),
         };
-        table.add_row([
+        rows.push(vec![
             chain.organization.clone(),
             chain.held.to_string(),
             chain.proven.max(reached).to_string(),
             done,
         ]);
     }
-    show::out(&format!("{table}\n"))?;
+    show::out(&show::table(
+        ["ORGANIZATION", "ENTRIES LEFT", "PROVEN", "WHAT IS DONE"],
+        &rows,
+    ))?;
     for (organization, plan) in plans {
         if let Plan::HoldBack(reason) = plan {
             show::out(&format!("{organization}: everybody is held back: {reason}\n"))?;

@@ -52,6 +52,7 @@ impl Operation for ListNotes {
     const META: Meta = Meta::read("listHeadlessNotes", "/notes", "operations")
         .access("operations:read", &[Admin, Operator, Auditor])
         .command("notes", "list")
+        .columns(&["text", "expiresAt as expires", "id", "createdAt as created"])
         .says("List notes, the oldest first", "");
     type Path = Empty;
     type Query = ListQuery;
