@@ -34,6 +34,11 @@ pub struct Event {
     pub call_id: Option<String>,
     /// Whether a model's answer tells of it, and not the tool's own record.
     pub(crate) is_asked: bool,
+    /// Whether its record tells of any message of the call of a model.
+    pub(crate) tells_messages: bool,
+    /// The span that tells of it, and the one in which that one lies.
+    pub(crate) span: Option<u64>,
+    pub(crate) parent: Option<u64>,
 }
 
 impl Event {
@@ -48,6 +53,9 @@ impl Event {
             session: None,
             call_id: None,
             is_asked: false,
+            tells_messages: false,
+            span: None,
+            parent: None,
         }
     }
 

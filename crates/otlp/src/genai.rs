@@ -131,6 +131,7 @@ impl<'a> Record<'a> {
     /// Errors: `Unreadable` where it asks for more tools than are read.
     pub fn model_call(&self, call: &ModelCall<'_>) -> Result<Vec<Event>, SkipReason> {
         let mut events = Vec::new();
+        let tells_messages = call.input.is_some() || call.output.is_some();
         let last = call.input.as_ref().and_then(|all| all.last());
         // What is told and cannot be read may be a prompt, and so may what somebody said of whom nobody knows who that is.
         if call.input.is_none() || last.is_some_and(messages::may_be_prompt) {
@@ -150,6 +151,7 @@ impl<'a> Record<'a> {
             .as_ref()
             .map_or(AttributeValue::Unreadable, messages::text);
         event.content("response.content", &content);
+        event.tells_messages = tells_messages;
         events.push(event);
         let asked = messages::calls(call.output.as_deref().unwrap_or_default());
         if asked.len() > MAX_CALLS {

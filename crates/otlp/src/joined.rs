@@ -6,29 +6,43 @@
 use crate::event::{Event, document};
 use provost_policy::Occasion;
 use serde_json::Value as Json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How far apart two records of one call of a model are. Units: milliseconds.
 const APART_MS: u64 = 1_000;
 
-/// Puts events of one call together, as far as they do not contradict each other: those of a model with the same call id, and a tool
-/// that a model asks for with the record of the tool. What is told in one of them is not missing.
+/// Puts events of one call together, as far as they do not contradict each other: those of a model with the same call id, an answer
+/// with the one of a span around it that tells the messages, and a tool that a model asks for with the record of the tool. What is told
+/// in one of them is not missing.
 ///
-/// Cost: linear; each event is compared with one other.
+/// Cost: linear; each event is compared with at most two others.
 pub fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut joined: Vec<Event> = Vec::with_capacity(events.len());
     let mut waiting: HashMap<Key, usize> = HashMap::new();
+    let mut nests = Nests::default();
+    let mut better = Better::default();
     for event in events {
         let place = joined.len();
         let keys = keys(&event);
-        let partner = keys.iter().find_map(|key| {
-            let place = *waiting.get(key)?;
-            one_of(&joined[place], &event).map(|one| (place, one))
-        });
-        let at = if let Some((before, one)) = partner {
+        let mut partners = keys.iter().filter_map(|key| Some((*waiting.get(key)?, false)));
+        let partner = partners
+            .next()
+            .into_iter()
+            .chain(nests.partner(&event).map(|place| (place, true)))
+            .find_map(|(place, is_nested)| {
+                Some((place, one_of(&joined[place], &event, is_nested)?, is_nested))
+            });
+        let at = if let Some((before, one, is_nested)) = partner {
+            better.note(&joined[before], &event, &one);
+            if is_nested {
+                nests.end(&event);
+            } else {
+                nests.note(&event, before);
+            }
             joined[before] = one;
             before
         } else {
+            nests.note(&event, place);
             joined.push(event);
             place
         };
@@ -37,7 +51,86 @@ pub fn joined(events: Vec<Event>) -> Vec<Event> {
             waiting.insert(key, at);
         }
     }
+    joined.retain_mut(|event| better.keeps(event));
     joined
+}
+
+/// Answers by the spans that tell of them: one span may lie in another that tells of the same call.
+#[derive(Default)]
+struct Nests {
+    by_span: HashMap<u64, usize>,
+    by_parent: HashMap<u64, usize>,
+}
+
+impl Nests {
+    /// Returns the answer of the span around this one's, or of the last one inside.
+    fn partner(&self, event: &Event) -> Option<usize> {
+        if event.occasion != Occasion::Response {
+            return None;
+        }
+        let around = event.parent.and_then(|parent| self.by_span.get(&parent));
+        let inside = || event.span.and_then(|span| self.by_parent.get(&span));
+        around.or_else(inside).copied()
+    }
+
+    fn note(&mut self, event: &Event, place: usize) {
+        if event.occasion == Occasion::Response {
+            self.by_span.extend(event.span.map(|span| (span, place)));
+            self.by_parent.extend(event.parent.map(|parent| (parent, place)));
+        }
+    }
+
+    /// One call has one span inside: another would be another call.
+    fn end(&mut self, event: &Event) {
+        if let Some(parent) = event.parent {
+            self.by_span.remove(&parent);
+        }
+        if let Some(span) = event.span {
+            self.by_parent.remove(&span);
+        }
+    }
+}
+
+/// What one record knows better than another of the same call, by the span of the other.
+#[derive(Default)]
+struct Better {
+    /// Spans without a message, of calls whose messages are told by others.
+    silent: HashSet<u64>,
+    /// Inputs of tools that a model wrote with names, and those without.
+    inputs: HashMap<u64, (Json, Json)>,
+}
+
+impl Better {
+    fn note(&mut self, one: &Event, other: &Event, kept: &Event) {
+        for (event, partner) in [(one, other), (other, one)] {
+            let Some(span) = event.span else { continue };
+            if event.occasion == Occasion::Response && !event.tells_messages && partner.tells_messages {
+                self.silent.insert(span);
+            }
+            let inputs = event
+                .attributes
+                .get("tool.input")
+                .zip(kept.attributes.get("tool.input"));
+            if let Some((own, kept)) = inputs.filter(|(own, kept)| own != kept) {
+                self.inputs.insert(span, (own.clone(), kept.clone()));
+            }
+        }
+    }
+
+    /// Says whether an event stays: a prompt without a text does not where another record of the call says what was said, and so whether
+    /// there was one. The end of a call has the input of its begin.
+    fn keeps(&self, event: &mut Event) -> bool {
+        let Some(span) = event.span else { return true };
+        if event.occasion == Occasion::PostTool
+            && let Some((own, better)) = self.inputs.get(&span)
+            && event.attributes.get("tool.input") == Some(own)
+        {
+            event.attributes.insert("tool.input".to_owned(), better.clone());
+        }
+        event.occasion != Occasion::Prompt
+            || event.attributes.contains_key("request.prompt")
+            || !self.silent.contains(&span)
+    }
 }
 
 /// By what an event is found: its call, and for a tool also what is called with what, for whoever tells no call's id.
@@ -76,14 +169,20 @@ fn keys(event: &Event) -> Vec<Key> {
     keys
 }
 
-/// Returns two events of one call as one; nothing where they contradict each other or are two calls.
-fn one_of(one: &Event, other: &Event) -> Option<Event> {
+/// Returns two events of one call as one; nothing where they contradict each other or are two calls. Of two spans of which one lies
+/// in the other, one says nothing of the messages: else an agent's answer would be taken for that of a model that it asked.
+fn one_of(one: &Event, other: &Event, is_nested: bool) -> Option<Event> {
+    if is_nested && (one.tells_messages == other.tells_messages || one.session != other.session) {
+        return None;
+    }
     let is_tool = one.occasion == Occasion::PreTool;
     // Two records of tools are two calls, and so are two answers that ask for one.
     if is_tool && one.is_asked == other.is_asked {
         return None;
     }
-    if !is_tool && one.at_ms.abs_diff(other.at_ms) > APART_MS && !(halves(one, other) || halves(other, one)) {
+    let is_close = one.at_ms.abs_diff(other.at_ms) <= APART_MS;
+    let is_one = is_tool || is_nested || is_close || halves(one, other) || halves(other, one);
+    if !is_one {
         return None;
     }
     // Of one call two names are no contradiction where one has none.
@@ -105,6 +204,7 @@ fn one_of(one: &Event, other: &Event) -> Option<Event> {
         return None;
     }
     kept.is_asked = false;
+    kept.tells_messages |= more.tells_messages;
     kept.call_id = kept.call_id.or_else(|| more.call_id.clone());
     for (name, value) in &more.attributes {
         kept.attributes

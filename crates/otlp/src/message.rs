@@ -41,6 +41,9 @@ pub struct Span {
     #[prost(bytes = "vec", tag = "2")]
     #[serde(rename = "spanId", default, deserialize_with = "identifier")]
     pub id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "4")]
+    #[serde(rename = "parentSpanId", default, deserialize_with = "identifier")]
+    pub parent: Vec<u8>,
     #[prost(string, tag = "5")]
     #[serde(default, deserialize_with = "nullable")]
     pub name: String,

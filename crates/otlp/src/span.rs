@@ -51,14 +51,19 @@ pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<
         (_, AttributeValue::Nothing) => other(&record)?,
     };
     // An identifier of any other length is invalid.
-    let id = <[u8; 8]>::try_from(&span.id[..]).ok();
-    let id = id.map(|id| format!("{:016x}", u64::from_be_bytes(id)));
+    let whole = |id: &[u8]| <[u8; 8]>::try_from(id).ok().map(u64::from_be_bytes);
+    let (id, parent) = (whole(&span.id), whole(&span.parent));
     for (place, event) in events.iter_mut().enumerate() {
-        event.id = match &id {
+        event.id = id.map(|id| {
             // One span tells of several.
-            Some(id) if event.is_asked => Some(format!("{id}.{place}")),
-            id => id.clone(),
-        };
+            let of_several = if event.is_asked {
+                format!(".{place}")
+            } else {
+                String::new()
+            };
+            format!("{id:016x}{of_several}")
+        });
+        (event.span, event.parent) = (id, parent.filter(|parent| *parent != 0));
     }
     Ok(events)
 }

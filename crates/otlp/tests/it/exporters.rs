@@ -125,17 +125,80 @@ fn a_tool_with_a_record_of_its_own_is_one_call() {
         assert_eq!(call.attributes["tool.input"], r#"{"city":"Oslo"}"#);
         assert!(call.missing.is_empty(), "{:?}", call.missing);
     }
-    // The one argument without its name is what the model wrote; any other text is what the tool was called with.
-    let [call] = &calls(&[model.clone(), tool("t1", Some("Oslo"))])[..] else {
-        panic!("one call")
-    };
-    assert_eq!(call.attributes["tool.input"], r#"{"city":"Oslo"}"#);
+    // The one argument without its name is what the model wrote, at the end of the call as at its begin; any other text is what the
+    // tool was called with.
+    let short = [model.clone(), tool("t1", Some("Oslo"))];
+    assert_eq!(calls(&short).len(), 1);
+    let told = read(&short)
+        .into_iter()
+        .filter(|event| matches!(event.occasion, PreTool | PostTool));
+    let inputs: Vec<_> = told.map(|event| event.attributes["tool.input"].clone()).collect();
+    assert_eq!(inputs, [r#"{"city":"Oslo"}"#; 2]);
     assert_eq!(calls(&[model.clone(), tool("t1", Some("Rome"))]).len(), 2);
     // Another call, and one that contradicts: both stay.
     assert_eq!(calls(&[model.clone(), tool("t2", None)]).len(), 2);
     assert_eq!(calls(&[model, tool("t1", Some(r#"{"city":"Rome"}"#))]).len(), 2);
     // Two records of tools with one id are two calls.
     assert_eq!(calls(&[tool("t1", None), tool("t1", None)]).len(), 2);
+}
+
+/// A library of a provider tells of its calls without a message, inside the span of an instrumentation.
+///
+/// Proves OT-4.
+#[test]
+fn a_silent_span_inside_one_that_tells_the_messages_is_the_same_call() {
+    let silent_as = |id: &str| {
+        let mut attributes = chat(&Value::Null, &Value::Null);
+        attributes
+            .retain(|one| one["key"] != "gen_ai.input.messages" && one["key"] != "gen_ai.output.messages");
+        attributes.push(text("gen_ai.response.id", id));
+        ("messages.create", attributes)
+    };
+    let silent = || silent_as("m1");
+    let answer = json!([{ "role": "assistant", "content": "It rains." }]);
+    let told = ("chat", chat(&question(), &answer));
+    let inside = |of: &[(&str, Vec<Value>)], parents: &[(usize, usize)]| {
+        let mut payload = spans(of);
+        for (child, parent) in parents {
+            payload["resourceSpans"][0]["scopeSpans"][0]["spans"][*child]["parentSpanId"] =
+                format!("{:016x}", parent + 1).into();
+        }
+        let events = json(Signal::Traces, &payload).events;
+        events
+            .into_iter()
+            .map(|event| (event.occasion, event.missing.is_empty()))
+            .collect::<Vec<_>>()
+    };
+    let once = [(Prompt, true), (Response, true)];
+    for (of, parents) in [
+        ([silent(), told.clone()], (0, 1)),
+        ([told.clone(), silent()], (1, 0)),
+    ] {
+        let mut found = inside(&of, &[parents]);
+        found.sort_by_key(|(occasion, _)| occasion.word());
+        assert_eq!(found, once);
+    }
+    // What answers a tool's result is no prompt, which only one of the two can know.
+    let mut asked = question().as_array().unwrap().clone();
+    asked.push(json!({ "role": "user", "parts": [{ "type": "tool_call_response", "id": "t1", "response": "rain" }] }));
+    let second = ("chat", chat(&asked.into(), &answer));
+    assert_eq!(inside(&[silent(), second.clone()], &[(0, 1)]), [(Response, true)]);
+    // Elsewhere, of another model, or a second one inside: calls of their own.
+    assert_eq!(inside(&[silent(), second.clone()], &[]).len(), 3);
+    let mut other = silent();
+    other.1.retain(|one| one["key"] != "gen_ai.request.model");
+    other.1.push(text("gen_ai.request.model", "m-2"));
+    assert_eq!(inside(&[other, second.clone()], &[(0, 1)]).len(), 3);
+    assert_eq!(
+        inside(&[silent(), silent_as("m2"), second.clone()], &[(0, 2), (1, 2)]).len(),
+        3
+    );
+    assert_eq!(
+        inside(&[second.clone(), silent(), silent_as("m2")], &[(1, 0), (2, 0)]).len(),
+        3
+    );
+    // An agent's answer and that of the model which it asked both tell messages: two.
+    assert_eq!(inside(&[told.clone(), told], &[(0, 1)]).len(), 4);
 }
 
 /// A small record does not become an endless number of events.
