@@ -5,7 +5,7 @@
 //! and users, says which steps a client must report, revokes sessions in their midst, and compares the list of sessions
 //! with a ledger of its own.
 //!
-//! Absent on purpose: models; whatever needs one is not tried.
+//! Absent on purpose: models. The one that agents ask here is a script.
 
 pub mod administrator;
 mod commands;
@@ -16,6 +16,7 @@ pub mod program;
 mod sdk;
 mod session_log;
 mod sign_in;
+mod telemetry;
 mod terminal;
 mod traffic;
 
@@ -50,6 +51,9 @@ pub struct Arguments {
     /// How many random acts the traffic has
     #[arg(long, default_value_t = 300)]
     acts: u32,
+    /// Keep what works with which version, for docs/compatibility.md
+    #[arg(long)]
+    record: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,15 +70,18 @@ enum Part {
     Commands,
     /// Generators of clients and linters, over the API document that the server serves
     Generators,
+    /// What instrumentations and command lines tell of a question that needs a tool
+    Telemetry,
 }
 
-const ALL: [Part; 6] = [
+const ALL: [Part; 7] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
     Part::SignIn,
     Part::Commands,
     Part::Generators,
+    Part::Telemetry,
 ];
 
 impl Part {
@@ -86,6 +93,7 @@ impl Part {
             Self::SignIn => "sign-in",
             Self::Commands => "commands",
             Self::Generators => "generators",
+            Self::Telemetry => "telemetry",
         }
     }
 }
@@ -149,7 +157,8 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome {
         Part::Traffic => traffic::run(&mut scene, arguments.seed, arguments.acts)?,
         Part::SignIn => sign_in::run(&mut scene)?,
         Part::Commands => commands::run(&mut scene)?,
-        Part::Generators => generators::run(&scene)?,
+        Part::Generators => generators::run(&scene, arguments.record)?,
+        Part::Telemetry => telemetry::run(&scene, arguments.record)?,
     }
     scene.strike()
 }

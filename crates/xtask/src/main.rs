@@ -9,6 +9,7 @@ mod assurance;
 mod bench;
 mod clients;
 mod clock;
+mod compatibility;
 mod corrupt;
 mod coverage;
 mod crash;
@@ -99,6 +100,8 @@ enum Task {
     Nightly(nightly::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
+    /// Write docs/compatibility.md from the tables that the tasks keep
+    Compatibility(compatibility::Arguments),
     /// Measure the release binary
     #[command(subcommand)]
     Bench(bench::Subject),
@@ -212,6 +215,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Nightly(arguments) => nightly::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
+        Task::Compatibility(arguments) => compatibility::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,
         Task::GuardCluster(arguments) => postgres::guard(arguments)?,
     }

@@ -9,13 +9,14 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{Scene, install};
+use crate::compatibility::Table;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Connection, Request};
 use crate::process;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-pub fn run(scene: &Scene<'_>) -> Outcome {
+pub fn run(scene: &Scene<'_>, is_recorded: bool) -> Outcome {
     let folder = &scene.folder;
     let document = fetch(scene, "openapi.json", "document.json")?;
     let older = fetch(scene, "openapi-3.0.json", "document-3.0.json")?;
@@ -33,7 +34,49 @@ pub fn run(scene: &Scene<'_>) -> Outcome {
     }
     python(scene, count)?;
     typescript(scene, count)?;
-    lint(scene)
+    lint(scene)?;
+    if is_recorded {
+        record(count)?;
+    }
+    Ok(())
+}
+
+/// Keeps what was made by which version. Every one is pinned.
+fn record(count: usize) -> Outcome {
+    let mut table = Table::new(
+        "Generators and linters of the API document",
+        &["program", "of", "what it makes"],
+        &[
+            "How: `cargo xtask clients generators --record`. Each reads the document that a running server serves. The clients that \
+           `openapi-python-client` and hey-api make list, create and delete a service account.",
+        ],
+    );
+    let all = format!("{count} of {count} operations");
+    let called = format!("{all}, three calls");
+    let found = [
+        ("openapi-python-client", "PyPI", called.as_str()),
+        ("openapi-typescript", "npm", &all),
+        ("@hey-api/openapi-ts", "npm", &called),
+        ("@stoplight/spectral-cli", "npm", "no error"),
+        ("@redocly/cli", "npm", "no error"),
+        ("openapi-spec-validator", "PyPI", "the 3.0 form is valid"),
+    ];
+    let sources = install::sources().join("generators");
+    let read =
+        |name: &str| std::fs::read_to_string(sources.join(name)).context(format_args!("cannot read {name}"));
+    let (npm, pypi) = (read("package.json")?, read("python.txt")?);
+    let npm: Value = serde_json::from_str(&npm).context("cannot read the packages")?;
+    for (program, of, made) in found {
+        let of_pypi = || {
+            pypi.lines()
+                .find_map(|line| line.strip_prefix(program)?.strip_prefix("=="))
+        };
+        let version = npm["dependencies"][program].as_str().or_else(of_pypi);
+        let version = version.context(format_args!("{program} is not pinned"))?;
+        let program = format!("`{program}` {version}");
+        table.rows.push(vec![program, of.to_owned(), made.to_owned()]);
+    }
+    table.write("generators")
 }
 
 /// Keeps a document of the server as a file.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Part;
+use super::{Part, telemetry};
 use crate::failure::{Context, Failure, Outcome};
 use crate::{oidc, process, python};
 
@@ -76,6 +76,11 @@ impl Tools {
             Part::Generators => {
                 packages("generators", &sources().join("generators"))?;
                 generators_of_python().map(drop)
+            }
+            Part::Telemetry => {
+                telemetry::python(1)?;
+                telemetry::python(2)?;
+                packages("commands", &sources().join("commands")).map(drop)
             }
             Part::Conformance | Part::Traffic | Part::SignIn => Ok(()),
         }
