@@ -36,7 +36,7 @@ pub use catalogue::{Field, FieldType};
 pub use condition::{
     CHILD_LIMIT, COUNT_LIMIT, DEPTH_LIMIT, NODE_LIMIT, PATTERN_LIMIT_BYTES, WITHIN_LIMIT_MS, pattern,
 };
-pub use definition::{Acl, Definition, Reference, Scope, Transform};
+pub use definition::{Acl, Advice, Definition, Reference, Scope, Transform};
 pub use eval::{
     Ahead, BATCH_ROWS, Batch, BatchFault, Comparison, EventWindow, Pair, Scan, SubjectStates, Tally,
 };

@@ -591,3 +591,39 @@ fn all_faults_are_found_and_twenty_are_kept() {
         }
     }
 }
+
+/// A silent policy is told: no call to a server has a bare name.
+#[test]
+fn a_bare_tool_name_beside_an_mcp_server_is_advised_against() {
+    let advice = |conditions: Value| {
+        let definition = with(Family::Content, &json!({ "conditions": conditions }));
+        let found = Definition::read(Family::Content, &definition).unwrap().advice();
+        assert!(
+            found
+                .iter()
+                .all(|advice| (advice.code, advice.path) == ("bare_tool_name", "/conditions"))
+        );
+        found.len()
+    };
+    let server = json!({ "field": "mcp.server_id", "op": "eq", "value": "billing" });
+    let tool =
+        |op: &str, value: Value| json!({ "all": [server, { "field": "tool.id", "op": op, "value": value }] });
+    assert_eq!(advice(tool("eq", json!("refund"))), 1);
+    assert_eq!(
+        advice(tool("in", json!(["refund", "mcp__billing__pay", "pay"]))),
+        2
+    );
+    assert_eq!(advice(tool("starts_with", json!("ref"))), 1);
+    assert_eq!(advice(json!({ "not": tool("neq", json!("refund")) })), 1);
+    // The whole name, its beginning, the tool's own name, and a tool of no server.
+    assert_eq!(advice(tool("eq", json!("mcp__billing__refund"))), 0);
+    for beginning in ["mcp__", "mc", "mcp__bil"] {
+        assert_eq!(advice(tool("starts_with", json!(beginning))), 0);
+    }
+    let own = json!({ "field": "mcp.tool_id", "op": "eq", "value": "refund" });
+    assert_eq!(advice(json!({ "all": [server, own] })), 0);
+    assert_eq!(
+        advice(json!({ "field": "tool.id", "op": "eq", "value": "refund" })),
+        0
+    );
+}

@@ -74,6 +74,11 @@ struct PolicyPart {
     action: &'static str,
     /// `matched`, `not_allowed` (an allow list that does not cover the subject) or `evaluation_failed`.
     reason: &'static str,
+    /// With `evaluation_failed`: pointers to the attributes that it reads and that the event has without a value that anybody can say; of a
+    /// Rego module, which reads what it likes, to all of the event. None where something else failed: the module, or the past.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    missing: Vec<String>,
     /// The word of its Rego module.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason_code: Option<String>,
@@ -111,7 +116,7 @@ struct Approval {
 }
 
 impl Decision {
-    /// Returns what is said of an outcome, and of attributes of the event that could not be read or not be resolved.
+    /// Returns what is said of an outcome, and of attributes of the event that could not be read, not be resolved, or are missing.
     ///
     /// Errors: `Internal` when a policy's transformation is no object, which its contract excludes.
     pub fn of(
@@ -119,6 +124,7 @@ impl Decision {
         outcome: &Outcome,
         unreadable: &[Field],
         unresolved: &[Field],
+        missing: &[Field],
     ) -> Result<Self> {
         let passes = outcome.action != Action::Block;
         let enforced = || outcome.findings.iter().filter(|finding| finding.enforced);
@@ -145,7 +151,11 @@ impl Decision {
             unreadable: pointers(unreadable),
             unresolved: pointers(unresolved),
             policy_ids: deciding(outcome),
-            reasons: outcome.findings.iter().map(given).collect(),
+            reasons: outcome
+                .findings
+                .iter()
+                .map(|finding| given(finding, missing))
+                .collect(),
             obligations,
             messages,
             approval: approval(outcome),
@@ -167,7 +177,13 @@ pub fn deciding(outcome: &Outcome) -> Vec<String> {
     ids
 }
 
-fn given(finding: &Finding) -> PolicyPart {
+fn given(finding: &Finding, missing: &[Field]) -> PolicyPart {
+    let read = finding.policy.fields();
+    let is_read = |field: &&Field| finding.policy.is_rego() || read.contains(field);
+    let missing: Vec<Field> = match finding.reason {
+        Reason::EvaluationFailed => missing.iter().filter(is_read).copied().collect(),
+        Reason::Matched | Reason::NotAllowed => Vec::new(),
+    };
     PolicyPart {
         policy_id: finding.policy.id().to_owned(),
         family: finding.policy.family().word(),
@@ -177,6 +193,7 @@ fn given(finding: &Finding) -> PolicyPart {
             Reason::NotAllowed => "not_allowed",
             Reason::EvaluationFailed => "evaluation_failed",
         },
+        missing: pointers(&missing),
         reason_code: finding.reason_code.clone(),
         enforced: finding.enforced,
         decides: finding.decides,

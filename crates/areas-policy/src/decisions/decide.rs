@@ -302,7 +302,12 @@ impl PendingDecision {
         let decisions: Result<Vec<Decision>> = decisions
             .map(|((record, outcome), event)| {
                 let (unreadable, unresolved) = (event.unreadable(symbols), event.unresolved(symbols));
-                Decision::of(record.id.clone(), outcome, &unreadable, &unresolved)
+                let missing = event
+                    .values()
+                    .iter()
+                    .filter(|(_, value)| *value == provost_policy::Value::Missing);
+                let missing: Vec<Field> = missing.map(|(field, _)| *field).collect();
+                Decision::of(record.id.clone(), outcome, &unreadable, &unresolved, &missing)
             })
             .collect();
         Ok(Decisions {

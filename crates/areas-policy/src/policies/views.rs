@@ -100,27 +100,31 @@ pub struct OnePolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyWarning")]
 pub struct Warning {
-    /// `text_compared_with_id`: a Rego module compares a text with the id of a record. Open.
+    /// `text_compared_with_id`: a Rego module compares a text with the id of a record. `bare_tool_name`: a condition asks for an MCP
+    /// server and compares `tool.id` with a name that no tool of a server has. Open.
     code: &'static str,
     /// A JSON Pointer to the member that is meant.
-    path: &'static str,
-    /// The line of the module, from 1.
-    line: u32,
-    /// The column of that line, from 1.
-    column: u32,
+    path: String,
+    /// The line of the module, from 1; where a module is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    /// The column of that line, from 1; where a module is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
     message: String,
 }
 
 /// Returns what the author of a definition should change.
 pub fn warnings(definition: &Definition) -> Vec<Warning> {
-    let found = definition.warnings().into_iter();
+    let some = |place: u32| (place > 0).then_some(place);
+    let found = definition.advice().into_iter();
     found
-        .map(|found| Warning {
-            code: "text_compared_with_id",
-            path: "/definition/logic/module",
-            line: found.line,
-            column: found.column,
-            message: found.message,
+        .map(|advice| Warning {
+            code: advice.code,
+            path: format!("/definition{}", advice.path),
+            line: some(advice.diagnostic.line),
+            column: some(advice.diagnostic.column),
+            message: advice.diagnostic.message,
         })
         .collect()
 }

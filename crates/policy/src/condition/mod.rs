@@ -104,6 +104,14 @@ impl Operand {
         self.field().is_content()
     }
 
+    /// Returns the attribute that it is, if it is a whole one.
+    pub fn as_field(&self) -> Option<Field> {
+        match self {
+            Self::Field(field) => Some(*field),
+            Self::Custom(_) => None,
+        }
+    }
+
     /// Returns the attribute that has to be there to answer.
     pub fn field(&self) -> Field {
         match self {
@@ -171,6 +179,16 @@ impl Condition {
             Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.each_operand(see)),
             Self::Not(node) => node.each_operand(see),
             Self::Past(past) => past.each_operand(see),
+        }
+    }
+
+    /// Calls `see` with every predicate on the event itself.
+    pub fn each_predicate<'a>(&'a self, see: &mut dyn FnMut(&'a Predicate)) {
+        match self {
+            Self::Is(predicate) => see(predicate),
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.each_predicate(see)),
+            Self::Not(node) => node.each_predicate(see),
+            Self::Past(_) => {}
         }
     }
 }

@@ -14,6 +14,7 @@
 
 mod access;
 mod acl;
+mod advice;
 mod content;
 mod exception;
 mod head;
@@ -24,6 +25,7 @@ mod skill_acl;
 mod transform;
 
 pub use acl::Acl;
+pub use advice::Advice;
 pub use scope::{Reference, Scope};
 pub use transform::Transform;
 
@@ -157,12 +159,9 @@ impl Definition {
         matches!(self.rule.logic, Logic::Rego(_))
     }
 
-    /// Returns what the author of a Rego module should change although it compiles.
-    pub fn warnings(&self) -> Vec<crate::rego::Diagnostic> {
-        match &self.rule.logic {
-            Logic::Rego(module) => module.warnings(),
-            Logic::Native(_) => Vec::new(),
-        }
+    /// Returns what the author should change although the definition is taken.
+    pub fn advice(&self) -> Vec<Advice> {
+        advice::advice(self)
     }
 
     /// Returns whether the decision depends on earlier events of the subject.

@@ -195,11 +195,12 @@ fn a_policy_in_monitor_mode_is_reported_and_decides_nothing() {
                 (&decision["policyIds"], &decision["messages"]),
                 (&json!([]), &json!([]))
             );
-            assert_eq!(
-                decision["reasons"],
-                json!([{ "policyId": "watched", "family": "resource", "action": "block", "reason": reason,
-                    "enforced": false, "decides": false }])
-            );
+            let mut expected = json!({ "policyId": "watched", "family": "resource", "action": "block", "reason": reason,
+                "enforced": false, "decides": false });
+            if reason == "evaluation_failed" {
+                expected["missing"] = json!(["/attributes/request.http.method"]);
+            }
+            assert_eq!(decision["reasons"], json!([expected]));
         }
     });
 }
@@ -235,6 +236,10 @@ fn what_cannot_be_evaluated_counts_as_matched() {
             (&json!("redact"), &json!(true))
         );
         assert_eq!(decision["reasons"][0]["reason"], "evaluation_failed");
+        assert_eq!(
+            decision["reasons"][0]["missing"],
+            json!(["/attributes/mcp.server_id"])
+        );
         assert_eq!(decision["policyIds"], json!(["p"]));
         // What is said to be missing is, whatever else is said of it.
         let attributes = json!({ "tool.id": "t", "mcp.server_id": "another" });
