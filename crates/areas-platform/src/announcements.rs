@@ -84,6 +84,12 @@ pub struct SessionsEnded {
     pub reason: String,
 }
 
+/// A service account can do less than it could.
+pub struct AccountNarrowed {
+    /// Its id.
+    pub id: String,
+}
+
 /// A service account is about to give itself a successor of the token that it comes with; who forbids that refuses.
 pub struct AccountRotatesItself {
     /// The token's id.
@@ -126,6 +132,9 @@ impl Announcement for TokenRevoked {
 }
 impl Announcement for TokenSuperseded {}
 impl Announcement for SessionsEnded {}
+impl Announcement for AccountNarrowed {
+    const IS_DECISIVE: bool = true;
+}
 impl Announcement for PrincipalRenamed {}
 impl Announcement for LoginNameChanged {}
 impl Announcement for ImportApplied {}

@@ -74,6 +74,10 @@ impl Payload {
         self.0.get(name)
     }
 
+    pub(crate) fn into_members(self) -> Object {
+        self.0
+    }
+
     /// Reads a text of 1 to 512 characters without control characters.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, Refusal> {
         self.0.get(name).map(|value| short(value, name)).transpose()

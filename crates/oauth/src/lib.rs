@@ -5,7 +5,7 @@
 //! ```text
 //! Authorization header ─► access_token::peek ─► issuer ─► access_token::verify ─► Claims
 //! DPoP header ──────────► dpop::verify ─► Proof ─► dpop::Replays
-//! token endpoint ───────► assertion · id_jag · subject_token · pkce      refusals ─► error::TokenError
+//! token endpoint ───────► assertion · id_jag · subject_token · workload_token · pkce      refusals ─► error::TokenError
 //! authorize endpoint ───► client_document · redirect · pkce
 //! another server's URL ─► outbound::Fetcher ─► jwks::KeySet · client_document · introspection
 //! ```
@@ -47,6 +47,7 @@ pub mod pkce;
 pub mod redirect;
 pub mod sign;
 pub mod subject_token;
+pub mod workload_token;
 
 pub use claims::{Claims, Confirmation, scopes, verified_email};
 pub use error::{Refusal, TokenError};

@@ -1,6 +1,7 @@
 //! Sessions as the kernel's credentials: what a delegated token may do now.
 //!
 //! INVARIANT OC-10: whatever was granted before, a registered client can do what it has now and its ceiling allows.
+//! Keeps WO-3, WO-4: what a session of a workload can do is read from its trust as well.
 
 use super::model::{SessionId, State};
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
@@ -34,7 +35,7 @@ macro_rules! cut {
 statements! {
     /// Finds a session by its grant's key, with what its user, account and client are now, an end that is not written down,
     /// and the end of the session whose token was exchanged for its own.
-    LOOKUP = unscoped("a grant's key is unique everywhere and says whose it is") concat!("SELECT s.organization_id, s.id, k.actor_type, k.scopes, (SELECT n.display FROM mcp_session_actors n WHERE n.organization_id = s.organization_id AND n.actor = s.actor), s.console_user_id, s.service_account_id, s.expires_at, s.state, s.ended_at, ", cut!("s"), ", s.last_used_at, u.status, u.permission_role, a.status, a.permission_role, a.scopes, s.mcp_client_id, CASE p.state WHEN 1 THEN p.ended_at WHEN 0 THEN ", cut!("p"), " END, o.id, o.scopes, o.ceiling, o.blocked_at, s.issued_at FROM mcp_sessions s JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind ", provost_areas_identity::joined_user!("s.organization_id", "s.console_user_id"), provost_areas_identity::joined_account!("s.organization_id", "s.service_account_id"), "LEFT JOIN mcp_sessions p ON p.grant_key = s.parent_grant ", "LEFT JOIN oauth_clients o ON o.organization_id = s.organization_id AND o.id = s.mcp_client_id WHERE s.grant_key = ?1");
+    LOOKUP = unscoped("a grant's key is unique everywhere and says whose it is") concat!("SELECT s.organization_id, s.id, k.actor_type, k.scopes, (SELECT n.display FROM mcp_session_actors n WHERE n.organization_id = s.organization_id AND n.actor = s.actor), s.console_user_id, s.service_account_id, s.expires_at, s.state, s.ended_at, ", cut!("s"), ", s.last_used_at, u.status, u.permission_role, a.status, a.permission_role, a.scopes, s.mcp_client_id, CASE p.state WHEN 1 THEN p.ended_at WHEN 0 THEN ", cut!("p"), " END, o.id, o.scopes, o.ceiling, o.blocked_at, s.issued_at, w.scopes, w.suspended_at FROM mcp_sessions s JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind ", provost_areas_identity::joined_user!("s.organization_id", "s.console_user_id"), provost_areas_identity::joined_account!("s.organization_id", "s.service_account_id"), "LEFT JOIN mcp_sessions p ON p.grant_key = s.parent_grant ", "LEFT JOIN oauth_clients o ON o.organization_id = s.organization_id AND o.id = s.mcp_client_id ", "LEFT JOIN workload_trusts w ON w.organization_id = s.organization_id AND w.id = s.mcp_client_id WHERE s.grant_key = ?1");
 }
 
 /// Reads a row of [`LOOKUP`].
@@ -73,7 +74,9 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
     // What ended with the session whose token was exchanged, and with its client, has ended (MS-4, OC-9).
     let parent_revoked_at = row.get::<Option<Timestamp>>(18)?;
     let blocked_at = row.get::<Option<Timestamp>>(22)?;
-    let revoked_at = revoked_at.or(parent_revoked_at).or(blocked_at);
+    let (last_use, issued_at) = (row.get::<Timestamp>(11)?, row.get::<Timestamp>(23)?);
+    let (trust_scopes, trust_ended_at) = of_trust(row, issued_at)?;
+    let revoked_at = revoked_at.or(parent_revoked_at).or(blocked_at).or(trust_ended_at);
     // Ended is ended, also when the clock was set back since.
     let expires_at = if state == State::Expired {
         Timestamp::EPOCH
@@ -81,7 +84,6 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         row.get(7)?
     };
     // A session begins with its own beginning as its last use: then none was seen yet.
-    let (last_use, issued_at) = (row.get::<Timestamp>(11)?, row.get::<Timestamp>(23)?);
     let last_used_at = (last_use > issued_at).then_some(last_use);
     let id = SessionId::from_store(row.get(1)?);
     Ok(Credential {
@@ -91,7 +93,7 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         display: row.get::<Option<String>>(4)?.unwrap_or_default(),
         role,
         account_scopes: scopes,
-        token_scopes: Some(within_client(row, ScopeSet::from_store(row.str(3)?))?),
+        token_scopes: Some(within_client(row, ScopeSet::from_store(row.str(3)?))?.and(trust_scopes)),
         enabled,
         prefix: id.as_str().to_owned(),
         is_own: false,
@@ -106,6 +108,26 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         item: None,
         client: row.get(17)?,
     })
+}
+
+/// How the ids of workload trusts begin, which are the clients of their sessions.
+const TRUST: &str = "wtr_";
+
+/// Returns what a workload trust leaves of the scopes of its session now, and since when it leaves nothing: it is gone, or
+/// suspended. Nobody else's session is bounded, unless its client calls itself by such a name.
+fn of_trust(row: &Row<'_>, issued_at: Timestamp) -> Result<(ScopeSet, Option<Timestamp>)> {
+    let client = row.get::<Option<String>>(17)?;
+    if !client.is_some_and(|client| client.starts_with(TRUST)) {
+        return Ok((ScopeSet::all(), None));
+    }
+    let Some(scopes) = row.get::<Option<String>>(24)? else {
+        return Ok((ScopeSet::default(), Some(issued_at)));
+    };
+    // INVARIANT WO-3: whatever a row lists, a workload has no scope with which something can be made that outlives its session.
+    let scopes = ScopeSet::from_store(&scopes)
+        .closed()
+        .without(ScopeSet::lasting());
+    Ok((scopes, row.get(25)?))
 }
 
 /// Returns what a registered client leaves of the scopes of its session, now.

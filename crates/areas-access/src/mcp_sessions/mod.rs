@@ -45,7 +45,8 @@ pub use credential::{LOOKUP, credential};
 pub use end::{end, end_all_of_client, end_all_of_service_account, end_all_of_user, end_every};
 pub use maintenance::{retain, sweep};
 pub use model::{
-    ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, searched, seq,
+    ABSOLUTE_SECS, IDLE_SECS, LASTING_GRANT, NewSession, Session, SessionActor, SessionId, TRUST_CHANGED,
+    searched, seq,
 };
 pub use open::{
     admit_at_mcp, descend, extend, has_ended_under, open, open_at_mcp, standing, take_over, widen,
@@ -69,7 +70,7 @@ pub static AREA: Area = Area {
     }],
     scopes: &[
         scope("mcp:read"),
-        scope("mcp:write"),
+        scope("mcp:write").lasting(),
         scope("mcp:revoke").says("End sessions of other people and programs"),
     ],
     operations,

@@ -35,14 +35,17 @@ pub const ACCOUNT_DISABLED: &str = "service_account_disabled";
 pub const USER_SUSPENDED: &str = "user_suspended";
 /// The end of sessions whose token was replaced.
 pub const SUPERSEDED: &str = "superseded";
+/// The end of sessions whose workload trust was changed, suspended or deleted, or whose account can do less.
+pub const TRUST_CHANGED: &str = "workload_trust_changed";
 /// The causes that only the program gives (D7.4).
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 8] = [
     "user_revoked",
     "token_reuse",
     USER_SUSPENDED,
     ACCOUNT_DISABLED,
     "client_blocked",
     SUPERSEDED,
+    TRUST_CHANGED,
     EXPIRED,
 ];
 /// Stands between the members in the text that is searched; no member and no question holds it.

@@ -44,6 +44,7 @@ provost_kernel::fences! {
         "oauth.token.revoked",
         "oauth.user.signed_in",
         "oauth.user.withheld",
+        "oauth.workload.admitted",
     ];
     targets {
         /// An issuer whose subjects are linked to users.

@@ -12,7 +12,7 @@ use super::settings::{KeySource, TrustedIssuer};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::time::Clock;
 use provost_oauth::access_token::{Issuer, TokenPreview};
-use provost_oauth::{KeySet, Refusal};
+use provost_oauth::{KeySet, Refusal, workload_token};
 use provost_outbound::{FetchRefusal, Fetcher};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -113,6 +113,12 @@ impl IssuerTrust {
         }
     }
 
+    /// Says whether the key that a token names is among those that are known: nothing has to be asked for it.
+    pub fn knows(&self, clock: &dyn Clock, peeked: &TokenPreview) -> bool {
+        let known = self.lock().usable(clock.monotonic());
+        known.is_some_and(|(keys, _)| keys.find(peeked.kid.as_deref(), peeked.algorithm).is_ok())
+    }
+
     /// Returns the issuer with the keys to verify a token with.
     ///
     /// Errors: `Unavailable` when there are none that may be used.
@@ -125,7 +131,7 @@ impl IssuerTrust {
         let keys = match &self.declared.keys {
             KeySource::Set(keys) => keys.clone(),
             KeySource::None => Arc::new(KeySet::default()),
-            KeySource::Url(url) => self.current(url, fetcher, clock, peeked).await?,
+            KeySource::Url(_) | KeySource::Discovered => self.current(fetcher, clock, peeked).await?,
         };
         Ok(Issuer {
             url: self.declared.url.clone(),
@@ -136,7 +142,6 @@ impl IssuerTrust {
 
     async fn current(
         self: &Arc<Self>,
-        url: &str,
         fetcher: impl Fn() -> Result<Arc<Fetcher>>,
         clock: &Arc<dyn Clock>,
         peeked: &TokenPreview,
@@ -147,14 +152,14 @@ impl IssuerTrust {
             && holds(&keys)
         {
             if is_old && self.lock().may_try(clock.monotonic()) {
-                let (own, clock, fetcher, url) = (self.clone(), clock.clone(), fetcher()?, url.to_owned());
+                let (own, clock, fetcher) = (self.clone(), clock.clone(), fetcher()?);
                 #[expect(
                     clippy::disallowed_methods,
                     reason = "one bounded fetch, at most once a minute; a server that stops may drop it"
                 )]
                 tokio::spawn(async move {
                     let _turn = own.fetching.lock().await;
-                    own.renew(&url, &fetcher, clock.as_ref()).await;
+                    own.renew(&fetcher, clock.as_ref()).await;
                 });
             }
             return Ok(keys);
@@ -163,7 +168,7 @@ impl IssuerTrust {
         // Somebody may have fetched them meanwhile.
         let known = self.lock().usable(clock.monotonic());
         if !known.is_some_and(|(keys, _)| holds(&keys)) {
-            self.renew(url, fetcher()?.as_ref(), clock.as_ref()).await;
+            self.renew(fetcher()?.as_ref(), clock.as_ref()).await;
         }
         let known = self.lock().usable(clock.monotonic());
         known.map(|(keys, _)| keys).ok_or_else(|| {
@@ -172,7 +177,7 @@ impl IssuerTrust {
     }
 
     /// Fetches the keys, unless that was tried a moment ago. The caller holds the turn.
-    async fn renew(&self, url: &str, fetcher: &Fetcher, clock: &dyn Clock) {
+    async fn renew(&self, fetcher: &Fetcher, clock: &dyn Clock) {
         {
             let mut state = self.lock();
             if !state.may_try(clock.monotonic()) {
@@ -180,16 +185,28 @@ impl IssuerTrust {
             }
             state.tried = Some(clock.monotonic());
         }
-        let found = fetcher.get(url, provost_oauth::jwks::FETCH).await;
-        let parsed = found
-            .map_err(|refused| refused.to_string())
-            .and_then(|bytes| KeySet::parse(&bytes).map_err(|refusal| refusal.to_string()));
-        match parsed {
+        match self.fetched(fetcher).await {
             Ok(keys) => self.lock().keys = Some((Arc::new(keys), clock.monotonic())),
             Err(cause) => {
                 tracing::warn!(issuer = %self.declared.url, "the keys of an issuer were not fetched: {cause}");
             }
         }
+    }
+
+    async fn fetched(&self, fetcher: &Fetcher) -> std::result::Result<KeySet, String> {
+        let get = async |url: &str| {
+            let found = fetcher.get(url, provost_oauth::jwks::FETCH).await;
+            found.map_err(|refused| refused.to_string())
+        };
+        let told = |refusal: Refusal| refusal.to_string();
+        let url = if let KeySource::Url(url) = &self.declared.keys {
+            url.clone()
+        } else {
+            let issuer = &self.declared.url;
+            let document = get(&workload_token::discovery_url(issuer)).await?;
+            workload_token::keys_url(&document, issuer).map_err(told)?
+        };
+        KeySet::parse(&get(&url).await?).map_err(told)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -53,6 +53,7 @@ mod ttl_cache;
 mod turns;
 mod verified_email;
 mod verifier;
+mod workloads;
 
 pub use clients::wider_than_granted;
 pub use ends::void_codes;

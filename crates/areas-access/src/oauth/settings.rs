@@ -133,6 +133,8 @@ pub enum KeySource {
     Set(Arc<KeySet>),
     /// Fetched when they are needed.
     Url(String),
+    /// Fetched when they are needed, from where the issuer's own document says.
+    Discovered,
     /// It signs nothing: all of its tokens are opaque.
     None,
 }

@@ -7,6 +7,7 @@ use super::issuers::IssuerTrust;
 use super::settings::Settings;
 use super::ttl_cache::Recent;
 use super::turns::Slots;
+use super::workloads::Workloads;
 use aws_lc_rs::hmac;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Error, Result};
@@ -49,6 +50,8 @@ pub struct Oauth {
     /// Turns at asking an issuer about a token.
     pub(super) questions: Slots,
     pub(super) documents: Documents,
+    /// The issuers of workloads' tokens.
+    pub(super) workloads: Workloads,
     /// What is made of the installation's keys.
     ours: RwLock<Arc<OwnServer>>,
     keys: Keys,
@@ -116,6 +119,7 @@ impl Oauth {
             rejected: Recent::new(MAX_TOKENS, &key),
             questions: Slots::default(),
             documents: Documents::new(&key),
+            workloads: Workloads::default(),
             fetcher: OnceLock::new(),
         })
     }

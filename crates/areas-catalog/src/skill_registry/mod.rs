@@ -79,7 +79,8 @@ pub static AREA: Area = Area {
         scope("registry:write"),
         scope("registry:install")
             .says("Install and remove skills in your name")
-            .everybody(),
+            .everybody()
+            .lasting(),
     ],
     schemes: &[&credentials::GatewayTokens],
     operations,

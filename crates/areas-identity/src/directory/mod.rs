@@ -101,7 +101,10 @@ pub static AREA: Area = Area {
         title: "Directory",
         holds: "users and groups",
     }],
-    scopes: &[scope("directory:read").readers(), scope("directory:write")],
+    scopes: &[
+        scope("directory:read").readers(),
+        scope("directory:write").lasting(),
+    ],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0004_directory", "0015_directory_return", "0020_import_warnings"],

@@ -58,13 +58,17 @@ pub static AREA: Area = Area {
     }],
     scopes: &[
         scope("service_accounts:read").held_by(&[Role::Auditor]),
-        scope("service_accounts:write"),
-        scope("service_accounts:rotate").says("Replace tokens of service accounts and receive the new ones"),
+        scope("service_accounts:write").lasting(),
+        scope("service_accounts:rotate")
+            .says("Replace tokens of service accounts and receive the new ones")
+            .lasting(),
         scope("service_accounts:rotate_any")
-            .says("Replace tokens of any service account, also of those that may do more than you"),
+            .says("Replace tokens of any service account, also of those that may do more than you")
+            .lasting(),
         scope("service_accounts:rotate_self")
             .says("Replace the token of the account that is used")
-            .everybody(),
+            .everybody()
+            .lasting(),
     ],
     schemes: &[&AccountTokens],
     operations,

@@ -5,7 +5,7 @@ use super::model::{AccountPath, OneAccount, ScopeList, ServiceAccount, may_list,
 use super::store;
 use crate::service_accounts::fences;
 use crate::subjects::SubjectKind;
-use provost_areas_platform::announcements::PrincipalRenamed;
+use provost_areas_platform::announcements::{AccountNarrowed, PrincipalRenamed};
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::auth::may_mint;
 use provost_kernel::error::Error;
@@ -118,6 +118,11 @@ impl Operation for UpdateServiceAccount {
         if ctx.has_changes() {
             after.updated_at = before.changed_at(now);
             store::save(ctx, &after, after.name != before.name)?;
+            if rights_change && may_mint(after.permission(None), before.permission(None)).is_err() {
+                ctx.announce(&AccountNarrowed {
+                    id: id.as_str().to_owned(),
+                })?;
+            }
             ctx.emit(&fences::UPDATED, &fences::OfAccount::of(id));
         }
         let warnings = if rights_change {

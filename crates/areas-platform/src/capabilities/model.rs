@@ -149,7 +149,10 @@ pub(super) fn toolsets(registry: &Registry, actor: &Actor) -> Vec<Toolset> {
 fn may_call(meta: &Meta, actor: &Actor) -> bool {
     let path = match meta.access {
         Access::ScopedOrSelf { parameter, .. } => json!({ parameter: actor.id }),
-        Access::Authenticated | Access::Scoped { .. } | Access::ScopedEither { .. } => Value::Null,
+        Access::Authenticated
+        | Access::Scoped { .. }
+        | Access::ScopedEither { .. }
+        | Access::ScopedBoth { .. } => Value::Null,
     };
     authorize(meta, actor, &path).is_ok()
 }

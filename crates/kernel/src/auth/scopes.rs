@@ -40,6 +40,8 @@ pub struct Scope {
     held_by: &'static [Role],
     /// The roles that hold it only where somebody named it.
     by_name: &'static [Role],
+    /// Whether what it gives may outlive whoever uses it.
+    is_lasting: bool,
 }
 
 /// Returns a scope that admins alone hold.
@@ -49,6 +51,7 @@ pub const fn scope(name: &'static str) -> Scope {
         says: "",
         held_by: &[],
         by_name: &[],
+        is_lasting: false,
     }
 }
 
@@ -87,6 +90,14 @@ impl Scope {
         self
     }
 
+    /// Says that what it gives may outlive the session that uses it: tokens, accounts, clients, links of people. A session
+    /// behind which no secret is stored never has it ([`ScopeSet::lasting`]).
+    #[must_use]
+    pub const fn lasting(mut self) -> Self {
+        self.is_lasting = true;
+        self
+    }
+
     /// Returns the name of its toolset.
     pub fn toolset(&self) -> &'static str {
         self.name.split(':').next().unwrap_or_default()
@@ -112,6 +123,8 @@ pub struct Scopes {
     granted: [ScopeSet; Role::ALL.len()],
     /// What of it the role can use only by name.
     by_name: [ScopeSet; Role::ALL.len()],
+    /// What may give what outlives its user.
+    lasting: ScopeSet,
 }
 
 static INSTALLED: OnceLock<Scopes> = OnceLock::new();
@@ -124,6 +137,7 @@ static NONE: Scopes = Scopes {
     implied: Vec::new(),
     granted: [ScopeSet(0); Role::ALL.len()],
     by_name: [ScopeSet(0); Role::ALL.len()],
+    lasting: ScopeSet(0),
 };
 
 /// Returns the toolsets of the running program, in the order of lists.
@@ -163,6 +177,7 @@ impl Scopes {
             implied: scopes.iter().map(implied).collect(),
             granted: Role::ALL.map(|role| set(&|scope| scope.is_granted_to(role))),
             by_name: Role::ALL.map(|role| set(&|scope| scope.by_name.contains(&role))),
+            lasting: set(&|scope| scope.is_lasting),
             toolsets,
             declared: scopes,
         })
@@ -266,6 +281,11 @@ impl ScopeSet {
             .filter(|name| name.ends_with(":read"))
             .collect();
         Self::of(&names)
+    }
+
+    /// Returns every scope with which something can be made that outlives the session which uses it.
+    pub fn lasting() -> Self {
+        Scopes::current().lasting
     }
 
     /// Returns the set of these names; unknown names are left out.

@@ -73,10 +73,11 @@ pub fn is_read_only(meta: &Meta) -> bool {
 /// Returns the scopes that an operation needs in full: to call it, and to perform what it otherwise previews.
 pub fn scopes(meta: &Meta) -> Vec<&'static str> {
     let called = match meta.access {
-        Access::Authenticated => None,
+        Access::Authenticated => Vec::new(),
+        Access::ScopedBoth { scope, other, .. } => vec![scope, other],
         Access::Scoped { scope, .. }
         | Access::ScopedEither { scope, .. }
-        | Access::ScopedOrSelf { scope, .. } => Some(scope),
+        | Access::ScopedOrSelf { scope, .. } => vec![scope],
     };
     let mut scopes: Vec<&str> = called
         .into_iter()
@@ -148,12 +149,28 @@ fn input(entry: &Entry) -> Value {
     }
     for (name, description) in TRIO {
         if let Some(argument) = input["properties"].get_mut(name).and_then(Value::as_object_mut) {
-            // Characters that no line has, in 300 bytes of every change: a model does not read them.
-            argument.remove("pattern");
             argument.insert("description".into(), description.into());
         }
     }
+    without_characters(&mut input);
     input
+}
+
+/// Takes away the patterns that only say which control characters and blanks a text has not: a model writes none, and does
+/// not read 200 bytes about them at every text. The operation refuses them all the same.
+fn without_characters(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let is_of_characters =
+                |pattern: &Value| pattern.as_str().is_some_and(|text| text.contains(r"\u0000-"));
+            if members.get("pattern").is_some_and(is_of_characters) {
+                members.remove("pattern");
+            }
+            members.values_mut().for_each(without_characters);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_characters),
+        _ => {}
+    }
 }
 
 /// Leaves of an answer's schema what a client needs to judge an answer: its shape. The words and the limits of each

@@ -485,6 +485,9 @@ fn extension(entry: &Entry) -> Value {
         Access::ScopedEither { scope, other, roles } => {
             json!({ "scope": scope, "orScope": other, "roles": roles })
         }
+        Access::ScopedBoth { scope, other, roles } => {
+            json!({ "scope": scope, "andScope": other, "roles": roles })
+        }
         Access::ScopedOrSelf {
             scope,
             roles,

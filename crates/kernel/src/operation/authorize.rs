@@ -23,6 +23,15 @@ pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
         Access::ScopedEither { scope, other, roles } => {
             scoped(actor, other, roles).or_else(|_| scoped(actor, scope, roles))
         }
+        Access::ScopedBoth { scope, other, roles } => scoped(actor, scope, roles)
+            .and_then(|()| scoped(actor, other, roles))
+            .map_err(|refusal| {
+                if refusal.code() != Code::InsufficientScope {
+                    return refusal;
+                }
+                let message = format!("this needs the scopes {scope} and {other}");
+                Error::new(Code::InsufficientScope, message).with("scope", format!("{scope} {other}"))
+            }),
         Access::ScopedOrSelf {
             scope,
             roles,

@@ -57,6 +57,15 @@ pub enum Access {
         /// The roles that may use either here.
         roles: &'static [Role],
     },
+    /// As `Scoped`, where both scopes are needed.
+    ScopedBoth {
+        /// The scope of the operation's own toolset.
+        scope: &'static str,
+        /// The one that is needed beside it.
+        other: &'static str,
+        /// The roles that may use them here.
+        roles: &'static [Role],
+    },
     /// As `Scoped`, or another scope and any role when the caller is the record that the path names, by a token of its
     /// own ([`Actor::is_itself`]).
     ScopedOrSelf {

@@ -32,6 +32,13 @@ const EITHER: Meta = Meta::read("fetchInTest", "/things", "managed_config").rule
     roles: &[Role::Admin, Role::Auditor],
 });
 
+const BOTH: Meta =
+    Meta::write("trustInTest", Method::Post, "/things", "managed_config").rule(Access::ScopedBoth {
+        scope: "managed_config:write",
+        other: "managed_config:rollback",
+        roles: &[Role::Admin],
+    });
+
 /// An actor whose scopes are as said, whatever its role would grant: each check has to hold alone.
 fn actor(role: Role, scopes: &[&str]) -> Actor {
     Actor {
@@ -98,6 +105,24 @@ fn oneself_is_who_the_path_names_and_needs_the_own_scope() {
     assert_eq!(answer(&OR_SELF, &actor(Role::Admin, &[SCOPE]), "sac_you"), None);
     let viewer = actor(Role::Viewer, &[SCOPE]);
     assert_eq!(answer(&OR_SELF, &viewer, "sac_you"), Some(Code::RoleForbidden));
+}
+
+#[test]
+fn both_of_two_scopes_are_needed_and_both_are_named() {
+    let both = ["managed_config:write", "managed_config:rollback"];
+    assert_eq!(answer(&BOTH, &actor(Role::Admin, &both), "x"), None);
+    for lacking in [&both[..1], &both[1..], &[]] {
+        let caller = actor(Role::Admin, lacking);
+        let refusal = authorize(&BOTH, &caller, &json!({})).unwrap_err();
+        assert_eq!(refusal.code(), Code::InsufficientScope);
+        assert!(
+            both.iter().all(|scope| refusal.to_string().contains(scope)),
+            "{refusal}"
+        );
+        assert!(!may_call(&BOTH, &caller));
+    }
+    let operator = actor(Role::Operator, &both);
+    assert_eq!(answer(&BOTH, &operator, "x"), Some(Code::RoleForbidden));
 }
 
 #[test]

@@ -10,3 +10,4 @@ mod fuzz;
 mod grants;
 mod keys;
 mod proofs;
+mod workloads;

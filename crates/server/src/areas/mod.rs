@@ -9,7 +9,7 @@ pub mod installation;
 mod planned;
 pub mod restore;
 
-pub use provost_areas_access::{mcp_sessions, oauth, resource_credentials, resources};
+pub use provost_areas_access::{mcp_sessions, oauth, resource_credentials, resources, workload_trusts};
 pub use provost_areas_catalog::{managed_config, skill_registry};
 pub use provost_areas_identity::{directory, service_accounts, subjects, words};
 pub use provost_areas_platform::{audit, capabilities, events, settings};
@@ -38,6 +38,7 @@ static LIST: &[&Area] = &[
     &backtests::AREA,
     &mcp_sessions::AREA,
     &oauth::AREA,
+    &workload_trusts::AREA,
     &restore::AREA,
     &capabilities::AREA,
     &planned::AREA,
@@ -48,7 +49,7 @@ mod tests {
     use super::{ALL, oauth, service_accounts};
     use provost_areas_access::resources::announcements::{ProtocolChanges, ResourceGoes};
     use provost_areas_identity::directory::RoleGiven;
-    use provost_areas_platform::announcements::{AccountRotatesItself, PrincipalEnded};
+    use provost_areas_platform::announcements::{AccountNarrowed, AccountRotatesItself, PrincipalEnded};
     use provost_kernel::Code;
     use provost_kernel::area::{Areas, Check, Ends};
     use provost_kernel::auth::{ScopeSet, toolsets};
@@ -86,7 +87,9 @@ mod tests {
             let [scope, other] = match meta.access {
                 Access::Authenticated => continue,
                 Access::Scoped { scope, .. } => [scope, scope],
-                Access::ScopedEither { scope, other, .. } => [scope, other],
+                Access::ScopedEither { scope, other, .. } | Access::ScopedBoth { scope, other, .. } => {
+                    [scope, other]
+                }
                 Access::ScopedOrSelf {
                     scope, self_scope, ..
                 } => [scope, self_scope],
@@ -118,6 +121,7 @@ mod tests {
             ALL.has_listener::<ResourceGoes>()
                 && ALL.has_listener::<ProtocolChanges>()
                 && ALL.has_listener::<PrincipalEnded>()
+                && ALL.has_listener::<AccountNarrowed>()
         );
         assert!(!ALONE.has_listener::<PrincipalEnded>());
     }

@@ -20,11 +20,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Records whose details an operator does not read.
-const HIDDEN_TARGETS: [&str; 11] = [
+const HIDDEN_TARGETS: [&str; 12] = [
     "service_account",
     "token",
     "mcp_session",
     "mcp_client",
+    "workload_trust",
     "identity_issuer",
     "automation_settings",
     "organization_key",
@@ -39,10 +40,11 @@ const HIDDEN_TARGETS: [&str; 11] = [
 const ASSIGNED_TARGETS: [&str; 1] = ["resource_credential"];
 
 /// What the types of events begin with whose data an operator does not read.
-const HIDDEN_EVENTS: [&str; 7] = [
+const HIDDEN_EVENTS: [&str; 8] = [
     "service_account.",
     "gateway_token.",
     "mcp.",
+    "workload_trust.",
     "oauth.identity.",
     "restore.",
     // They name rows that decide rights.
@@ -57,6 +59,7 @@ fn is_hidden_path(path: &str) -> bool {
         "/service-accounts",
         "/automation/settings",
         "/mcp/",
+        "/workload-trusts",
         "/directory/identity-links",
         "/restore/",
         "/credentials",

@@ -78,6 +78,7 @@ mod throttled;
 mod token_scopes;
 mod torment;
 mod went_back;
+mod workloads;
 mod writer;
 
 use areas_beside::samples as beside;

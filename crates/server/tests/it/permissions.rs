@@ -43,7 +43,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
         }
         Role::Operator => {
             for_itself
-                || (reads && !["mcp:read", "service_accounts:read"].contains(&scope))
+                || (reads && !["mcp:read", "service_accounts:read", "workload_trusts:read"].contains(&scope))
                 || [
                     "managed_config:rollback",
                     "policies:backtest",
@@ -89,6 +89,10 @@ impl Caller {
         let (scope, roles) = match access {
             Access::Authenticated => return None,
             Access::Scoped { scope, roles } => (scope, roles),
+            Access::ScopedBoth { scope, other, roles } => {
+                let has_other = roles.contains(&self.role) && self.holds(other);
+                (if has_other { scope } else { other }, roles)
+            }
             Access::ScopedEither { scope, other, roles } => {
                 if roles.contains(&self.role) && self.holds(other) {
                     return None;
@@ -119,6 +123,7 @@ fn needed_scope(access: Access) -> Option<&'static str> {
         Access::Authenticated => None,
         Access::Scoped { scope, .. }
         | Access::ScopedEither { scope, .. }
+        | Access::ScopedBoth { scope, .. }
         | Access::ScopedOrSelf { scope, .. } => Some(scope),
     }
 }
@@ -452,7 +457,10 @@ fn challenged(reply: &Reply, access: Access, code: &str) {
         assert_eq!(challenge, "");
         return;
     }
-    let scope = needed_scope(access).unwrap();
+    let scope = match access {
+        Access::ScopedBoth { scope, other, .. } => format!("{scope} {other}"),
+        _ => needed_scope(access).unwrap().to_owned(),
+    };
     let expected = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"");
     assert!(challenge.starts_with(&expected), "{challenge}");
 }
@@ -557,6 +565,7 @@ fn the_matrix_is_the_committed_one() {
             Access::Authenticated => ("-", &Role::ALL, String::new()),
             Access::Scoped { scope, roles } => (scope, roles, String::new()),
             Access::ScopedEither { scope, other, roles } => (scope, roles, format!(" or {other}")),
+            Access::ScopedBoth { scope, other, roles } => (scope, roles, format!(" and {other}")),
             Access::ScopedOrSelf { scope, roles, .. } => (scope, roles, " self".into()),
         };
         let mark = |role: Role| match (roles.contains(&role), scope == "-" || role_holds(role, scope)) {

@@ -92,6 +92,7 @@ fn needs(meta: &Meta) -> Vec<(ScopeNeeds, &'static [Role])> {
         Access::Authenticated => vec![(vec!["policies:read"], &Role::ALL)],
         Access::Scoped { scope, roles } => vec![(vec![scope], roles)],
         Access::ScopedEither { scope, other, roles } => vec![(vec![scope], roles), (vec![other], roles)],
+        Access::ScopedBoth { scope, other, roles } => vec![(vec![scope, other], roles)],
         Access::ScopedOrSelf {
             scope,
             roles,

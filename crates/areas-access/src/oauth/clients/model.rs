@@ -2,11 +2,13 @@
 //!
 //! INVARIANT OC-14: whoever gives a client something, or lets it in again, holds all that it can then be granted.
 
+pub use crate::jwks::Jwks;
+
 use crate::resources::definition::{AtMost, SingleLine};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id};
-use provost_oauth::{KeySet, client_document, redirect};
+use provost_oauth::{client_document, redirect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,24 +43,6 @@ provost_kernel::word! {
         None = "none",
         /// By an assertion that it signs.
         PrivateKeyJwt = "private_key_jwt",
-    }
-}
-
-/// A JWK Set of public keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Jwks(pub serde_json::Map<String, Value>);
-
-impl JsonSchema for Jwks {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Jwks".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        // What keys are accepted no schema says: they are judged with the rest of the client.
-        schemars::json_schema!({ "type": "object" })
     }
 }
 
@@ -177,13 +161,6 @@ impl RegisteredClient {
             },
             (AuthMethod::PrivateKeyJwt, ..) => wrong("/jwks", "one of jwks and jwksUri is needed"),
         }
-    }
-}
-
-impl Jwks {
-    /// Reads the keys.
-    pub fn parse(&self) -> std::result::Result<KeySet, provost_oauth::Refusal> {
-        KeySet::parse(Value::Object(self.0.clone()).to_string().as_bytes())
     }
 }
 

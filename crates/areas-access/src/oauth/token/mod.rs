@@ -19,6 +19,7 @@ mod id_jag;
 mod issue;
 mod refresh;
 mod scope;
+mod workload;
 
 pub(super) use answer::{failed, head, only_post, refused};
 pub(super) use authenticate::{AuthenticatedClient, authenticate};
@@ -118,6 +119,9 @@ async fn grant(kernel: &Arc<Kernel>, asked: &FormRequest) -> Result<TokenAnswer,
             Code::UnsupportedGrantType,
             "this grant is not served here",
         ));
+    }
+    if let Some(trust) = workload::trust(&asked.form, grant_type) {
+        return workload::serve(kernel, &oauth, asked, trust).await;
     }
     let known = authenticate(kernel, &oauth, asked).await?;
     // INVARIANT OC-5: an assertion that was sent is spent, also where what it was sent with is refused.

@@ -16,6 +16,7 @@ pub mod resources;
 mod restore;
 pub mod skills;
 mod words;
+pub mod workload_trusts;
 
 use crate::samples::Target;
 use crate::support::{App, Reply};
@@ -121,6 +122,7 @@ fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
         restore::SAMPLES,
         skills::SAMPLES,
         words::SAMPLES,
+        workload_trusts::SAMPLES,
     ];
     PRODUCT.iter().chain(crate::beside(app))
 }

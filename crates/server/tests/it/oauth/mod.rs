@@ -12,7 +12,7 @@ mod refresh;
 mod revoked;
 mod seeded_bugs;
 mod spelled;
-mod stub_server;
+pub mod stub_server;
 
 use crate::areas::oauth::{public_client, register};
 use crate::support::{App, Reply};

@@ -10,15 +10,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// A server that answers every request with what `answer` makes of it, as long as it is up.
-struct StubServer {
-    url: String,
+pub struct StubServer {
+    pub url: String,
     count: Arc<AtomicUsize>,
-    is_up: Arc<AtomicBool>,
+    pub is_up: Arc<AtomicBool>,
 }
 
 impl StubServer {
     #[expect(clippy::disallowed_methods, reason = "a server of the test's own")]
-    async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+    pub async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (count, is_up) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
@@ -48,7 +48,7 @@ impl StubServer {
         Self { url, count, is_up }
     }
 
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 }

@@ -81,6 +81,7 @@ pub fn doors(rows: &Rows, now: i64) -> Doors {
     building.of_users();
     building.links();
     building.clients();
+    building.trusts();
     building.sessions();
     building.things();
     building.doors
@@ -277,6 +278,31 @@ impl DoorReader<'_> {
                     self.open("keys of a client", keys, id, may);
                 }
             }
+        }
+    }
+
+    fn trusts(&mut self) {
+        for row in self.rows.of("workload_trusts") {
+            if at(row, "suspended_at").is_some() {
+                continue;
+            }
+            let id = text(row, "service_account_id").unwrap();
+            let Some(whole) = self.accounts.get(id).map(|account| account.permission) else {
+                continue;
+            };
+            let listed = scopes(row, "scopes").unwrap().closed();
+            let may = Permission {
+                role: whole.role,
+                scopes: whole.scopes.and(listed),
+                all_of_role: false,
+            };
+            let key = format!(
+                "{} {} {} {}",
+                row["issuer"], row["audience"], row["claims"], row["jwks"]
+            );
+            self.open("workload that acts as an account", key, id, Some(may));
+            // Whoever is the account has what it made and claimed, whatever the scopes (SA-10).
+            self.open("account by a workload", text(row, "id").unwrap(), id, Some(whole));
         }
     }
 

@@ -6,6 +6,7 @@ use super::Caller;
 use crate::areas::directory::{self, NDJSON, chunk, finish_imports};
 use crate::areas::oauth::public_client;
 use crate::areas::resources::{credential_body, make_resource, resource_body};
+use crate::areas::workload_trusts::{one_of, trust_of};
 use crate::support::{App, every_scope, fresh_key};
 use provost_kernel::db::Statement;
 use provost_kernel::{params, statements};
@@ -286,6 +287,62 @@ pub async fn neighbours(app: &App, me: &Caller, operation: &str) -> Vec<Neighbou
                 post("an admin's client", path(), ids(&client)),
                 post("everybody", path(), json!({ "all": true })),
             ]
+        }
+        "createHeadlessWorkloadTrust" => {
+            let off = disabled(app, boss(app).await).await;
+            let path = || "/workload-trusts".to_owned();
+            let narrow = |account: &str, scopes: &Value| {
+                let mut body = trust_of(account, &mallory());
+                body["scopes"] = scopes.clone();
+                body
+            };
+            let looks = json!(["policies:read"]);
+            let boss = boss(app).await;
+            vec![
+                post("an admin", path(), trust_of(&boss, &mallory())),
+                post("an admin, for what only looks", path(), narrow(&boss, &looks)),
+                post("an admin who is disabled", path(), trust_of(&off, &mallory())),
+                post("a viewer", path(), narrow(&weak(app).await, &looks)),
+                post(
+                    "the caller's like",
+                    path(),
+                    trust_of(&like(app, me).await, &mallory()),
+                ),
+                post("the caller", path(), trust_of(&me.id, &mallory())),
+            ]
+        }
+        "updateHeadlessWorkloadTrust" => {
+            let of_boss = one_of(app, &boss(app).await).await;
+            let held = one_of(app, &boss(app).await).await;
+            let suspend = json!({ "suspended": true });
+            app.write("PATCH", &format!("/workload-trusts/{held}"), suspend)
+                .await
+                .ok();
+            let patch = |what, id: &str, body| call(what, "PATCH", format!("/workload-trusts/{id}"), body);
+            let mine = json!([{ "claim": "repository", "value": "mallory/own" }]);
+            let keys = json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "kid": "mallory",
+                "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }] });
+            vec![
+                patch("let another workload in", &of_boss, json!({ "claims": mine })),
+                patch("give it keys", &of_boss, json!({ "jwks": keys })),
+                patch("give it an audience", &of_boss, json!({ "audience": mallory() })),
+                patch("let it in again", &held, json!({ "suspended": false })),
+                patch(
+                    "take scopes from it",
+                    &of_boss,
+                    json!({ "scopes": ["policies:read"] }),
+                ),
+                patch(
+                    "give scopes to it",
+                    &of_boss,
+                    json!({ "scopes": ["policies:read", "policies:write"] }),
+                ),
+                patch("suspend it", &of_boss, json!({ "suspended": true })),
+            ]
+        }
+        "deleteHeadlessWorkloadTrust" => {
+            let path = format!("/workload-trusts/{}", one_of(app, &boss(app).await).await);
+            vec![call("an admin's", "DELETE", path, Value::Null)]
         }
         "patchHeadlessAutomationSettings" => {
             let tokens =

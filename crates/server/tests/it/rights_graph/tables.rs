@@ -47,6 +47,7 @@ const ENDINGS: &[&str] = &[
     "mcp:write",
     "directory:write",
     "service_accounts:write",
+    "workload_trusts:write",
 ];
 
 /// Every table of `ALL.rights()`, in its order.
@@ -211,4 +212,5 @@ pub const TABLES: &[Table] = &[
         SKILLS,
         "what skills are called is what this scope is for",
     ),
+    doors("workload_trusts", &["id"]),
 ];

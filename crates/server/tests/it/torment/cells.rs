@@ -202,6 +202,7 @@ fn may(entry: &Entry, role: Role) -> bool {
         Access::Authenticated => true,
         Access::Scoped { roles, .. }
         | Access::ScopedEither { roles, .. }
+        | Access::ScopedBoth { roles, .. }
         | Access::ScopedOrSelf { roles, .. } => roles.contains(&role),
     }
 }

@@ -1,4 +1,4 @@
-//! Service accounts, tokens, settings, and the clients and sessions of MCP.
+//! Service accounts, tokens, settings, workload trusts, and the clients and sessions of MCP.
 
 use serde_json::{Value, json};
 
@@ -78,6 +78,18 @@ pub const OPERATIONS: &[Operation] = &[
         let path = registered(maker)?;
         Ok(maker.bare("DELETE", &path))
     }),
+    keyed("createHeadlessWorkloadTrust", |maker| {
+        let account = maker.account()?;
+        Ok(maker.call("POST", "workload-trusts", trust(&account, maker.unique)))
+    }),
+    keyed("updateHeadlessWorkloadTrust", |maker| {
+        let path = trusted(maker)?;
+        Ok(maker.call("PATCH", &path, json!({ "lifetimeSeconds": 600 })))
+    }),
+    keyed("deleteHeadlessWorkloadTrust", |maker| {
+        let path = trusted(maker)?;
+        Ok(maker.bare("DELETE", &path))
+    }),
     keyed("revokeHeadlessMcpSession", |maker| {
         let session = session(maker)?;
         Ok(maker.bare("POST", &format!("mcp/sessions/{session}/revoke")))
@@ -103,6 +115,24 @@ fn client(name: &str) -> Value {
 fn registered(maker: &mut Maker<'_>) -> Outcome<String> {
     let id = maker.make("mcp/clients", client(&format!("for {}", maker.unique)))?;
     Ok(format!("mcp/clients/{id}"))
+}
+
+fn trust(account: &str, name: &str) -> Value {
+    json!({
+        "name": name, "kind": "github", "issuer": "https://token.actions.githubusercontent.com",
+        "serviceAccountId": account,
+        "claims": [
+            { "claim": "repository_id", "value": "74" },
+            { "claim": "sub", "value": "repo:acme/shop:environment:production" },
+        ],
+    })
+}
+
+fn trusted(maker: &mut Maker<'_>) -> Outcome<String> {
+    let account = maker.account()?;
+    let body = trust(&account, &format!("for {}", maker.unique));
+    let id = maker.make("workload-trusts", body)?;
+    Ok(format!("workload-trusts/{id}"))
 }
 
 /// Connects an MCP client of this point's name with a token of its own, which opens a session.

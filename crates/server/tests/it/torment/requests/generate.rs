@@ -52,9 +52,12 @@ pub fn refused(scene: &Scene, dice: &mut Dice) -> Form {
         let role = scene.caller(&form.caller).role;
         let unfit = match (entries[place].meta.access, role) {
             (_, None) => true,
-            (Access::Scoped { roles, .. } | Access::ScopedEither { roles, .. }, Some(role)) => {
-                !roles.contains(&role)
-            }
+            (
+                Access::Scoped { roles, .. }
+                | Access::ScopedEither { roles, .. }
+                | Access::ScopedBoth { roles, .. },
+                Some(role),
+            ) => !roles.contains(&role),
             _ => role == Some(Role::Viewer) && foreign,
         };
         if unfit || form.wrong.is_some() || form.names_a_foreign_record(scene) {

@@ -190,7 +190,9 @@ fn rights_hold(scene: &Scene, form: &Form, reply: &Reply, place: usize) {
         _ => {}
     }
     let Some(role) = caller.role else { return };
-    if let Access::Scoped { roles, .. } | Access::ScopedEither { roles, .. } = entry.meta.access
+    if let Access::Scoped { roles, .. }
+    | Access::ScopedEither { roles, .. }
+    | Access::ScopedBoth { roles, .. } = entry.meta.access
         && !roles.contains(&role)
     {
         assert!(
