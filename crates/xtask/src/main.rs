@@ -13,6 +13,7 @@ mod compatibility;
 mod corrupt;
 mod coverage;
 mod crash;
+mod dist;
 mod endure;
 mod failure;
 mod faults;
@@ -98,6 +99,10 @@ enum Task {
     Torment(torment::Arguments),
     /// Run every long net, one after the other, and keep how each ended
     Nightly(nightly::Arguments),
+    /// Make the Debian package, the wheel and the npm package of the release binary
+    Dist(dist::Arguments),
+    /// Install those packages into fresh places and use them
+    DistCheck(dist::CheckArguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Write docs/compatibility.md from the tables that the tasks keep
@@ -214,6 +219,8 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Mutants(arguments) => mutants::run(arguments)?,
         Task::Torment(arguments) => torment::run(arguments)?,
         Task::Nightly(arguments) => nightly::run(arguments)?,
+        Task::Dist(arguments) => dist::run(arguments)?,
+        Task::DistCheck(arguments) => dist::check(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Compatibility(arguments) => compatibility::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,

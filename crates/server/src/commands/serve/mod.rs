@@ -8,6 +8,7 @@
 //! What can be refused is refused before anything is made.
 
 mod first;
+mod service_manager;
 mod stop;
 
 use super::failure::{Failure, Outcome};
@@ -254,6 +255,7 @@ impl Server<'_> {
                         return Err(Failure::new(format!("{name} again: stopped without waiting")));
                     }
                     tracing::info!("{name}: stopping");
+                    service_manager::stopping();
                     stop.cancel();
                 }
             }
@@ -314,6 +316,7 @@ impl Server<'_> {
         let scheme = if settings.tls_is_ours { "https" } else { "http" };
         tracing::info!(target: logging::ANNOUNCE, "listening on {scheme}://{address}");
         tracing::info!(target: logging::ANNOUNCE, "ready");
+        service_manager::ready(supervisor);
         Ok(serve(listener, router, &settings, tls, stop).await?)
     }
 }
