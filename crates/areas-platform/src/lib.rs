@@ -6,7 +6,6 @@ pub mod audit;
 pub mod capabilities;
 pub mod ends;
 pub mod events;
-pub mod held;
 pub mod identity;
 pub mod removal;
 pub mod settings;

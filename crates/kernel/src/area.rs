@@ -37,6 +37,7 @@ use crate::doubt::SureTime;
 use crate::ends::{Endings, Find, StoreOf};
 use crate::error::{Error, Result};
 use crate::fence::Fences;
+use crate::held::HeldKind;
 use crate::jobs::{BoxFuture, Handler};
 use crate::kernel::Kernel;
 use crate::operation::{Entry, Registry};
@@ -121,6 +122,8 @@ pub struct Area {
     pub notes: Option<ListTexts>,
     /// Ends every credential of the organization for a reason, in the unit that restores a backup.
     pub restore: Option<EndCredentials>,
+    /// Its records that act, which a restore holds back until somebody releases them.
+    pub held: &'static [HeldKind],
     /// Removes what has been kept long enough, in the unit of the round.
     pub prune: Option<fn(&mut OperationContext<'_>, SureTime) -> Result<()>>,
     /// Returns the ids of the sealing keys that its rows need.
@@ -279,6 +282,7 @@ impl Area {
             check: Check::Unsaid,
             notes: None,
             restore: None,
+            held: &[],
             prune: None,
             sealing_keys: None,
             guides: &[],

@@ -21,6 +21,7 @@ pub mod ends;
 pub mod event;
 pub mod expose;
 pub mod fence;
+pub mod held;
 pub mod hex;
 pub mod idempotency;
 pub mod job;

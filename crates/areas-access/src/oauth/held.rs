@@ -6,8 +6,8 @@
 use super::clients::may_be_known;
 use super::links::{Reach, may_be_role};
 use provost_areas_identity::visible;
-use provost_areas_platform::held::Held;
 use provost_kernel::auth::Role;
+use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{Error, OperationContext, Result, params, statements};
 
 /// Why a client is blocked that a restore holds back.
@@ -40,11 +40,33 @@ statements! {
     RELEASE_LINKS = concat!("UPDATE oauth_identities SET held_at = NULL, maker_roles = CASE WHEN maker_roles IS NOT NULL AND EXISTS (SELECT 1 FROM directory_users u WHERE u.organization_id = oauth_identities.organization_id AND u.id = oauth_identities.user_id AND u.permission_role IS NOT NULL AND ", visible!("u"), ") THEN CAST(?3 AS TEXT) ELSE maker_roles END WHERE organization_id = ?1 AND held_at IS NOT NULL AND (CAST(?2 AS TEXT) IS NULL OR user_id = CAST(?2 AS TEXT))");
 }
 
-/// Holds back every client and every link, in the unit that restores the organization.
-pub fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
+/// Clients, as a restore holds them back.
+pub const CLIENTS_KIND: HeldKind = HeldKind {
+    word: "mcp_client",
+    hold: hold_clients,
+    count: count_clients,
+    page: held_clients,
+    release: release_clients,
+};
+
+/// Identity links, as a restore holds them back; their ids are those of their users.
+pub const LINKS_KIND: HeldKind = HeldKind {
+    word: "identity_link",
+    hold: hold_links,
+    count: count_links,
+    page: held_links,
+    release: release_links,
+};
+
+/// Blocks every client, in the unit that restores the organization.
+fn hold_clients(ctx: &mut OperationContext<'_>) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
-    ctx.queue(&HOLD_CLIENTS, params![org, now, RESTORED])?;
-    let org = ctx.org();
+    ctx.queue(&HOLD_CLIENTS, params![org, now, RESTORED])
+}
+
+/// Holds every link, in the unit that restores the organization.
+fn hold_links(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
     ctx.queue(&HOLD_LINKS, params![org, now])?;
     forget_allowed(ctx)
 }
@@ -57,21 +79,21 @@ pub fn forget_allowed(ctx: &mut OperationContext<'_>) -> Result<()> {
 }
 
 /// Returns how many clients are held.
-pub fn count_held_clients(ctx: &mut OperationContext<'_>) -> Result<i64> {
+fn count_clients(ctx: &mut OperationContext<'_>) -> Result<i64> {
     let org = ctx.org();
     let count = ctx.query_opt(&COUNT_CLIENTS, params![org, RESTORED], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns how many links are held.
-pub fn count_held_links(ctx: &mut OperationContext<'_>) -> Result<i64> {
+fn count_links(ctx: &mut OperationContext<'_>) -> Result<i64> {
     let org = ctx.org();
     let count = ctx.query_opt(&COUNT_LINKS, params![org], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns a page of the clients that are held, by id.
-pub fn held_clients(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+fn held_clients(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
     ctx.query(&HELD_CLIENTS, params![org, RESTORED, limit, offset], |row| {
         Ok(Held {
@@ -84,7 +106,7 @@ pub fn held_clients(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> 
 }
 
 /// Returns a page of the links that are held, by user.
-pub fn held_links(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+fn held_links(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
     ctx.query(&HELD_LINKS, params![org, limit, offset], |row| {
         Ok(Held {
@@ -96,20 +118,9 @@ pub fn held_links(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Re
     })
 }
 
-/// Lets every client in again that is held, and returns their ids.
+/// Lets the client of an id in again that is held, or every one, and returns their ids.
 ///
 /// Errors: `EscalationForbidden` when one of them is an account that could do more than the caller (RH-2).
-pub fn release_every_client(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
-    release_clients(ctx, None)
-}
-
-/// Lets a client in again that is held; false where none of this id is.
-///
-/// Errors: as [`release_every_client`].
-pub fn release_client(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
-    Ok(!release_clients(ctx, Some(id))?.is_empty())
-}
-
 fn release_clients(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
     let (org, now) = (ctx.org(), ctx.now());
     let ids = ctx.query(&CLIENTS, params![org, RESTORED, id], |row| row.get::<String>(0))?;
@@ -123,20 +134,9 @@ fn release_clients(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<V
     Ok(ids)
 }
 
-/// Follows every link again that is held, and returns whose they are.
+/// Follows the links of a user again, or every one that is held, and returns whose they are.
 ///
 /// Errors: `EscalationForbidden` when one of the users could do more than the caller (RH-2).
-pub fn release_every_link(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
-    release_links(ctx, None)
-}
-
-/// Follows the links of a user again; false where none is held.
-///
-/// Errors: as [`release_every_link`].
-pub fn release_links_of(ctx: &mut OperationContext<'_>, user: &str) -> Result<bool> {
-    Ok(!release_links(ctx, Some(user))?.is_empty())
-}
-
 // INVARIANT RH-2: a user may have been reactivated by her name, with her links held still: who signs in by one of them is
 // the user again, so that the links are judged by themselves.
 fn release_links(ctx: &mut OperationContext<'_>, user: Option<&str>) -> Result<Vec<String>> {

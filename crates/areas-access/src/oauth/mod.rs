@@ -58,10 +58,7 @@ mod workloads;
 pub use clients::wider_than_granted;
 pub use ends::void_codes;
 pub use form::Form;
-pub use held::{
-    count_held_clients, count_held_links, forget_allowed, held_clients, held_links, hold_every,
-    release_client, release_every_client, release_every_link, release_links_of,
-};
+pub use held::forget_allowed;
 pub use maintenance::tidy;
 pub use settings::Settings;
 pub use state::Oauth;
@@ -118,6 +115,7 @@ pub static AREA: Area = Area {
         &Subscriber(links::import_applied),
         &Answers(links::role_given),
     ],
+    held: &[held::CLIENTS_KIND, held::LINKS_KIND],
     prune: Some(tidy),
     floor: 5,
     ..Area::named(

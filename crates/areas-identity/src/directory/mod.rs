@@ -59,7 +59,6 @@ mod users;
 
 pub(crate) use crate::joined_user;
 pub use imports::tidy;
-pub use restored::{count_held, held, hold_every, release, release_every};
 pub use rights::{HeldLink, RoleGiven};
 pub use store::users::{Principal, principal};
 
@@ -128,6 +127,7 @@ pub static AREA: Area = Area {
     timers: &[every(60, "imports", |kernel, _| {
         Box::pin(async move { imports::tidy(&kernel).await.map(drop) })
     })],
+    held: &[restored::KIND],
     check: Check::Nothing("versions, memberships and generations are held by keys and checks of the schema"),
     guides: &[provost_kernel::guide!("directory", "Users and groups")],
     floor: 2,

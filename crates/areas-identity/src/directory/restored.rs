@@ -2,8 +2,8 @@
 
 use super::model::SuspendedBy;
 use super::store::{live, visible};
-use provost_areas_platform::held::Held;
 use provost_kernel::auth::{Permission, Role, may_mint};
+use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{Error, OperationContext, Result, params, statements};
 
 statements! {
@@ -26,21 +26,30 @@ fn role(text: Option<&str>) -> Result<Option<Role>> {
     text.map(|text| Role::parse(text).ok_or_else(damaged)).transpose()
 }
 
+/// Users who have a role, as a restore holds them back.
+pub const KIND: HeldKind = HeldKind {
+    word: "user",
+    hold: hold_every,
+    count: count_held,
+    page: held,
+    release,
+};
+
 /// Suspends every user who has a role, in the unit that restores the organization.
-pub fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
+fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
     ctx.queue(&HOLD_EVERY, params![org, now, HERE])
 }
 
 /// Returns how many users are held.
-pub fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
+fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
     let org = ctx.org();
     let count = ctx.query_opt(&COUNT_HELD, params![org, HERE], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns a page of the users who are held, by id.
-pub fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
     ctx.query(&HELD, params![org, HERE, limit, offset], |row| {
         Ok(Held {
@@ -52,22 +61,11 @@ pub fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<V
     })
 }
 
-/// Reactivates everybody who is held, and returns their ids.
+/// Reactivates the user of an id who is held, or everybody, and returns their ids.
 ///
 /// Errors: `EscalationForbidden` when one of them could do more than the caller (RH-2).
-pub fn release_every(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
-    release_some(ctx, None)
-}
-
-/// Reactivates a user who is held; false where none of this id is.
-///
-/// Errors: as [`release_every`].
-pub fn release(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
-    Ok(!release_some(ctx, Some(id))?.is_empty())
-}
-
 // INVARIANT RH-2: what each could do is compared before one of them acts.
-fn release_some(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
+fn release(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
     let (org, now) = (ctx.org(), ctx.now());
     let found = ctx.query(&HELD_RIGHTS, params![org, HERE, id], |row| {
         Ok((

@@ -2,7 +2,7 @@
 
 use super::model::{Rights, may_be_held};
 use super::store::{former, role, scopes};
-use provost_areas_platform::held::Held;
+use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{OperationContext, Result, params, statements};
 
 /// Why an account is disabled that a restore holds back.
@@ -25,21 +25,30 @@ statements! {
         AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
 }
 
+/// Accounts, as a restore holds them back.
+pub const KIND: HeldKind = HeldKind {
+    word: "service_account",
+    hold: hold_every,
+    count: count_held,
+    page: held,
+    release,
+};
+
 /// Disables every account, in the unit that restores the organization.
-pub fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
+fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
     ctx.queue(&HOLD_EVERY, params![org, now, RESTORED])
 }
 
 /// Returns how many accounts are held.
-pub fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
+fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
     let org = ctx.org();
     let count = ctx.query_opt(&COUNT_HELD, params![org, RESTORED], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
 }
 
 /// Returns a page of the accounts that are held, by id.
-pub fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
     ctx.query(&HELD, params![org, RESTORED, limit, offset], |row| {
         Ok(Held {
@@ -51,22 +60,11 @@ pub fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<V
     })
 }
 
-/// Enables every account that is held, and returns their ids.
+/// Enables the account of an id that is held, or every one, and returns their ids.
 ///
 /// Errors: `EscalationForbidden` when one of them could do more than the caller (RH-2).
-pub fn release_every(ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
-    release_some(ctx, None)
-}
-
-/// Enables an account that is held; false where none of this id is.
-///
-/// Errors: as [`release_every`].
-pub fn release(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
-    Ok(!release_some(ctx, Some(id))?.is_empty())
-}
-
 // INVARIANT RH-2: what each could do is compared before one of them acts.
-fn release_some(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
+fn release(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
     let (org, now) = (ctx.org(), ctx.now());
     let found = ctx.query(&HELD_RIGHTS, params![org, RESTORED, id], |row| {
         let rights = Rights {

@@ -35,7 +35,6 @@ mod update;
 mod worker;
 
 pub use credentials::{AccountTokens, FORM};
-pub use held::{count_held, held, hold_every, release, release_every};
 use maintenance::{broken_invariants, revoke_every_token};
 pub use model::{Rights, ScopeList, may_be_held};
 pub use store::{Principal, owned_by, principal};
@@ -84,6 +83,7 @@ pub static AREA: Area = Area {
     })],
     check: Check::Find(broken_invariants),
     restore: Some(revoke_every_token),
+    held: &[held::KIND],
     guides: &[provost_kernel::guide!(
         "service-accounts",
         "Service accounts and tokens"

@@ -1,11 +1,7 @@
 //! Lists who is held back since a restore.
 
-use super::model::{HeldView, Kind};
+use super::model::{HeldView, Kind, kinds};
 use crate::areas::restore::fences;
-use provost_areas_access::oauth;
-use provost_areas_identity::directory;
-use provost_areas_identity::service_accounts;
-use provost_areas_platform::held::Held;
 use provost_kernel::auth::Role::{Admin, Auditor};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Limit, Offset};
@@ -62,14 +58,14 @@ impl Operation for ListHeld {
         ctx.target(&fences::HELD, "held");
         let (mut room, mut skip, mut total) = (limit.get(), offset.get(), 0);
         let mut held = Vec::new();
-        for of in Kind::ALL
-            .into_iter()
-            .filter(|of| kind.is_none_or(|kind| kind == *of))
-        {
-            let count = count(ctx, of)?;
+        for (of, records) in kinds(ctx)? {
+            if kind.is_some_and(|kind| kind != of) {
+                continue;
+            }
+            let count = (records.count)(ctx)?;
             total += count;
             if room > 0 && skip < count {
-                let found = page(ctx, of, room, skip)?;
+                let found = (records.page)(ctx, room, skip)?;
                 room -= i64::try_from(found.len()).unwrap_or(room);
                 held.extend(found.into_iter().map(|one| HeldView::of(of, one)));
             }
@@ -81,23 +77,5 @@ impl Operation for ListHeld {
             limit,
             offset,
         })
-    }
-}
-
-fn count(ctx: &mut OperationContext<'_>, kind: Kind) -> Result<i64> {
-    match kind {
-        Kind::ServiceAccount => service_accounts::count_held(ctx),
-        Kind::User => directory::count_held(ctx),
-        Kind::McpClient => oauth::count_held_clients(ctx),
-        Kind::IdentityLink => oauth::count_held_links(ctx),
-    }
-}
-
-fn page(ctx: &mut OperationContext<'_>, kind: Kind, limit: i64, offset: i64) -> Result<Vec<Held>> {
-    match kind {
-        Kind::ServiceAccount => service_accounts::held(ctx, limit, offset),
-        Kind::User => directory::held(ctx, limit, offset),
-        Kind::McpClient => oauth::held_clients(ctx, limit, offset),
-        Kind::IdentityLink => oauth::held_links(ctx, limit, offset),
     }
 }

@@ -22,9 +22,6 @@ mod model;
 mod release;
 
 use crate::proofs::entries;
-use provost_areas_access::oauth;
-use provost_areas_identity::directory;
-use provost_areas_identity::service_accounts;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -48,7 +45,8 @@ fn operations() -> Vec<Entry> {
 pub fn hold_everybody(ctx: &mut OperationContext<'_>) -> Result<()> {
     // What is held back now is no contradiction of what entries said before (PF-7).
     entries::note_hold(ctx)?;
-    service_accounts::hold_every(ctx)?;
-    directory::hold_every(ctx)?;
-    oauth::hold_every(ctx)
+    for (_, held) in model::kinds(ctx)? {
+        (held.hold)(ctx)?;
+    }
+    Ok(())
 }

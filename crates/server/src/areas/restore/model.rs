@@ -1,8 +1,8 @@
 //! The words of the area, without storage.
 
-use provost_areas_platform::held::Held;
-use provost_kernel::Timestamp;
 use provost_kernel::auth::Role;
+use provost_kernel::held::{Held, HeldKind};
+use provost_kernel::{Error, OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +22,34 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order of the list.
-    pub const ALL: [Self; 4] = [
-        Self::ServiceAccount,
-        Self::User,
-        Self::McpClient,
-        Self::IdentityLink,
-    ];
+    /// Returns the kind that an area names.
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "service_account" => Some(Self::ServiceAccount),
+            "user" => Some(Self::User),
+            "mcp_client" => Some(Self::McpClient),
+            "identity_link" => Some(Self::IdentityLink),
+            _ => None,
+        }
+    }
+}
+
+/// Returns what a restore holds back, as the areas of the program declare it, in their order.
+///
+/// Errors: `Internal` when an area names a kind that the API does not have, or none names any: nobody would be held.
+pub fn kinds(ctx: &OperationContext<'_>) -> Result<Vec<(Kind, &'static HeldKind)>> {
+    let declared = ctx.services().areas().iter().flat_map(|area| area.held);
+    let kind = |held: &'static HeldKind| {
+        let unknown = || Error::internal(format!("the API has no word for what is held as {}", held.word));
+        Ok((Kind::of(held.word).ok_or_else(unknown)?, held))
+    };
+    let kinds: Vec<_> = declared.map(kind).collect::<Result<_>>()?;
+    if kinds.is_empty() {
+        return Err(Error::internal(
+            "the program was started without areas whose records act",
+        ));
+    }
+    Ok(kinds)
 }
 
 /// Somebody who is held.

@@ -1,9 +1,7 @@
 //! Lets those act again whom a restore holds back.
 
+use super::model::{Kind, kinds};
 use crate::areas::restore::fences;
-use provost_areas_access::oauth;
-use provost_areas_identity::directory;
-use provost_areas_identity::service_accounts;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -83,12 +81,7 @@ impl Operation for ReleaseHeld {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ReleaseResult> {
         ctx.target(&fences::HELD, "held");
         let released = match &input.body.ids {
-            None => ReleaseResult {
-                service_account_ids: service_accounts::release_every(ctx)?,
-                user_ids: directory::release_every(ctx)?,
-                mcp_client_ids: oauth::release_every_client(ctx)?,
-            }
-            .with_links(oauth::release_every_link(ctx)?),
+            None => everybody(ctx)?,
             Some(ids) => these(ctx, ids)?,
         };
         let kinds = [
@@ -113,36 +106,51 @@ impl Operation for ReleaseHeld {
 }
 
 impl ReleaseResult {
-    fn with_links(mut self, users: Vec<String>) -> Self {
-        self.user_ids.extend(users);
-        self.user_ids.sort_unstable();
-        self.user_ids.dedup();
-        self
+    /// Returns the ids of a kind; those of links stand among the users.
+    fn of(&mut self, kind: Kind) -> &mut Vec<String> {
+        match kind {
+            Kind::ServiceAccount => &mut self.service_account_ids,
+            Kind::User | Kind::IdentityLink => &mut self.user_ids,
+            Kind::McpClient => &mut self.mcp_client_ids,
+        }
     }
+}
+
+fn everybody(ctx: &mut OperationContext<'_>) -> Result<ReleaseResult> {
+    let mut released = ReleaseResult::default();
+    for (kind, held) in kinds(ctx)? {
+        released.of(kind).extend((held.release)(ctx, None)?);
+    }
+    released.user_ids.sort_unstable();
+    released.user_ids.dedup();
+    Ok(released)
 }
 
 fn these(ctx: &mut OperationContext<'_>, ids: &[String]) -> Result<ReleaseResult> {
     let mut released = ReleaseResult::default();
-    for id in ids {
+    let kinds = kinds(ctx)?;
+    for (place, id) in ids.iter().enumerate() {
         // PostgreSQL takes no NUL in a text, and no id has one.
         if id.contains('\0') {
             return Err(Error::new(Code::NotFound, "no id has the character U+0000"));
         }
-        if service_accounts::release(ctx, id)? {
-            released.service_account_ids.push(id.clone());
-        } else if oauth::release_client(ctx, id)? {
-            released.mcp_client_ids.push(id.clone());
-        } else {
-            let is_user = directory::release(ctx, id)?;
-            let has_links = oauth::release_links_of(ctx, id)?;
-            if !is_user && !has_links {
-                let place = ids.iter().position(|one| one == id).unwrap_or_default();
-                let message = format!(
-                    "the id at /ids/{place} is not held back; the list of held records names those that are"
-                );
-                return Err(Error::new(Code::NotFound, message));
+        let mut is_held = false;
+        for (kind, held) in &kinds {
+            if (held.release)(ctx, Some(id))?.is_empty() {
+                continue;
             }
-            released.user_ids.push(id.clone());
+            is_held = true;
+            let known = released.of(*kind);
+            // A user and the links of that user have one id.
+            if known.last() != Some(id) {
+                known.push(id.clone());
+            }
+        }
+        if !is_held {
+            let message = format!(
+                "the id at /ids/{place} is not held back; the list of held records names those that are"
+            );
+            return Err(Error::new(Code::NotFound, message));
         }
     }
     Ok(released)

@@ -291,11 +291,7 @@ fn nobody_releases_the_link_of_a_user_who_could_do_more() {
         }
         // As after a restore, behind which somebody reactivated the users by their names.
         app.kernel
-            .system(
-                app.org(),
-                Some("test.restored"),
-                provost_areas_access::oauth::hold_every,
-            )
+            .system(app.org(), Some("test.restored"), super::hold_every)
             .await
             .unwrap();
         let (_, narrow) = app.account("narrow", "admin", &["service_accounts:write"]).await;

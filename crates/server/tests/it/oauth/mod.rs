@@ -42,6 +42,12 @@ const VERIFIER: &str = "a-verifier-of-some-length-a-verifier-of-some-length";
 /// An operation that every role may call with `policies:read`.
 pub const READ: &str = "/policies";
 
+/// Holds back what the area has of those who act, as a restore does.
+fn hold_every(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let mut held = provost_areas_access::oauth::AREA.held.iter();
+    held.try_for_each(|held| (held.hold)(ctx))
+}
+
 /// An issuer with keys; tokens are for user `subject-1`.
 pub fn workshop(app: &App) -> Workshop {
     let template = Template {

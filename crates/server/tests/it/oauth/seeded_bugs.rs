@@ -247,7 +247,7 @@ fn a_restore_leaves_no_allowance_and_lets_nobody_take_the_place_of_a_held_link()
             app.write("POST", &format!("{LINKS}/allow"), body).await.ok();
         }
         app.advance(1);
-        let restored = provost_areas_access::oauth::hold_every;
+        let restored = super::hold_every;
         app.kernel
             .system(app.org(), Some("test.restored"), restored)
             .await
