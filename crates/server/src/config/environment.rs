@@ -2,7 +2,7 @@
 //!
 //! What names exist, and of which type they are, comes from the schema; there is no second list.
 
-use super::{Config, Problem};
+use super::Problem;
 use provost_kernel::Secret;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -68,8 +68,11 @@ impl Environment {
     pub fn overlay(&self, file: &mut Table) -> Result<(), Problem> {
         let schema = super::schema();
         let sections = schema["properties"].as_object();
-        let mut known = Vec::new();
+        let (mut known, mut prefixes) = (Vec::new(), Vec::new());
         for (section, schema) in sections.into_iter().flatten() {
+            if schema["properties"].is_object() {
+                prefixes.push(format!("PROVOST_{section}_").to_uppercase());
+            }
             for (key, kind) in schema["properties"].as_object().into_iter().flatten() {
                 let name = format!("PROVOST_{section}_{key}").to_uppercase();
                 let short = SHORT
@@ -91,16 +94,16 @@ impl Environment {
                 known.push(name);
             }
         }
-        self.refuse_unknown(&known)
+        self.refuse_unknown(&prefixes, &known)
     }
 
     /// A misspelt key of a section must not be a silent default.
-    fn refuse_unknown(&self, known: &[String]) -> Result<(), Problem> {
-        let sections = Config::SECTIONS.map(|section| format!("PROVOST_{}_", section.to_uppercase()));
+    fn refuse_unknown(&self, prefixes: &[String], known: &[String]) -> Result<(), Problem> {
+        let is_of_a_section = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()));
         let misspelt = self
             .0
             .keys()
-            .find(|name| sections.iter().any(|section| name.starts_with(section)) && !known.contains(name));
+            .find(|name| is_of_a_section(name) && !known.contains(name));
         match misspelt {
             Some(name) => Err(Problem(format!(
                 "the environment variable {name} names no configuration key"

@@ -61,17 +61,6 @@ pub struct Config {
 pub struct Problem(pub String);
 
 impl Config {
-    const SECTIONS: [&'static str; 8] = [
-        "http",
-        "store",
-        "rate_limits",
-        "reader",
-        "writer",
-        "history",
-        "oauth",
-        "log",
-    ];
-
     /// Reads the file, if one is named, and lays the environment over it. Flags are the caller's.
     pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, Problem> {
         let mut table = match file
