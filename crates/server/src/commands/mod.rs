@@ -16,7 +16,7 @@ mod openapi;
 mod recover;
 mod serve;
 mod show;
-mod store;
+pub mod store;
 mod store_flags;
 
 pub use failure::{Failure, Outcome};

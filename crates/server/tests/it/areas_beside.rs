@@ -2,20 +2,24 @@
 
 use crate::areas::Samples;
 use crate::notes;
-use crate::support::{App, each_of, fresh_key, with_trio};
+use crate::rights_graph::tables::Table;
+use crate::support::{App, START, each_of, fresh_key, with_trio};
 use provost_kernel::area::{Area, Areas, Check};
+use provost_kernel::db::testing::migrated_file;
 use provost_kernel::db::{Access, Conn, Engine, Tx};
 use provost_kernel::expose::openapi;
 use provost_server::areas::ALL;
+use provost_server::commands::store;
 use provost_server::{closing, proofs};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
 /// The only line that names the area outside of its folder.
-const BESIDE: &[(&Area, Samples)] = &[(&notes::AREA, notes::SAMPLES)];
+const BESIDE: &[(&Area, Samples, &[Table])] =
+    &[(&notes::AREA, notes::samples::SAMPLES, notes::samples::RIGHTS)];
 
 static WITH_NOTES: LazyLock<&'static Areas> = LazyLock::new(|| {
-    let beside = BESIDE.iter().map(|(area, _)| *area);
+    let beside = BESIDE.iter().map(|(area, ..)| *area);
     let list: Vec<&'static Area> = ALL.iter().chain(beside).collect();
     Box::leak(Box::new(Areas::of(list.leak())))
 });
@@ -29,8 +33,16 @@ pub fn every_area() -> &'static Areas {
 pub fn samples(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
     let is_there =
         move |area: &Area| app.is_none_or(|app| app.kernel.areas().iter().any(|one| one.name == area.name));
-    let beside = BESIDE.iter().filter(move |(area, _)| is_there(area));
-    beside.map(|(_, samples)| samples)
+    let beside = BESIDE.iter().filter(move |(area, ..)| is_there(area));
+    beside.map(|(_, samples, _)| samples)
+}
+
+/// Returns what the graph of rights must know of the tables of areas beside the product, in these areas.
+pub fn tables(areas: &Areas) -> impl Iterator<Item = &'static Table> {
+    let beside = BESIDE
+        .iter()
+        .filter(|(area, ..)| areas.iter().any(|one| one.name == area.name));
+    beside.flat_map(|(_, _, tables)| *tables)
 }
 
 async fn write(app: &App, text: &str, keep_secs: Option<u32>) -> Value {
@@ -183,5 +195,33 @@ fn what_another_hand_does_to_a_right_of_a_new_area_is_found() {
         let said = app.kernel.read_system(move |tx| check(tx, now)).await.unwrap();
         assert_eq!(said.len(), 1);
         assert!(said[0].ends_with("has no text"), "{said:?}");
+    });
+}
+
+#[test]
+fn a_store_with_a_new_area_is_checked_copied_and_checked_again() {
+    each_of(every_area(), "beside_store", |app: Arc<App>| async move {
+        let id = write(&app, "kept", None).await["id"].as_str().unwrap().to_owned();
+        let (location, keys, now) = (app.location(), app.kernel.keys.clone(), app.now());
+        let copied = migrated_file("beside_copy", every_area().migrations(), START);
+        let found = std::thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                let mut all = vec![store::findings(every_area(), &location, &keys, now)];
+                let mut to = copied.open();
+                let mut from = Conn::open(&location, Access::Read).unwrap();
+                let rows = store::copy_all(&mut from, &mut to);
+                assert!(rows.is_ok_and(|rows| rows > 0));
+                all.push(store::findings(every_area(), &copied.location(), &keys, now));
+                let sql = format!("UPDATE notes SET text = '' WHERE id = '{id}'");
+                to.batch(&sql).unwrap();
+                all.push(store::findings(every_area(), &copied.location(), &keys, now));
+                all
+            });
+            run.join().unwrap()
+        });
+        assert_eq!(found[..2], [[""; 0], [""; 0]]);
+        for words in ["table notes", "has no text"] {
+            assert!(found[2].iter().any(|line| line.contains(words)), "{:?}", found[2]);
+        }
     });
 }

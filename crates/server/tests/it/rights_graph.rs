@@ -26,9 +26,10 @@ mod doors;
 mod growth;
 mod neighbours;
 mod rows;
-mod tables;
+pub mod tables;
 
 use crate::areas;
+use crate::areas_beside::every_area;
 use crate::samples::{self, assert_golden};
 use crate::support::{App, Call, Dice, Reply, every_scope, fresh_key, seed, with_trio};
 use crate::torment::run;
@@ -193,7 +194,7 @@ fn found(before: &Rows, after: &Rows, now: i64, me: &Caller, reply: &Reply) -> C
         return found;
     }
     for (table, change) in &found.rows {
-        let known = TABLES.iter().find(|known| known.name == *table).unwrap();
+        let known = tables::of_name(table);
         if matches!(known.rows, tables::Rows::Things { .. }) {
             found.effects.insert(Effect::Changes(known.name));
         }
@@ -357,7 +358,7 @@ impl Place {
         let changed = format!("changed (GR-3) {:?} {:?}", found.rows, found.effects);
         self.hold(!has_effect || may_act, meta, &changed, &place);
         for (table, change) in &found.rows {
-            let known = TABLES.iter().find(|known| known.name == *table).unwrap();
+            let known = tables::of_name(table);
             if let tables::Rows::Things { scopes, why } = known.rows {
                 let may = scopes.iter().any(|scope| me.holds(&[*scope]));
                 let what = format!("changed {table} ({change:?}), which only {scopes:?} may: {why}");
@@ -721,6 +722,38 @@ fn every_table_that_decides_rights_is_known_to_the_graph() {
     for growth in GROWTH {
         assert!(growth.why.len() > 20, "{}", growth.operation);
     }
+}
+
+/// What holds for the areas of the product holds for one that nobody thought of.
+#[test]
+fn the_rights_of_a_new_area_grow_by_no_detour() {
+    run::once_of(
+        every_area(),
+        "rights_beside",
+        &run::roomy(),
+        |app: Arc<App>| async move {
+            let mut graph = Graph::default();
+            for role in Role::ALL {
+                let place = Place::of(&app, &format!("{}-beside", role.as_str())).await;
+                of_role(&place, role, "operations", &mut graph).await;
+                place.must_be_sound();
+            }
+            assert_eq!(crate::proofs::found(&app).await, []);
+            let changed = |operation: &str| {
+                assert!(
+                    graph.done.contains(operation),
+                    "{operation} was refused to everybody"
+                );
+                let rows = graph.rows.get(operation).and_then(|tables| tables.get("notes"));
+                rows.cloned().unwrap_or_default().into_iter().collect::<Vec<_>>()
+            };
+            assert_eq!(changed("createHeadlessNote"), ["new"]);
+            assert_eq!(changed("deleteHeadlessNote"), ["gone"]);
+            assert!(changed("updateHeadlessNote").contains(&"text".to_owned()));
+            assert_eq!(changed("getHeadlessNote"), [""; 0]);
+            json!(graph.text())
+        },
+    );
 }
 
 /// Proves GR-1, GR-2, GR-3, PF-1.

@@ -9,7 +9,7 @@ use crate::{closing, proofs};
 use provost_areas_platform::audit::{self, ForeignStorePolicy, Register, StoreStanding};
 use provost_areas_platform::identity;
 use provost_areas_policy::history;
-use provost_kernel::area;
+use provost_kernel::area::{self, Areas};
 use provost_kernel::audit::Head;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::{Conn, Engine, Location, Tx, is_migrated};
@@ -78,7 +78,7 @@ impl Check {
         let keys = Keys::open(&config.store.keys_dir().0)?;
         // Before the snapshot: a server beside may sign more meanwhile.
         let register = Register::of(&keys.checkpoint_lines()?);
-        let mut findings = findings(&location, &keys, SystemClock::new().now());
+        let mut findings = findings(&ALL, &location, &keys, SystemClock::new().now());
         if findings.is_empty() {
             findings.extend(refusal(&location, &keys, register)?);
         }
@@ -141,9 +141,9 @@ fn notes(location: &Location) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns what is wrong with a store, in sentences.
-pub fn findings(location: &Location, keys: &Keys, now: Timestamp) -> Vec<String> {
+pub fn findings(areas: &'static Areas, location: &Location, keys: &Keys, now: Timestamp) -> Vec<String> {
     let mut findings = Vec::new();
-    if let Err(error) = look(location, keys, now, &mut findings) {
+    if let Err(error) = look(areas, location, keys, now, &mut findings) {
         if let Some(sentence) = error.told() {
             findings.push(sentence.to_owned());
             return findings;
@@ -157,7 +157,13 @@ pub fn findings(location: &Location, keys: &Keys, now: Timestamp) -> Vec<String>
     findings
 }
 
-fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<String>) -> Result<()> {
+fn look(
+    areas: &'static Areas,
+    location: &Location,
+    keys: &Keys,
+    now: Timestamp,
+    findings: &mut Vec<String>,
+) -> Result<()> {
     let mut conn = Conn::open_to_inspect(location)?;
     if lift_statement_timeouts(&mut conn).is_err() {
         findings.push("the session's limits could not be lifted".into());
@@ -169,7 +175,7 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         // What a broken file says about its content proves nothing.
         return Ok(());
     }
-    if !is_migrated(&mut conn, ALL.migrations())? {
+    if !is_migrated(&mut conn, areas.migrations())? {
         findings.push("migrations are missing: start `provost serve` once".into());
         return Ok(());
     }
@@ -178,9 +184,9 @@ fn look(location: &Location, keys: &Keys, now: Timestamp, findings: &mut Vec<Str
         let known = tx.query(&KEY_CHECKS, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
         found.extend(keys.verify(&known).err().map(|error| error.to_string()));
         chains(tx, keys, &mut found)?;
-        found.extend(closing::finding_of_closed(&ALL, tx, keys)?);
-        found.extend(proofs::findings(&ALL, tx, keys)?.iter().map(ToString::to_string));
-        for area in ALL.iter() {
+        found.extend(closing::finding_of_closed(areas, tx, keys)?);
+        found.extend(proofs::findings(areas, tx, keys)?.iter().map(ToString::to_string));
+        for area in areas.iter() {
             if let area::Check::Find(find) = area.check {
                 found.extend(find(tx, now)?);
             }

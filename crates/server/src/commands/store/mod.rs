@@ -13,11 +13,12 @@ mod replaced;
 mod restore;
 mod restored_line;
 mod schema;
-pub mod segments;
+pub(crate) mod segments;
 
 pub use accept::Accept;
 pub use backup::{Backup, open};
-pub use check::Check;
+pub use check::{Check, findings};
+pub use copy::all as copy_all;
 pub use move_store::Move;
 pub use restore::Restore;
 

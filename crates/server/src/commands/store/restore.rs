@@ -118,7 +118,7 @@ impl Restore {
         let mut conn = Conn::open(&location, Access::Write).map_err(named)?;
         migrate(&mut conn, ALL.migrations(), SystemClock::new().now()).map_err(named)?;
         let now = SystemClock::new().now();
-        if let Some(finding) = check::findings(&location, &keys, now).into_iter().next() {
+        if let Some(finding) = check::findings(&ALL, &location, &keys, now).into_iter().next() {
             return Err(Failure::new(format!("the backup cannot be restored: {finding}")));
         }
         let replaced = Predecessors::by(&mut conn, &keys)?;

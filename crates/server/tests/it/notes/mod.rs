@@ -1,13 +1,9 @@
 //! Notes: the area that a newcomer would write first. It is no part of the product; the suite starts the product with it, so
 //! that it stays true that an area is a folder and one line (`areas_beside.rs`).
-//!
-//! Absent on purpose: everything but what every area has: operations, a table, an event, a timer, a right, a guide.
 
 mod operations;
-mod samples;
+pub mod samples;
 mod store;
-
-pub use samples::SAMPLES;
 
 use provost_kernel::area::{Area, Check, Guide, Right, every};
 use provost_kernel::auth::OrganizationId;

@@ -1,8 +1,11 @@
 //! What the nets over every operation must know of notes.
 
 use crate::areas::{Fixture, Ids, Samples};
+use crate::rights_graph::tables::{OPERATIONS, Table, things};
 use crate::support::{App, fresh_key};
 use serde_json::json;
+
+pub const RIGHTS: &[Table] = &[things("notes", &["id"], OPERATIONS, "gives nobody anything")];
 
 pub const SAMPLES: Samples = Samples {
     absent: |ulid| vec![("noteId", format!("nte_{ulid}"))],

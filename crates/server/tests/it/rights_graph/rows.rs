@@ -3,7 +3,7 @@
 //! The tables are those of `ALL.rights()` and every column that they have today: a table that this
 //! net does not know fails it, and a column that nobody thought of stands in the golden.
 
-use super::tables::TABLES;
+use super::tables::{self, Table};
 use crate::support::App;
 use provost_kernel::db::{Engine, Statement, Tx};
 use provost_kernel::{Result, params, statements};
@@ -80,6 +80,7 @@ impl Rows {
 
 /// Reads the rows of an organization again and again.
 pub struct Reader {
+    tables: Vec<&'static Table>,
     statement: &'static Statement,
     /// Rows that were read before, by their text: most of them stay what they are.
     known: Mutex<HashMap<String, Arc<Row>>>,
@@ -88,7 +89,12 @@ pub struct Reader {
 impl Reader {
     pub async fn of(app: &App) -> Self {
         let engine = app.location().engine();
-        let made = app.kernel.read_system(move |tx| every_row(tx, engine)).await;
+        let tables = tables::of_program(app);
+        let read = tables.clone();
+        let made = app
+            .kernel
+            .read_system(move |tx| every_row(tx, engine, &read))
+            .await;
         let text: &'static str = Box::leak(made.unwrap().into_boxed_str());
         let statement = Box::leak(Box::new(Statement {
             name: "rights_graph::EVERY_ROW",
@@ -97,6 +103,7 @@ impl Reader {
             unscoped: None,
         }));
         Self {
+            tables,
             statement,
             known: Mutex::default(),
         }
@@ -117,14 +124,14 @@ impl Reader {
                 .or_insert_with_key(|text| Arc::new(serde_json::from_str(text).unwrap()));
             (usize::try_from(place).unwrap(), row.clone())
         });
-        visible(rows.collect())
+        visible(&self.tables, rows.collect())
     }
 }
 
 /// Returns the text that reads every table: its place in the list, and its rows as JSON.
-fn every_row(tx: &mut Tx<'_>, engine: Engine) -> Result<String> {
+fn every_row(tx: &mut Tx<'_>, engine: Engine, tables: &[&Table]) -> Result<String> {
     let mut parts = Vec::new();
-    for (place, table) in TABLES.iter().enumerate() {
+    for (place, table) in tables.iter().enumerate() {
         let name = table.name;
         let object = match engine {
             Engine::Postgres => "CAST(row_to_json(t) AS TEXT)".to_owned(),
@@ -145,14 +152,14 @@ fn every_row(tx: &mut Tx<'_>, engine: Engine) -> Result<String> {
 }
 
 /// Leaves of the versions of users, groups and memberships those that are seen now: what an import stages is not there.
-fn visible(read: Vec<(usize, Arc<Row>)>) -> Rows {
+fn visible(tables: &[&'static Table], read: Vec<(usize, Arc<Row>)>) -> Rows {
     let state = read
         .iter()
-        .find(|(place, _)| TABLES[*place].name == "directory_state");
+        .find(|(place, _)| tables[*place].name == "directory_state");
     let generation = state.map_or(0, |(_, row)| number(row, "generation"));
     let mut rows = BTreeMap::new();
     for (place, row) in read {
-        let table = &TABLES[place];
+        let table = tables[place];
         let is_versioned = row.contains_key("valid_from");
         if is_versioned && (number(&row, "valid_from") > generation || number(&row, "valid_to") <= generation)
         {

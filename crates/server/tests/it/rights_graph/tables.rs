@@ -2,6 +2,9 @@
 //!
 //! Keeps GR-4.
 
+use crate::areas_beside;
+use crate::support::App;
+
 /// A table.
 pub struct Table {
     pub name: &'static str,
@@ -27,7 +30,7 @@ const fn doors(name: &'static str, key: &'static [&'static str]) -> Table {
     Table { name, key, rows }
 }
 
-const fn things(
+pub const fn things(
     name: &'static str,
     key: &'static [&'static str],
     scopes: &'static [&'static str],
@@ -37,6 +40,25 @@ const fn things(
     Table { name, key, rows }
 }
 
+/// Returns the tables that decide rights of a program: those of the product, and those of areas beside it.
+pub fn of_program(app: &App) -> Vec<&'static Table> {
+    TABLES
+        .iter()
+        .chain(areas_beside::tables(app.kernel.areas()))
+        .collect()
+}
+
+/// Returns the table of a name.
+pub fn of_name(name: &str) -> &'static Table {
+    let mut all = TABLES
+        .iter()
+        .chain(areas_beside::tables(areas_beside::every_area()));
+    all.find(|table| table.name == name)
+        .unwrap_or_else(|| panic!("{name} is no table of the graph"))
+}
+
+/// Those who change what an area beside the product has.
+pub const OPERATIONS: &[&str] = &["operations:write"];
 const DIRECTORY: &[&str] = &["directory:write"];
 const POLICIES: &[&str] = &["policies:write"];
 const RELEASES: &[&str] = &["managed_config:write", "managed_config:rollback"];
