@@ -2,8 +2,8 @@
 //!
 //! Source: the binary distribution format of packaging.python.org.
 
-use std::fs::File;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
