@@ -30,6 +30,7 @@ use crate::postgres::{Cluster, Durability};
 use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
 use administrator::Administrator;
 use install::Tools;
+pub use install::command_lines;
 
 /// Connect real MCP clients to the real binary and run the conformance suite
 #[derive(clap::Args)]

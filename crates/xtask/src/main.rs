@@ -26,6 +26,7 @@ mod oidc;
 mod page;
 mod postgres;
 mod power;
+mod probe_clients;
 mod process;
 mod product;
 mod python;
@@ -70,6 +71,8 @@ enum Task {
     Tour(tour::Arguments),
     /// Connect real MCP clients to the real binary and run the conformance suite
     Clients(clients::Arguments),
+    /// Ask real clients what they do with each member of their settings, and keep it as data
+    ProbeClients(probe_clients::Arguments),
     /// Look at the report page of a backtest in headless Chromium
     Page(page::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
@@ -205,6 +208,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Schemathesis(arguments) => schemathesis::run(arguments)?,
         Task::Tour(arguments) => tour::run(arguments)?,
         Task::Clients(arguments) => clients::run(arguments)?,
+        Task::ProbeClients(arguments) => probe_clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Scale(arguments) => scale::run(arguments)?,

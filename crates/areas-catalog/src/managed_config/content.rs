@@ -1,5 +1,6 @@
 //! What a release says: two classes of members, one canonical text, one digest (D8.2).
 
+use super::views::Warning;
 use provost_kernel::audit::hex;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::json;
@@ -59,6 +60,16 @@ impl Fault {
             path: path.into(),
             message: message.into(),
         }
+    }
+}
+
+impl Fault {
+    /// Returns what a warning says as faults, one at each of its places.
+    pub fn of_warning(warning: &Warning) -> impl Iterator<Item = Self> {
+        warning
+            .paths
+            .iter()
+            .map(|path| Self::new(path, warning.message.as_str()))
     }
 }
 

@@ -31,7 +31,7 @@ impl Operation for GetContent {
     .command("managed-config", "content")
     .says(
         "Read what a release says",
-        "Values under env and headers, of helpers, and of members named like a secret are shown as [redacted].",
+        "Values that may be secret are shown as [redacted].",
     );
     type Path = ReleasePath;
     type Query = Empty;

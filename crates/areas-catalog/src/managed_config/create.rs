@@ -1,6 +1,8 @@
 //! Makes a profile.
 
-use super::model::{AutoPublish, DEFAULT_POLL_SECS, OnUnavailable, PollIntervalSecs, Profile, ProfileStatus};
+use super::model::{
+    AutoPublish, ClientVersion, DEFAULT_POLL_SECS, OnUnavailable, PollIntervalSecs, Profile, ProfileStatus,
+};
 use super::store;
 use super::targets::Target;
 use super::views::{OneProfile, ProfileView};
@@ -20,10 +22,12 @@ pub struct CreateProfile;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
 pub struct CreateBody {
-    /// Unique in the organization, upper and lower case alike, archived profiles included.
+    /// Unique, upper and lower case alike, archived profiles included.
     name: Name,
     /// The program that it is for; it cannot be changed.
     target: Target,
+    /// Whose rules hold; the newest version when absent.
+    client_version: Option<ClientVersion>,
     /// Whether automatic publications are taken; `off` when absent.
     auto_publish: Option<AutoPublish>,
     /// What a machine does without the server; `last_known` when absent.
@@ -55,11 +59,14 @@ impl Operation for CreateProfile {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneProfile> {
         let body = &input.body;
+        let client_version = body.client_version.as_ref().map(ClientVersion::as_str);
+        body.target.must_know(client_version)?;
         let profile = Profile {
             id: ctx.new_id(),
             seq: 0,
             name: body.name.as_str().to_owned(),
             target: body.target,
+            client_version: client_version.map(str::to_owned),
             auto_publish: body.auto_publish.unwrap_or(AutoPublish::Off),
             on_unavailable: body.on_unavailable.unwrap_or(OnUnavailable::LastKnown),
             poll_interval_secs: body
@@ -80,6 +87,9 @@ impl Operation for CreateProfile {
         ctx.header("location", place);
         ctx.change("/name", Value::Null, profile.name.as_str());
         ctx.change("/target", Value::Null, profile.target.as_str());
+        if let Some(version) = client_version {
+            ctx.change("/clientVersion", Value::Null, version);
+        }
         Ok(OneProfile {
             profile: ProfileView::of(org, &profile),
         })

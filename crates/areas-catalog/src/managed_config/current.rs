@@ -66,9 +66,8 @@ impl Operation for GetCurrent {
     .answers(&["ETag"])
     .says(
         "Read the current release as machines get it",
-        "With the scope managed_config:pull: the signed manifest and the files that it names, with every value as it was \
-         published; the audit log names who fetched them, once for each hour. Without it: the files as people may see them, \
-         values that may be secret replaced by a mark, and no manifest. An archived profile still delivers its last release.",
+        "With managed_config:pull the signed manifest and its files as they were published, and the audit log names who fetched \
+         them. Without it the files with hidden values replaced by a mark. An archived profile still delivers its last release.",
     );
     type Path = ProfilePath;
     type Query = Empty;

@@ -23,8 +23,7 @@ impl Operation for ForgetTarget {
     .status(204)
     .says(
         "Forget a machine of a profile",
-        "It belongs to the account that reported it first. Once it is forgotten it belongs to whichever account reports it \
-         next, its own among them.",
+        "It belongs to the account that reports it next.",
     );
     type Path = TargetPath;
     type Query = Empty;

@@ -13,7 +13,7 @@
 //! INVARIANT MC-3: a preview writes nothing, and refuses what its performance would refuse.
 //! INVARIANT MC-4: what a preview says would change is exactly what the performance changes (R19).
 //! INVARIANT MC-5: a hidden value stands in no preview, difference, listing, event, audit entry and refusal.
-//! INVARIANT MC-6: nothing is released that its target's program would refuse, as far as the schemas say.
+//! INVARIANT MC-6: nothing is released that its target's program refuses or leaves out, as far as it was asked and the schemas say.
 //! INVARIANT MC-7: what is delivered is signed, and signed for this profile of this organization.
 //! INVARIANT MC-8: of a machine's drift somebody is told once until it heals.
 //! INVARIANT MC-9: values in the clear leave the store for callers who hold `managed_config:pull`, which nobody has
@@ -93,7 +93,11 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0005_managed_config", "0019_managed_config_pull"],
+    migrations: &migrations![
+        "0005_managed_config",
+        "0019_managed_config_pull",
+        "0031_client_versions"
+    ],
     statements: &[
         store::STATEMENTS,
         machines::STATEMENTS,

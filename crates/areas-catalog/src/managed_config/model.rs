@@ -1,7 +1,8 @@
 //! The words and rules of profiles and releases, without storage.
 
+use super::content::Content;
 use super::digest::ContentDigest;
-use super::targets::Target;
+use super::targets::{Findings, Target};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::IntegerBetween;
 use provost_kernel::{Timestamp, id};
@@ -98,6 +99,8 @@ pub struct Profile {
     pub name: String,
     /// The program that it is for.
     pub target: Target,
+    /// The version of the program, if the profile pins one.
+    pub client_version: Option<String>,
     /// Whether it takes automatic publications.
     pub auto_publish: AutoPublish,
     /// What a machine does without it.
@@ -131,6 +134,11 @@ impl Profile {
             ));
         }
         Ok(())
+    }
+
+    /// Returns what its program makes of a content.
+    pub fn findings(&self, content: &Content) -> Findings {
+        self.target.findings(content, self.client_version.as_deref())
     }
 
     /// Returns the time after which a difference is drift and a silence is absence. Units: milliseconds.
@@ -264,6 +272,19 @@ macro_rules! pattern {
         }
     };
 }
+
+pattern!(
+    ClientVersion,
+    "A version of the program that a profile is for.",
+    32,
+    "^[0-9]+(\\.[0-9]+)*$",
+    "2.1.329",
+    "must be numbers with dots between them, such as 2.1.329",
+    |text| text.len() <= 32
+        && text
+            .split('.')
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+);
 
 pattern!(
     MachineId,

@@ -62,7 +62,7 @@ impl Plan {
         };
         let current = current.ok_or_else(|| Error::internal("a profile with a release has none"))?;
         let source_content = store::content(ctx, &source.content_digest)?;
-        let faults = profile.target.faults(&source_content);
+        let faults = profile.findings(&source_content).faults;
         if !faults.is_empty() {
             let message = "the content of the release is not what the target's program takes today";
             return Err(refusal(Code::SchemaIncompatible, message, "", &faults));

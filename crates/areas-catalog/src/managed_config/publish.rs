@@ -1,15 +1,17 @@
 //! Publishes a release.
 
-use super::content::{Content, refusal};
+use super::content::{Content, Fault, refusal};
+use super::difference::{self, Difference};
 use super::digest::ContentDigest;
-use super::model::{AutoPublish, ProfilePath};
+use super::model::{AutoPublish, ProfilePath, Release};
 use super::store::{self, ProfileWithRelease};
-use super::views::ReleaseView;
-use super::{difference, machines, manifest, redact};
+use super::targets::{Findings, Weakening, weakening};
+use super::views::{ReleaseRef, ReleaseView, Warning};
+use super::{machines, manifest, redact};
 use crate::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
-use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::operation::{Input, Meta, Method, Operation};
 use provost_kernel::text::Reason;
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -24,10 +26,66 @@ pub struct Publish;
 pub struct PublishBody {
     /// The whole content; nothing of the release before is kept.
     content: Content,
-    /// A program publishes on its own, for example at every commit: taken only while the profile's autoPublish is
-    /// `on`.
+    /// A program publishes on its own: taken only while autoPublish is `on`.
     #[serde(default)]
     automatic: bool,
+    /// Refuses what is otherwise only warned of.
+    #[serde(default)]
+    strict: bool,
+}
+
+/// Whether anything is done.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PublishQuery {
+    /// `true` shows what would change and what is weaker, and publishes nothing.
+    #[serde(default)]
+    preview: bool,
+}
+
+/// What was published, or what would be.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, extend("type" = "object"))]
+pub enum PublishOutcome {
+    /// It is current now.
+    Published(Box<PublishedRelease>),
+    /// Nothing was done.
+    Preview(#[schemars(with = "PreviewForm")] Box<PublishPreview>),
+}
+
+/// A preview, with the members of a rollback's preview and `weakensEnforcement`.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+#[expect(
+    dead_code,
+    reason = "the form alone: a client lists all tools, and knows the members from the rollback"
+)]
+struct PreviewForm {
+    /// `preview`.
+    mode: String,
+    /// A release would be made.
+    would_create: bool,
+}
+
+/// What publishing the content would do.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PublishPreview {
+    /// `preview`.
+    mode: &'static str,
+    /// A release would be made; `false` when the current one says the same already.
+    would_create: bool,
+    /// The release that would be replaced; absent before the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_release: Option<ReleaseRef>,
+    #[serde(flatten)]
+    difference: Difference,
+    /// What would guard less than now.
+    weakens_enforcement: Vec<Weakening>,
+    warnings: Vec<Warning>,
 }
 
 /// The release that is current now.
@@ -37,6 +95,10 @@ pub struct PublishedRelease {
     /// A release was made; `false` when the current one says the same already.
     created: bool,
     release: ReleaseView,
+    /// What the program takes although it has no effect, and what anybody can change again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<Warning>,
 }
 
 impl Operation for Publish {
@@ -56,15 +118,16 @@ impl Operation for Publish {
     .reads_up_to(2 << 20, 32)
     .says(
         "Publish a release of managed configuration",
-        "The content is checked against the target's schema. Publishing what is current already makes no \
-         release and answers created false.",
-    );
+        "Publishing what is current already makes no release and answers created false. preview=true shows what would \
+         change and publishes nothing.",
+    )
+    .previews_where_asked();
     type Path = ProfilePath;
-    type Query = Empty;
+    type Query = PublishQuery;
     type Body = PublishBody;
-    type Output = PublishedRelease;
+    type Output = PublishOutcome;
 
-    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<PublishedRelease> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<PublishOutcome> {
         let (id, body) = (&input.path.profile_id, &input.body);
         ctx.target(&fences::PROFILE, id.as_str());
         let ProfileWithRelease { mut profile, current } = store::get(ctx, id)?;
@@ -74,33 +137,53 @@ impl Operation for Publish {
             let message = format!("automatic publishing of this profile is {state}; set autoPublish to on");
             return Err(Error::new(Code::Conflict, message));
         }
-        let mut faults = profile.target.faults(&body.content);
+        let Findings { mut faults, warnings } = profile.findings(&body.content);
         faults.extend(redact::marks(&body.content));
+        if body.strict {
+            faults.extend(warnings.iter().flat_map(Fault::of_warning));
+        }
         if !faults.is_empty() {
             let message = "the content is not what the target's program takes";
             return Err(refusal(Code::InvalidDefinition, message, "/content", &faults));
         }
         let canonical = body.content.canonical();
         let digest = ContentDigest::of(&canonical);
-        let (org, epoch) = (ctx.org(), store::epoch(ctx)?);
-        if let Some(current) = current
-            .as_ref()
-            .filter(|c| c.content_digest == digest && c.store_epoch == epoch)
-        {
-            let tally = machines::tally(ctx, &profile, Some(current))?;
-            let release = ReleaseView::of(ctx, &profile, current, tally);
-            return Ok(PublishedRelease {
-                created: false,
-                release,
-            });
-        }
+        let epoch = store::epoch(ctx)?;
+        let is_same = |current: &&Release| current.content_digest == digest && current.store_epoch == epoch;
+        let same = current.as_ref().filter(is_same);
         let before = match &current {
-            Some(current) => Some((
+            Some(current) if same.is_none() || input.query.preview => Some((
                 &current.content_digest,
                 store::content(ctx, &current.content_digest)?,
             )),
-            None => None,
+            _ => None,
         };
+        if input.query.preview {
+            let content = before.map_or_else(Content::default, |(_, content)| content);
+            let weakened = profile.target.weakened(&content, &body.content);
+            let preview = PublishPreview {
+                mode: "preview",
+                would_create: same.is_none(),
+                current_release: current.as_ref().map(|current| ReleaseRef::of(ctx, current)),
+                difference: Difference::of(profile.target, &content, &body.content),
+                warnings: warnings
+                    .into_iter()
+                    .chain(weakening::warning(&weakened))
+                    .collect(),
+                weakens_enforcement: weakened,
+            };
+            return Ok(PublishOutcome::Preview(Box::new(preview)));
+        }
+        if let Some(current) = same {
+            let tally = machines::tally(ctx, &profile, Some(current))?;
+            let release = ReleaseView::of(ctx, &profile, current, tally);
+            return Ok(PublishOutcome::Published(Box::new(PublishedRelease {
+                created: false,
+                release,
+                warnings,
+            })));
+        }
+        let org = ctx.org();
         let content = Content::from_store(&canonical)?;
         let reason = input.reason.as_ref().map_or("", Reason::as_str);
         difference::note(ctx, before.as_ref().map(|(d, c)| (*d, c)), (&digest, &content));
@@ -119,9 +202,10 @@ impl Operation for Publish {
             },
         );
         let tally = machines::tally(ctx, &profile, Some(&release))?;
-        Ok(PublishedRelease {
+        Ok(PublishOutcome::Published(Box::new(PublishedRelease {
             created: true,
             release: ReleaseView::of(ctx, &profile, &release, tally),
-        })
+            warnings,
+        })))
     }
 }

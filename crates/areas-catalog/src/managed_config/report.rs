@@ -76,8 +76,7 @@ impl Operation for Report {
     .says(
         "Report what a machine applied",
         "Whoever may pull may report. A machine belongs to the account that reported it first: another account's report is \
-         409 until an administrator forgets the machine. One whose digest differs from the current release's for more than \
-         two of its intervals is drifted; a release may be named that the server lost in a restore.",
+         409 until an administrator forgets the machine.",
     );
     type Path = ProfilePath;
     type Query = Empty;

@@ -3,8 +3,8 @@
 use super::difference::{self, Difference};
 use super::model::{AutoPublish, NamedRelease, PreviewToken, ProfileId, ProfilePath, ReleaseKind};
 use super::plan::{self, Plan};
-use super::targets::SCHEMA_VERSION;
-use super::views::{ReleaseRef, ReleaseView};
+use super::targets::{SCHEMA_VERSION, weakening};
+use super::views::{ReleaseRef, ReleaseView, Warning};
 use super::{READERS, machines, manifest};
 use crate::managed_config::fences;
 use provost_areas_platform::settings;
@@ -15,9 +15,6 @@ use provost_kernel::text::Reason;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// LIMIT: paths in one warning.
-const MAX_PATHS: usize = 50;
 
 pub struct Rollback;
 
@@ -32,8 +29,7 @@ pub struct Rollback;
     },
 ))]
 pub struct RollbackBody {
-    /// The release whose content is restored. A preview takes the newest earlier one that says something else; a
-    /// performance must name it.
+    /// Whose content is restored. A preview takes the newest earlier one that differs; a performance must name it.
     source_release_id: Option<NamedRelease>,
     /// What a preview returned: refuses the performance if anything has moved since.
     preview_token: Option<PreviewToken>,
@@ -104,18 +100,6 @@ struct AffectedMachines {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-struct Warning {
-    /// `weakens_enforcement`, `schema_migrated`, `auto_publish_will_pause` or `targets_offline`. Open.
-    code: &'static str,
-    message: String,
-    /// JSON Pointers into the content, at most 50.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default)]
-    paths: Vec<String>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
 struct WouldCreate {
     version: i64,
     kind: ReleaseKind,
@@ -136,9 +120,8 @@ impl Operation for Rollback {
     .example(r#"{"sourceReleaseId": "mcr_01m7w5fpg4ctwq7mvve86yenbr"}"#)
     .says(
         "Preview or perform a rollback of a managed configuration profile",
-        "Without confirm true it shows what would change and writes nothing. With it the content of the source release \
-         becomes a new release; machines take it as they take any other. previewToken or If-Match refuse the \
-         performance when anything has moved since the preview (412). A profile that publishes automatically is paused.",
+        "The content of the source release becomes a new release. previewToken or If-Match refuse the performance when \
+         anything has moved since the preview (412).",
     );
     type Path = ProfilePath;
     type Query = Empty;
@@ -208,36 +191,37 @@ fn preview(ctx: &mut OperationContext<'_>, plan: &Plan) -> Preview {
 
 fn warnings(plan: &Plan) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut warn = |code, message: String, paths| warnings.push(Warning { code, message, paths });
     let weakened = plan
         .profile
         .target
         .weakened(&plan.current_content, &plan.source_content);
-    if !weakened.is_empty() {
-        let count = weakened.len();
-        let paths = weakened.into_iter().take(MAX_PATHS).map(|weakened| weakened.path);
-        let message = format!("{count} enforced members would guard less than now");
-        warn("weakens_enforcement", message, paths.collect());
-    }
+    warnings.extend(weakening::warning(&weakened));
     if plan.is_no_op {
         return warnings;
     }
+    let mut warn = |code, message: String| {
+        warnings.push(Warning {
+            code,
+            message,
+            paths: Vec::new(),
+        });
+    };
     if plan.source.schema_version != SCHEMA_VERSION {
         let message = format!(
             "the release was checked against schema version {}; its content fits version {SCHEMA_VERSION}, which the new one will have",
             plan.source.schema_version
         );
-        warn("schema_migrated", message, Vec::new());
+        warn("schema_migrated", message);
     }
     if plan.profile.auto_publish == AutoPublish::On {
         let message =
             "automatic publishing of the profile will be paused, or its next run would undo the rollback";
-        warn("auto_publish_will_pause", message.to_owned(), Vec::new());
+        warn("auto_publish_will_pause", message.to_owned());
     }
     let offline = plan.tally.total - plan.tally.online;
     if offline > 0 {
         let message = format!("{offline} machines have not reported lately and will follow when they do");
-        warn("targets_offline", message, Vec::new());
+        warn("targets_offline", message);
     }
     warnings
 }

@@ -20,29 +20,29 @@ statements! {
     GET = "SELECT p.id, p.seq, p.name, p.target, p.auto_publish, p.on_unavailable, p.poll_interval_secs, \
         p.status, p.current_release_id, p.created_at, p.updated_at, r.id, r.version, r.store_epoch, r.kind, \
         r.source_release_id, r.content_digest, r.schema_version, r.reason, r.created_at, r.created_by_type, \
-        r.created_by_id \
+        r.created_by_id, p.client_version \
         FROM managed_config_profiles p \
         LEFT JOIN managed_config_releases r ON r.organization_id = p.organization_id \
         AND r.id = p.current_release_id \
         WHERE p.organization_id = ?1 AND p.id = ?2";
     /// One page of profiles, the oldest first.
     LIST = "SELECT id, seq, name, target, auto_publish, on_unavailable, poll_interval_secs, status, \
-        current_release_id, created_at, updated_at \
+        current_release_id, created_at, updated_at, client_version \
         FROM managed_config_profiles \
         WHERE organization_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR status = CAST(?2 AS TEXT)) \
         AND (CAST(?3 AS TEXT) IS NULL OR target = CAST(?3 AS TEXT)) AND seq > ?4 ORDER BY seq, id LIMIT ?5";
     /// Makes a profile, unless its name is taken.
     INSERT = "\
         INSERT INTO managed_config_profiles (organization_id, id, seq, name, name_key, target, auto_publish, \
-        on_unavailable, poll_interval_secs, status, current_release_id, created_at, updated_at) \
-        SELECT ?1, ?2, COALESCE(MAX(seq), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL, ?10, ?10 \
+        on_unavailable, poll_interval_secs, status, current_release_id, created_at, updated_at, client_version) \
+        SELECT ?1, ?2, COALESCE(MAX(seq), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL, ?10, ?10, CAST(?11 AS TEXT) \
         FROM managed_config_profiles \
         WHERE organization_id = ?1 \
         ON CONFLICT DO NOTHING";
     /// Says whether another profile has a name.
     NAME_TAKEN = "SELECT id FROM managed_config_profiles WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a profile.
-    SAVE = "UPDATE managed_config_profiles SET name = ?3, name_key = ?4, auto_publish = ?5, on_unavailable = ?6, poll_interval_secs = ?7, status = ?8, current_release_id = ?9, updated_at = ?10 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE managed_config_profiles SET name = ?3, name_key = ?4, auto_publish = ?5, on_unavailable = ?6, poll_interval_secs = ?7, status = ?8, current_release_id = ?9, updated_at = ?10, client_version = ?11 WHERE organization_id = ?1 AND id = ?2";
     /// A content.
     CONTENT = "SELECT content FROM managed_config_contents WHERE organization_id = ?1 AND digest = ?2";
     /// Keeps a content, once.
@@ -90,7 +90,8 @@ fn no_release() -> Error {
     Error::not_found("managed configuration release")
 }
 
-fn profile(row: &Row<'_>) -> Result<Profile> {
+/// Reads a profile whose version of the program stands in the column `at`.
+fn profile(row: &Row<'_>, at: usize) -> Result<Profile> {
     let target = Target::parse(row.str(3)?);
     Ok(Profile {
         id: ProfileId::from_store(row.get(0)?),
@@ -104,6 +105,7 @@ fn profile(row: &Row<'_>) -> Result<Profile> {
         current_release_id: row.get::<Option<String>>(8)?.map(ReleaseId::from_store),
         created_at: row.get(9)?,
         updated_at: row.get(10)?,
+        client_version: row.get(at)?,
     })
 }
 
@@ -134,7 +136,7 @@ pub fn get(ctx: &mut OperationContext<'_>, id: &ProfileId) -> Result<ProfileWith
     let found = ctx.query_opt(&GET, params![org, id.as_str()], |row| {
         let current = row.get::<Option<String>>(11)?;
         Ok(ProfileWithRelease {
-            profile: profile(row)?,
+            profile: profile(row, 22)?,
             current: current.map(|_| release(row, 11)).transpose()?,
         })
     })?;
@@ -151,7 +153,9 @@ pub fn list(
 ) -> Result<Vec<Profile>> {
     let org = ctx.org();
     let (status, target) = (status.map(ProfileStatus::as_str), target.map(Target::as_str));
-    ctx.query(&LIST, params![org, status, target, after, limit], profile)
+    ctx.query(&LIST, params![org, status, target, after, limit], |row| {
+        profile(row, 11)
+    })
 }
 
 /// Stores a new profile.
@@ -172,6 +176,7 @@ pub fn insert(ctx: &mut OperationContext<'_>, profile: &Profile) -> Result<()> {
             profile.poll_interval_secs,
             profile.status.as_str(),
             profile.created_at,
+            profile.client_version.as_deref(),
         ],
     )?;
     if inserted == 1 { Ok(()) } else { Err(name_taken()) }
@@ -205,6 +210,7 @@ pub fn save(ctx: &mut OperationContext<'_>, profile: &Profile, renamed: bool) ->
             profile.status.as_str(),
             profile.current_release_id.as_ref().map(ReleaseId::as_str),
             profile.updated_at,
+            profile.client_version.as_deref(),
         ],
     )
 }

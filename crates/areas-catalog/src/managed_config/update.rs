@@ -1,13 +1,13 @@
 //! Changes a profile: absent members stay (D13).
 
 use super::manifest;
-use super::model::{AutoPublish, OnUnavailable, PollIntervalSecs, ProfilePath};
+use super::model::{AutoPublish, ClientVersion, OnUnavailable, PollIntervalSecs, ProfilePath};
 use super::store::{self, ProfileWithRelease};
 use super::views::{OneProfile, ProfileView};
 use crate::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::RequiredChange;
+use provost_kernel::patch::{Patch, RequiredChange};
 use provost_kernel::text::Name;
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -23,6 +23,9 @@ pub struct UpdateBody {
     /// The new name.
     #[serde(default)]
     name: RequiredChange<Name>,
+    /// Whose rules hold; null: the newest version.
+    #[serde(default)]
+    client_version: Patch<ClientVersion>,
     /// Whether automatic publications are taken; `on` ends a pause.
     #[serde(default)]
     auto_publish: RequiredChange<AutoPublish>,
@@ -46,8 +49,7 @@ impl Operation for UpdateProfile {
     .example(r#"{"pollIntervalSeconds": 600}"#)
     .says(
         "Change a profile of managed configuration",
-        "Members that are absent stay as they are. A new onUnavailable reaches the machines with their next question: \
-         the manifest of the current release is signed anew.",
+        "A new onUnavailable reaches the machines with their next question.",
     );
     type Path = ProfilePath;
     type Query = Empty;
@@ -66,6 +68,11 @@ impl Operation for UpdateProfile {
         if let Some(name) = body.name.get() {
             name.as_str().clone_into(&mut after.name);
         }
+        body.client_version
+            .apply(&mut after.client_version, |version| version.as_str().to_owned());
+        if after.client_version != before.client_version {
+            after.target.must_know(after.client_version.as_deref())?;
+        }
         after.auto_publish = body.auto_publish.get().copied().unwrap_or(before.auto_publish);
         after.on_unavailable = body
             .on_unavailable
@@ -77,6 +84,11 @@ impl Operation for UpdateProfile {
             .get()
             .map_or(before.poll_interval_secs, |secs| secs.get());
         ctx.change("/name", before.name.as_str(), after.name.as_str());
+        ctx.change(
+            "/clientVersion",
+            before.client_version.as_deref(),
+            after.client_version.as_deref(),
+        );
         ctx.change(
             "/autoPublish",
             before.auto_publish.as_str(),

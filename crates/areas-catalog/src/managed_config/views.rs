@@ -18,6 +18,9 @@ pub struct ProfileView {
     organization_id: String,
     name: String,
     target: Target,
+    /// The version of the program whose rules hold for its releases; absent: the newest that Provost knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_version: Option<String>,
     auto_publish: AutoPublish,
     on_unavailable: OnUnavailable,
     poll_interval_seconds: i64,
@@ -36,6 +39,7 @@ impl ProfileView {
             organization_id: organization.to_owned(),
             name: profile.name.clone(),
             target: profile.target,
+            client_version: profile.client_version.clone(),
             auto_publish: profile.auto_publish,
             on_unavailable: profile.on_unavailable,
             poll_interval_seconds: profile.poll_interval_secs,
@@ -171,6 +175,31 @@ impl ReleaseView {
                 state,
                 targets: tally,
             },
+        }
+    }
+}
+
+/// What is allowed and may still not be what somebody wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ManagedConfigWarning")]
+pub struct Warning {
+    /// Of a content: `unknown_member`, `unknown_word`, `misplaced_member`, `denies_nothing`, `guard_can_be_changed`. Of what it
+    /// replaces: `weakens_enforcement`. Of a rollback: `schema_migrated`, `auto_publish_will_pause`, `targets_offline`. Open.
+    pub code: &'static str,
+    pub message: String,
+    /// JSON Pointers into the content, at most 50.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub paths: Vec<String>,
+}
+
+impl Warning {
+    /// Returns a warning about one place.
+    pub fn at(code: &'static str, path: &str, message: String) -> Self {
+        Self {
+            code,
+            message,
+            paths: vec![path.to_owned()],
         }
     }
 }

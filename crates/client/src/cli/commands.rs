@@ -27,11 +27,17 @@ pub fn fill(group: Command, api: &Api) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_long_help(EXIT_CODES)
-        .subcommands(operations.map(operation))
+        .subcommands(operations.map(|each| operation(each, &[])))
 }
 
-fn operation(operation: &Operation) -> Command {
-    let own = own_args(operation);
+/// Returns the command of one operation with flags that say its body in another way; none when there is no such operation.
+pub fn command_of(api: &Api, group: &str, verb: &str, instead: &[Arg]) -> Option<Command> {
+    api.find(group, verb).map(|found| operation(found, instead))
+}
+
+fn operation(operation: &Operation, instead: &[Arg]) -> Command {
+    let mut own = own_args(operation);
+    own.extend_from_slice(instead);
     let taken: Vec<Arg> = own.iter().cloned().chain(connection::args()).collect();
     let mut names = Names::new(&taken);
     let mut command = Command::new(operation.verb.clone())
@@ -48,7 +54,8 @@ fn operation(operation: &Operation) -> Command {
         let clear = field.can_be_cleared().then(|| flags::clear_flag(field, &long));
         let arg = flags::flag(FlagTarget::Body, field, long);
         let arg = if field.required {
-            arg.required_unless_present("global.body")
+            let others = instead.iter().map(|arg| arg.get_id().clone());
+            arg.required_unless_present_any(others.chain(["global.body".into()]))
         } else {
             arg
         };

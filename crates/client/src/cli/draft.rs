@@ -1,6 +1,6 @@
 //! From what was said on the command line to a request.
 
-use super::api::{Effect, MetadataPlacement, Operation, Shape};
+use super::api::{Api, Effect, MetadataPlacement, Operation, Shape};
 use super::connection::Connection;
 use super::consent::Consent;
 use super::content;
@@ -155,6 +155,20 @@ pub(super) fn target(path: &str, query: &[(String, String)]) -> String {
         let _ = write!(target, "{separator}{}={}", encoded(name), encoded(value));
     }
     target
+}
+
+/// Returns the body that the flags of an operation's command say.
+///
+/// Errors: usage, when there is no such operation or a flag cannot be read.
+pub fn body_of(
+    api: &Api,
+    (group, verb): (&str, &str),
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<Value, Failure> {
+    let operation = api.find(group, verb);
+    let operation = operation.ok_or_else(|| Failure::usage(format!("there is no command {group} {verb}")))?;
+    body(operation, matches, terminal)
 }
 
 fn body(operation: &Operation, matches: &ArgMatches, terminal: &Terminal) -> Result<Value, Failure> {

@@ -1,3 +1,4 @@
+//! `provost managed-config publish|import`: files of a client become a release as they are.
 //! `provost managed-config pull|verify`: the file of a managed client, kept equal to the signed release (D8.2).
 //!
 //! ```text
@@ -18,17 +19,41 @@
 
 mod applied_release;
 mod file;
+mod import;
 mod manifest;
+mod publish;
 mod pull;
 mod report;
 mod round;
+mod settings_file;
 mod verify;
 
 use crate::cli::HandCommand;
 
 /// Returns the commands.
-pub fn own() -> [HandCommand; 2] {
+pub fn own() -> [HandCommand; 4] {
     [
+        HandCommand {
+            group: "managed-config",
+            verb: "publish",
+            command: publish::command,
+            examples: &[
+                "provost managed-config publish Engineering --enforced-file managed-settings.json --reason 'deny .env'",
+                "provost managed-config publish prof_01… --enforced-file requirements.toml --defaults-file config.toml",
+                "provost managed-config publish prof_01… --body content.json --strict --preview --reason 'a look'",
+            ],
+            run: |matches, terminal| Box::pin(publish::run(matches, terminal)),
+        },
+        HandCommand {
+            group: "managed-config",
+            verb: "import",
+            command: import::command,
+            examples: &[
+                "provost managed-config import --client claude_code",
+                "provost managed-config import --client codex --publish Engineering --reason 'what the machines have'",
+            ],
+            run: |matches, terminal| Box::pin(import::run(matches, terminal)),
+        },
         HandCommand {
             group: "managed-config",
             verb: "pull",

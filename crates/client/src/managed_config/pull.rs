@@ -186,7 +186,10 @@ fn spread(wait: Duration) -> Duration {
 }
 
 /// Finds a profile by its id, or by its name whatever the case.
-async fn profile_id(client: &Client<'_>, named: &str) -> Result<String, Failure> {
+/// Returns the id of the profile that an id or a name means.
+///
+/// Errors: not found, when no profile has the name.
+pub async fn profile_id(client: &Client<'_>, named: &str) -> Result<String, Failure> {
     if named.starts_with("prof_") {
         return Ok(named.to_owned());
     }

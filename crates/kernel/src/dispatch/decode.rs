@@ -38,9 +38,15 @@ pub(super) fn decode(
     };
     let query = query_of(entry, request)?;
     let mut metadata = MutationMetadata::take(meta, &request.headers, &mut body)?;
-    let is_preview = meta.performance.is_some() && !metadata.confirm;
-    if !is_preview {
+    let is_asked_for = meta.previews_where_asked && query["preview"] == "true";
+    let is_unconfirmed = meta.performance.is_some() && !metadata.confirm;
+    if !is_unconfirmed {
         authorize_performance(meta, actor)?;
+    }
+    let is_preview = is_asked_for || is_unconfirmed;
+    if is_asked_for {
+        // A preview never consumes the key: the same one performs it afterwards (decision C).
+        metadata.key = None;
     }
     if metadata.key.is_none() && meta.consent == Consent::OptionalHeaders {
         metadata.key = Some(made_key(kernel));

@@ -202,6 +202,8 @@ pub struct Meta {
     pub consent: Consent,
     /// Without `confirm: true` the operation reads and shows what it would do.
     pub performance: Option<Performance>,
+    /// The query parameter `preview=true` shows what the operation would do.
+    pub previews_where_asked: bool,
     /// A token of one item may call, for that item; the operation checks the item (D10.6).
     pub of_item: bool,
     /// What is sent is kept as history, by the operation itself (D9.11).
@@ -335,6 +337,7 @@ impl Meta {
             consumes: None,
             consent: Consent::Required,
             performance: None,
+            previews_where_asked: false,
             of_item: false,
             ingests: false,
             precondition: None,
@@ -532,6 +535,16 @@ impl Meta {
     pub const fn previews(self, scope: &'static str, roles: &'static [Role]) -> Self {
         Self {
             performance: Some(Performance { scope, roles }),
+            ..self
+        }
+    }
+
+    /// Runs as a read, under the same access, where the query says `preview=true`. The operation has that parameter, and writes
+    /// nothing then.
+    #[must_use]
+    pub const fn previews_where_asked(self) -> Self {
+        Self {
+            previews_where_asked: true,
             ..self
         }
     }

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod machines;
+mod publish;
 mod pull;
 mod random;
 mod rollback;

@@ -151,6 +151,11 @@ pub fn bundler() -> Outcome<PathBuf> {
         .context("esbuild has no program for this machine")
 }
 
+/// Installs the pinned command lines into a folder of this name, and returns it.
+pub fn command_lines(name: &str) -> Outcome<PathBuf> {
+    packages(name, &sources().join("commands"))
+}
+
 fn folder(name: &str) -> PathBuf {
     process::target().join("tools").join(name)
 }

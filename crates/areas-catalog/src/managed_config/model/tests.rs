@@ -24,6 +24,7 @@ fn profile(poll_interval_secs: i64) -> Profile {
         seq: 1,
         name: "laptops".into(),
         target: Target::GenericJson,
+        client_version: None,
         auto_publish: AutoPublish::Off,
         on_unavailable: OnUnavailable::LastKnown,
         poll_interval_secs,

@@ -1,8 +1,8 @@
 //! Claude Code: `managed-settings.json` binds every user of the machine; the defaults are the starting values
 //! of a user's own `settings.json`.
 //!
-//! The schema checks the members that guard something and those whose wrong type makes the program refuse the
-//! whole file; the program itself ignores members that it does not know, and so does the schema.
+//! The schema says what no type tells, and what the program takes without a word although it has no effect; what it was seen
+//! to do with each type stands in the folder `probed`.
 
 use super::weakening::Rule::{self, Allows, Forbids, Free, Guards, Limits, Off, On, Ranked};
 use super::{compiled, only_enforced, refused};

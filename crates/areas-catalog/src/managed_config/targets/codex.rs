@@ -3,8 +3,7 @@
 //!
 //! Not `managed_config.toml`: the program takes its sandbox and approval members for requirements.
 //!
-//! The program refuses to start with a requirement that it cannot read, so the schema checks every member
-//! that it reads, by type at least.
+//! The program does not start with a requirement that it cannot read; which those are was asked of it (the folder `probed`).
 
 use super::weakening::Rule::{self, Forbids, Free, Limits, LimitsTo, Off, On, Pinned, Verdicts};
 use super::{compiled, refused, toml_text};

@@ -6,17 +6,25 @@
 
 mod claude_code;
 mod codex;
+mod denials;
 mod generic_json;
+mod probed;
+mod suggestion;
 mod toml_text;
-mod weakening;
+pub mod weakening;
 
 use super::content::{Class, Content, Fault, sha256, step};
+use crate::managed_config::views::Warning;
 use jsonschema::Validator;
+pub use probed::Findings;
+use provost_kernel::error::{Code, Error, Result};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use weakening::Rule;
 pub use weakening::Weakening;
 
 /// The version of the schemas below. A release remembers the one that it was checked against.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 provost_kernel::word! {
     /// The program that reads the rendered files.
@@ -49,15 +57,83 @@ impl File {
 }
 
 impl Target {
-    /// Returns everything that the target would not take; the paths are in the content.
-    pub fn faults(self, content: &Content) -> Vec<Fault> {
-        let mut faults = content.faults();
-        match self {
-            Target::ClaudeCode => faults.extend(claude_code::faults(content)),
-            Target::Codex => faults.extend(codex::faults(content)),
-            Target::GenericJson => {}
+    /// Returns what the target's program makes of a content, in the version that is named or in the newest one; the paths are in the
+    /// content.
+    pub fn findings(self, content: &Content, version: Option<&str>) -> Findings {
+        let mut findings = match probed::of(self.as_str(), version) {
+            Some(probed) => {
+                let mut findings = probed.judge(content);
+                if self == Target::ClaudeCode {
+                    findings.warnings.extend(denials::warnings(probed, content));
+                }
+                findings
+            }
+            None => Findings::default(),
+        };
+        let by_rule = match self {
+            Target::ClaudeCode => claude_code::faults(content),
+            Target::Codex => codex::faults(content),
+            Target::GenericJson => Vec::new(),
+        };
+        let judged: BTreeSet<String> = findings.faults.iter().map(|fault| fault.path.clone()).collect();
+        let by_rule = content.faults().into_iter().chain(by_rule);
+        findings
+            .faults
+            .extend(by_rule.filter(|fault| !judged.contains(&fault.path)));
+        findings
+            .warnings
+            .extend(self.loose_guards(content, &findings.warnings));
+        findings
+    }
+
+    /// Refuses to pin a version that nobody asked what it takes: there would be no rules for it.
+    ///
+    /// Errors: `InvalidDefinition`.
+    pub fn must_know(self, version: Option<&str>) -> Result<()> {
+        let known = probed::versions(self.as_str());
+        match version {
+            Some(version) if !known.contains(&version) => {
+                let message = if known.is_empty() {
+                    "cannot be pinned: nothing is known of the versions of this target".to_owned()
+                } else {
+                    format!("must be a version that Provost knows: {}", known.join(", "))
+                };
+                let error = Error::new(Code::InvalidDefinition, "this version cannot be pinned");
+                Err(error.and_field("/clientVersion", message))
+            }
+            _ => Ok(()),
         }
-        faults
+    }
+
+    /// Returns the guards among the starting values, which any user can take away again.
+    fn loose_guards(self, content: &Content, known: &[Warning]) -> Vec<Warning> {
+        let document = content.of(Class::Defaults);
+        let found = self
+            .rules()
+            .iter()
+            .filter(|(_, rule)| rule.is_guard())
+            .filter_map(|(path, rule)| {
+                let value = document.pointer(path).filter(|value| rule.guards(value))?;
+                let place = format!("/defaults{path}");
+                let is_known = known
+                    .iter()
+                    .any(|warning| warning.paths.iter().any(|path| place.starts_with(path.as_str())));
+                (!is_known && !value.is_null()).then(|| {
+                    let message = format!(
+                        "is a starting value that any user can take away; it binds as /enforced{path}"
+                    );
+                    Warning::at("guard_can_be_changed", &place, message)
+                })
+            });
+        found.collect()
+    }
+
+    fn rules(self) -> &'static [(&'static str, Rule)] {
+        match self {
+            Target::ClaudeCode => claude_code::RULES,
+            Target::Codex => codex::RULES,
+            Target::GenericJson => generic_json::RULES,
+        }
     }
 
     /// Returns the files that a machine gets: the enforced one always, the other only when it says something.
@@ -86,12 +162,11 @@ impl Target {
 
     /// Returns what the second content guards less than the first one, sorted by path.
     pub fn weakened(self, before: &Content, after: &Content) -> Vec<Weakening> {
-        let rules = match self {
-            Target::ClaudeCode => claude_code::RULES,
-            Target::Codex => codex::RULES,
-            Target::GenericJson => generic_json::RULES,
-        };
-        weakening::between(rules, &before.of(Class::Enforced), &after.of(Class::Enforced))
+        weakening::between(
+            self.rules(),
+            &before.of(Class::Enforced),
+            &after.of(Class::Enforced),
+        )
     }
 }
 
@@ -160,5 +235,7 @@ fn only_enforced(content: &Content, names: &[&str]) -> Vec<Fault> {
         .collect()
 }
 
+#[cfg(test)]
+mod probed_tests;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,8 @@ fn content(enforced: &Value, defaults: &Value) -> Content {
 }
 
 fn paths(target: Target, enforced: &Value, defaults: &Value) -> Vec<String> {
-    let faults = target.faults(&content(enforced, defaults));
+    let findings = target.findings(&content(enforced, defaults), None);
+    let faults = findings.faults;
     faults.into_iter().map(|fault| fault.path).collect()
 }
 
@@ -63,7 +64,7 @@ pub fn claude_code_invalid() -> Vec<(Value, &'static str)> {
             json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "zzz" }] }] } }),
             "/enforced/hooks/PreToolUse/0/hooks/0/type",
         ),
-        (json!({ "hooks": { "Nonsense": [] } }), "/enforced/hooks"),
+        (json!({ "hooks": { "Nonsense": [] } }), "/enforced/hooks/Nonsense"),
         (
             json!({ "allowedMcpServers": [{}] }),
             "/enforced/allowedMcpServers/0",
@@ -273,7 +274,9 @@ fn no_refusal_quotes_a_value() {
                 .replace("oops", secret)
                 .replace("bash(rm)", secret);
             let enforced: Value = serde_json::from_str(&text).unwrap();
-            let faults = target.faults(&content(&enforced, &json!({ "model": { "k": secret } })));
+            let faults = target
+                .findings(&content(&enforced, &json!({ "model": { "k": secret } })), None)
+                .faults;
             let shown: Vec<String> = faults.iter().map(|f| f.message.clone()).collect();
             assert!(!shown.concat().contains(secret), "{shown:?}");
         }

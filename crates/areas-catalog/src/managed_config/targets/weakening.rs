@@ -5,6 +5,7 @@
 //! therefore costs a warning about a changed value, never one about a lost member.
 
 use crate::managed_config::content::step;
+use crate::managed_config::views::Warning;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -36,6 +37,28 @@ pub enum Rule {
     Free,
 }
 
+impl Rule {
+    /// Says whether a member of this meaning guards anything by itself.
+    pub fn is_guard(self) -> bool {
+        matches!(
+            self,
+            Self::Forbids | Self::Limits | Self::LimitsTo | Self::Guards(_) | Self::On
+        )
+    }
+
+    /// Says whether a guard with this value does.
+    pub fn guards(self, value: &Value) -> bool {
+        match self {
+            Self::Forbids => value.as_array().is_some_and(|items| !items.is_empty()),
+            Self::Limits => value.is_array(),
+            Self::LimitsTo => value.is_object(),
+            Self::Guards(word) => value == word,
+            Self::On => value == &Value::Bool(true),
+            _ => false,
+        }
+    }
+}
+
 /// One place that guards less.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ManagedConfigWeakening")]
@@ -44,6 +67,22 @@ pub struct Weakening {
     pub path: String,
     /// What is lost there.
     pub message: String,
+}
+
+/// LIMIT: paths in one warning.
+const MAX_PATHS: usize = 50;
+
+/// Returns the warning that says how many places guard less, if any does.
+pub fn warning(weakened: &[Weakening]) -> Option<Warning> {
+    let paths = weakened
+        .iter()
+        .take(MAX_PATHS)
+        .map(|weakened| weakened.path.clone());
+    (!weakened.is_empty()).then(|| Warning {
+        code: "weakens_enforcement",
+        message: format!("{} enforced members would guard less than now", weakened.len()),
+        paths: paths.collect(),
+    })
 }
 
 /// Returns what `after` guards less than `before`, sorted by path.

@@ -1,0 +1,27 @@
+//! The known word that somebody may have meant.
+
+/// LIMIT: a slip is at most this many letters.
+const MAX_SLIPS: usize = 2;
+
+/// Returns the known word that differs from this one by case or by two letters at most, and by less than half of it.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    let near = known.map(|other| (strsim::osa_distance(&lower, &other.to_lowercase()), other));
+    let near = near.filter(|(slips, other)| *slips <= MAX_SLIPS && slips * 2 < other.chars().count());
+    near.min().map(|(_, other)| other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_found_and_another_word_is_not() {
+        let near = |word: &str| nearest(word, ["permissions", "model", "env"].into_iter());
+        assert_eq!(near("permisions"), Some("permissions"));
+        assert_eq!(near("Permissions"), Some("permissions"));
+        assert_eq!(near("modle"), Some("model"));
+        assert_eq!(near("hooks"), None);
+        assert_eq!(near("e"), None);
+    }
+}

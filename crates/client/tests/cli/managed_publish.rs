@@ -1,0 +1,218 @@
+//! Publishing and importing the settings files of clients.
+
+use crate::http::{Answer, Server, json};
+use crate::provost::{Outcome, Provost, folder};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+const PROFILE: &str = "prof_01m7vv9kh2kev1h5hjrtv1gvsk";
+
+fn profile_of(target: &str) -> Answer {
+    json(200, &json!({ "profile": { "id": PROFILE, "target": target } }))
+}
+
+fn published() -> Answer {
+    json(
+        200,
+        &json!({ "created": true, "release": { "version": 1 }, "warnings": [
+            { "code": "unknown_member", "message": "did you mean permissions?", "paths": ["/enforced/permisions"] },
+        ] }),
+    )
+}
+
+fn preview() -> Answer {
+    json(
+        200,
+        &json!({
+            "mode": "preview", "wouldCreate": true, "renderedDiff": { "lines": ["-old line", "+new line"], "truncated": false },
+            "weakensEnforcement": [{ "path": "/enforced/permissions/deny", "message": "no longer forbids all that it forbade" }],
+            "warnings": [],
+        }),
+    )
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = folder().join(name);
+    fs::write(&path, text).expect("a file");
+    path
+}
+
+async fn publishes(provost: Provost, server: &Server, more: &[&str]) -> Outcome {
+    let command = ["managed-config", "publish", PROFILE, "--reason", "a test"];
+    provost.does(server, &[&command[..], more].concat()).await
+}
+
+#[tokio::test]
+async fn files_of_a_client_are_sent_as_they_are() {
+    let json_file = file(
+        "managed-settings.json",
+        "{ \"permissions\": { \"deny\": [\"Bash\"] }, \"x\": 1.5 }\n",
+    );
+    let server = Server::playing([profile_of("claude_code"), published()]).await;
+    let path = json_file.to_str().expect("UTF-8");
+    let outcome = publishes(Provost::script(), &server, &["--enforced-file", path]).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert!(
+        outcome.err.contains("warning: /enforced/permisions did you mean"),
+        "{}",
+        outcome.err
+    );
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2, "nobody looks at a preview");
+    assert!(asked[1].target.ends_with("/releases"), "{}", asked[1].target);
+    assert_eq!(
+        asked[1].json()["content"],
+        json!({ "enforced": { "permissions": { "deny": ["Bash"] }, "x": 1.5 } })
+    );
+
+    let enforced = file(
+        "requirements.toml",
+        "allow_login_shell = false\n[features]\nx = true\n",
+    );
+    let defaults = file("config.toml", "model = \"x\"\nlimits = [1, 2.5]\n");
+    let server = Server::playing([profile_of("codex"), published()]).await;
+    let files = [
+        "--enforced-file",
+        enforced.to_str().expect("UTF-8"),
+        "--defaults-file",
+        defaults.to_str().expect("UTF-8"),
+    ];
+    assert_eq!(
+        publishes(Provost::script(), &server, &[&files[..], &["--strict"]].concat())
+            .await
+            .code,
+        0
+    );
+    let sent = server.asked()[1].json();
+    assert_eq!(
+        sent["content"],
+        json!({ "enforced": { "allow_login_shell": false, "features": { "x": true } }, "defaults": { "model": "x", "limits": [1, 2.5] } })
+    );
+    assert_eq!(sent["strict"], true);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_well_formed_is_named_with_its_place_and_nothing_is_sent() {
+    let secret = "hunter2";
+    for (target, text, why) in [
+        (
+            "claude_code",
+            "{\n  \"a\": hunter2\n}",
+            "is not JSON: line 2, column 8",
+        ),
+        ("claude_code", "{ \"a\": 1 } { \"b\": 2 }", "is not JSON: line 1"),
+        ("claude_code", "{ \"deny\": \"hunter2\", \"deny\": 2 }", "/deny"),
+        ("claude_code", "[\"hunter2\"]", "is no JSON object"),
+        ("claude_code", "a = \"hunter2\"", "is not JSON: line 1, column 1"),
+        (
+            "codex",
+            "a = 1\nb = = \"hunter2\"\n",
+            "is not TOML: line 2, column 5",
+        ),
+        ("codex", "a = 1\na = \"hunter2\"\n", "is not TOML: line 2"),
+        ("codex", "a = 2026-11-26\n", "has a date at /a"),
+        ("codex", "a = nan\n", "has a number at /a"),
+        ("codex", "{ \"a\": \"hunter2\" }", "is not TOML: line 1, column 1"),
+    ] {
+        let file = file("settings", text);
+        let server = Server::playing([profile_of(target)]).await;
+        let outcome = publishes(
+            Provost::script(),
+            &server,
+            &["--enforced-file", file.to_str().expect("UTF-8")],
+        )
+        .await;
+        assert_ne!(outcome.code, 0, "{text}");
+        assert!(outcome.err.contains(why), "{text}: {}", outcome.err);
+        assert!(!outcome.err.contains(secret), "{}", outcome.err);
+        assert_eq!(server.asked().len(), 1, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_sees_what_would_change_and_is_asked() {
+    let body = ["--body", r#"{"content": {"enforced": {}}}"#];
+    let server = Server::playing([preview()]).await;
+    let outcome = publishes(Provost::person(&["no"]), &server, &body).await;
+    assert_ne!(outcome.code, 0);
+    for shown in [
+        "-old line",
+        "weaker: /enforced/permissions/deny no longer forbids",
+        "nothing was published",
+    ] {
+        assert!(outcome.err.contains(shown), "{}", outcome.err);
+    }
+    assert!(server.asked()[0].target.ends_with("/releases?preview=true"));
+
+    let server = Server::playing([preview(), published()]).await;
+    assert_eq!(publishes(Provost::person(&["yes"]), &server, &body).await.code, 0);
+    let asked = server.asked();
+    assert!(asked[1].target.ends_with("/releases"));
+    let key = |place: usize| asked[place].json()["idempotencyKey"].clone();
+    assert_eq!(key(0), key(1), "a preview leaves the key unused");
+
+    let server = Server::playing([published()]).await;
+    let outcome = publishes(Provost::person(&[]), &server, &[&body[..], &["--yes"]].concat()).await;
+    assert_eq!((outcome.code, server.asked().len()), (0, 1), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_a_machine_has_is_printed_or_published() {
+    let root = folder();
+    fs::create_dir_all(root.join("etc/codex")).expect("a folder");
+    fs::write(
+        root.join("etc/codex/requirements.toml"),
+        "allow_login_shell = false\n",
+    )
+    .expect("a file");
+    fs::write(root.join("etc/codex/config.toml"), "model = \"x\"\n").expect("a file");
+    let shown = root.to_str().expect("UTF-8");
+    let import = ["managed-config", "import", "--root", shown, "--client"];
+    let server = Server::playing([]).await;
+    let does = async |server: &Server, more: &[&str]| {
+        Provost::script()
+            .does(server, &[&import[..], more].concat())
+            .await
+    };
+    let printed = does(&server, &["codex"]).await;
+    assert_eq!(printed.code, 0, "{printed:?}");
+    let content: Value = serde_json::from_str(&printed.out).expect("JSON");
+    assert_eq!(
+        content,
+        json!({ "content": { "enforced": { "allow_login_shell": false } } })
+    );
+    let nothing = does(&server, &["claude_code"]).await;
+    assert!(
+        nothing.err.contains("no settings of claude_code"),
+        "{}",
+        nothing.err
+    );
+    assert_eq!(server.asked().len(), 0);
+
+    let server = Server::playing([profile_of("codex"), published()]).await;
+    let more = [
+        "codex",
+        "--with-defaults",
+        "--publish",
+        PROFILE,
+        "--reason",
+        "a test",
+    ];
+    assert_eq!(does(&server, &more).await.code, 0);
+    let sent = server.asked()[1].json();
+    assert_eq!(sent["content"]["defaults"], json!({ "model": "x" }));
+    let other = Server::playing([profile_of("claude_code")]).await;
+    assert_ne!(
+        does(&other, &more).await.code,
+        0,
+        "settings of one client are no other's"
+    );
+
+    fs::create_dir_all(root.join("etc/claude-code/managed-settings.d")).expect("a folder");
+    fs::write(root.join("etc/claude-code/managed-settings.json"), "{}").expect("a file");
+    fs::write(root.join("etc/claude-code/managed-settings.d/10.json"), "{}").expect("a file");
+    let parted = does(&server, &["claude_code"]).await;
+    assert!(parted.err.contains("holds 1 more files"), "{}", parted.err);
+    assert!(parted.out.is_empty());
+}
