@@ -37,8 +37,20 @@ pub struct Event {
     /// Whether its record tells of any message of the call of a model.
     pub(crate) tells_messages: bool,
     /// The span that tells of it, and the one in which that one lies.
-    pub(crate) span: Option<u64>,
-    pub(crate) parent: Option<u64>,
+    pub(crate) span: Option<SpanName>,
+    pub(crate) parent: Option<SpanName>,
+}
+
+/// What a span is called in its payload. Whoever sends another resource cannot name it: a collector puts the records of several
+/// services into one payload, and each of them knows ids of the others' spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SpanName {
+    /// The place of the resource in the payload.
+    pub resource: usize,
+    /// The trace; 0 for one without a valid id.
+    pub trace: u128,
+    /// The id in the trace.
+    pub id: u64,
 }
 
 impl Event {

@@ -3,10 +3,13 @@
 //! Keeps OT-4. The tools that a model asks for stand in its answer and in the tools' own records; Claude Code tells of the tokens and of
 //! the text of an answer apart; libraries of providers tell of calls of which instrumentations tell as well.
 
-use crate::event::{Event, document};
+use crate::event::{Event, SpanName, document};
 use provost_policy::Occasion;
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
+
+/// What tells one call of a model from another.
+const TOKENS: [&str; 2] = ["llm.input_tokens", "llm.output_tokens"];
 
 /// How far apart two records of one call of a model are. Units: milliseconds.
 const APART_MS: u64 = 1_000;
@@ -58,8 +61,8 @@ pub fn joined(events: Vec<Event>) -> Vec<Event> {
 /// Answers by the spans that tell of them: one span may lie in another that tells of the same call.
 #[derive(Default)]
 struct Nests {
-    by_span: HashMap<u64, usize>,
-    by_parent: HashMap<u64, usize>,
+    by_span: HashMap<SpanName, usize>,
+    by_parent: HashMap<SpanName, usize>,
 }
 
 impl Nests {
@@ -95,9 +98,9 @@ impl Nests {
 #[derive(Default)]
 struct Better {
     /// Spans without a message, of calls whose messages are told by others.
-    silent: HashSet<u64>,
+    silent: HashSet<SpanName>,
     /// Inputs of tools that a model wrote with names, and those without.
-    inputs: HashMap<u64, (Json, Json)>,
+    inputs: HashMap<SpanName, (Json, Json)>,
 }
 
 impl Better {
@@ -172,7 +175,10 @@ fn keys(event: &Event) -> Vec<Key> {
 /// Returns two events of one call as one; nothing where they contradict each other or are two calls. Of two spans of which one lies
 /// in the other, one says nothing of the messages: else an agent's answer would be taken for that of a model that it asked.
 fn one_of(one: &Event, other: &Event, is_nested: bool) -> Option<Event> {
-    if is_nested && (one.tells_messages == other.tells_messages || one.session != other.session) {
+    let is_told = |event: &Event| TOKENS.iter().all(|name| event.attributes.contains_key(*name));
+    let may_nest = one.tells_messages != other.tells_messages && one.session == other.session;
+    // Without the counts of both nothing tells the call from another one inside.
+    if is_nested && !(may_nest && is_told(one) && is_told(other)) {
         return None;
     }
     let is_tool = one.occasion == Occasion::PreTool;

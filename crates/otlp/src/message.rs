@@ -38,6 +38,9 @@ pub struct LogRecord {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
+    #[prost(bytes = "vec", tag = "1")]
+    #[serde(rename = "traceId", default, deserialize_with = "identifier")]
+    pub trace: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     #[serde(rename = "spanId", default, deserialize_with = "identifier")]
     pub id: Vec<u8>,

@@ -114,7 +114,7 @@ pub fn read(
     let now_ms = times.now_ms;
     let outline = Outline::of(signal, encoding, payload)?;
     let mut reading = PayloadReading::default();
-    for group in &outline.groups {
+    for (place, group) in outline.groups.iter().enumerate() {
         let resource = match group.resource.map(|slice| decode::<Resource>(encoding, slice)) {
             None => Resource::default(),
             Some(Ok(resource)) if resource.attributes.len() <= MAX_ATTRIBUTES => resource,
@@ -132,7 +132,7 @@ pub fn read(
                 }),
                 Signal::Traces => decode::<Span>(encoding, record).and_then(|record| {
                     limited(record.attributes.len())?;
-                    Ok(span::events(&record, resource, now_ms))
+                    Ok(span::events(&record, resource, place, now_ms))
                 }),
             };
             match outcome {

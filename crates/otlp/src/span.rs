@@ -3,7 +3,7 @@
 //! Keeps OT-4.
 
 use crate::attributes::{AttributeValue, Attributes};
-use crate::event::Event;
+use crate::event::{Event, SpanName};
 use crate::flat;
 use crate::genai::Record;
 use crate::mcp::Tool;
@@ -11,8 +11,13 @@ use crate::message::{SERVER, Span};
 use crate::read::{SkipReason, millis};
 use provost_policy::Occasion;
 
-/// Returns the events of a span, or why there are none.
-pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<Event>, SkipReason> {
+/// Returns the events of a span of the resource at a place of the payload, or why there are none.
+pub fn events(
+    span: &Span,
+    resource: Attributes<'_>,
+    place: usize,
+    now_ms: i64,
+) -> Result<Vec<Event>, SkipReason> {
     let own = Attributes(&span.attributes);
     let end_ms = millis(span.end_time_unix_nano).unwrap_or(now_ms);
     let record = Record {
@@ -53,17 +58,24 @@ pub fn events(span: &Span, resource: Attributes<'_>, now_ms: i64) -> Result<Vec<
     // An identifier of any other length is invalid.
     let whole = |id: &[u8]| <[u8; 8]>::try_from(id).ok().map(u64::from_be_bytes);
     let (id, parent) = (whole(&span.id), whole(&span.parent));
-    for (place, event) in events.iter_mut().enumerate() {
+    let trace = <[u8; 16]>::try_from(&span.trace[..]).map_or(0, u128::from_be_bytes);
+    let named = |id| SpanName {
+        resource: place,
+        trace,
+        id,
+    };
+    for (number, event) in events.iter_mut().enumerate() {
         event.id = id.map(|id| {
             // One span tells of several.
             let of_several = if event.is_asked {
-                format!(".{place}")
+                format!(".{number}")
             } else {
                 String::new()
             };
             format!("{id:016x}{of_several}")
         });
-        (event.span, event.parent) = (id, parent.filter(|parent| *parent != 0));
+        event.span = id.map(named);
+        event.parent = parent.filter(|parent| *parent != 0).map(named);
     }
     Ok(events)
 }

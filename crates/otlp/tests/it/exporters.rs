@@ -197,6 +197,37 @@ fn a_silent_span_inside_one_that_tells_the_messages_is_the_same_call() {
         inside(&[second.clone(), silent(), silent_as("m2")], &[(1, 0), (2, 0)]).len(),
         3
     );
+    let uncounted = |(name, attributes): (&'static str, Vec<Value>)| {
+        let is_count = |one: &Value| {
+            one["key"]
+                .as_str()
+                .is_some_and(|key| key.starts_with("gen_ai.usage."))
+        };
+        (
+            name,
+            attributes
+                .into_iter()
+                .filter(|one| !is_count(one))
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(inside(&[silent(), uncounted(second.clone())], &[(0, 1)]).len(), 3);
+    // Another service in the same payload, and another trace, know the id and have no say.
+    let mut foreign = spans(&[silent()]);
+    let mut telling = spans(&[second.clone()])["resourceSpans"][0].clone();
+    telling["scopeSpans"][0]["spans"][0]["spanId"] = "00000000000000ff".into();
+    telling["scopeSpans"][0]["spans"][0]["parentSpanId"] = "0000000000000001".into();
+    foreign["resourceSpans"].as_array_mut().unwrap().push(telling);
+    assert_eq!(json(Signal::Traces, &foreign).events.len(), 3);
+    let mut traces = spans(&[silent(), second.clone()]);
+    let both = traces["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        .as_array_mut()
+        .unwrap();
+    both[0]["parentSpanId"] = "0000000000000002".into();
+    for (place, span) in both.iter_mut().enumerate() {
+        span["traceId"] = format!("{:032x}", place + 1).into();
+    }
+    assert_eq!(json(Signal::Traces, &traces).events.len(), 3);
     // An agent's answer and that of the model which it asked both tell messages: two.
     assert_eq!(inside(&[told.clone(), told], &[(0, 1)]).len(), 4);
 }
