@@ -60,6 +60,8 @@ pub struct WorkloadToken {
     pub subject: String,
     /// `jti`, which clusters before Kubernetes 1.32 need not send.
     pub id: Option<String>,
+    /// `iat`. Units: seconds since the Unix epoch, UTC.
+    pub issued_at: i64,
     /// `exp`. Units: seconds since the Unix epoch, UTC.
     pub expires_at: i64,
     /// `cnf`: the key that whoever brings the token must prove to hold.
@@ -125,6 +127,7 @@ pub fn verify(
     Ok(WorkloadToken {
         subject: payload.required("sub")?,
         id: payload.text("jti")?,
+        issued_at: period.issued_at,
         expires_at: period.expires_at,
         confirmation: payload.limits()?,
         claims: payload.into_members(),

@@ -1,7 +1,7 @@
 //! What takes away from clients and identity links, and how it is taken away again (EN-3).
 
 use super::{clients, links};
-use crate::mcp_sessions;
+use crate::{mcp_sessions, workload_trusts};
 use provost_areas_platform::ends::unclear;
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
@@ -68,10 +68,11 @@ pub const RETAKINGS: &[RepeatedRevocation] = &[
     },
 ];
 
-/// Voids every code that was not used, in the unit that accepts a loss.
+/// Voids every code that was not used, and every token of a workload that was issued, in the unit that accepts a loss.
 pub fn void_codes(ctx: &mut OperationContext<'_>) -> Result<()> {
     let org = ctx.org();
-    ctx.queue(&VOID, params![org])
+    ctx.queue(&VOID, params![org])?;
+    workload_trusts::refuse_issued(ctx)
 }
 
 fn one(what: &'static str, how: &'static str, ids: Vec<String>) -> Vec<Revocation> {

@@ -113,6 +113,17 @@ impl IssuerTrust {
         }
     }
 
+    /// Says whether any keys are known, however old they are.
+    pub fn has_keys(&self) -> bool {
+        self.lock().keys.is_some()
+    }
+
+    /// Lets it have keys, of which there are none.
+    #[cfg(test)]
+    pub fn hold_keys(&self) {
+        self.lock().keys = Some((Arc::default(), Duration::ZERO));
+    }
+
     /// Says whether the key that a token names is among those that are known: nothing has to be asked for it.
     pub fn knows(&self, clock: &dyn Clock, peeked: &TokenPreview) -> bool {
         let known = self.lock().usable(clock.monotonic());

@@ -48,6 +48,13 @@ pub struct CreateBody {
     jwks: Option<Jwks>,
 }
 
+/// Returns the names of keys; a key without one has none.
+fn key_ids(jwks: &Jwks) -> Vec<Option<&str>> {
+    let keys = jwks.0.get("keys").and_then(Value::as_array);
+    let keys = keys.map(Vec::as_slice).unwrap_or_default();
+    keys.iter().map(|key| key.get("kid")?.as_str()).collect()
+}
+
 impl Operation for CreateWorkloadTrust {
     const META: Meta = Meta::write(
         "createHeadlessWorkloadTrust",
@@ -99,6 +106,7 @@ impl Operation for CreateWorkloadTrust {
             jwks: body.jwks.clone(),
             suspended_at: None,
             suspended_reason: None,
+            tokens_from: None,
             created_at: ctx.now(),
             updated_at: ctx.now(),
         };
@@ -122,6 +130,12 @@ impl Operation for CreateWorkloadTrust {
         ctx.change("/serviceAccountId", Value::Null, account_id);
         ctx.change("/claims", Value::Null, json!(trust.claims));
         ctx.change("/scopes", Value::Null, json!(trust.scopes.to_list()));
+        ctx.change("/lifetimeSeconds", Value::Null, trust.lifetime_secs);
+        ctx.change("/maxTokenAgeSeconds", Value::Null, trust.max_token_age_secs);
+        if let Some(jwks) = &trust.jwks {
+            // Which keys they are is enough; the whole of them can be long.
+            ctx.change("/keyIds", Value::Null, json!(key_ids(jwks)));
+        }
         ctx.emit(&fences::CREATED, &fences::OfTrust::of(&trust));
         Ok(trust.into())
     }

@@ -5,7 +5,7 @@ use super::{end_sessions, fences, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{OperationContext, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub struct DeleteWorkloadTrust;
 
@@ -33,6 +33,9 @@ impl Operation for DeleteWorkloadTrust {
         end_sessions(ctx, id)?;
         store::delete(ctx, id)?;
         ctx.change("/name", trust.name.as_str(), Value::Null);
+        ctx.change("/issuer", trust.issuer.as_str(), Value::Null);
+        ctx.change("/claims", json!(trust.claims), Value::Null);
+        ctx.change("/scopes", json!(trust.scopes.to_list()), Value::Null);
         ctx.emit(&fences::DELETED, &fences::OfTrust::of(&trust));
         Ok(NoContent {})
     }

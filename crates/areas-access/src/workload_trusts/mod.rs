@@ -18,7 +18,8 @@
 //! INVARIANT WO-4: a session of a workload can do what its trust lists, within what its account can do now; it has ended when
 //! its trust was changed, suspended or deleted, and when its account was narrowed, disabled or deleted.
 //! INVARIANT WO-5: a token is accepted by the trust that is named alone: signed by its issuer, for the one audience, in its
-//! time, with every claim; once, apart from a lost answer within 30 seconds.
+//! time, with every claim; once, apart from a lost answer within 30 seconds; never one that was issued before the trust was
+//! let in again.
 //! INVARIANT WO-6: no token of a workload stands in a row, a log, an audit entry or an error.
 //!
 //! Absent on purpose: refresh tokens (a workload asks its platform for another token), patterns beyond prefixes, rules of
@@ -50,7 +51,7 @@ use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::error::Code;
 use provost_kernel::migrations;
 use provost_kernel::operation::{Access, Entry};
-use provost_kernel::{OperationContext, Result};
+use provost_kernel::{OperationContext, Result, params};
 use serde_json::{Value, json};
 
 /// Who may write a trust: whoever may write trusts, and rotate the tokens of accounts.
@@ -112,6 +113,13 @@ pub fn find(ctx: &mut OperationContext<'_>, id: &TrustId) -> Result<Option<Workl
         Err(error) if error.code() == Code::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Refuses every token that was issued until now, in the unit that accepts a loss: which of them were exchanged may be
+/// forgotten.
+pub fn refuse_issued(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&store::REFUSE_ISSUED, params![org, now])
 }
 
 /// Ends the sessions of a trust.

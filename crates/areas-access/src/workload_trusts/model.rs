@@ -56,6 +56,8 @@ pub struct WorkloadTrust {
     pub suspended_at: Option<Timestamp>,
     /// Why, where nobody suspended it.
     pub suspended_reason: Option<String>,
+    /// Tokens that were issued until then are exchanged for nothing.
+    pub tokens_from: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -234,7 +236,12 @@ pub struct OneTrust {
 impl From<WorkloadTrust> for OneTrust {
     fn from(trust: WorkloadTrust) -> Self {
         Self {
-            warnings: warnings(trust.kind, &trust.claims, trust.audience.as_deref()),
+            warnings: warnings(
+                trust.kind,
+                &trust.claims,
+                trust.audience.as_deref(),
+                trust.jwks.is_some(),
+            ),
             workload_trust: trust.into(),
         }
     }

@@ -260,14 +260,14 @@ pub fn wrong<T>(path: &str, message: &str) -> Result<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "WorkloadTrustWarning")]
 pub struct Warning {
-    /// `any_ref`, `name_only`, `whole_owner`, `shared_audience`. Open.
+    /// `any_ref`, `name_only`, `whole_owner`, `shared_audience`, `own_keys`. Open.
     pub code: &'static str,
     /// The same in words.
     pub message: &'static str,
 }
 
 /// Says what rules let in that somebody may not expect.
-pub fn warnings(kind: Kind, rules: &[ClaimRule], audience: Option<&str>) -> Vec<Warning> {
+pub fn warnings(kind: Kind, rules: &[ClaimRule], audience: Option<&str>, has_own_keys: bool) -> Vec<Warning> {
     let mut found = Vec::new();
     let mut add = |code, message| found.push(Warning { code, message });
     let is_of_code = kind != Kind::Kubernetes;
@@ -300,6 +300,13 @@ pub fn warnings(kind: Kind, rules: &[ClaimRule], audience: Option<&str>) -> Vec<
         add(
             "shared_audience",
             "another server that is sent tokens with this audience can use them here; without audience it is this server's URL",
+        );
+    }
+    if has_own_keys {
+        add(
+            "own_keys",
+            "whoever holds one of these keys signs tokens that are accepted, whatever the issuer does with its keys; change \
+             them here when the issuer changes its own",
         );
     }
     found

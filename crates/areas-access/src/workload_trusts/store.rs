@@ -16,7 +16,7 @@ use provost_kernel::{OperationContext, params, statements};
 macro_rules! columns {
     () => {
         "id, organization_id, name, kind, issuer, audience, service_account_id, claims, scopes, lifetime_secs, \
-         max_token_age_secs, jwks, suspended_at, suspended_reason, created_at, updated_at"
+         max_token_age_secs, jwks, suspended_at, suspended_reason, tokens_from, created_at, updated_at"
     };
 }
 
@@ -34,9 +34,11 @@ statements! {
     /// Says whether another trust has a name.
     NAME_TAKEN = "SELECT id FROM workload_trusts WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a trust.
-    SAVE = "UPDATE workload_trusts SET name = ?3, name_key = ?4, audience = ?5, claims = ?6, scopes = ?7, lifetime_secs = ?8, max_token_age_secs = ?9, jwks = ?10, suspended_at = ?11, suspended_reason = ?12, updated_at = ?13 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE workload_trusts SET name = ?3, name_key = ?4, audience = ?5, claims = ?6, scopes = ?7, lifetime_secs = ?8, max_token_age_secs = ?9, jwks = ?10, suspended_at = ?11, suspended_reason = ?12, updated_at = ?13, tokens_from = ?14 WHERE organization_id = ?1 AND id = ?2";
     /// Suspends every trust that is not, in the unit that restores an organization.
     HOLD_EVERY = "UPDATE workload_trusts SET suspended_at = ?2, suspended_reason = ?3 WHERE organization_id = ?1 AND suspended_at IS NULL";
+    /// Refuses what was issued until now, for every trust of the organization: what was exchanged may be forgotten.
+    REFUSE_ISSUED = "UPDATE workload_trusts SET tokens_from = ?2 WHERE organization_id = ?1 AND (tokens_from IS NULL OR tokens_from < ?2)";
     /// The trusts of an account.
     OF_ACCOUNT = "SELECT id FROM workload_trusts WHERE organization_id = ?1 AND service_account_id = ?2 ORDER BY created_at, id";
     /// Removes a trust.
@@ -62,8 +64,9 @@ pub fn read(row: &Row<'_>) -> Result<WorkloadTrust> {
         jwks: jwks.transpose()?,
         suspended_at: row.get(12)?,
         suspended_reason: row.get(13)?,
-        created_at: row.get(14)?,
-        updated_at: row.get(15)?,
+        tokens_from: row.get(14)?,
+        created_at: row.get(15)?,
+        updated_at: row.get(16)?,
     })
 }
 
@@ -192,6 +195,7 @@ pub fn save(ctx: &mut OperationContext<'_>, trust: &WorkloadTrust) -> Result<()>
             trust.suspended_at,
             trust.suspended_reason.as_deref(),
             trust.updated_at,
+            trust.tokens_from,
         ],
     )
 }

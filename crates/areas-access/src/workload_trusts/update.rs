@@ -137,7 +137,13 @@ fn apply(before: &WorkloadTrust, body: &UpdateBody, now: Timestamp) -> WorkloadT
             // Somebody decided: it is no longer a restore that holds it.
             after.suspended_reason = None;
         }
-        Some(false) => (after.suspended_at, after.suspended_reason) = (None, None),
+        Some(false) => {
+            (after.suspended_at, after.suspended_reason) = (None, None);
+            // What was issued while nothing was to be exchanged is not exchanged later.
+            if before.suspended_at.is_some() {
+                after.tokens_from = before.tokens_from.max(Some(now));
+            }
+        }
         None => {}
     }
     after

@@ -21,8 +21,7 @@ impl Operation for ArchiveProfile {
     .command("managed-config", "archive")
     .says(
         "Archive a profile of managed configuration",
-        "Nothing of it changes until it is restored. Machines keep getting its last release: archiving weakens no \
-         machine.",
+        "Nothing of it changes until it is restored. Machines keep getting its last release.",
     );
     type Path = ProfilePath;
     type Query = Empty;

@@ -66,8 +66,8 @@ impl Operation for GetCurrent {
     .answers(&["ETag"])
     .says(
         "Read the current release as machines get it",
-        "With managed_config:pull the signed manifest and its files as they were published, and the audit log names who fetched \
-         them. Without it the files with hidden values replaced by a mark. An archived profile still delivers its last release.",
+        "With managed_config:pull the signed manifest and its files as published, and the audit log names the caller; without \
+         it the files with hidden values replaced. Archived profiles deliver too.",
     );
     type Path = ProfilePath;
     type Query = Empty;

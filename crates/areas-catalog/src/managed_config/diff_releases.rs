@@ -45,7 +45,7 @@ impl Operation for DiffReleases {
     .command("managed-config", "diff")
     .says(
         "Compare two releases of a profile",
-        "Shows what changes from `against` to the release, values that may be secret replaced by a mark.",
+        "Shows what changes from `against` to the release, hidden values as a mark.",
     );
     type Path = ReleasePath;
     type Query = DiffQuery;

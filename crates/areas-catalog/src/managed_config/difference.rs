@@ -6,7 +6,7 @@ use super::changes::{Change, between};
 use super::content::{Class, Content};
 use super::digest::ContentDigest;
 use super::lines::unified;
-use super::redact::{pair, shown_change, shown_content};
+use super::redact::{pair, shown_change, shown_content, uncompared};
 use super::targets::Target;
 use provost_kernel::{OperationContext, json};
 use schemars::JsonSchema;
@@ -73,7 +73,27 @@ pub struct Difference {
 impl Difference {
     /// Returns what differs.
     pub fn of(target: Target, before: &Content, after: &Content) -> Self {
-        let all = between(before, after);
+        Self::shown(
+            target,
+            (before, after),
+            &between(before, after),
+            &pair(before, after),
+        )
+    }
+
+    /// Returns what differs, every hidden value as one that may have changed: for a caller who brings one of the contents
+    /// and may not read the other one.
+    pub fn uncompared(target: Target, before: &Content, after: &Content) -> Self {
+        let sides = uncompared(before, after);
+        Self::shown(target, (before, after), &between(&sides.0, &sides.1), &sides)
+    }
+
+    fn shown(
+        target: Target,
+        (before, after): (&Content, &Content),
+        all: &[Change],
+        sides: &(Content, Content),
+    ) -> Self {
         let mut room = MAX_BYTES;
         let shown = (shown_content(before).document(), shown_content(after).document());
         let changes: Vec<ChangeView> = all
@@ -91,7 +111,7 @@ impl Difference {
             changes_total: all.len(),
             truncated: changes.len() < all.len(),
             changes,
-            rendered_diff: rendered(target, before, after),
+            rendered_diff: rendered(target, sides),
         }
     }
 
@@ -123,9 +143,8 @@ fn view(change: &Change, shown: &(Value, Value)) -> ChangeView {
     }
 }
 
-fn rendered(target: Target, before: &Content, after: &Content) -> RenderedDiff {
-    let (before, after) = pair(before, after);
-    let (old, new) = (target.files(&before), target.files(&after));
+fn rendered(target: Target, (before, after): &(Content, Content)) -> RenderedDiff {
+    let (old, new) = (target.files(before), target.files(after));
     let text = |files: &[super::targets::File], name: &str| {
         let file = files.iter().find(|file| file.name == name);
         file.map_or_else(String::new, |file| file.text.clone())

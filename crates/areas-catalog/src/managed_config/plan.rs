@@ -9,9 +9,11 @@
 //! Keeps MC-3.
 
 use super::content::{Content, refusal};
+use super::machines;
 use super::model::{PreviewToken, ProfileId, Release, ReleaseId};
 use super::store::{self, ProfileWithRelease};
-use super::{machines, views::MachineCounts};
+use super::targets::Findings;
+use super::views::{MachineCounts, Warning};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_kernel::audit::hex;
@@ -37,6 +39,8 @@ pub struct Plan {
     pub source: Release,
     /// What that one says.
     pub source_content: Content,
+    /// What the program takes of it although it has no effect.
+    pub warnings: Vec<Warning>,
     /// Where the machines stand.
     pub tally: MachineCounts,
     /// There is nothing to do: the source says what is current already (D8.9).
@@ -62,7 +66,7 @@ impl Plan {
         };
         let current = current.ok_or_else(|| Error::internal("a profile with a release has none"))?;
         let source_content = store::content(ctx, &source.content_digest)?;
-        let faults = profile.findings(&source_content).faults;
+        let Findings { faults, warnings, .. } = profile.findings(&source_content);
         if !faults.is_empty() {
             let message = "the content of the release is not what the target's program takes today";
             return Err(refusal(Code::SchemaIncompatible, message, "", &faults));
@@ -76,6 +80,7 @@ impl Plan {
             current,
             source,
             source_content,
+            warnings,
             is_no_op,
         })
     }

@@ -7,7 +7,7 @@ use super::model::{AutoPublish, ProfilePath, Release};
 use super::store::{self, ProfileWithRelease};
 use super::targets::{Findings, Weakening, weakening};
 use super::views::{ReleaseRef, ReleaseView, Warning};
-use super::{machines, manifest, redact};
+use super::{PULL, machines, manifest, redact};
 use crate::managed_config::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
@@ -76,7 +76,8 @@ struct PreviewForm {
 pub struct PublishPreview {
     /// `preview`.
     mode: &'static str,
-    /// A release would be made; `false` when the current one says the same already.
+    /// A release would be made; `false` when the current one says the same already. Always `true` for a caller without
+    /// `managed_config:pull` where a hidden value is on either side.
     would_create: bool,
     /// The release that would be replaced; absent before the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,8 +119,8 @@ impl Operation for Publish {
     .reads_up_to(2 << 20, 32)
     .says(
         "Publish a release of managed configuration",
-        "Publishing what is current already makes no release and answers created false. preview=true shows what would \
-         change and publishes nothing.",
+        "What is current already makes no release: created is false. preview=true shows what would change, and publishes \
+         nothing.",
     )
     .previews_where_asked();
     type Path = ProfilePath;
@@ -137,7 +138,9 @@ impl Operation for Publish {
             let message = format!("automatic publishing of this profile is {state}; set autoPublish to on");
             return Err(Error::new(Code::Conflict, message));
         }
-        let Findings { mut faults, warnings } = profile.findings(&body.content);
+        let Findings {
+            mut faults, warnings, ..
+        } = profile.findings(&body.content);
         faults.extend(redact::marks(&body.content));
         if body.strict {
             faults.extend(warnings.iter().flat_map(Fault::of_warning));
@@ -160,12 +163,30 @@ impl Operation for Publish {
         };
         if input.query.preview {
             let content = before.map_or_else(Content::default, |(_, content)| content);
-            let weakened = profile.target.weakened(&content, &body.content);
+            let wanted = Content::from_store(&canonical)?;
+            let target = profile.target;
+            let (weakened, difference, is_same) = if ctx.actor().permission.scopes.has(PULL) {
+                let weakened = target.weakened(&content, &wanted);
+                (
+                    weakened,
+                    Difference::of(target, &content, &wanted),
+                    same.is_some(),
+                )
+            } else {
+                // Nobody keeps a record of a look: what it says of hidden values must not depend on a guess at them.
+                let (shown, guessed) = redact::uncompared(&content, &wanted);
+                let is_of_now = current
+                    .as_ref()
+                    .is_some_and(|current| current.store_epoch == epoch);
+                let weakened = target.weakened(&shown, &wanted);
+                let difference = Difference::uncompared(target, &content, &wanted);
+                (weakened, difference, is_of_now && shown == guessed)
+            };
             let preview = PublishPreview {
                 mode: "preview",
-                would_create: same.is_none(),
+                would_create: !is_same,
                 current_release: current.as_ref().map(|current| ReleaseRef::of(ctx, current)),
-                difference: Difference::of(profile.target, &content, &body.content),
+                difference,
                 warnings: warnings
                     .into_iter()
                     .chain(weakening::warning(&weakened))

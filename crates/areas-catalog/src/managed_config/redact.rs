@@ -2,7 +2,8 @@
 //!
 //! A value is hidden when a name on its way says that it may be a secret, when the argument before it or a name beside it does,
 //! and when it looks like one itself (`secret_words.rs`). Hidden values are compared as they are and shown as a mark: that they
-//! differ is seen, nothing about them is.
+//! differ is seen, nothing about them is. Where a caller brings one of the two contents, even that is an answer to a guess:
+//! who may not read the values sees them left uncompared.
 //!
 //! Keeps MC-5.
 
@@ -15,6 +16,8 @@ use serde_json::{Map, Value};
 pub const MARK: &str = "[redacted]";
 /// Stands for a hidden value that differs from the one before, in a text that is compared by lines.
 const CHANGED: &str = "[redacted, changed]";
+/// Stands for a hidden value that nobody compared, in such a text.
+const NOT_COMPARED: &str = "[redacted, not compared]";
 
 /// Names of members whose text is the name of what stands beside them: `{"name": "Authorization", "value": …}`.
 const NAMING: [&str; 4] = ["name", "key", "header", "variable"];
@@ -50,6 +53,39 @@ pub fn pair(before: &Content, after: &Content) -> (Content, Content) {
         defaults: side(Class::Defaults, other, mine, mark),
     };
     (both(after, before, MARK), both(before, after, CHANGED))
+}
+
+/// Returns two contents for a caller who could try out hidden values by comparing: the marks of the two are never the same,
+/// whatever they stand for. Neither content has a mark of its own: none can be published.
+pub fn uncompared(before: &Content, after: &Content) -> (Content, Content) {
+    let mut after = shown_content(after);
+    for members in [&mut after.enforced, &mut after.defaults] {
+        members.values_mut().for_each(leave_uncompared);
+    }
+    (shown_content(before), after)
+}
+
+fn leave_uncompared(value: &mut Value) {
+    match value {
+        Value::String(text) if text == MARK => NOT_COMPARED.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(leave_uncompared),
+        Value::Object(members) => members.values_mut().for_each(leave_uncompared),
+        _ => {}
+    }
+}
+
+/// Says whether a value holds the mark of a hidden one.
+pub fn holds_mark(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_mark(text),
+        Value::Array(items) => items.iter().any(holds_mark),
+        Value::Object(members) => members.values().any(holds_mark),
+        _ => false,
+    }
+}
+
+fn is_mark(text: &str) -> bool {
+    [MARK, CHANGED, NOT_COMPARED].contains(&text)
 }
 
 /// Returns a value as it may be shown beside another one; `hidden` says whether something above it hides it.
@@ -99,7 +135,7 @@ pub fn marks(content: &Content) -> Vec<Fault> {
 
 fn find_marks(value: &Value, path: &str, faults: &mut Vec<Fault>) {
     match value {
-        Value::String(text) if text == MARK || text == CHANGED => {
+        Value::String(text) if is_mark(text) => {
             faults.push(Fault::new(
                 path,
                 "is the mark that stands for a hidden value; give the value itself",
@@ -201,11 +237,49 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_compared_says_the_same_of_every_guess() {
+        let of = |key: &str, port: u16| -> Content {
+            let enforced =
+                json!({ "apiKey": key, "list": [{ "name": "Authorization", "value": key }], "port": port });
+            serde_json::from_value(json!({ "enforced": enforced })).unwrap()
+        };
+        let stored = of("4711", 1);
+        let seen = |guess: &Content| {
+            let (before, after) = uncompared(&stored, guess);
+            let paths: Vec<String> = changes::between(&before, &after)
+                .into_iter()
+                .map(|change| change.path)
+                .collect();
+            (before, after, paths)
+        };
+        assert_eq!(seen(&of("4711", 1)), seen(&of("4712", 1)));
+        assert_eq!(seen(&of("4711", 1)).2, ["/enforced/apiKey", "/enforced/list"]);
+        assert_eq!(seen(&of("4711", 2)).2.len(), 3);
+    }
+
+    #[test]
+    fn a_guard_with_a_hidden_value_counts_as_weakened_by_every_guess() {
+        let of = |key: &str| -> Content {
+            let hook = json!({ "type": "http", "url": "https://x", "headers": { "Authorization": key } });
+            let hooks = json!({ "PreToolUse": [{ "hooks": [hook] }] });
+            let enforced = json!({ "hooks": hooks, "permissions": { "deny": ["Bash"] } });
+            serde_json::from_value(json!({ "enforced": enforced })).unwrap()
+        };
+        let stored = of("4711");
+        let weakened = |guess: &Content| {
+            let (shown, _) = uncompared(&stored, guess);
+            crate::managed_config::targets::Target::ClaudeCode.weakened(&shown, guess)
+        };
+        assert_eq!(weakened(&of("4711")), weakened(&of("4712")));
+        let [only] = weakened(&of("4711")).try_into().unwrap();
+        assert_eq!(only.path, "/enforced/hooks/PreToolUse");
+    }
+
+    #[test]
     fn a_mark_cannot_be_published() {
-        let document =
-            json!({ "enforced": { "env": { "A": MARK } }, "defaults": { "x": [CHANGED, "fine"] } });
+        let document = json!({ "enforced": { "env": { "A": MARK } }, "defaults": { "x": [CHANGED, "fine", NOT_COMPARED] } });
         let content: Content = serde_json::from_value(document).unwrap();
         let paths: Vec<String> = marks(&content).into_iter().map(|f| f.path).collect();
-        assert_eq!(paths, ["/enforced/env/A", "/defaults/x/0"]);
+        assert_eq!(paths, ["/enforced/env/A", "/defaults/x/0", "/defaults/x/2"]);
     }
 }

@@ -75,8 +75,7 @@ impl Operation for Report {
     )
     .says(
         "Report what a machine applied",
-        "Whoever may pull may report. A machine belongs to the account that reported it first: another account's report is \
-         409 until an administrator forgets the machine.",
+        "A machine belongs to the account that reported it first: another one's report is 409 until the machine is forgotten.",
     );
     type Path = ProfilePath;
     type Query = Empty;

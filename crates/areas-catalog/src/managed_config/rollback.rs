@@ -31,7 +31,7 @@ pub struct Rollback;
 pub struct RollbackBody {
     /// Whose content is restored. A preview takes the newest earlier one that differs; a performance must name it.
     source_release_id: Option<NamedRelease>,
-    /// What a preview returned: refuses the performance if anything has moved since.
+    /// What a preview returned.
     preview_token: Option<PreviewToken>,
 }
 
@@ -120,8 +120,8 @@ impl Operation for Rollback {
     .example(r#"{"sourceReleaseId": "mcr_01m7w5fpg4ctwq7mvve86yenbr"}"#)
     .says(
         "Preview or perform a rollback of a managed configuration profile",
-        "The content of the source release becomes a new release. previewToken or If-Match refuse the performance when \
-         anything has moved since the preview (412).",
+        "The content of the source release becomes a new release. previewToken or If-Match: 412 when anything has moved \
+         since the preview.",
     );
     type Path = ProfilePath;
     type Query = Empty;
@@ -178,7 +178,10 @@ fn preview(ctx: &mut OperationContext<'_>, plan: &Plan) -> Preview {
         source_release: ReleaseRef::of(ctx, &plan.source),
         difference: Difference::of(plan.profile.target, &plan.current_content, &plan.source_content),
         affected: affected(plan),
-        warnings: warnings(plan),
+        warnings: warnings(plan)
+            .into_iter()
+            .chain(plan.warnings.iter().cloned())
+            .collect(),
         would_create: (!plan.is_no_op).then_some(WouldCreate {
             version: plan.current.version + 1,
             kind: ReleaseKind::Rollback,

@@ -183,8 +183,9 @@ impl ReleaseView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ManagedConfigWarning")]
 pub struct Warning {
-    /// Of a content: `unknown_member`, `unknown_word`, `misplaced_member`, `denies_nothing`, `guard_can_be_changed`. Of what it
-    /// replaces: `weakens_enforcement`. Of a rollback: `schema_migrated`, `auto_publish_will_pause`, `targets_offline`. Open.
+    /// Of a content: `unknown_member`, `unknown_word`, `misplaced_member`, `denies_nothing`, `guard_can_be_changed`,
+    /// `more_warnings`. Of what it replaces: `weakens_enforcement`. Of a rollback: `schema_migrated`,
+    /// `auto_publish_will_pause`, `targets_offline`. Open.
     pub code: &'static str,
     pub message: String,
     /// JSON Pointers into the content, at most 50.

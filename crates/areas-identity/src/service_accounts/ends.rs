@@ -1,11 +1,11 @@
 //! What takes away from service accounts and their tokens, and how it is taken away again (EN-3).
 
-use super::model::{ServiceAccountId, Status};
+use super::model::{ServiceAccountId, Status, is_narrower};
 use super::status;
 use super::store::{self, TokenEnd};
 use provost_areas_platform::ends::{by_hand, unclear, works_until};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
-use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
+use provost_kernel::auth::{Permission, Role, ScopeSet};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{Error, OperationContext, Result, Timestamp};
@@ -63,7 +63,7 @@ fn account(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoc
         None => DELETED,
         Some(is) if is.has("deleted_at")? => DELETED,
         Some(is) if !acts(is)? => "disabled",
-        Some(is) if may_mint(permission(is)?, permission(was)?).is_err() => "narrowed",
+        Some(is) if is_narrower(permission(is)?, permission(was)?) => "narrowed",
         Some(is) if was.has("owner_console_user_id")? && !was.agrees(is, &["owner_console_user_id"])? => {
             NEW_OWNER
         }

@@ -291,6 +291,12 @@ pub fn may_list(caller: Permission, list: Option<ScopeSet>, known: Option<ScopeS
     Err(Error::new(Code::EscalationForbidden, message))
 }
 
+/// Says whether something that could be done before cannot be done after: a scope that is held by name alone is lost with its
+/// name, though "all of the role" could give it to others.
+pub fn is_narrower(after: Permission, before: Permission) -> bool {
+    may_mint(after, before).is_err() || !after.scopes.covers(before.scopes)
+}
+
 /// A token's row without its MAC.
 #[derive(Clone, Debug)]
 pub struct Token {

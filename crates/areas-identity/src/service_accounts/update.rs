@@ -1,7 +1,9 @@
 //! Changes a service account: absent members stay, `null` clears (D13).
 
 use super::create::is_orphaned_by;
-use super::model::{AccountPath, OneAccount, ScopeList, ServiceAccount, may_list, not_oneself, view};
+use super::model::{
+    AccountPath, OneAccount, ScopeList, ServiceAccount, is_narrower, may_list, not_oneself, view,
+};
 use super::store;
 use crate::service_accounts::fences;
 use crate::subjects::SubjectKind;
@@ -118,7 +120,7 @@ impl Operation for UpdateServiceAccount {
         if ctx.has_changes() {
             after.updated_at = before.changed_at(now);
             store::save(ctx, &after, after.name != before.name)?;
-            if rights_change && may_mint(after.permission(None), before.permission(None)).is_err() {
+            if rights_change && is_narrower(after.permission(None), before.permission(None)) {
                 ctx.announce(&AccountNarrowed {
                     id: id.as_str().to_owned(),
                 })?;

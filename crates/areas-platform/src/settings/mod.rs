@@ -46,7 +46,7 @@ pub static AREA: Area = Area {
     }],
     scopes: &[
         scope("automation_settings:read").readers(),
-        scope("automation_settings:write"),
+        scope("automation_settings:write").lasting(),
     ],
     operations,
     fences: Some(&fences::FENCES),

@@ -12,6 +12,9 @@ const YEAR: i64 = 365 * DAY;
 /// A spreadsheet takes a text that begins with one of these for a formula, the wide forms of East Asian keyboards among them.
 const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
+/// What may end a cell for a spreadsheet of another locale, which does not know that the cell is quoted.
+const CELL_ENDS: [char; 5] = [';', '\t', '|', '\r', '\n'];
+
 /// How instants are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Times {
@@ -47,13 +50,27 @@ pub(super) fn of_item(item: &Value, column: &Column, times: Times) -> String {
 ///
 /// A quote around the cell would not help: it is gone before the text is looked at. An apostrophe before the text is what
 /// spreadsheets themselves write to say that a cell holds text. Numbers of the answer stay numbers, the negative too.
+/// Spreadsheets of many locales separate cells by another sign than the comma: what follows such a sign is a text of its own.
 pub(super) fn of_spreadsheet(item: &Value, column: &Column, times: Times) -> String {
     let raw = raw(item, column, times);
     let is_number = column.value(item).is_some_and(Value::is_number);
-    if raw.starts_with(FORMULA) && !is_number {
-        return format!("'{raw}");
+    if is_number { raw } else { guarded(&raw) }
+}
+
+/// Returns the text with an apostrophe before every sign with which a formula could begin.
+fn guarded(raw: &str) -> String {
+    let mut text = String::with_capacity(raw.len() + 1);
+    let mut is_begin = true;
+    for (place, sign) in raw.char_indices() {
+        // Whitespace is no formula by itself behind another cell: only the sign after it is.
+        if is_begin && FORMULA.contains(&sign) && (place == 0 || !sign.is_whitespace()) {
+            text.push('\'');
+        }
+        text.push(sign);
+        // A quote may be gone before the text behind it is looked at.
+        is_begin = CELL_ENDS.contains(&sign) || (is_begin && sign == '"');
     }
-    raw
+    text
 }
 
 fn raw(item: &Value, column: &Column, times: Times) -> String {
@@ -199,9 +216,24 @@ mod tests {
             of_spreadsheet(&item, &Column::declared("a"), Times::Exact(now()))
         };
         for text in [
-            "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠A",
+            "=1+1", "+1", "-1", "@SUM(A1)", "\ta", "\ra", "\na", "＝1", "＋1", "－1", "＠A",
         ] {
             assert_eq!(cell(json!(text)), format!("'{text}"));
+        }
+        // A second separator begins a cell as well, and so does a line end in a cell that counts as not quoted.
+        for (text, safe) in [
+            ("x;=1", "x;'=1"),
+            ("x\t+1", "x\t'+1"),
+            ("x|-1", "x|'-1"),
+            ("x;＠A;=2", "x;'＠A;'=2"),
+            ("x;\"=1;", "x;\"'=1;"),
+            ("x\r\n=1", "x\r\n'=1"),
+            ("\t=1", "'\t'=1"),
+            ("=1;=1", "'=1;'=1"),
+            ("x;'=1", "x;'=1"),
+            ("x;y=1|z-2", "x;y=1|z-2"),
+        ] {
+            assert_eq!(cell(json!(text)), safe);
         }
         assert_eq!(cell(json!(["=1", "b"])), "'=1, b");
         assert_eq!(cell(json!(-5)), "-5");

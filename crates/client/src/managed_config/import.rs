@@ -1,5 +1,6 @@
 //! `provost managed-config import`: what a machine has at the places of its client, as a content or as a release.
 
+use super::places::{self, Root};
 use super::publish::{Publication, print, target_of, yes_arg};
 use super::pull::profile_id;
 use super::settings_file;
@@ -17,7 +18,9 @@ pub fn command() -> Command {
              Claude Code: managed-settings.json in /etc/claude-code (macOS: /Library/Application Support/ClaudeCode), and \
              with --with-defaults the settings.json of this user. Codex: requirements.toml in /etc/codex, and with \
              --with-defaults the config.toml beside it.\n\n\
-             Without --publish the content is printed, values and all, and nothing is sent; publish --body - takes it.",
+             Without --publish the content is printed, values and all, and nothing is sent; publish --body - takes it. \
+             What cannot be read ends the command: it is never taken for absent. A release needs the enforced file.\n\n\
+             Below the --root of another machine links are not followed, and the settings.json of this user is not read.",
         )
         .arg(
             Arg::new("client")
@@ -64,8 +67,15 @@ pub fn command() -> Command {
 pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let word = matches.get_one::<String>("client").map_or("", String::as_str);
     let root = matches.get_one::<PathBuf>("root").cloned().unwrap_or_default();
-    let content = read(word, &root, matches.get_flag("with-defaults"), terminal)?;
-    let Some(named) = matches.get_one::<String>("publish") else {
+    let named = matches.get_one::<String>("publish");
+    let wanted = Wanted {
+        word,
+        root: Root::new(root),
+        with_defaults: matches.get_flag("with-defaults"),
+        is_published: named.is_some(),
+    };
+    let content = wanted.read(terminal)?;
+    let Some(named) = named else {
         let text = format!("{:#}\n", json!({ "content": content }));
         return Ok(terminal.print(terminal.shown(&text).as_bytes())?);
     };
@@ -90,65 +100,117 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     print(&client, matches, &answer)
 }
 
-/// Reads what a machine has; says on standard error where each part came from.
-///
-/// Errors: not found, when there is nothing; a conflict, when a client would read more files than are read here.
-fn read(word: &str, root: &Path, with_defaults: bool, terminal: &Terminal) -> Result<Value, Failure> {
-    let home = terminal.surroundings.home.clone().unwrap_or_default();
-    let (enforced, defaults) = if word == "codex" {
-        (
-            vec![root.join("etc/codex/requirements.toml")],
-            root.join("etc/codex/config.toml"),
-        )
-    } else {
-        (
-            vec![
-                root.join("etc/claude-code/managed-settings.json"),
-                root.join("Library/Application Support/ClaudeCode/managed-settings.json"),
-            ],
-            home.join(".claude/settings.json"),
-        )
-    };
-    let mut content = Map::from_iter([("enforced".to_owned(), json!({}))]);
-    let mut is_anything = false;
-    let mut add = |class: &str, path: &Path| -> Result<(), Failure> {
-        if path.exists() {
-            must_be_whole(path)?;
-            content.insert(class.to_owned(), settings_file::read(path, word)?.into());
-            terminal.note(&format!("{class}: {}", path.display()));
-            is_anything = true;
-        }
-        Ok(())
-    };
-    if let Some(path) = enforced.iter().find(|path| path.exists()) {
-        add("enforced", path)?;
-    }
-    if with_defaults {
-        add("defaults", &defaults)?;
-    }
-    if is_anything {
-        return Ok(content.into());
-    }
-    let places: Vec<String> = enforced.iter().map(|path| path.display().to_string()).collect();
-    let line = format!(
-        "this machine has no settings of {word} at {}",
-        places.join(" or ")
-    );
-    Err(Failure::new(Exit::NotFound, line))
+/// Which settings are read, and what for.
+struct Wanted<'a> {
+    word: &'a str,
+    root: Root,
+    with_defaults: bool,
+    is_published: bool,
 }
 
-/// Refuses a file beside which the client reads others: a part would be taken for the whole, and might guard less.
-fn must_be_whole(path: &Path) -> Result<(), Failure> {
-    let folder = path.with_extension("d");
-    let count = std::fs::read_dir(&folder).map_or(0, Iterator::count);
-    if count == 0 {
-        return Ok(());
+impl Wanted<'_> {
+    /// Reads what a machine has; says on standard error where each part came from. A part that was not found is left out: an
+    /// empty one in its place would say that the machine is not guarded.
+    ///
+    /// Errors: not found, when there is nothing, or no enforced file for a release; usage, when a place cannot be looked at;
+    /// a conflict, when a client would read more files than are read here, or a place holds what is not read.
+    fn read(&self, terminal: &Terminal) -> Result<Value, Failure> {
+        let word = self.word;
+        let defaults = self.defaults(terminal)?;
+        let places: &[&str] = if word == "codex" {
+            &["etc/codex/requirements.toml"]
+        } else {
+            &[
+                "etc/claude-code/managed-settings.json",
+                "Library/Application Support/ClaudeCode/managed-settings.json",
+            ]
+        };
+        let mut enforced = None;
+        for place in places {
+            let found = self.root.find(place)?;
+            self.must_be_whole(place)?;
+            enforced = enforced.or(found);
+        }
+        let mut content = Map::new();
+        let mut add = |class: &str, path: &Path| -> Result<(), Failure> {
+            places::must_be_regular(path)?;
+            content.insert(class.to_owned(), settings_file::read(path, word)?.into());
+            terminal.note(&format!("{class}: {}", path.display()));
+            Ok(())
+        };
+        if let Some(path) = &enforced {
+            add("enforced", path)?;
+        }
+        if let Some(path) = &defaults {
+            add("defaults", path)?;
+        }
+        if enforced.is_some() {
+            return Ok(content.into());
+        }
+        let paths: Vec<String> = places
+            .iter()
+            .map(|place| self.root.path(place).display().to_string())
+            .collect();
+        let paths = paths.join(" or ");
+        if content.is_empty() {
+            let line = format!("this machine has no settings of {word} at {paths}");
+            return Err(Failure::new(Exit::NotFound, line));
+        }
+        if self.is_published {
+            let line =
+                format!("this machine has no enforced settings of {word} at {paths}; nothing was sent");
+            let failure = Failure::new(Exit::NotFound, line);
+            return Err(failure.and("a release of the starting values alone would empty the enforced part"));
+        }
+        terminal.note(&format!(
+            "enforced: nothing at {paths}; the content is printed without it"
+        ));
+        Ok(content.into())
     }
-    let line = format!(
-        "{} holds {count} more files that the client adds to {}",
-        folder.display(),
-        path.display()
-    );
-    let failure = Failure::new(Exit::Conflict, line);
-    Err(failure.and("put them together into one file and publish it with --enforced-file".to_owned()))
+
+    /// Returns the file of the starting values, when it is wanted and there.
+    fn defaults(&self, terminal: &Terminal) -> Result<Option<PathBuf>, Failure> {
+        if !self.with_defaults {
+            return Ok(None);
+        }
+        let (path, found) = if self.word == "codex" {
+            let place = "etc/codex/config.toml";
+            (self.root.path(place), self.root.find(place)?)
+        } else if self.root.is_another() {
+            let line =
+                "--with-defaults reads the settings.json of this user, which does not lie below --root";
+            return Err(Failure::usage(line).and("leave out one of the two"));
+        } else {
+            let home = terminal.surroundings.home.as_ref();
+            let home =
+                home.ok_or_else(|| Failure::usage("there is no home folder; leave out --with-defaults"))?;
+            let path = home.join(".claude/settings.json");
+            let found = places::look(&path)?.map(|_| path.clone());
+            (path, found)
+        };
+        if found.is_none() {
+            terminal.note(&format!("defaults: nothing at {}", path.display()));
+        }
+        Ok(found)
+    }
+
+    /// Refuses a place beside which the client reads other files, whether or not a file stands there: a part would be taken for
+    /// the whole, and might guard less.
+    fn must_be_whole(&self, place: &str) -> Result<(), Failure> {
+        let path = self.root.path(place);
+        let Some(folder) = self.root.find(Path::new(place).with_extension("d"))? else {
+            return Ok(());
+        };
+        let count = places::count(&folder)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let line = format!(
+            "{} holds {count} more files that the client adds to {}",
+            folder.display(),
+            path.display()
+        );
+        let failure = Failure::new(Exit::Conflict, line);
+        Err(failure.and("put them together into one file and publish it with --enforced-file"))
+    }
 }

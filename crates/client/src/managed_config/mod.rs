@@ -21,6 +21,7 @@ mod applied_release;
 mod file;
 mod import;
 mod manifest;
+mod places;
 mod publish;
 mod pull;
 mod report;

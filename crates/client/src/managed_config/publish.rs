@@ -38,7 +38,7 @@ pub fn command() -> Command {
         ),
         file(
             "defaults-file",
-            "Starting values: settings.json or config.toml, as it is",
+            "Starting values: settings.json or config.toml, as it is; only together with --enforced-file",
         ),
     ];
     let command = command_of(&catalogue::of_group(GROUP), GROUP, "publish", &files);
@@ -49,13 +49,19 @@ pub fn command() -> Command {
 
 /// Does it.
 pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let file = |id: &str| matches.get_one::<PathBuf>(id);
+    if file("defaults-file").is_some() && file("enforced-file").is_none() {
+        let line = "--defaults-file needs --enforced-file: a release is the whole content, and without the file its \
+                    enforced part would be empty; nothing was sent";
+        let failure = Failure::usage(line);
+        return Err(failure.and("to keep the enforced part, pass its file with --enforced-file as well"));
+    }
     let client = Client::connect(matches, terminal)?;
     let named = matches
         .get_one::<String>("path.profileId")
         .map_or("", String::as_str);
     let profile = profile_id(&client, named).await?;
     let mut body = body_of(&catalogue::of_group(GROUP), (GROUP, "publish"), matches, terminal)?;
-    let file = |id: &str| matches.get_one::<PathBuf>(id);
     let files = [
         ("enforced", file("enforced-file")),
         ("defaults", file("defaults-file")),
@@ -67,7 +73,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             ));
         }
         let target = target_of(&client, &profile).await?;
-        let mut content = Map::from_iter([("enforced".to_owned(), json!({}))]);
+        let mut content = Map::new();
         for (class, file) in files {
             if let Some(file) = file {
                 content.insert(class.to_owned(), settings_file::read(file, &target)?.into());
@@ -125,23 +131,28 @@ pub struct Publication<'a> {
 }
 
 impl Publication<'_> {
-    /// Shows a person what would change and asks; publishes at once where nobody is there, or where that was said.
+    /// Shows a person what would change and asks; publishes at once where nobody is there, or where that was said. Returns the
+    /// preview when nothing would change: nothing is published then.
     ///
     /// Errors: usage, when the person does not say yes.
     pub async fn perform(&self, is_said: bool) -> Result<Value, Failure> {
         let terminal = self.client.terminal;
         if let Some(prompt) = terminal.prompt.as_deref().filter(|_| !is_said) {
             let preview = self.send(true).await?;
+            if preview["wouldCreate"] == json!(false) {
+                terminal.note(
+                    "nothing changes: the current release says the same already; nothing was published",
+                );
+                return Ok(preview);
+            }
             for line in shown(&preview) {
                 terminal.note(&line);
             }
-            if preview["wouldCreate"] == json!(true) {
-                let typed = prompt
-                    .line("publish this? type yes")
-                    .map_err(|error| Failure::usage(format!("no answer: {error}; nothing was published")))?;
-                if typed.trim() != "yes" {
-                    return Err(Failure::usage("not confirmed; nothing was published"));
-                }
+            let typed = prompt
+                .line("publish this? type yes")
+                .map_err(|error| Failure::usage(format!("no answer: {error}; nothing was published")))?;
+            if typed.trim() != "yes" {
+                return Err(Failure::usage("not confirmed; nothing was published"));
             }
         }
         self.send(false).await
@@ -187,13 +198,24 @@ fn shown(preview: &Value) -> Vec<String> {
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect();
-    if preview["wouldCreate"] == json!(false) {
-        lines.push("the current release says the same already".to_owned());
-    }
+    lines.extend(cut(preview));
     lines.extend(texts("/weakensEnforcement").iter().map(|weaker| {
         let text = |member: &str| weaker[member].as_str().unwrap_or_default();
         format!("weaker: {} {}", text("path"), text("message"))
     }));
     lines.extend(warnings(preview));
     lines
+}
+
+/// Returns the sentence that a preview does not show all that changes.
+fn cut(preview: &Value) -> Option<String> {
+    let is_cut = |pointer: &str| preview.pointer(pointer) == Some(&json!(true));
+    if !is_cut("/truncated") && !is_cut("/renderedDiff/truncated") {
+        return None;
+    }
+    let line = "more lines are not shown";
+    Some(match preview["changesTotal"].as_u64() {
+        Some(count) => format!("{line}: {count} members change in all"),
+        None => line.to_owned(),
+    })
 }

@@ -96,12 +96,12 @@ async fn a_spreadsheet_gets_every_declared_column_quoted_and_exact() {
 
 #[tokio::test]
 async fn a_spreadsheet_runs_nothing_that_a_server_says() {
-    let names = ["=HYPERLINK(1)", "+1", "-1", "@A1", "\t=1"];
+    let names = ["=HYPERLINK(1)", "+1", "-1", "@A1", "\t=1", "a;=1"];
     let widgets: Vec<Value> = names
         .iter()
         .map(|name| json!({ "name": name, "weight": -3 }))
         .collect();
-    let server = Server::playing([json(200, &json!({ "widgets": widgets, "total": 5 }))]).await;
+    let server = Server::playing([json(200, &json!({ "widgets": widgets, "total": 6 }))]).await;
     let outcome = Provost::script()
         .asks(
             &server,
@@ -111,7 +111,7 @@ async fn a_spreadsheet_runs_nothing_that_a_server_says() {
     // A number is none that could be a formula.
     assert_eq!(
         outcome.out,
-        "name,weight\n'=HYPERLINK(1),-3\n'+1,-3\n'-1,-3\n'@A1,-3\n'\t=1,-3\n"
+        "name,weight\n'=HYPERLINK(1),-3\n'+1,-3\n'-1,-3\n'@A1,-3\n'\t'=1,-3\na;'=1,-3\n"
     );
 }
 

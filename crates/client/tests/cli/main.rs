@@ -16,6 +16,7 @@ mod http;
 mod kit;
 mod linked;
 mod managed_config;
+mod managed_import;
 mod managed_publish;
 mod operations;
 mod pages;

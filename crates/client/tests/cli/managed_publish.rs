@@ -2,7 +2,7 @@
 
 use crate::http::{Answer, Server, json};
 use crate::provost::{Outcome, Provost, folder};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
 
@@ -158,61 +158,56 @@ async fn a_person_sees_what_would_change_and_is_asked() {
 }
 
 #[tokio::test]
-async fn what_a_machine_has_is_printed_or_published() {
-    let root = folder();
-    fs::create_dir_all(root.join("etc/codex")).expect("a folder");
-    fs::write(
-        root.join("etc/codex/requirements.toml"),
-        "allow_login_shell = false\n",
-    )
-    .expect("a file");
-    fs::write(root.join("etc/codex/config.toml"), "model = \"x\"\n").expect("a file");
-    let shown = root.to_str().expect("UTF-8");
-    let import = ["managed-config", "import", "--root", shown, "--client"];
-    let server = Server::playing([]).await;
-    let does = async |server: &Server, more: &[&str]| {
-        Provost::script()
-            .does(server, &[&import[..], more].concat())
-            .await
-    };
-    let printed = does(&server, &["codex"]).await;
-    assert_eq!(printed.code, 0, "{printed:?}");
-    let content: Value = serde_json::from_str(&printed.out).expect("JSON");
-    assert_eq!(
-        content,
-        json!({ "content": { "enforced": { "allow_login_shell": false } } })
-    );
-    let nothing = does(&server, &["claude_code"]).await;
-    assert!(
-        nothing.err.contains("no settings of claude_code"),
-        "{}",
-        nothing.err
-    );
-    assert_eq!(server.asked().len(), 0);
+async fn what_changes_nothing_is_not_published_and_what_is_cut_is_said() {
+    let body = ["--body", r#"{"content": {"enforced": {}}}"#];
+    let same = json!({
+        "mode": "preview", "wouldCreate": false, "renderedDiff": { "lines": [], "truncated": false },
+        "weakensEnforcement": [], "warnings": [],
+    });
+    let server = Server::playing([json(200, &same)]).await;
+    let outcome = publishes(Provost::person(&[]), &server, &body).await;
+    assert_eq!((outcome.code, server.asked().len()), (0, 1), "{outcome:?}");
+    assert!(outcome.err.contains("nothing changes"), "{}", outcome.err);
+    assert!(outcome.questions.is_empty());
 
-    let server = Server::playing([profile_of("codex"), published()]).await;
-    let more = [
-        "codex",
-        "--with-defaults",
-        "--publish",
-        PROFILE,
-        "--reason",
-        "a test",
-    ];
-    assert_eq!(does(&server, &more).await.code, 0);
-    let sent = server.asked()[1].json();
-    assert_eq!(sent["content"]["defaults"], json!({ "model": "x" }));
-    let other = Server::playing([profile_of("claude_code")]).await;
-    assert_ne!(
-        does(&other, &more).await.code,
-        0,
-        "settings of one client are no other's"
-    );
+    for (pointer, total, said) in [
+        (
+            "/truncated",
+            Some(700),
+            "more lines are not shown: 700 members change in all\n",
+        ),
+        ("/renderedDiff/truncated", None, "more lines are not shown\n"),
+    ] {
+        let mut cut = json!({
+            "mode": "preview", "wouldCreate": true, "truncated": false, "changesTotal": total,
+            "renderedDiff": { "lines": ["+a line"], "truncated": false },
+        });
+        *cut.pointer_mut(pointer).expect("the member") = true.into();
+        let server = Server::playing([json(200, &cut)]).await;
+        let outcome = publishes(Provost::person(&["no"]), &server, &body).await;
+        assert!(outcome.err.contains(said), "{}", outcome.err);
+    }
 
-    fs::create_dir_all(root.join("etc/claude-code/managed-settings.d")).expect("a folder");
-    fs::write(root.join("etc/claude-code/managed-settings.json"), "{}").expect("a file");
-    fs::write(root.join("etc/claude-code/managed-settings.d/10.json"), "{}").expect("a file");
-    let parted = does(&server, &["claude_code"]).await;
-    assert!(parted.err.contains("holds 1 more files"), "{}", parted.err);
-    assert!(parted.out.is_empty());
+    // A server that does not say whether anything changes is no reason to publish unasked.
+    let server = Server::playing([json(200, &json!({ "mode": "preview" }))]).await;
+    let outcome = publishes(Provost::person(&["no"]), &server, &body).await;
+    assert_eq!((outcome.code, server.asked().len()), (2, 1), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn starting_values_alone_are_no_release() {
+    let defaults = file("config.toml", "model = \"x\"\n");
+    let path = defaults.to_str().expect("UTF-8");
+    for more in [&[][..], &["--preview"]] {
+        let server = Server::playing([]).await;
+        let flags = [&["--defaults-file", path][..], more].concat();
+        let outcome = publishes(Provost::script(), &server, &flags).await;
+        assert_eq!((outcome.code, server.asked().len()), (2, 0), "{outcome:?}");
+        for said in [
+            "--defaults-file needs --enforced-file",
+            "to keep the enforced part, pass its file",
+        ] {
+            assert!(outcome.err.contains(said), "{}", outcome.err);
+        }
+    }
 }

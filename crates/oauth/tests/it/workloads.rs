@@ -32,8 +32,8 @@ fn a_workloads_token_has_one_audience_a_time_and_no_limits_that_nobody_obeys() {
     let verified = verify(&text, &WORKSHOP.issuer(), EXPECTED, NOW).unwrap();
     assert_eq!(verified.subject, "repo:acme/app:ref:refs/heads/main");
     assert_eq!(
-        (verified.id.as_deref(), verified.expires_at),
-        (Some("one"), NOW + 300)
+        (verified.id.as_deref(), verified.issued_at, verified.expires_at),
+        (Some("one"), NOW, NOW + 300)
     );
     assert_eq!(
         (verified.text("repository_id"), verified.text("iat")),

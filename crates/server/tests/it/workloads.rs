@@ -1,6 +1,8 @@
 //! CI jobs and pods act as service accounts, by tokens of their platform: the claims are those that GitHub, GitLab and
 //! Kubernetes really send, signed by an issuer of the test's own.
 
+mod again;
+mod audited;
 mod claims;
 mod ends;
 mod keys;

@@ -49,6 +49,14 @@ const UNKNOWN_KEYS: Bucket = Bucket {
     per_second_num: 60,
     per_second_den: 60,
 };
+/// LIMIT: exchanges of one trust, so that its workloads leave the account's other trusts some of the sessions that it may begin in a
+/// day; only tokens that the trust accepts are counted.
+const OF_TRUST: Bucket = Bucket {
+    name: "workload-trust",
+    burst: 240,
+    per_second_num: 60,
+    per_second_den: 3600,
+};
 
 /// How long a token that was exchanged is answered again: an answer that was lost is asked for at once. Units: seconds.
 const REPEAT_SECS: i64 = 30;
@@ -63,9 +71,10 @@ pub fn trust(form: &Form, grant_type: &str) -> Option<TrustId> {
 struct Admitted {
     trust: WorkloadTrust,
     token: WorkloadToken,
-    /// What makes the token the one, and lets it serve once.
+    /// What makes the token the one in its organization.
     digest: String,
-    once: Spendable,
+    /// What lets it serve once.
+    once: Vec<Spendable>,
     scope: Option<String>,
     audiences: Vec<String>,
     proof: Option<Spendable>,
@@ -104,6 +113,7 @@ pub async fn serve(
     let token = verified(kernel, oauth, &trust, text).await?;
     let jkt = proof.as_ref().map(|proof| proof.thumbprint.clone());
     bound(token.confirmation.as_ref(), jkt.as_deref())?;
+    limit(kernel, &OF_TRUST, trust.id.as_str())?;
     let (digest, once) = once(&trust, &token, text);
     let organization = OrganizationId::from_store(trust.organization_id.clone());
     let admitted = Admitted {
@@ -165,7 +175,7 @@ fn check_form(asked: &FormRequest) -> Result<(), TokenError> {
 /// Verifies a token against its trust.
 ///
 /// INVARIANT WO-5: a token is accepted by the trust that is named alone: signed by its issuer, for the one audience, in its
-/// time, with every claim.
+/// time, with every claim, and not issued before the trust was let in again.
 async fn verified(
     kernel: &Kernel,
     oauth: &Oauth,
@@ -206,25 +216,32 @@ async fn verified(
         max_age_secs: trust.max_token_age_secs,
     };
     let token = workload_token::verify(text, &issuer, expected, oauth.now_secs()).map_err(told)?;
+    // A whole second is compared: one that was issued in the second itself may have been issued before.
+    let at = token.issued_at.saturating_mul(1000);
+    if trust.tokens_from.is_some_and(|from| at <= from.as_ms()) {
+        return Err(no("iat", "it was issued before its trust was let in again"));
+    }
     match unmet(&trust.claims, &token.claims) {
         None => Ok(token),
         Some(rule) => Err(no(&rule.claim, "it is not what the trust asks for")),
     }
 }
 
-/// Returns what makes a token the one: its id, or else what was signed, for a signature can have more than one form. Keys that
-/// an organization gave itself sign nothing that is another organization's.
-fn once(trust: &WorkloadTrust, token: &WorkloadToken, text: &str) -> (String, Spendable) {
-    let whose = match &trust.jwks {
-        Some(_) => trust.organization_id.as_str(),
-        None => "",
-    };
+/// Returns what makes a token the one, its id or else what was signed (a signature can have more than one form), and what is
+/// spent of it. In its organization every token serves once, wherever the keys are from. Where the issuer's own keys say so it
+/// serves once for all organizations; keys that an organization gave itself sign nothing that is another organization's.
+fn once(trust: &WorkloadTrust, token: &WorkloadToken, text: &str) -> (String, Vec<Spendable>) {
     let signed = text.rsplit_once('.').map_or(text, |(signed, _)| signed);
-    let digest = match token.id.as_deref() {
+    let of = |whose: &str| match token.id.as_deref() {
         Some(id) => hexadecimal(&["id", whose, &trust.issuer, id]),
         None => hexadecimal(&["token", whose, &trust.issuer, signed]),
     };
-    let once = Spendable::of("workload", &trust.issuer, &digest, token.expires_at);
+    let spendable = |digest: &str| Spendable::of("workload", &trust.issuer, digest, token.expires_at);
+    let digest = of(&trust.organization_id);
+    let mut once = vec![spendable(&digest)];
+    if trust.jwks.is_none() {
+        once.push(spendable(&of("")));
+    }
     (digest, once)
 }
 
@@ -248,8 +265,11 @@ fn issue(
         return Ok(Err(refusal));
     }
     // What was verified was verified against the trust as it was read: another one since is asked anew.
-    let is_same = workload_trusts::find(ctx, id)?
-        .is_some_and(|now| now.updated_at == asked.trust.updated_at && now.suspended_at.is_none());
+    let is_same = workload_trusts::find(ctx, id)?.is_some_and(|now| {
+        now.updated_at == asked.trust.updated_at
+            && now.tokens_from == asked.trust.tokens_from
+            && now.suspended_at.is_none()
+    });
     if !is_same {
         return no("", "its trust was changed meanwhile");
     }
@@ -274,10 +294,14 @@ fn issue(
     if exp <= ctx.latest() {
         return no("exp", "the token is expired");
     }
-    let name = format!("workload-{}", asked.digest);
+    let name = session_name(asked);
     let until = exp.min(ctx.now().plus_secs(trust.lifetime_secs));
     // INVARIANT WO-5: once, apart from a lost answer within 30 seconds.
-    let (scopes, until) = if asked.once.spend(ctx)? {
+    let mut is_first = true;
+    for once in &asked.once {
+        is_first &= once.spend(ctx)?;
+    }
+    let (scopes, until) = if is_first {
         let beginning = SessionStart {
             actor: SessionActor::ServiceAccount {
                 id: trust.service_account_id.clone(),
@@ -320,6 +344,16 @@ fn issue(
     Ok(Ok(issued))
 }
 
+/// Returns the name of the session: of the token, the key that is proved and the audiences, so that what is asked again is
+/// answered only when the same is asked.
+fn session_name(asked: &Admitted) -> String {
+    let mut audiences: Vec<&str> = asked.audiences.iter().map(String::as_str).collect();
+    audiences.sort_unstable();
+    let mut of = vec![asked.digest.as_str(), asked.jkt.as_deref().unwrap_or_default()];
+    of.extend(audiences);
+    format!("workload-{}", hexadecimal(&of))
+}
+
 /// Returns the session that a token began a moment ago under the same trust, if it stands.
 fn repeated(
     ctx: &mut OperationContext<'_>,
@@ -342,6 +376,8 @@ fn note(ctx: &mut OperationContext<'_>, asked: &Admitted) {
     ctx.change("/workloadTrustId", Value::Null, trust.id.as_str());
     ctx.change("/issuer", Value::Null, trust.issuer.as_str());
     ctx.change("/subject", Value::Null, asked.token.subject.as_str());
+    let keys = if trust.jwks.is_some() { "trust" } else { "issuer" };
+    ctx.change("/keysOf", Value::Null, keys);
     let matched = trust.claims.iter().filter_map(|rule| {
         let said = asked.token.text(&rule.claim)?;
         Some((rule.claim.clone(), json!(said)))

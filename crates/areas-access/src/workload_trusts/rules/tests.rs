@@ -153,7 +153,7 @@ fn what_could_be_read_in_two_ways_is_no_rule() {
 #[test]
 fn what_lets_in_more_than_it_seems_is_said() {
     let codes = |kind, rules: &[ClaimRule], audience| -> Vec<&str> {
-        warnings(kind, rules, audience)
+        warnings(kind, rules, audience, false)
             .iter()
             .map(|one| one.code)
             .collect()
@@ -186,5 +186,7 @@ fn what_lets_in_more_than_it_seems_is_said() {
         ["any_ref", "name_only", "whole_owner", "shared_audience"]
     );
     let account = exact("sub", "system:serviceaccount:ci:deploy");
-    assert!(codes(Kind::Kubernetes, &[account], None).is_empty());
+    assert!(codes(Kind::Kubernetes, std::slice::from_ref(&account), None).is_empty());
+    let own = warnings(Kind::Kubernetes, &[account], None, true);
+    assert_eq!(own.iter().map(|one| one.code).collect::<Vec<_>>(), ["own_keys"]);
 }

@@ -1,9 +1,10 @@
-//! Rules of Claude Code that look as if they denied something and deny nothing.
+//! Rules of Claude Code, and hooks of Codex, that look as if they denied something and deny nothing.
 
 use super::probed::Probed;
 use super::suggestion::nearest;
-use crate::managed_config::content::{Class, Content};
+use crate::managed_config::content::{Class, Content, step};
 use crate::managed_config::views::Warning;
+use serde_json::Value;
 
 /// The lists whose rules take something away. A rule of `allow` that matches nothing gives nothing.
 const LISTS: [&str; 2] = ["deny", "ask"];
@@ -41,6 +42,39 @@ pub fn warnings(probed: &Probed, content: &Content) -> Vec<Warning> {
         }
     }
     warnings
+}
+
+/// Returns the hooks that Codex reads and skips.
+pub fn skipped_hooks(content: &Content) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for class in [Class::Enforced, Class::Defaults] {
+        let document = content.of(class);
+        let events = document.get("hooks").and_then(|hooks| hooks.as_object());
+        for (event, groups) in events.into_iter().flatten() {
+            let path = step(&format!("/{}/hooks", class.as_str()), event);
+            for (group, hooks) in groups.as_array().into_iter().flatten().enumerate() {
+                let hooks = hooks.get("hooks").and_then(|hooks| hooks.as_array());
+                for (place, hook) in hooks.into_iter().flatten().enumerate() {
+                    if let Some((member, why)) = why_skipped(hook) {
+                        let path = format!("{path}/{group}/hooks/{place}/{member}");
+                        let message = format!("denies nothing: Codex skips {why}");
+                        warnings.push(Warning::at("denies_nothing", &path, message));
+                    }
+                }
+            }
+        }
+    }
+    warnings
+}
+
+/// Says at which member it is seen that a hook is skipped, and what is skipped.
+fn why_skipped(hook: &Value) -> Option<(&'static str, &'static str)> {
+    let kind = hook.get("type").and_then(Value::as_str);
+    if kind.is_some_and(|kind| ["prompt", "agent"].contains(&kind)) {
+        return Some(("type", "hooks of the types prompt and agent"));
+    }
+    let is_async = hook.get("async") == Some(&Value::Bool(true));
+    is_async.then_some(("async", "hooks that it would not wait for"))
 }
 
 /// Says why a rule denies nothing. No sentence quotes it.

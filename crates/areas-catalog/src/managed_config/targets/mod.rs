@@ -7,6 +7,7 @@
 mod claude_code;
 mod codex;
 mod denials;
+mod findings;
 mod generic_json;
 mod probed;
 mod suggestion;
@@ -15,8 +16,8 @@ pub mod weakening;
 
 use super::content::{Class, Content, Fault, sha256, step};
 use crate::managed_config::views::Warning;
+pub use findings::Findings;
 use jsonschema::Validator;
-pub use probed::Findings;
 use provost_kernel::error::{Code, Error, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -60,29 +61,35 @@ impl Target {
     /// Returns what the target's program makes of a content, in the version that is named or in the newest one; the paths are in the
     /// content.
     pub fn findings(self, content: &Content, version: Option<&str>) -> Findings {
-        let mut findings = match probed::of(self.as_str(), version) {
-            Some(probed) => {
-                let mut findings = probed.judge(content);
-                if self == Target::ClaudeCode {
-                    findings.warnings.extend(denials::warnings(probed, content));
-                }
-                findings
-            }
-            None => Findings::default(),
+        let general = content.faults();
+        // Nobody looks at the members of what is too large: that would take as long as it is large.
+        if general.iter().any(|fault| fault.path.is_empty()) {
+            return Findings::of_faults(general);
+        }
+        let probed = probed::of(self.as_str(), version);
+        let mut findings = probed.map_or_else(Findings::default, |probed| probed.judge(content));
+        let denials = match (self, probed) {
+            (Target::ClaudeCode, Some(probed)) => denials::warnings(probed, content),
+            (Target::Codex, _) => denials::skipped_hooks(content),
+            _ => Vec::new(),
         };
+        for warning in denials {
+            findings.warn(|| warning);
+        }
         let by_rule = match self {
             Target::ClaudeCode => claude_code::faults(content),
             Target::Codex => codex::faults(content),
             Target::GenericJson => Vec::new(),
         };
         let judged: BTreeSet<String> = findings.faults.iter().map(|fault| fault.path.clone()).collect();
-        let by_rule = content.faults().into_iter().chain(by_rule);
+        let by_rule = general.into_iter().chain(by_rule);
         findings
             .faults
             .extend(by_rule.filter(|fault| !judged.contains(&fault.path)));
-        findings
-            .warnings
-            .extend(self.loose_guards(content, &findings.warnings));
+        for warning in self.loose_guards(content, &findings.warnings) {
+            findings.warn(|| warning);
+        }
+        findings.close();
         findings
     }
 
@@ -112,13 +119,14 @@ impl Target {
             .rules()
             .iter()
             .filter(|(_, rule)| rule.is_guard())
-            .filter_map(|(path, rule)| {
-                let value = document.pointer(path).filter(|value| rule.guards(value))?;
+            .flat_map(|(pattern, rule)| {
+                let found = weakening::places(&document, pattern).into_iter();
+                found.filter_map(move |(path, value)| rule.guards(value).then_some(path))
+            })
+            .filter_map(|path| {
                 let place = format!("/defaults{path}");
-                let is_known = known
-                    .iter()
-                    .any(|warning| warning.paths.iter().any(|path| place.starts_with(path.as_str())));
-                (!is_known && !value.is_null()).then(|| {
+                let mut known = known.iter().flat_map(|warning| &warning.paths);
+                (!known.any(|known| lies_in(&place, known))).then(|| {
                     let message = format!(
                         "is a starting value that any user can take away; it binds as /enforced{path}"
                     );
@@ -168,6 +176,13 @@ impl Target {
             &after.of(Class::Enforced),
         )
     }
+}
+
+/// Says whether a place is another one, or lies in it.
+fn lies_in(place: &str, other: &str) -> bool {
+    place
+        .strip_prefix(other)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn pretty(value: &Value) -> String {

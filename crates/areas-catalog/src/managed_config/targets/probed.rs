@@ -4,6 +4,7 @@
 //! A value that a client refuses or complains of is a fault. A value that it starts with is no fault by that alone: a client
 //! may start without a word and guard nothing, so the schemas beside this file hold as well.
 
+use super::findings::Findings;
 use super::suggestion::nearest;
 use crate::managed_config::content::{Class, Content, Fault, step};
 use crate::managed_config::views::Warning;
@@ -11,6 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+mod events;
 
 /// The files, in any order.
 const FILES: [&str; 2] = [
@@ -83,7 +86,7 @@ pub struct Probed {
 }
 
 /// A place in the settings and what is known of it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Member {
     /// Members by their names.
     named: BTreeMap<String, Member>,
@@ -105,11 +108,14 @@ static PROBED: LazyLock<Vec<Probed>> = LazyLock::new(|| FILES.iter().map(|text| 
 )]
 fn read(text: &str) -> Probed {
     let written: Written = serde_json::from_str(text).expect("a file of verdicts");
+    let mut enforced = Member::read(&written.enforced);
+    let mut defaults = written.defaults.as_ref().map(Member::read);
+    events::share(&written.client, &mut enforced, defaults.as_mut());
     Probed {
         client: written.client,
         version: written.version,
-        enforced: Member::read(&written.enforced),
-        defaults: written.defaults.as_ref().map(Member::read),
+        enforced,
+        defaults,
     }
 }
 
@@ -205,15 +211,6 @@ fn flat(tried: &Tried) -> BTreeMap<String, Verdict> {
         .iter()
         .flat_map(|(verdict, all)| all.iter().map(|one| (one.clone(), *verdict)));
     all.collect()
-}
-
-/// What was found in a content.
-#[derive(Default)]
-pub struct Findings {
-    /// What the client refuses or leaves out with a complaint.
-    pub faults: Vec<Fault>,
-    /// What it takes without a word, although it has no effect.
-    pub warnings: Vec<Warning>,
 }
 
 impl Probed {
@@ -325,7 +322,7 @@ impl Probed {
                 "is no word that {} is known to take; did you mean {near}?",
                 self.name()
             );
-            findings.warnings.push(Warning::at("unknown_word", path, message));
+            findings.warn(|| Warning::at("unknown_word", path, message));
         }
     }
 
@@ -346,7 +343,7 @@ impl Probed {
             );
             findings.faults.push(Fault::new(path, message));
         } else if !is_known {
-            findings.warnings.push(self.unknown(class, name, path, &known));
+            findings.warn(|| self.unknown(class, name, path, &known));
         }
     }
 

@@ -268,6 +268,123 @@ fn no_warning_quotes_a_value() {
     assert!(!(said.concat() + &warned.concat()).contains(secret));
 }
 
+/// Proves MC-6.
+#[test]
+fn codex_sends_its_traces_by_both_protocols() {
+    let exporter = |name: &str| json!({ name: { "endpoint": "https://example.com/" } });
+    for member in ["exporter", "trace_exporter", "metrics_exporter"] {
+        for name in ["otlp-http", "otlp-grpc"] {
+            let otel = json!({ "otel": { member: exporter(name) } });
+            assert_eq!(warned(Target::Codex, &otel, &json!({})), [], "{otel}");
+            assert_eq!(warned(Target::Codex, &json!({}), &otel), [], "{otel}");
+        }
+        for wrong in [json!(7), json!(true), json!([])] {
+            let otel = json!({ "otel": { member: wrong } });
+            assert_eq!(
+                refused_at(Target::Codex, &otel),
+                [format!("/enforced/otel/{member}")]
+            );
+        }
+    }
+}
+
+/// Proves MC-6.
+#[test]
+fn every_event_of_codex_is_judged_as_the_probed_one() {
+    let none = json!({});
+    for event in ["PreToolUse", "PostToolUse", "SessionStart", "Stop"] {
+        let good = hook(event, &json!({ "timeout": 5 }));
+        assert_eq!(warned(Target::Codex, &good, &none), [], "{event}");
+        let text = json!({ "hooks": { event: "x" } });
+        let place = format!("/enforced/hooks/{event}");
+        assert_eq!(refused_at(Target::Codex, &text), std::slice::from_ref(&place));
+        let number = hook(event, &json!({ "command": 7 }));
+        assert_eq!(
+            refused_at(Target::Codex, &number),
+            [format!("{place}/0/hooks/0/command")]
+        );
+        let faults = findings(Target::Codex, &none, &number).faults;
+        assert_eq!(
+            faults[0].path,
+            format!("/defaults/hooks/{event}/0/hooks/0/command")
+        );
+        assert_eq!(
+            warned(Target::Codex, &none, &good),
+            [("guard_can_be_changed", format!("/defaults/hooks/{event}"))]
+        );
+    }
+    let folders = json!({ "hooks": { "managed_dir": "/srv", "windows_managed_dir": "C:\\srv" } });
+    assert_eq!(warned(Target::Codex, &folders, &none), []);
+    let unknown = json!({ "hooks": { "Nothing": "x" } });
+    assert_eq!(refused_at(Target::Codex, &unknown), ["/enforced/hooks/Nothing"]);
+}
+
+#[test]
+fn hooks_that_codex_skips_are_warned_of() {
+    for (more, member) in [
+        (json!({ "type": "prompt" }), "type"),
+        (json!({ "type": "agent" }), "type"),
+        (json!({ "async": true }), "async"),
+    ] {
+        let path = format!("/enforced/hooks/PreToolUse/0/hooks/0/{member}");
+        let found = warned(Target::Codex, &hook("PreToolUse", &more), &json!({}));
+        assert_eq!(found, [("denies_nothing", path)], "{more}");
+    }
+    let waited = hook("PreToolUse", &json!({ "async": false }));
+    assert_eq!(warned(Target::Codex, &waited, &json!({})), []);
+}
+
+#[test]
+fn what_claude_code_reads_in_one_event_it_reads_in_all() {
+    let asks = json!({ "hooks": { "Stop": [{ "hooks": [{ "type": "prompt", "prompt": "done?" }] }] } });
+    assert_eq!(warned(Target::ClaudeCode, &asks, &json!({})), []);
+    let misspelt = hook("Stop", &json!({ "promt": "done?" }));
+    assert_eq!(
+        warned(Target::ClaudeCode, &misspelt, &json!({})),
+        [(
+            "unknown_member",
+            "/enforced/hooks/Stop/0/hooks/0/promt".to_owned()
+        )]
+    );
+}
+
+#[test]
+fn a_guard_is_known_by_its_whole_path() {
+    assert!(lies_in("/defaults/deny", "/defaults/deny") && lies_in("/defaults/deny/0", "/defaults/deny"));
+    assert!(!lies_in("/defaults/deny", "/defaults/den"));
+    let loose = hook("PreToolUse", &json!({}));
+    assert_eq!(
+        warned(Target::ClaudeCode, &json!({}), &loose),
+        [("guard_can_be_changed", "/defaults/hooks/PreToolUse".to_owned())]
+    );
+}
+
+#[test]
+fn a_content_that_is_made_to_be_slow_is_judged_at_once() {
+    let long = "permissions".repeat(200_000);
+    let name = json!({ long: 1 });
+    let found = findings(Target::ClaudeCode, &name, &json!({}));
+    assert!(found.faults.is_empty());
+    assert!(
+        found
+            .warnings
+            .iter()
+            .any(|warning| warning.code == "unknown_member")
+    );
+
+    let many: serde_json::Map<String, Value> =
+        (0..1_000).map(|n| (format!("permision{n}"), json!(n))).collect();
+    let found = findings(Target::ClaudeCode, &many.into(), &json!({}));
+    assert_eq!(found.warnings.len(), 201);
+    let last = found.warnings.last().unwrap();
+    assert_eq!((last.code, last.paths.len()), ("more_warnings", 0));
+    assert!(last.message.contains("1000"), "{}", last.message);
+
+    let large = json!({ "x": vec![json!({ "permisions": 1 }); 50_000] });
+    let found = findings(Target::ClaudeCode, &large, &json!({}));
+    assert_eq!((found.faults.len(), found.warnings.len()), (1, 0));
+}
+
 #[test]
 fn only_a_version_that_was_asked_can_be_pinned() {
     for target in [Target::ClaudeCode, Target::Codex] {

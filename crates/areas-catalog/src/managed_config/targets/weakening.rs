@@ -5,6 +5,7 @@
 //! therefore costs a warning about a changed value, never one about a lost member.
 
 use crate::managed_config::content::step;
+use crate::managed_config::redact::holds_mark;
 use crate::managed_config::views::Warning;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,7 +86,8 @@ pub fn warning(weakened: &[Weakening]) -> Option<Warning> {
     })
 }
 
-/// Returns what `after` guards less than `before`, sorted by path.
+/// Returns what `after` guards less than `before`, sorted by path. Where `before` has the mark of a hidden value, nothing is
+/// compared.
 pub fn between(rules: &[(&str, Rule)], before: &Value, after: &Value) -> Vec<Weakening> {
     let mut found = Vec::new();
     walk(rules, "/enforced", Some(before), Some(after), &mut found);
@@ -110,7 +112,12 @@ fn walk(
         });
     };
     if let Some(rule) = rule_of(rules, path) {
-        if let Some(message) = judge(rule, before, after) {
+        // A hidden value is not compared: what it guards may be lost, whatever takes its place.
+        if before.is_some_and(holds_mark) {
+            if !matches!(rule, Rule::Free) {
+                lost("holds a hidden value, and may guard less than before");
+            }
+        } else if let Some(message) = judge(rule, before, after) {
             lost(message);
         }
         return;
@@ -141,6 +148,19 @@ fn members(
     for name in gone.chain(after.keys()) {
         walk(rules, &step(path, name), before.get(name), after.get(name), found);
     }
+}
+
+/// Returns the values at the places of a pattern in the members of one class, each with its path.
+pub fn places<'a>(document: &'a Value, pattern: &str) -> Vec<(String, &'a Value)> {
+    let names = pattern.split('/').skip(1);
+    names.fold(vec![(String::new(), document)], |found, name| {
+        let below = found.into_iter().flat_map(|(path, value)| {
+            let members = value.as_object().into_iter().flatten();
+            let members = members.filter(|(own, _)| name == "*" || *own == name);
+            members.map(move |(own, value)| (step(&path, own), value))
+        });
+        below.collect()
+    })
 }
 
 fn rule_of(rules: &[(&str, Rule)], path: &str) -> Option<Rule> {

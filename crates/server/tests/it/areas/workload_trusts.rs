@@ -104,11 +104,10 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
 }
 
 fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
-    if operation != "createHeadlessWorkloadTrust" {
-        return None;
-    }
     let mut body = body.clone();
     match member {
+        "lifetimeSeconds" => body[member] = json!(601),
+        _ if operation != "createHeadlessWorkloadTrust" => return None,
         "kind" => body[member] = json!("gitlab"),
         "claims" => body[member] = json!([{ "claim": "repository_id", "value": "75" }]),
         "issuer" => body[member] = json!("https://github.example/_services/token"),

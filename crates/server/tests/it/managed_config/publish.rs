@@ -51,11 +51,16 @@ fn a_preview_of_a_publication_shows_it_and_does_nothing() {
                 ("weakens_enforcement", "/enforced/permissions/deny")
             ]
         );
+        // The admin reads no hidden value, so a hidden one may always be another one.
         let same = app.write("POST", &releases, content.clone()).await.ok().clone();
         assert_eq!(
             (&same["wouldCreate"], &same["changesTotal"]),
-            (&json!(false), &json!(0))
+            (&json!(true), &json!(1))
         );
+        let expected = json!({
+            "op": "replace", "path": "/enforced/env/A", "class": "enforced", "before": "[redacted]", "after": "[redacted]",
+        });
+        assert_eq!(same["changes"][0], expected);
         // A preview refuses what the publication refuses, and its key stays unused.
         let bad = json!({ "content": { "enforced": { "model": 7 } } });
         app.write("POST", &releases, bad)
@@ -96,6 +101,10 @@ fn a_preview_of_a_publication_shows_it_and_does_nothing() {
             (&json!(true), &json!(2))
         );
         assert_eq!(warned(&done.json), [("unknown_member", "/enforced/permisions")]);
+        // A rollback to it is warned of the same.
+        let source = json!({ "sourceReleaseId": done.json["release"]["id"] });
+        let back = super::preview(&app, &path, source).await;
+        assert_eq!(warned(back.ok()), [("unknown_member", "/enforced/permisions")]);
     });
 }
 

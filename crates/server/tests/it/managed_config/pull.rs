@@ -238,6 +238,7 @@ fn a_fetch_in_the_clear_leaves_one_entry_for_an_account_a_profile_and_an_hour() 
 /// INVARIANT MC-12. The digest of a content with one short secret tells whether a guess at it is right.
 /// Proves MC-12.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story from its beginning to its end")]
 fn nobody_without_the_scope_tries_out_a_hidden_value() {
     each("mc_digest", |app: Arc<App>| async move {
         let path = profile(&app, "generic_json").await;
@@ -309,6 +310,19 @@ fn nobody_without_the_scope_tries_out_a_hidden_value() {
                 .await
                 .text(),
         );
+        // A look at a publication leaves no trace: it answers a right guess and a wrong one alike.
+        let look = async |token: &str, pin: &str| {
+            let call = app.request("POST", &format!("{path}/releases?preview=true"));
+            let body = with_trio(json!({ "content": content(pin) }), &fresh_key());
+            call.token(token).json(body).send().await
+        };
+        let [right, wrong] = [look(&app.admin, "4711").await, look(&app.admin, "4712").await];
+        assert_eq!(right.ok(), wrong.ok());
+        assert_eq!(
+            (&right.json["wouldCreate"], &right.json["changesTotal"]),
+            (&json!(true), &json!(1))
+        );
+        seen.extend([right.text(), wrong.text()]);
         app.settle().await;
         seen.push(json!(app.entries(&app.organization, 0).await).to_string());
         seen.push(json!(app.events(0).await).to_string());
@@ -322,6 +336,14 @@ fn nobody_without_the_scope_tries_out_a_hidden_value() {
         // Whoever reads the values reads the digest, and it is that of the signed manifest.
         let clear = fetch(&app, &path, &machine).await;
         assert_eq!(clear.ok()["release"]["contentDigest"], digests[0]);
+        let scopes = [
+            "managed_config:read",
+            "managed_config:write",
+            "managed_config:pull",
+        ];
+        let (_, reader) = app.account("reads", "admin", &scopes).await;
+        assert_eq!(look(&reader, "4711").await.ok()["wouldCreate"], false);
+        assert_eq!(look(&reader, "4712").await.ok()["wouldCreate"], true);
         let targets = app.request("GET", &format!("{path}/targets")).token(&machine);
         assert!(targets.send().await.text().contains(&digests[1]));
     });

@@ -3,7 +3,7 @@
 mod accepted;
 mod bound;
 mod ceiling;
-mod dpop;
+pub mod dpop;
 mod ended;
 pub mod granted;
 mod identity;

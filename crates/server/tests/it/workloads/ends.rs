@@ -46,6 +46,7 @@ fn a_session_ends_at_once_with_what_its_trust_or_account_was() {
         }
         not_accepted(&one.exchange(&app, &one.token(&app, |_| {})).await);
         one.update(&app, json!({ "suspended": false })).await.ok();
+        app.advance(1);
         works(&app, &one.session(&app).await).await;
         let session = one.session(&app).await;
         one.update(&app, json!({ "audience": "https://provost.example" }))
@@ -95,6 +96,20 @@ fn a_session_ends_at_once_with_what_its_trust_or_account_was() {
             .refused(404, "not_found");
         not_accepted(&two.exchange(&app, &two.token(&app, |_| {})).await);
         assert_eq!(crate::proofs::found(&app).await, []);
+    });
+}
+
+/// Proves WO-4.
+#[test]
+fn a_session_ends_when_its_account_loses_what_it_had_by_name() {
+    each("workload_by_name", |app| async move {
+        let scopes = ["policies:read", "policies:inspect"];
+        let scene = Scene::of(&app, Platform::Github, "operator", &scopes).await;
+        let session = scene.session(&app).await;
+        works(&app, &session).await;
+        let path = format!("/service-accounts/{}", scene.account);
+        app.write("PATCH", &path, json!({ "allOfRole": true })).await.ok();
+        is_refused(&app, &session, "no list names policies:inspect any more").await;
     });
 }
 
@@ -153,6 +168,8 @@ fn a_session_of_a_workload_makes_nothing_that_outlives_it() {
             "applyHeadlessDirectoryImport",
             "releaseHeadlessRestoreHeld",
             "installHeadlessSkillRegistryItem",
+            "updateHeadlessAutomationSettings",
+            "patchHeadlessAutomationSettings",
         ];
         let mut tried = 0;
         for entry in app.kernel.registry.entries() {
@@ -207,6 +224,7 @@ fn a_restore_suspends_every_trust_until_somebody_lets_it_in() {
             .await
             .refused(403, "escalation_forbidden");
         scene.update(&app, on).await.ok();
+        app.advance(1);
         works(&app, &scene.session(&app).await).await;
     });
 }

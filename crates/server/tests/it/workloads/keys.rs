@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// An issuer on loopback that says where its keys are.
-async fn platform(keys: Value) -> StubServer {
+pub async fn platform(keys: Value) -> StubServer {
     StubServer::start(move |request| {
         let host = request
             .lines()
@@ -34,7 +34,7 @@ async fn platform(keys: Value) -> StubServer {
 }
 
 /// The application, with an operator who allows issuers on this machine.
-fn allowing(app: &App) -> Arc<App> {
+pub fn allowing(app: &App) -> Arc<App> {
     let settings = Settings {
         fetch: Fetch {
             allow: vec![Network::parse("127.0.0.0/8").unwrap()],
@@ -139,5 +139,47 @@ fn a_network_that_asks_without_end_waits_before_anything_is_done_for_it() {
         );
         assert_eq!(statuses.last(), Some(&503), "{statuses:?}");
         assert_eq!(ask([198, 51, 100, 7]).await.status.as_u16(), 200);
+    });
+}
+
+/// Tokens that are accepted take from the trust's own bucket, wherever they come from; another trust of the account goes on.
+#[test]
+fn one_trust_does_not_use_up_the_sessions_of_its_account() {
+    let limited = provost_kernel::kernel::Settings::default();
+    each_with("workload_of_trust", &limited, |app| async move {
+        let scene = Scene::of(&app, Platform::Kubernetes, "viewer", &["policies:read"]).await;
+        let mut body = Platform::Kubernetes.trust(&scene.account);
+        body["jwks"] = scene.workshop.key_set();
+        let other = trusted(&app, body).await;
+        let ask = async |trust: &str, network: [u8; 4], token: String| {
+            let form = crate::oauth::encoded(&[
+                ("grant_type", EXCHANGE),
+                ("client_id", trust),
+                ("subject_token", token.as_str()),
+                ("subject_token_type", JWT),
+            ]);
+            let request =
+                Request::post("/oauth/token").header("content-type", "application/x-www-form-urlencoded");
+            let mut request = request.body(Body::from(form)).unwrap();
+            request.extensions_mut().insert(Peer((network, 4711).into()));
+            answer(&app, request).await.status.as_u16()
+        };
+        // What the trust does not accept takes nothing.
+        for _ in 0..20 {
+            let strange = scene.token(&app, |claims| claims["sub"] = "system:serviceaccount:ci:x".into());
+            assert_eq!(ask(&scene.trust, [203, 0, 113, 1], strange).await, 400);
+        }
+        let mut statuses = Vec::new();
+        for nth in 0..260_u32 {
+            let network = [192, 0, 2, u8::try_from(nth / 50).unwrap()];
+            statuses.push(ask(&scene.trust, network, scene.token(&app, |_| {})).await);
+        }
+        assert!(
+            statuses[..240].iter().all(|status| *status == 200),
+            "{statuses:?}"
+        );
+        assert_eq!(statuses.last(), Some(&503), "{statuses:?}");
+        let token = scene.token(&app, |_| {});
+        assert_eq!(ask(&other, [198, 51, 100, 7], token).await, 200);
     });
 }

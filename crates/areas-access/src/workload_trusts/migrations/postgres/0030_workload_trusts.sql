@@ -22,6 +22,8 @@ CREATE TABLE workload_trusts (
   suspended_at BIGINT,
   -- 'restored' where nobody suspended it.
   suspended_reason TEXT COLLATE "C",
+  -- Tokens that were issued until then are exchanged for nothing.
+  tokens_from BIGINT,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, id),

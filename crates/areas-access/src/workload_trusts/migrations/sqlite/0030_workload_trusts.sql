@@ -22,6 +22,8 @@ CREATE TABLE workload_trusts (
   suspended_at INTEGER,
   -- 'restored' where nobody suspended it.
   suspended_reason TEXT,
+  -- Tokens that were issued until then are exchanged for nothing.
+  tokens_from INTEGER,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   PRIMARY KEY (organization_id, id),
