@@ -53,7 +53,8 @@ fn a_workloads_token_has_one_audience_a_time_and_no_limits_that_nobody_obeys() {
         ("aud", json!("https://provost.example/"), Some(Refusal::Audience)),
         ("iss", json!("https://other.example"), Some(Refusal::Issuer)),
         ("sub", json!(""), Some(Refusal::Malformed("sub"))),
-        ("exp", json!(NOW), Some(Refusal::Expired)),
+        // It ends when it begins.
+        ("exp", json!(NOW), Some(Refusal::Lifetime)),
         ("exp", json!(NOW + 1), None),
         ("nbf", json!(NOW + 60), None),
         ("nbf", json!(NOW + 61), Some(Refusal::NotYetValid)),
@@ -72,6 +73,11 @@ fn a_workloads_token_has_one_audience_a_time_and_no_limits_that_nobody_obeys() {
         let told = answer(|claims| claims[name] = value.clone());
         assert_eq!(told.err(), expected, "{name}: {value}");
     }
+    let over = answer(|claims| {
+        claims["iat"] = json!(NOW - 10);
+        claims["exp"] = json!(NOW);
+    });
+    assert_eq!(over.err(), Some(Refusal::Expired));
     for name in ["iss", "sub", "aud", "iat", "exp"] {
         let told = answer(|claims| drop(claims.as_object_mut().unwrap().remove(name)));
         assert_eq!(told, Err(Refusal::Missing(name)));

@@ -214,7 +214,7 @@ fn a_silent_span_inside_one_that_tells_the_messages_is_the_same_call() {
     assert_eq!(inside(&[silent(), uncounted(second.clone())], &[(0, 1)]).len(), 3);
     // Another service in the same payload, and another trace, know the id and have no say.
     let mut foreign = spans(&[silent()]);
-    let mut telling = spans(&[second.clone()])["resourceSpans"][0].clone();
+    let mut telling = spans(std::slice::from_ref(&second))["resourceSpans"][0].clone();
     telling["scopeSpans"][0]["spans"][0]["spanId"] = "00000000000000ff".into();
     telling["scopeSpans"][0]["spans"][0]["parentSpanId"] = "0000000000000001".into();
     foreign["resourceSpans"].as_array_mut().unwrap().push(telling);
