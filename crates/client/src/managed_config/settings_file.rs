@@ -46,7 +46,13 @@ fn json_members(text: &str) -> Result<Map<String, Value>, String> {
         let envelope = error.envelope("");
         let first = envelope.pointer("/errors/0").cloned().unwrap_or_default();
         let said = |member: &str| first[member].as_str().unwrap_or_default().to_owned();
-        format!("is not taken: {} {}", said("path"), said("message"))
+        let (path, message) = (said("path"), said("message"));
+        // The reader speaks of a request where the whole of it is meant.
+        let message = message.strip_prefix("the body ").unwrap_or(&message);
+        match path.as_str() {
+            "" => format!("is not taken: it {message}"),
+            path => format!("is not taken: {path} {message}"),
+        }
     })?;
     serde_json::from_str(text).map_err(|_| "is no JSON object".to_owned())
 }

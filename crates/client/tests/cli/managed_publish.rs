@@ -102,7 +102,11 @@ async fn a_file_that_is_not_well_formed_is_named_with_its_place_and_nothing_is_s
             "is not JSON: line 2, column 8",
         ),
         ("claude_code", "{ \"a\": 1 } { \"b\": 2 }", "is not JSON: line 1"),
-        ("claude_code", "{ \"deny\": \"hunter2\", \"deny\": 2 }", "/deny"),
+        (
+            "claude_code",
+            "{ \"deny\": \"hunter2\", \"deny\": 2 }",
+            "is not taken: it has the member `deny` twice",
+        ),
         ("claude_code", "[\"hunter2\"]", "is no JSON object"),
         ("claude_code", "a = \"hunter2\"", "is not JSON: line 1, column 1"),
         (

@@ -82,9 +82,10 @@ fn a_workloads_token_has_one_audience_a_time_and_no_limits_that_nobody_obeys() {
         let told = answer(|claims| drop(claims.as_object_mut().unwrap().remove(name)));
         assert_eq!(told, Err(Refusal::Missing(name)));
     }
-    let bound = token(|claims| claims["cnf"] = json!({ "jkt": "digest" }));
+    let jkt = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
+    let bound = token(|claims| claims["cnf"] = json!({ "jkt": jkt }));
     let bound = verify(&bound, &WORKSHOP.issuer(), EXPECTED, NOW).unwrap();
-    assert_eq!(bound.confirmation, Some(Confirmation::Jkt("digest".into())));
+    assert_eq!(bound.confirmation, Some(Confirmation::Jkt(jkt.into())));
     // A name that somebody wrote is compared as it stands.
     let written = Expected {
         is_own_name: false,
