@@ -29,7 +29,8 @@ const SUITE: &str = "bookworm";
 const ADDRESS: &str = "127.0.0.1:8080";
 const TOKEN: &str = "var/lib/provost-keys/first-token";
 
-const MODULE: &str = "package provost.policies.content\nimport rego.v1\ndefault match := false\nmatch if input.tool.id == \"Bash\"\n";
+const MODULE: &str =
+    "package forge.content\nimport rego.v1\nmatch := {\"matched\": input.tool.id == \"Bash\"}\n";
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let out = std::path::absolute(&arguments.out).context("cannot find the packages")?;
@@ -231,6 +232,7 @@ impl Service {
             .arg(root)
             .args(line.split_whitespace())
             .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("MIMALLOC_PURGE_DELAY", "0")
             .env("NOTIFY_SOCKET", "/tmp/notify")
             .stdin(Stdio::null())
@@ -305,7 +307,8 @@ fn post(rest: &str, token: &str, body: Value) -> Outcome<Value> {
 fn asks_a_module(token: &str) -> Outcome {
     let definition = json!({
         "id": "no-shell", "name": "No shell", "action": "block", "evaluateOn": ["pre_tool"], "appliesTo": {},
-        "acknowledgeBroadScope": true, "logic": { "type": "rego", "module": MODULE },
+        "acknowledgeBroadScope": true, "logic": { "kind": "rego", "languageVersion": "forge.rego.v1", "entrypoint": "data.forge.content.match", "module": MODULE,
+            "moduleSha256": provost_words::digest::sha256_hex(MODULE.as_bytes()) },
     });
     let body = json!({ "definition": definition, "reason": "a check of the package", "idempotencyKey": "dist-check" });
     post("content-policies", token, body)?;
