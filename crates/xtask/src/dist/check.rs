@@ -226,9 +226,11 @@ impl Service {
         process::output(Command::new("chmod").arg("0777").arg(&socket))?;
         told.set_read_timeout(Some(Duration::from_secs(30)))
             .context("cannot listen for the service")?;
-        let mut command = Command::new("chroot");
+        // The server asks `/proc` where its own image is, for the processes that run modules. The mount ends with the process.
+        let enter = "mount -t proc proc \"$0/proc\" && exec chroot --userspec=provost:provost \"$0\" \"$@\"";
+        let mut command = Command::new("unshare");
         command
-            .args(["--userspec=provost:provost"])
+            .args(["--mount", "sh", "-c", enter])
             .arg(root)
             .args(line.split_whitespace())
             .env_clear()
