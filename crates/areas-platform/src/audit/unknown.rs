@@ -56,12 +56,27 @@ pub(super) fn of_action(
     }))
 }
 
-/// Returns the names that share most pairs of letters with a word, in whatever order: `service_account.create` is near to
-/// `createHeadlessServiceAccount`.
+/// From this likeness on two words are the same one with a slip of the fingers: `poilcy` and `policy`.
+const SLIP: f64 = 0.92;
+
+/// Returns how alike two names are: a slip of the fingers first, else the pairs of letters that they share, in whatever order.
+///
+/// Pairs alone would lose a word with two letters exchanged, and letters in order would lose `service_account.create`, which is
+/// near to `createHeadlessServiceAccount`.
+fn likeness(one: &str, other: &str) -> f64 {
+    let slip = strsim::jaro_winkler(one, other);
+    if slip >= SLIP {
+        1.0 + slip
+    } else {
+        strsim::sorensen_dice(one, other)
+    }
+}
+
+/// Returns the names that are most alike to a word.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let word = word.to_lowercase();
     let mut names: Vec<(f64, &str)> = names
-        .map(|name| (strsim::sorensen_dice(&word, &name.to_lowercase()), name))
+        .map(|name| (likeness(&word, &name.to_lowercase()), name))
         .collect();
     names.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
     let nearest = names.into_iter().take(PROPOSED);
@@ -79,6 +94,8 @@ mod tests {
             nearest("disablething", names.into_iter()),
             ["disableAnyThing", "enableThing", "deleteThing"]
         );
+        let names = ["lamp.lit", "lamp.listed", "lamp.lift"];
+        assert_eq!(nearest("lamp.lsited", names.into_iter())[0], "lamp.listed");
         let names = [
             "thing.gone",
             "createHeadlessThing",

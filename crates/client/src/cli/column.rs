@@ -150,7 +150,7 @@ pub(super) fn chosen(columns: &[Column], matches: &ArgMatches) -> Result<Vec<Col
 }
 
 fn unknown(columns: &[Column], name: &str) -> Failure {
-    let likeness = |path: &str| strsim::sorensen_dice(&path.to_lowercase(), &name.to_lowercase());
+    let likeness = |path: &str| strsim::jaro_winkler(&path.to_lowercase(), &name.to_lowercase());
     let mut near: Vec<&str> = columns.iter().map(Column::path).collect();
     near.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)).then(one.cmp(other)));
     near.truncate(PROPOSED);
