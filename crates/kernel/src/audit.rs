@@ -490,6 +490,8 @@ mod tests {
                 id: "sat_1".into(),
                 prefix: "prov_sat_x".into(),
                 is_own: true,
+                issued_at: None,
+                expires_at: Timestamp::from_ms(1),
             }),
             replay_only: false,
             item: None,

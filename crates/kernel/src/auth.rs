@@ -12,6 +12,7 @@ mod scopes;
 
 pub use scopes::{Scope, ScopeSet, Scopes, Toolset, scope, scopes, toolsets};
 
+use crate::Timestamp;
 use crate::arrival::Arrival;
 use crate::error::{Code, Error, Result};
 use crate::id::TypedId;
@@ -210,6 +211,10 @@ pub struct TokenRef {
     pub prefix: String,
     /// Whether it is the principal's own, and not that of one item or of a session.
     pub is_own: bool,
+    /// When it was issued, where that is known.
+    pub issued_at: Option<Timestamp>,
+    /// The end of its life.
+    pub expires_at: Timestamp,
 }
 
 impl Actor {

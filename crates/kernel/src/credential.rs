@@ -67,6 +67,8 @@ pub struct Credential {
     pub mac: Vec<u8>,
     /// The key that made the MAC.
     pub pepper_id: String,
+    /// When the token was issued, where the store says it.
+    pub issued_at: Option<Timestamp>,
     /// The end of the token's life.
     pub expires_at: Timestamp,
     /// When it was revoked.
@@ -362,7 +364,8 @@ impl Credential {
             }
         }
         if now >= self.expires_at {
-            return refuse(Code::TokenExpired, "the token has expired");
+            let refused = refuse(Code::TokenExpired, "the token has expired");
+            return refused.map_err(|error| error.with("expiredAt", self.expires_at.to_rfc3339()));
         }
         if !self.enabled {
             return refuse(Code::Unauthenticated, "the account of this token is disabled");
@@ -381,6 +384,8 @@ impl Credential {
                 id: self.token_id.clone(),
                 prefix: self.prefix.clone(),
                 is_own: self.is_own,
+                issued_at: self.issued_at,
+                expires_at: self.expires_at,
             }),
             replay_only,
             item: self.item.clone(),

@@ -100,6 +100,7 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         token_id: id.as_str().to_owned(),
         mac: Vec::new(),
         pepper_id: String::new(),
+        issued_at: Some(issued_at),
         expires_at,
         revoked_at,
         self_rotated: false,

@@ -71,6 +71,7 @@ impl TokenScheme for GatewayTokens {
             is_own: false,
             mac: token.mac,
             pepper_id: token.pepper_id,
+            issued_at: None,
             expires_at: token.expires_at,
             revoked_at: token.revoked_at,
             self_rotated: false,

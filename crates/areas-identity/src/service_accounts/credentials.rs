@@ -50,6 +50,7 @@ impl TokenScheme for AccountTokens {
             is_own: true,
             mac: row.get(9)?,
             pepper_id: row.get(10)?,
+            issued_at: row.get(17)?,
             expires_at: row.get(11)?,
             revoked_at: row.get(12)?,
             self_rotated: self_rotated && successor_unused == Some(true),

@@ -68,7 +68,7 @@ statements! {
     LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "\
         SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, \
         t.token_prefix, t.mac, t.pepper_id, t.expires_at, t.revoked_at, t.self_rotated, n.replay_pending, \
-        t.replay_pending, t.last_used_at \
+        t.replay_pending, t.last_used_at, t.created_at \
         FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id \
         AND a.id = t.service_account_id \
         LEFT JOIN service_account_tokens n ON n.organization_id = t.organization_id \

@@ -159,6 +159,7 @@ impl TokenScheme for TestTokens {
             is_own: true,
             mac: row.get(6)?,
             pepper_id: row.get(7)?,
+            issued_at: None,
             expires_at: row.get(8)?,
             revoked_at: None,
             self_rotated: false,

@@ -37,9 +37,13 @@ impl Operation for Get {
             token: token.map(|token| Token {
                 id: token.id.clone(),
                 token_prefix: token.prefix.clone(),
+                is_own: token.is_own,
+                issued_at: token.issued_at,
+                expires_at: token.expires_at,
             }),
             toolsets: toolsets(&kernel.registry, actor),
             limits: Limits::of(&kernel.settings),
+            server_version: env!("CARGO_PKG_VERSION"),
         })
     }
 }

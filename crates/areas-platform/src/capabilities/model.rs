@@ -2,6 +2,7 @@
 //!
 //! Keeps CP-1.
 
+use provost_kernel::Timestamp;
 use provost_kernel::auth::{self, Actor, Role};
 use provost_kernel::expose::edge::EdgeSettings;
 use provost_kernel::kernel::{Settings, buckets};
@@ -28,6 +29,8 @@ pub(super) struct Capabilities {
     /// The toolsets of which the caller may call something.
     pub toolsets: Vec<Toolset>,
     pub limits: Limits,
+    /// The version of the server.
+    pub server_version: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -43,9 +46,20 @@ pub(super) struct Principal {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the public part of a token is called so everywhere"
+)]
 pub(super) struct Token {
     pub id: String,
     pub token_prefix: String,
+    /// Whether it is the principal's own token, and not that of a session or of one item.
+    pub is_own: bool,
+    /// Absent where it is not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issued_at: Option<Timestamp>,
+    /// The end of its life. A session that is used may get more.
+    pub expires_at: Timestamp,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -20,6 +20,11 @@ fn a_caller_sees_itself_and_its_limits() {
         let answer = world.get("narrow", GET, &[], "").json();
         let prefix = answer["token"]["tokenPrefix"].clone();
         assert!(prefix.as_str().unwrap().starts_with("prov_sat_"));
+        let ends = answer["token"]["expiresAt"].clone();
+        assert!(
+            ends.as_str()
+                .is_some_and(|text| provost_kernel::Timestamp::parse(text).is_some())
+        );
         assert_eq!(
             answer,
             json!({
@@ -28,7 +33,7 @@ fn a_caller_sees_itself_and_its_limits() {
                 "permissionRole": "admin",
                 "scopes": ["events:read", "service_accounts:rotate_self"],
                 "allOfRole": false,
-                "token": { "id": "sat_narrow", "tokenPrefix": prefix },
+                "token": { "id": "sat_narrow", "tokenPrefix": prefix, "isOwn": true, "expiresAt": ends },
                 "toolsets": [
                     { "name": "capabilities", "operations": [GET] },
                     { "name": "events", "operations": ["listHeadlessEvents"] },
@@ -41,6 +46,7 @@ fn a_caller_sees_itself_and_its_limits() {
                     "pageItems": 100,
                     "writesInFlight": 64,
                 },
+                "serverVersion": env!("CARGO_PKG_VERSION"),
             })
         );
     });
@@ -115,6 +121,8 @@ mod oneself {
             id: "sat_1".into(),
             prefix: "prov_sat_abc".into(),
             is_own: true,
+            issued_at: None,
+            expires_at: provost_kernel::Timestamp::from_ms(1),
         });
         assert!(authorize(&Turn::META, &actor, &json!({ "id": "another" })).is_err());
         assert_eq!(toolsets(&registry, &actor)[0].operations, ["turn"]);

@@ -81,6 +81,7 @@ fn credential() -> Credential {
         is_own: true,
         mac: vec![],
         pepper_id: "pepper-1".into(),
+        issued_at: None,
         expires_at: Timestamp::from_ms(10_000),
         revoked_at: None,
         self_rotated: false,

@@ -443,7 +443,9 @@ impl<'a> Case<'a> {
     fn admit(&self, path: &Value) -> Result<()> {
         if self.request.organization != self.actor.organization.as_str() {
             let message = "this token does not belong to the organization of the path";
-            return Err(Error::new(Code::OrganizationForbidden, message));
+            // Whose token it is, its holder reads in the capabilities as well.
+            let own = self.actor.organization.as_str();
+            return Err(Error::new(Code::OrganizationForbidden, message).with("tokenOrganizationId", own));
         }
         authorize(self.entry.meta, &self.actor, path)
     }

@@ -56,6 +56,8 @@ fn actor(role: Role, scopes: &[&str]) -> Actor {
             id: "tok".into(),
             prefix: "prov_sat_x".into(),
             is_own: true,
+            issued_at: None,
+            expires_at: crate::Timestamp::from_ms(1),
         }),
         replay_only: false,
         item: None,

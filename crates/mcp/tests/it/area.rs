@@ -165,6 +165,7 @@ impl TokenScheme for Tokens {
             is_own: true,
             mac: row.get(5)?,
             pepper_id: row.get(6)?,
+            issued_at: None,
             expires_at: Timestamp::from_ms(i64::MAX / 2),
             revoked_at: row.get(7)?,
             self_rotated: false,

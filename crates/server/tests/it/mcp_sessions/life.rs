@@ -290,6 +290,7 @@ fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated()
             is_own: true,
             mac: vec![],
             pepper_id: String::new(),
+            issued_at: None,
             expires_at: app.now().plus_secs(86_400),
             revoked_at: None,
             self_rotated: false,
