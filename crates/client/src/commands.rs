@@ -15,6 +15,7 @@ pub fn command() -> Command {
 /// Returns the client commands that are written by hand.
 fn own() -> Vec<HandCommand> {
     let mut own: Vec<HandCommand> = crate::managed_config::own().into();
+    own.extend(cli::access_commands());
     own.extend(crate::backtests::own());
     own.extend(crate::directory::own());
     own.extend(crate::events::own());
@@ -28,32 +29,45 @@ fn own() -> Vec<HandCommand> {
 ///
 /// What is in a group is made when a command line names it: making all of them takes longer than most commands.
 pub fn add_to(root: Command) -> Command {
-    let root = catalogue::groups()
+    let root = groups().into_iter().fold(root, |root, (name, mut verbs)| {
+        let root = match root.find_subcommand(name) {
+            Some(_) => root,
+            None => root.subcommand(Command::new(name)),
+        };
+        root.mut_subcommand(name, |group| {
+            let own = own()
+                .into_iter()
+                .filter(|own| own.group == name)
+                .map(|own| own.verb);
+            for verb in own {
+                verbs.retain(|other| *other != verb);
+                verbs.push(verb);
+            }
+            let of_the_program = group.get_subcommands().map(Command::get_name);
+            let listed: Vec<&str> = verbs.iter().copied().chain(of_the_program).collect();
+            let about = format!("Server: {}", listed.join(", "));
+            group
+                .mut_subcommands(|verb| verb.display_order(LAST))
+                .about(about)
+                .defer(filled)
+        })
+    });
+    let root = own()
         .into_iter()
-        .fold(root, |root, (name, mut verbs)| {
-            let root = match root.find_subcommand(name) {
-                Some(_) => root,
-                None => root.subcommand(Command::new(name)),
-            };
-            root.mut_subcommand(name, |group| {
-                let own = own()
-                    .into_iter()
-                    .filter(|own| own.group == name)
-                    .map(|own| own.verb);
-                for verb in own {
-                    verbs.retain(|other| *other != verb);
-                    verbs.push(verb);
-                }
-                let of_the_program = group.get_subcommands().map(Command::get_name);
-                let listed: Vec<&str> = verbs.iter().copied().chain(of_the_program).collect();
-                let about = format!("Server: {}", listed.join(", "));
-                group
-                    .mut_subcommands(|verb| verb.display_order(LAST))
-                    .about(about)
-                    .defer(filled)
-            })
-        });
+        .filter(HandCommand::is_of_one_word)
+        .fold(root, |root, own| root.subcommand(own.explained()));
     root.subcommand(cli::profile()).subcommand(crate::mcp::command())
+}
+
+/// Returns the groups of the API, and behind them those that have commands of one's own alone.
+fn groups() -> Vec<catalogue::Group> {
+    let mut groups = catalogue::groups();
+    for own in own().iter().filter(|own| !own.is_of_one_word()) {
+        if groups.iter().all(|(name, _)| *name != own.group) {
+            groups.push((own.group, Vec::new()));
+        }
+    }
+    groups
 }
 
 /// Adds the client's verbs to the command of a group.
@@ -64,26 +78,38 @@ fn filled(group: Command) -> Command {
         .into_iter()
         .filter(|own| own.group == name)
         .fold(group, |group, own| {
-            let examples = own.examples.join("\n  ");
-            let verb =
-                (own.command)().after_long_help(format!("Examples:\n  {examples}\n\n{}", cli::EXIT_CODES));
+            let verb = own.explained();
             match group.find_subcommand(own.verb) {
                 Some(_) => group.mut_subcommand(own.verb, |_| verb),
                 None => group.subcommand(verb),
             }
         })
 }
+/// Returns the command of a group with its verbs, without waiting for clap to want them.
+pub(crate) fn filled_if_group(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    if groups().iter().any(|(group, _)| *group == name) {
+        filled(command)
+    } else {
+        command
+    }
+}
+
 /// Runs a client command; `None` when the words name a command of the program itself.
-pub fn run(matches: &ArgMatches) -> Option<ExitCode> {
+///
+/// `read_elsewhere` returns the names of the variables that the rest of the program reads.
+pub fn run(matches: &ArgMatches, read_elsewhere: fn() -> Vec<String>) -> Option<ExitCode> {
     let (group, below) = matches.subcommand()?;
-    if !is_known(group, below.subcommand_name()?) {
+    if !is_known(group, below.subcommand_name().unwrap_or_default()) {
         return None;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .ok()?;
-    let code = runtime.block_on(ask(matches, &Terminal::system()));
+    let mut terminal = Terminal::system();
+    terminal.surroundings.read_elsewhere = Some(read_elsewhere);
+    let code = runtime.block_on(ask(matches, &terminal));
     // A thread may still wait for standard input, which nobody needs any more.
     runtime.shutdown_background();
     Some(ExitCode::from(code))
@@ -103,9 +129,8 @@ pub async fn ask(matches: &ArgMatches, terminal: &Terminal) -> u8 {
     let Some((group, below)) = matches.subcommand() else {
         return cli::Exit::Usage as u8;
     };
-    if let Some((verb, matches)) = below.subcommand()
-        && let Some(own) = own().into_iter().find(|own| own.is(group, verb))
-    {
+    let (verb, matches) = below.subcommand().unwrap_or(("", below));
+    if let Some(own) = own().into_iter().find(|own| own.is(group, verb)) {
         return cli::report((own.run)(matches, terminal).await, terminal);
     }
     cli::run(&catalogue::of_group(group), group, below, terminal).await

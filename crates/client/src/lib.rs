@@ -9,12 +9,15 @@ mod backtests;
 pub mod bridge;
 pub mod cli;
 mod commands;
+pub mod complete;
 mod directory;
 pub mod events;
 mod history;
+mod jobs;
 mod managed_config;
 pub mod mcp;
 mod resource_credentials;
 mod skills;
 
 pub use commands::{add_to, ask, command, run};
+pub use jobs::arranged;

@@ -22,6 +22,6 @@ mod tls;
 pub use address::{Address, MAX_URL, WrongUrl, characters, is_same_url};
 pub use fetch::{FetchRefusal, FetchedDocument, Fetcher, Limits, Options};
 pub use network::{Network, is_public};
-pub use pool::{Patience, Pool, pool};
+pub use pool::{Patience, Pool, ProxiedPool, pool, proxied_pool};
 pub use resolve::{Resolve, System};
 pub use tls::{NoRoots, client_config, roots_of_file, system_roots};

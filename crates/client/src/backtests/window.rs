@@ -1,15 +1,11 @@
 //! From when to when a backtest looks. The server's clock counts: it refuses a window that ends in its future.
 
-use crate::cli::{Client, Failure, Request};
+use crate::cli::{Client, Failure, Request, of_http_date};
 use clap::{Arg, ArgMatches, value_parser};
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use serde_json::{Value, json};
 
 const DAY_SECS: i64 = 86_400;
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
-
 /// Returns the flags.
 pub fn args() -> Vec<Arg> {
     let instant = |id: &'static str, help: &'static str| {
@@ -61,16 +57,6 @@ async fn now(client: &Client<'_>) -> Result<Timestamp, Failure> {
     Ok(date.unwrap_or_else(|| SystemClock::new().now()))
 }
 
-/// Reads `Fri, 20 Nov 2026 12:37:43 GMT` (RFC 9110).
-fn of_http_date(text: &str) -> Option<Timestamp> {
-    let words: Vec<&str> = text.split(' ').collect();
-    let [_, day, month, year, time, "GMT"] = words.as_slice() else {
-        return None;
-    };
-    let month = MONTHS.iter().position(|name| name == month)? + 1;
-    Timestamp::parse(&format!("{year}-{month:02}-{day}T{time}Z"))
-}
-
 fn parsed(text: &str) -> Result<Timestamp, String> {
     let is_day = text.len() == 10;
     let found = if is_day {
@@ -97,20 +83,6 @@ mod tests {
         );
         for text in ["", "yesterday", "2026-13-01", "2026-08-22T09:00"] {
             assert!(parsed(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_date_of_an_answer_is_an_instant() {
-        let at = of_http_date("Fri, 20 Nov 2026 12:37:43 GMT").unwrap();
-        assert_eq!(at.to_string(), "2026-11-20T12:37:43.000Z");
-        for text in [
-            "",
-            "Fri, 20 Nov 2026 12:37:43 CET",
-            "20 Nov 2026",
-            "Fri, 20 Foo 2026 12:37:43 GMT",
-        ] {
-            assert_eq!(of_http_date(text), None, "{text}");
         }
     }
 }

@@ -32,7 +32,7 @@ impl Times {
     }
 
     /// Returns an instant; text that is none as it is.
-    fn write(self, text: &str) -> String {
+    pub(super) fn write(self, text: &str) -> String {
         match (self, Timestamp::parse(text)) {
             (Self::Relative(now), Some(at)) => relative(at, now),
             _ => text.to_owned(),

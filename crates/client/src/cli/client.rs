@@ -1,5 +1,6 @@
 //! A server, as commands written by hand talk to it. The rules are those of every other command (CL-1 to CL-3).
 
+use super::advice;
 use super::connection::{self, Connection};
 use super::consent::Consent;
 use super::draft::target;
@@ -168,9 +169,7 @@ impl Answer {
 /// A server that can be asked in the name of one organization.
 pub struct Client<'a> {
     server: Server,
-    organization: String,
-    token_source: String,
-    retries: u32,
+    connection: Connection,
     /// Where notes and answers go.
     pub terminal: &'a Terminal,
     /// No notes and no progress are wanted.
@@ -185,9 +184,7 @@ impl<'a> Client<'a> {
         let connection = Connection::resolve(matches, terminal)?;
         Ok(Self {
             server: Server::new(&connection)?,
-            organization: connection.organization,
-            token_source: connection.token_source,
-            retries: connection.retries,
+            connection,
             terminal,
             quiet: matches.get_flag("global.quiet"),
         })
@@ -200,7 +197,7 @@ impl<'a> Client<'a> {
 
     /// Returns the organization's key.
     pub fn organization(&self) -> &str {
-        &self.organization
+        &self.connection.place.organization
     }
 
     /// Writes a line to standard error unless `--quiet` is said.
@@ -214,9 +211,11 @@ impl<'a> Client<'a> {
     ///
     /// Errors: what the server refused, or why there is no answer; see [`super::Exit`].
     pub async fn send(&self, request: &Request) -> Result<Answer, Failure> {
-        let path = request
-            .path
-            .replacen("{organizationId}", &encoded(&self.organization).to_string(), 1);
+        let path = request.path.replacen(
+            "{organizationId}",
+            &encoded(&self.connection.place.organization).to_string(),
+            1,
+        );
         let call = Call {
             target: target(&path, &request.query),
             ..request.call.clone()
@@ -224,7 +223,7 @@ impl<'a> Client<'a> {
         let sender = Sender {
             server: &self.server,
             terminal: self.terminal,
-            retries: self.retries,
+            retries: self.connection.place.retries,
             quiet: self.quiet,
             repeat: request.repeat.clone(),
             unmodified: request.unmodified,
@@ -232,7 +231,7 @@ impl<'a> Client<'a> {
         };
         let sent = sender.send(&call).await;
         sent.map(Answer).map_err(|failure| match failure.status {
-            Some(401 | 403) => failure.and(format!("the token came from {}", self.token_source)),
+            Some(401 | 403) => advice::about_access(failure, &self.connection),
             _ => failure,
         })
     }

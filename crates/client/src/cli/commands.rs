@@ -9,7 +9,8 @@ use super::failure::EXIT_CODES;
 use super::flags::{self, FlagTarget, Names, file_arg};
 use super::pages::Paging;
 use super::profile_command;
-use clap::{Arg, ArgAction, Command, ValueHint};
+use super::schema::Field;
+use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 
 /// Returns one command per group, with one subcommand per operation, and `profile`.
 pub fn commands(api: &Api) -> Vec<Command> {
@@ -35,6 +36,23 @@ pub fn command_of(api: &Api, group: &str, verb: &str, instead: &[Arg]) -> Option
     api.find(group, verb).map(|found| operation(found, instead))
 }
 
+/// Returns the name of the flag that says a field of an operation.
+pub(super) fn flag_name(operation: &Operation, place: FlagTarget, field: &Field) -> String {
+    let taken: Vec<Arg> = own_args(operation)
+        .into_iter()
+        .chain(connection::args())
+        .collect();
+    let mut names = Names::new(&taken);
+    let query = operation.query.iter().map(|field| (FlagTarget::Query, field));
+    let body = operation.body.iter().flat_map(|body| &body.fields);
+    let body = body.map(|field| (FlagTarget::Body, field));
+    let mut longs = query
+        .chain(body)
+        .map(|(of, known)| (of, &known.path, names.take(of, known)));
+    let found = longs.find(|(of, path, _)| *of == place && **path == field.path);
+    found.map(|(_, _, long)| long).unwrap_or_default()
+}
+
 fn operation(operation: &Operation, instead: &[Arg]) -> Command {
     let mut own = own_args(operation);
     own.extend_from_slice(instead);
@@ -47,7 +65,11 @@ fn operation(operation: &Operation, instead: &[Arg]) -> Command {
         .args(operation.path_parameters.iter().map(flags::positional));
     for field in &operation.query {
         let long = names.take(FlagTarget::Query, field);
-        command = command.arg(flags::flag(FlagTarget::Query, field, long).required(field.required));
+        let mut arg = flags::flag(FlagTarget::Query, field, long).required(field.required);
+        if field.path == ["from"] && field.is_time() && operation.query_field("since").is_none() {
+            arg = arg.visible_alias("since");
+        }
+        command = command.arg(arg);
     }
     for field in operation.body.iter().flat_map(|body| &body.fields) {
         let long = names.take(FlagTarget::Body, field);
@@ -150,6 +172,9 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
     if !operation.columns.is_empty() {
         args.push(columns_arg());
     }
+    if matches!(operation.answer, Shape::List(_) | Shape::Object) && !operation.is_write() {
+        args.push(watch_arg());
+    }
     if Paging::of(operation).is_some() {
         let arg = Arg::new("global.all").long("all").action(ArgAction::SetTrue);
         args.push(arg.help("Fetches every page"));
@@ -169,6 +194,17 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
         );
     }
     args.into_iter().map(|arg| arg.help_heading("Request")).collect()
+}
+
+fn watch_arg() -> Arg {
+    Arg::new("global.watch")
+        .long("watch")
+        .value_name("SECONDS")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("2")
+        .value_parser(value_parser!(u64).range(1..=3600))
+        .help("Asks again every two seconds, or as many as are said, until Ctrl-C or an error")
 }
 
 fn long_about(operation: &Operation) -> String {

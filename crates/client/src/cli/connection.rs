@@ -2,126 +2,78 @@
 //!
 //! Keeps CL-1.
 
+pub(super) use super::connection_flags::{args, profile_args, profile_file_arg};
+pub use super::connection_flags::{list_output_arg, output_arg};
+use super::environment;
 use super::failure::{Exit, Failure};
-use super::flags::file_arg;
 use super::profile::{self, Profile, Profiles};
+use super::proxy::{self, Proxy};
 use super::terminal::Terminal;
-use clap::{Arg, ArgAction, ArgMatches, ValueHint, builder::PossibleValuesParser, value_parser};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
 use http::Uri;
 use provost_words::Secret;
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const HEADING: &str = "Connection and output";
-const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// LIMIT: the server takes tokens of up to 8 KiB (D2.1).
 const MAX_TOKEN_BYTES: u64 = 8 << 10;
 
-/// Everything that a request needs beside its operation.
-pub(super) struct Connection {
+/// A server and how it is reached. No token is needed to know it.
+pub(super) struct Place {
     /// Scheme, host and what a proxy puts before the API's paths, without a slash at the end.
     pub(super) url: String,
+    /// Where the URL came from, for people: `the profile prod`.
+    pub(super) url_source: String,
+    /// May be empty.
     pub(super) organization: String,
-    pub(super) token: Secret<String>,
-    /// Where the token came from, for people: `PROVOST_TOKEN`.
-    pub(super) token_source: String,
+    /// Where the organization came from, for people.
+    pub(super) organization_source: String,
+    /// The name of the profile that was taken; empty without one.
+    pub(super) profile: String,
     pub(super) timeout: Duration,
     pub(super) retries: u32,
     pub(super) ca_cert: Option<PathBuf>,
+    pub(super) proxy: Option<Proxy>,
 }
 
-/// Returns the flags that say it, for every command that talks to a server.
-pub(super) fn args() -> Vec<Arg> {
-    let args = [
-        Arg::new("global.url")
-            .long("url")
-            .env("PROVOST_URL")
-            .value_name("URL")
-            .value_hint(ValueHint::Url)
-            .help(format!("The server [profile, else {DEFAULT_URL}]")),
-        Arg::new("global.organization")
-            .long("organization")
-            .env("PROVOST_ORGANIZATION")
-            .value_name("KEY")
-            .help("The organization's key [or profile]"),
-        file_arg("global.token-file", "token-file")
-            .help("Reads the token from a file [else PROVOST_TOKEN, else the profile; never a flag]"),
-        file_arg("global.ca-cert", "ca-cert").help("Trusts these certificates (PEM) instead of the system's"),
-        Arg::new("global.allow-plain-http")
-            .long("allow-plain-http")
-            .action(ArgAction::SetTrue)
-            .help("Sends the token unencrypted to a host that is not this machine"),
-        Arg::new("global.timeout")
-            .long("timeout")
-            .value_name("SECONDS")
-            .default_value("60")
-            .value_parser(value_parser!(u64).range(1..=3600))
-            .help("Gives up on one request after this time, its repetitions and the waits between them included"),
-        Arg::new("global.retries")
-            .long("retries")
-            .value_name("N")
-            .default_value("4")
-            .value_parser(value_parser!(u32).range(0..=20))
-            .help("Sends the same request again this often when the answer is lost, 429 or 503"),
-        Arg::new("global.quiet")
-            .short('q')
-            .long("quiet")
-            .action(ArgAction::SetTrue)
-            .help("No notes and no progress on standard error"),
-    ];
-    args.into_iter()
-        .chain(profile_args())
-        .chain([output_arg()])
-        .map(|arg| arg.help_heading(HEADING))
-        .collect()
+/// Everything that a request needs beside its operation.
+pub(super) struct Connection {
+    pub(super) place: Place,
+    pub(super) token: Secret<String>,
+    pub(super) token_source: TokenSource,
 }
 
-/// Returns the flags that choose a profile.
-pub(super) fn profile_args() -> Vec<Arg> {
-    vec![
-        Arg::new("global.profile")
-            .long("profile")
-            .env("PROVOST_PROFILE")
-            .value_name("NAME")
-            .help("Takes server, organization and token from this profile"),
-        profile_file_arg(),
-    ]
+/// Where a token came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TokenSource {
+    /// The file that `--token-file` or `PROVOST_TOKEN_FILE` names.
+    File(PathBuf),
+    /// `PROVOST_TOKEN`.
+    Variable,
+    /// The profile of this name.
+    Profile(String),
+    /// A person, or standard input.
+    Typed,
 }
 
-/// Returns the flag that names the profile file.
-pub(super) fn profile_file_arg() -> Arg {
-    Arg::new("global.profile-file")
-        .long("profile-file")
-        .value_name("FILE")
-        .value_hint(ValueHint::FilePath)
-        .value_parser(value_parser!(PathBuf))
-        .help("The profile file [default: $XDG_CONFIG_HOME/provost/profiles.toml]")
+impl fmt::Display for TokenSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(out, "the file {}", path.display()),
+            Self::Variable => out.write_str("PROVOST_TOKEN"),
+            Self::Profile(name) => write!(out, "the profile {name}"),
+            Self::Typed => out.write_str("what was typed or read"),
+        }
+    }
 }
 
-/// Returns the flag for the form of the answer.
-pub fn output_arg() -> Arg {
-    Arg::new("global.output")
-        .short('o')
-        .long("output")
-        .value_name("FORM")
-        .value_parser(PossibleValuesParser::new(["table", "json", "jsonl"]))
-        .help("The form of the answer [default: table on a terminal, else json]")
-}
-
-/// Returns the flag for the form of a list.
-pub fn list_output_arg() -> Arg {
-    output_arg()
-        .value_parser(PossibleValuesParser::new([
-            "table", "wide", "csv", "json", "jsonl",
-        ]))
-        .help_heading(HEADING)
-}
-
-/// Returns a flag's text; an empty one, as an unset variable often is, counts as absent.
+/// Returns a flag's text; an empty one counts as absent.
 pub(super) fn text(matches: &ArgMatches, id: &str) -> Option<String> {
     matches
         .get_one::<String>(id)
@@ -129,63 +81,149 @@ pub(super) fn text(matches: &ArgMatches, id: &str) -> Option<String> {
         .cloned()
 }
 
+/// Returns the place, and the profile that belongs to it.
+fn resolve(matches: &ArgMatches, terminal: &Terminal) -> Result<(Place, Profile), Failure> {
+    let (name, profile) = chosen_profile(matches, terminal)?;
+    let place = Place {
+        profile: name.clone(),
+        ..place_of(matches, terminal, (&name, &profile))?
+    };
+    Ok((place, profile))
+}
+
+/// Returns the place that flags, environment and this profile say, for what makes the profile.
+///
+/// Errors: usage, when they name no server, or a variable is set and empty.
+pub(super) fn place_for(
+    matches: &ArgMatches,
+    terminal: &Terminal,
+    profile: &Profile,
+) -> Result<Place, Failure> {
+    place_of(matches, terminal, ("", profile))
+}
+
+fn place_of(
+    matches: &ArgMatches,
+    terminal: &Terminal,
+    (name, profile): (&str, &Profile),
+) -> Result<Place, Failure> {
+    environment::refuse_empty(&terminal.surroundings)?;
+    if !matches.get_flag("global.quiet") {
+        environment::note_unknown(terminal);
+    }
+    let said = |id, flag, variable| said_by(matches, id, flag, variable);
+    let (url, url_source) = match (text(matches, "global.url"), &profile.url) {
+        (Some(url), _) => (normal(&url)?, said("global.url", "--url", "PROVOST_URL")),
+        (None, Some(url)) => (normal(url)?, format!("the profile {name}")),
+        (None, None) => (DEFAULT_URL.to_owned(), "nobody: this is the default".to_owned()),
+    };
+    let flag = text(matches, "global.organization");
+    let organization_source = if flag.is_some() {
+        said("global.organization", "--organization", "PROVOST_ORGANIZATION")
+    } else {
+        format!("the profile {name}")
+    };
+    let of_profile = profile.organization.clone();
+    Ok(Place {
+        proxy: proxy::of(&url, &terminal.surroundings)?,
+        url,
+        url_source,
+        organization: flag.or(of_profile).unwrap_or_default(),
+        organization_source,
+        profile: String::new(),
+        timeout: Duration::from_secs(matches.get_one("global.timeout").copied().unwrap_or(60)),
+        retries: matches.get_one("global.retries").copied().unwrap_or(4),
+        ca_cert: matches
+            .get_one::<PathBuf>("global.ca-cert")
+            .or(terminal.surroundings.ca_cert.as_ref())
+            .cloned(),
+    })
+}
+
+/// Returns who said a value that a flag or a variable says.
+fn said_by(matches: &ArgMatches, id: &str, flag: &str, variable: &str) -> String {
+    match matches.value_source(id) {
+        Some(ValueSource::EnvVariable) => variable.to_owned(),
+        _ => flag.to_owned(),
+    }
+}
+
 impl Connection {
     /// Reads flags, environment and profile.
     pub(super) fn resolve(matches: &ArgMatches, terminal: &Terminal) -> Result<Self, Failure> {
         let connection = Self::resolve_unbound(matches, terminal)?;
-        if connection.organization.is_empty() {
+        if connection.place.organization.is_empty() {
             return Err(Failure::usage(
                 "say which organization: --organization KEY, PROVOST_ORGANIZATION or a profile",
-            ));
+            )
+            .and("`provost login` finds out which one the token belongs to, and keeps it"));
         }
         Ok(connection)
     }
 
     /// As [`Self::resolve`], for what needs no organization: it is the token's, and may be empty here.
     pub(super) fn resolve_unbound(matches: &ArgMatches, terminal: &Terminal) -> Result<Self, Failure> {
-        let (name, profile) = chosen_profile(matches, terminal)?;
-        let profile_url = normal(profile.url.as_deref().unwrap_or(DEFAULT_URL))?;
-        let url = text(matches, "global.url").map_or_else(|| Ok(profile_url.clone()), |url| normal(&url))?;
-        if !matches.get_flag("global.allow-plain-http") {
-            refuse_plain(&url)?;
-        }
-        let organization = text(matches, "global.organization")
-            .or(profile.organization)
-            .unwrap_or_default();
-        let quiet = matches.get_flag("global.quiet");
-        let (token, token_source) = if let Some(path) = matches.get_one::<PathBuf>("global.token-file") {
-            (
-                token_of_file(path, terminal, quiet)?,
-                format!("the file {}", path.display()),
-            )
-        } else if let Some(token) = &terminal.surroundings.token {
-            (token.clone(), "PROVOST_TOKEN".into())
-        } else if let Some(token) = profile.token {
-            if url != profile_url {
-                let line =
-                    format!("the token of the profile {name} is for {profile_url} and is not sent to {url}");
-                return Err(
-                    Failure::usage(line).and("name another token: --token-file FILE or PROVOST_TOKEN")
-                );
-            }
-            (token, format!("the profile {name}"))
-        } else {
-            let line =
-                "there is no token: --token-file FILE, PROVOST_TOKEN or a profile (`provost profile set`)";
-            return Err(Failure::new(Exit::Forbidden, line));
-        };
-        let token = checked_token(token.expose())
-            .ok_or_else(|| Failure::usage(format!("{token_source} does not hold one token on one line")))?;
+        let (place, token) = place_and_token(matches, terminal)?;
+        let (token, token_source) = token?;
         Ok(Self {
-            url,
-            organization,
+            place,
             token,
             token_source,
-            timeout: Duration::from_secs(matches.get_one("global.timeout").copied().unwrap_or(60)),
-            retries: matches.get_one("global.retries").copied().unwrap_or(4),
-            ca_cert: matches.get_one::<PathBuf>("global.ca-cert").cloned(),
         })
     }
+}
+
+/// A token and where it came from.
+pub(super) type FoundToken = Result<(Secret<String>, TokenSource), Failure>;
+
+/// Returns the server, and the token for it or why there is none.
+///
+/// Errors: usage, when no server is named.
+pub(super) fn place_and_token(
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<(Place, FoundToken), Failure> {
+    let (place, profile) = resolve(matches, terminal)?;
+    let token = found_token(&place, profile, matches, terminal);
+    Ok((place, token))
+}
+
+fn found_token(place: &Place, profile: Profile, matches: &ArgMatches, terminal: &Terminal) -> FoundToken {
+    if !matches.get_flag("global.allow-plain-http") {
+        refuse_plain(&place.url)?;
+    }
+    let quiet = matches.get_flag("global.quiet");
+    let surroundings = &terminal.surroundings;
+    let file = matches.get_one::<PathBuf>("global.token-file");
+    let (token, source) = match (file, &surroundings.token, &surroundings.token_file) {
+        (Some(path), _, _) | (None, None, Some(path)) => (
+            token_of_file(path, terminal, quiet)?,
+            TokenSource::File(path.clone()),
+        ),
+        (None, Some(_), Some(_)) => {
+            let line = "PROVOST_TOKEN and PROVOST_TOKEN_FILE both name a token";
+            return Err(Failure::usage(line).and("remove one of them: unset PROVOST_TOKEN"));
+        }
+        (None, Some(token), None) => (token.clone(), TokenSource::Variable),
+        (None, None, None) => of_profile(place, profile)?,
+    };
+    let token = checked_token(token.expose())
+        .ok_or_else(|| Failure::usage(format!("{source} does not hold one token on one line")))?;
+    Ok((token, source))
+}
+
+fn of_profile(place: &Place, profile: Profile) -> Result<(Secret<String>, TokenSource), Failure> {
+    let (url, name) = (&place.url, &place.profile);
+    let Some(token) = profile.token else {
+        let line = "there is no token: --token-file FILE, PROVOST_TOKEN or a profile (`provost profile set`)";
+        return Err(Failure::new(Exit::Forbidden, line).and(format!("log in: provost login --url {url}")));
+    };
+    let profile_url = normal(profile.url.as_deref().unwrap_or(DEFAULT_URL))?;
+    if *url != profile_url {
+        let line = format!("the token of the profile {name} is for {profile_url} and is not sent to {url}");
+        return Err(Failure::usage(line).and("name another token: --token-file FILE or PROVOST_TOKEN"));
+    }
+    Ok((token, TokenSource::Profile(name.clone())))
 }
 
 /// Returns the path of the profile file and whether somebody named it.
@@ -232,7 +270,11 @@ pub(super) fn checked_token(text: &str) -> Option<Secret<String>> {
     (fits && token.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Secret::new(token.to_owned()))
 }
 
-fn token_of_file(path: &Path, terminal: &Terminal, quiet: bool) -> Result<Secret<String>, Failure> {
+pub(super) fn token_of_file(
+    path: &Path,
+    terminal: &Terminal,
+    quiet: bool,
+) -> Result<Secret<String>, Failure> {
     let shown = path.display();
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {shown}: {error}"));
     let file = File::open(path).map_err(cannot)?;
@@ -272,15 +314,9 @@ pub(super) fn normal(url: &str) -> Result<String, Failure> {
 }
 
 /// A token must not cross a network in clear by accident.
-fn refuse_plain(url: &str) -> Result<(), Failure> {
+pub(super) fn refuse_plain(url: &str) -> Result<(), Failure> {
     let uri: Uri = url.parse().unwrap_or_default();
-    let host = uri.host().unwrap_or_default();
-    let address = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>();
-    let is_this_machine = host == "localhost" || address.is_ok_and(|ip| ip.is_loopback());
-    if uri.scheme_str() == Some("https") || is_this_machine {
+    if uri.scheme_str() == Some("https") || proxy::is_this_machine(&uri) {
         return Ok(());
     }
     let line = format!("{url} would carry the token over the network unencrypted");

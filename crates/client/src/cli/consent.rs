@@ -124,15 +124,22 @@ impl Consent {
             }
             None => new_key(),
         };
+        let said = !matches!(confirm, Confirm::Absent) && matches.get_flag("global.confirm");
+        let is_unconfirmed = matches!(confirm, Confirm::Demanded(_) | Confirm::DemandedLater(_)) && !said;
         let reason = match matches.get_one::<String>("global.reason") {
             Some(reason) => reason.clone(),
+            // Both at once, so that nobody has to type the command three times.
+            None if must_say_why && is_unconfirmed && terminal.prompt.is_none() => {
+                return Err(Failure::usage(
+                    "this command needs --reason TEXT and --confirm: nothing can undo it",
+                ));
+            }
             None if !must_say_why => String::new(),
             None => ask(terminal, "reason (goes into the audit log)", "--reason TEXT")?,
         };
         if must_say_why && reason.trim().is_empty() {
             return Err(Failure::usage("the reason is empty; nothing was sent"));
         }
-        let said = !matches!(confirm, Confirm::Absent) && matches.get_flag("global.confirm");
         let (mut must_confirm, mut unasked) = (false, None);
         match confirm {
             Confirm::Demanded(target) => {

@@ -1,15 +1,18 @@
 //! From what was said on the command line to a request.
 
 use super::api::{Api, Effect, MetadataPlacement, Operation, Shape};
-use super::connection::Connection;
+use super::connection::Place;
 use super::consent::Consent;
 use super::content;
 use super::failure::{Exit, Failure};
 use super::flags::{self, FlagTarget};
+use super::instant::instant;
+use super::names::Names;
 use super::server::{Call, Reply};
 use super::terminal::Terminal;
 use clap::ArgMatches;
 use http::{HeaderMap, header};
+use provost_words::Timestamp;
 use provost_words::url::IN_QUERY;
 use provost_words::url::{encoded, fits_path};
 use serde_json::{Map, Value};
@@ -36,33 +39,19 @@ impl Draft {
     pub(super) fn new(
         operation: &Operation,
         matches: &ArgMatches,
-        connection: &Connection,
+        place: &Place,
         terminal: &Terminal,
     ) -> Result<Self, Failure> {
-        let mut query = Vec::new();
-        let mut named = None;
-        let mut path = operation
-            .path
-            .replace("{organizationId}", &encoded(&connection.organization).to_string());
-        for field in &operation.path_parameters {
-            let value = matches
-                .get_one::<String>(&FlagTarget::Path.id(field))
-                .map_or("", String::as_str);
-            let name = field.name();
-            let mut shown = value;
-            if operation.slashed.as_ref() == Some(&name) {
-                named = Some(value.to_owned());
-                if !fits_path(value) {
-                    // Something between here and the server would make another id of it.
-                    query.push((name.clone(), value.to_owned()));
-                    shown = IN_QUERY;
-                }
-            }
-            path = path.replace(&format!("{{{name}}}"), &encoded(shown).to_string());
-        }
+        let (path, mut query, named) = path_of(operation, matches, place, &Names::default());
         for field in &operation.query {
             if let Some(value) = flags::value(FlagTarget::Query, field, matches)? {
-                query.push((field.name(), plain(&value)));
+                let text = plain(&value);
+                // What is no time of ours is for the server to refuse, as ever.
+                let at = field
+                    .is_time()
+                    .then(|| instant(&text, terminal.clock.now()).ok())
+                    .flatten();
+                query.push((field.name(), at.map_or(text, Timestamp::to_rfc3339)));
             }
         }
         let mut headers = HeaderMap::new();
@@ -88,6 +77,16 @@ impl Draft {
             call,
             named,
         })
+    }
+
+    /// Puts the ids that names stand for into the path.
+    pub(super) fn name(&mut self, operation: &Operation, matches: &ArgMatches, place: &Place, names: &Names) {
+        let (path, query, about) = path_of(operation, matches, place, names);
+        if let Some(slashed) = &operation.slashed {
+            self.query.retain(|(known, _)| known != slashed);
+        }
+        self.query.splice(0..0, query);
+        (self.path, self.named) = (path, about);
     }
 
     /// Looks whether the answer is about what was asked for: a path that was rewritten on its way names something else.
@@ -145,6 +144,38 @@ impl Draft {
             ..self.call.clone()
         }
     }
+}
+
+/// Returns the path, what of it stands in the query, and the id that the answer must be about.
+fn path_of(
+    operation: &Operation,
+    matches: &ArgMatches,
+    place: &Place,
+    names: &Names,
+) -> (String, Vec<(String, String)>, Option<String>) {
+    let mut query = Vec::new();
+    let mut about = None;
+    let mut path = operation
+        .path
+        .replace("{organizationId}", &encoded(&place.organization).to_string());
+    for field in &operation.path_parameters {
+        let word = matches
+            .get_one::<String>(&FlagTarget::Path.id(field))
+            .map_or("", String::as_str);
+        let name = field.name();
+        let value = names.id(&name, word);
+        let mut shown = value;
+        if operation.slashed.as_ref() == Some(&name) {
+            about = Some(value.to_owned());
+            if !fits_path(value) {
+                // Something between here and the server would make another id of it.
+                query.push((name.clone(), value.to_owned()));
+                shown = IN_QUERY;
+            }
+        }
+        path = path.replace(&format!("{{{name}}}"), &encoded(shown).to_string());
+    }
+    (path, query, about)
 }
 
 /// Returns a path with its query behind it.

@@ -1,5 +1,6 @@
 //! Why a command did not do what was asked, and the exit code that says so to a script.
 
+use serde_json::Value;
 use std::io;
 
 /// What the exit codes mean; the last part of `--help`.
@@ -69,6 +70,8 @@ pub struct Failure {
     pub lines: Vec<String>,
     /// What the server answered, if it did.
     pub status: Option<u16>,
+    /// The whole of its refusal, if it was one (D1.5).
+    pub refusal: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -78,12 +81,18 @@ impl Failure {
             exit,
             lines: vec![line.into()],
             status: None,
+            refusal: None,
         }
     }
 
     /// Returns a failure of how the command was called.
     pub fn usage(line: impl Into<String>) -> Self {
         Self::new(Exit::Usage, line)
+    }
+
+    /// Returns a member of the server's refusal, if it is text.
+    pub(super) fn refused(&self, member: &str) -> Option<&str> {
+        self.refusal.as_ref()?.get(member)?.as_str()
     }
 
     /// Adds a line: what to do.
@@ -102,6 +111,7 @@ impl From<io::Error> for Failure {
                 exit: Exit::Done,
                 lines: Vec::new(),
                 status: None,
+                refusal: None,
             };
         }
         Self::new(Exit::Output, format!("the answer could not be written: {error}"))

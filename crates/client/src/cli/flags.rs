@@ -83,7 +83,7 @@ pub(super) fn positional(field: &Field) -> Arg {
         .required(true)
         .value_name(placeholder(field))
         .value_parser(segment)
-        .help(help(field))
+        .help(help(FlagTarget::Path, field))
 }
 
 /// Returns the word that stands for a path parameter in help.
@@ -106,8 +106,14 @@ fn segment(text: &str) -> Result<String, &'static str> {
 
 /// Returns the flag of a query parameter or of a member of the body.
 pub(super) fn flag(place: FlagTarget, field: &Field, long: String) -> Arg {
-    let arg = Arg::new(place.id(field)).long(long).help(help(field));
-    typed(arg, &field.kind)
+    let arg = typed(
+        Arg::new(place.id(field)).long(long).help(help(place, field)),
+        &field.kind,
+    );
+    if place == FlagTarget::Query && field.is_time() {
+        return arg.value_name("TIME");
+    }
+    arg
 }
 
 /// Returns a flag that names a file.
@@ -169,7 +175,7 @@ fn parser(kind: &Kind) -> ValueParser {
     }
 }
 
-fn help(field: &Field) -> Resettable<StyledStr> {
+fn help(place: FlagTarget, field: &Field) -> Resettable<StyledStr> {
     let mut words = field.about.trim().trim_end_matches('.').to_owned();
     if let Kind::List(_) = field.kind {
         words.push_str(if words.is_empty() {
@@ -180,7 +186,11 @@ fn help(field: &Field) -> Resettable<StyledStr> {
     }
     if !field.limits.is_empty() {
         let space = if words.is_empty() { "" } else { " " };
-        words = format!("{words}{space}({})", field.limits.join(", "));
+        let mut limits = field.limits.join(", ");
+        if place == FlagTarget::Query && field.is_time() {
+            limits.push_str(", a day, or how long ago: 1h, 7d");
+        }
+        words = format!("{words}{space}({limits})");
     }
     (!words.is_empty()).then(|| words.into()).into()
 }

@@ -1,12 +1,15 @@
 //! One command from the flags to the printed answer.
 
-use super::api::{Operation, Shape};
+use super::advice;
+use super::api::{Effect, Operation, Shape};
 use super::column;
 use super::connection::Connection;
 use super::consent::Consent;
 use super::draft::Draft;
 use super::export;
 use super::failure::{Exit, Failure};
+use super::members;
+use super::names::{self, Names};
 use super::pages;
 use super::print::{Form, Printer, parsed};
 use super::secret_file::{self, ReservedFile};
@@ -16,6 +19,10 @@ use super::terminal::Terminal;
 use clap::ArgMatches;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// Empties a terminal, and begins again at its top.
+const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
 
 /// Does what an operation's command says.
 pub(super) async fn invoke(
@@ -32,8 +39,33 @@ pub(super) async fn invoke(
     }
     let connection = Connection::resolve(matches, terminal)?;
     let quiet = matches.get_flag("global.quiet");
-    let mut draft = Draft::new(operation, matches, &connection, terminal)?;
-    let mut consent = Consent::obtain(operation, matches, terminal)?;
+    let mut draft = Draft::new(operation, matches, &connection.place, terminal)?;
+    let server = Server::new(&connection)?;
+    let mut sender = Sender {
+        server: &server,
+        terminal,
+        retries: connection.place.retries,
+        quiet,
+        repeat: None,
+        unmodified: false,
+        weighs: false,
+    };
+    // Who cannot be asked has said everything, or is told so before anything is looked up.
+    let said = match terminal.prompt {
+        None => Some(Consent::obtain(operation, matches, terminal)?),
+        Some(_) => None,
+    };
+    let names = names::resolve(operation, matches, &connection.place, &sender).await?;
+    draft.name(operation, matches, &connection.place, &names);
+    let mut consent = if let Some(said) = said {
+        said
+    } else {
+        let is_final = matches!(operation.kind, Effect::Write { confirm: true, .. });
+        if is_final && !matches.get_flag("global.confirm") {
+            name_target(operation, matches, &names, &connection, &sender).await;
+        }
+        Consent::obtain(operation, matches, terminal)?
+    };
     if operation.answer == Shape::Bytes
         && terminal.stdout_is_terminal
         && !matches.contains_id("global.to-file")
@@ -42,17 +74,7 @@ pub(super) async fn invoke(
             "the answer is nothing for a terminal: --to-file FILE, or a pipe",
         ));
     }
-    let server = Server::new(&connection)?;
-    let repeat = consent.as_ref().map(Consent::repeat);
-    let sender = Sender {
-        server: &server,
-        terminal,
-        retries: connection.retries,
-        quiet,
-        repeat,
-        unmodified: false,
-        weighs: false,
-    };
+    sender.repeat = consent.as_ref().map(|consent| names.repeat(consent.repeat()));
     if let Some(consent) = &mut consent {
         if consent.unasked.is_some() {
             weigh(&sender, operation, &draft, consent)
@@ -68,24 +90,56 @@ pub(super) async fn invoke(
         quiet,
     };
     let all = matches.try_get_one::<bool>("global.all").ok().flatten() == Some(&true);
-    let done = match &operation.answer {
-        Shape::List(member) if !operation.is_write() => {
-            pages::list(&sender, &printer, operation, (member, &columns), draft, all).await
+    let watch = matches.try_get_one::<u64>("global.watch").ok().flatten();
+    let done = loop {
+        if watch.is_some() && terminal.stdout_is_terminal && !form.is_json() {
+            terminal.print(CLEAR)?;
         }
-        Shape::Lines => {
-            // An export that stops early without a word would be taken for the whole.
-            let all = all || draft.query("limit").is_none();
-            let path = matches.get_one::<PathBuf>("global.to-file");
-            let file = path.map(|path| secret_file::create_private(path)).transpose()?;
-            export::export(&sender, operation, draft, all, file).await
+        let done = match &operation.answer {
+            Shape::List(member) if !operation.is_write() => {
+                let draft = draft.clone();
+                pages::list(&sender, &printer, operation, (member, &columns), draft, all).await
+            }
+            Shape::Lines => {
+                // An export that stops early without a word would be taken for the whole.
+                let all = all || draft.query("limit").is_none();
+                let path = matches.get_one::<PathBuf>("global.to-file");
+                let file = path.map(|path| secret_file::create_private(path)).transpose()?;
+                export::export(&sender, operation, draft.clone(), all, file).await
+            }
+            Shape::Bytes => bytes(&sender, matches, &draft).await,
+            _ => one(&sender, &printer, operation, matches, &draft).await,
+        };
+        match watch {
+            Some(secs) if done.is_ok() => tokio::time::sleep(Duration::from_secs(*secs)).await,
+            _ => break done,
         }
-        Shape::Bytes => bytes(&sender, matches, &draft).await,
-        _ => one(&sender, &printer, operation, matches, &draft).await,
     };
     if done.is_ok() && operation.performs.is_some() && consent.is_none() && !quiet {
         terminal.note("this is a preview: --confirm does it");
     }
-    done.map_err(|failure| with_hint(failure, operation, &connection, consent.is_some()))
+    done.map_err(|failure| {
+        let failure = members::as_flags(names.explained(failure), operation, matches);
+        with_hint(failure, operation, &connection, consent.is_some())
+    })
+}
+
+/// Tells who is about to be asked what the act is about: its name and its id.
+async fn name_target(
+    operation: &Operation,
+    matches: &ArgMatches,
+    names: &Names,
+    connection: &Connection,
+    sender: &Sender<'_>,
+) {
+    for line in names.said() {
+        sender.terminal.note(line);
+    }
+    if names.said().is_empty()
+        && let Some(line) = names::called(operation, matches, names, &connection.place, sender).await
+    {
+        sender.terminal.note(&line);
+    }
 }
 
 /// Asks what others would lose by an act that is not confirmed yet, and shows it to who decides.
@@ -207,6 +261,7 @@ async fn one(
                 exit: Exit::Output,
                 lines,
                 status: None,
+                refusal: None,
             };
             failure.and(format!(
                 "it was done; to see the answer again repeat the command with {repeat}"
@@ -280,10 +335,8 @@ fn with_hint(
     connection: &Connection,
     is_performed: bool,
 ) -> Failure {
-    let organization = &connection.organization;
     match failure.status {
-        Some(401) => failure.and(format!("the token came from {}", connection.token_source)),
-        Some(403) => {
+        Some(403) if failure.refused("code") != Some(advice::OTHER_ORGANIZATION) => {
             let needs = operation.performs.as_ref().filter(|_| is_performed);
             let scope = needs
                 .map(|needs| needs.scope.as_str())
@@ -292,12 +345,13 @@ fn with_hint(
                 .map(|scope| format!("the scope {scope} and "))
                 .unwrap_or_default();
             let roles = needs.map_or(&operation.roles, |needs| &needs.roles).join(", ");
-            failure
-                .and(format!(
-                    "this needs {scope}one of the roles {roles} in the organization {organization}"
-                ))
-                .and(format!("the token came from {}", connection.token_source))
+            let organization = &connection.place.organization;
+            let failure = failure.and(format!(
+                "this needs {scope}one of the roles {roles} in the organization {organization}"
+            ));
+            advice::about_access(failure, connection)
         }
+        Some(401 | 403) => advice::about_access(failure, connection),
         _ => failure,
     }
 }

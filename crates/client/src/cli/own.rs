@@ -1,6 +1,6 @@
 //! Client commands written by hand, beside those made from the API document.
 
-use super::failure::Failure;
+use super::failure::{EXIT_CODES, Failure};
 use super::terminal::Terminal;
 use clap::{ArgMatches, Command};
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::pin::Pin;
 /// What running a command comes to.
 pub type CommandFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
 
-/// One command written by hand: `provost <group> <verb>`.
+/// One command written by hand: `provost <group> <verb>`, or `provost <group>` alone where the verb is empty.
 pub struct HandCommand {
     /// The group; one that the API has keeps its own verbs.
     pub group: &'static str,
@@ -23,6 +23,17 @@ pub struct HandCommand {
 }
 
 impl HandCommand {
+    /// Says whether it has no verb.
+    pub fn is_of_one_word(&self) -> bool {
+        self.verb.is_empty()
+    }
+
+    /// Returns the command with its examples and the exit codes at the end of its help.
+    pub fn explained(&self) -> Command {
+        let examples = self.examples.join("\n  ");
+        (self.command)().after_long_help(format!("Examples:\n  {examples}\n\n{EXIT_CODES}"))
+    }
+
     /// Says whether these words name it.
     pub fn is(&self, group: &str, verb: &str) -> bool {
         self.group == group && self.verb == verb

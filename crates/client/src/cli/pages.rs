@@ -174,7 +174,7 @@ pub(super) async fn list(
         }
         printer.list(&whole, member, columns)?;
     }
-    if printer.form != Form::Json {
+    if !matches!(printer.form, Form::Json | Form::Yaml) {
         for (name, values) in beside.iter().filter(|(_, values)| !values.is_empty()) {
             sender
                 .terminal

@@ -6,6 +6,7 @@ use super::failure::{Exit, Failure};
 use super::server::Reply;
 use super::table::{self, View};
 use super::terminal::Terminal;
+use super::yaml;
 use clap::ArgMatches;
 use serde_json::Value;
 use std::io;
@@ -19,6 +20,8 @@ pub enum Form {
     Wide,
     /// For spreadsheets.
     Csv,
+    /// The answer as YAML.
+    Yaml,
     /// The answer as it is.
     Json,
     /// One item a line.
@@ -32,6 +35,7 @@ impl Form {
             Some("table") => Self::Table,
             Some("wide") => Self::Wide,
             Some("csv") => Self::Csv,
+            Some("yaml") => Self::Yaml,
             Some("jsonl") => Self::JsonLines,
             None if terminal.stdout_is_terminal || column::are_named(matches) => Self::Table,
             _ => Self::Json,
@@ -40,7 +44,7 @@ impl Form {
 
     /// Says whether every member of the answer is printed, whatever columns there are.
     pub(super) fn is_json(self) -> bool {
-        matches!(self, Self::Json | Self::JsonLines)
+        matches!(self, Self::Json | Self::JsonLines | Self::Yaml)
     }
 }
 
@@ -60,6 +64,7 @@ impl Printer<'_> {
         match self.form {
             Form::Table | Form::Wide | Form::Csv => self.text(&table::object(object, self.terminal.width)),
             Form::Json => self.text(&format!("{object:#}\n")),
+            Form::Yaml => self.text(&yaml::text(object)),
             Form::JsonLines => self.lines(std::slice::from_ref(object)),
         }
     }
@@ -73,6 +78,7 @@ impl Printer<'_> {
             .unwrap_or_default();
         match self.form {
             Form::Json => self.text(&format!("{page:#}\n")),
+            Form::Yaml => self.text(&yaml::text(page)),
             Form::JsonLines => self.lines(items),
             Form::Csv => {
                 let csv = table::csv(items, columns, Times::Exact(self.terminal.clock.now()));

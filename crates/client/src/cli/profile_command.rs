@@ -72,7 +72,7 @@ pub fn command() -> Command {
 }
 
 /// A name is part of a file and of command lines, so it is one plain word.
-fn name_of_profile(text: &str) -> Result<String, String> {
+pub(super) fn name_of_profile(text: &str) -> Result<String, String> {
     let is_word = text
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
@@ -144,7 +144,7 @@ fn set(
     let token = if matches.get_flag("global.no-token") {
         None
     } else {
-        Some(read_token(terminal)?)
+        Some(read_token(terminal, "token (empty: none, or the earlier one)")?)
     };
     let token = token.filter(|token| !token.expose().trim_ascii().is_empty());
     let token = token.map(|token| {
@@ -165,10 +165,13 @@ fn set(
     Ok(())
 }
 
-fn read_token(terminal: &Terminal) -> Result<Secret<String>, Failure> {
+/// Asks for a token, or reads it from standard input.
+///
+/// Errors: usage, when none can be read.
+pub(super) fn read_token(terminal: &Terminal, question: &str) -> Result<Secret<String>, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("no token was read: {error}"));
     if let Some(prompt) = &terminal.prompt {
-        let token = prompt.hidden("token (empty: none, or the earlier one)");
+        let token = prompt.hidden(question);
         return token.map(Secret::new).map_err(cannot);
     }
     let bytes = terminal.read_input(MAX_INPUT_BYTES).map_err(cannot)?;

@@ -1,5 +1,6 @@
 //! The error envelope (D1.5) in words.
 
+use super::advice;
 use super::failure::{Exit, Failure};
 use super::server::Reply;
 use http::header;
@@ -9,6 +10,7 @@ use serde_json::Value;
 pub(super) fn describe(reply: &Reply, envelope: &Value, url: &str) -> Failure {
     Failure {
         status: Some(reply.status.as_u16()),
+        refusal: envelope.is_object().then(|| Box::new(envelope.clone())),
         ..words(reply, envelope, url)
     }
 }
@@ -43,7 +45,14 @@ fn words(reply: &Reply, envelope: &Value, url: &str) -> Failure {
         failure = failure.and(format!("  {}: {}", part("path"), part("message")));
     }
     // What a code adds, such as `tokenId` or `assignees`.
-    let known = ["message", "code", "requestId", "retryable", "errors"];
+    let known = [
+        "message",
+        "code",
+        "requestId",
+        "retryable",
+        "errors",
+        advice::TOKEN_ORGANIZATION,
+    ];
     for (member, value) in envelope
         .as_object()
         .into_iter()

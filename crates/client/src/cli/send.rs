@@ -13,6 +13,7 @@ use super::failure::{Exit, Failure};
 use super::refusal;
 use super::server::{Call, Reply, Server, Silence};
 use super::terminal::Terminal;
+use super::trouble::Trouble;
 use http::{HeaderMap, header};
 use provost_words::entropy::{Entropy, SystemEntropy};
 use serde_json::Value;
@@ -185,34 +186,36 @@ fn refused(reply: &Reply, url: &str) -> Setback {
 }
 
 fn silent(silence: Silence, url: &str) -> Setback {
-    let unreachable = |words: &str| Failure::new(Exit::Unreachable, format!("cannot reach {url}: {words}"));
+    let says = |line: String, exit: Exit, trouble: Trouble| {
+        let failure = Failure::new(exit, format!("{line}: {trouble}"));
+        trouble.steps.into_iter().fold(failure, Failure::and)
+    };
+    let unreachable = |trouble: Trouble| says(format!("cannot reach {url}"), Exit::Unreachable, trouble);
     match silence {
-        Silence::NotSent(words) => Setback {
-            failure: unreachable(&words),
+        Silence::NotSent(trouble) => Setback {
+            failure: unreachable(trouble),
             wait: None,
             is_unknown: false,
         },
-        Silence::NobodyThere(words) => Setback {
-            failure: unreachable(&words),
+        Silence::NobodyThere(trouble) => Setback {
+            failure: unreachable(trouble),
             wait: Some(Wait::Backoff),
             is_unknown: false,
         },
-        Silence::TooLong(words) => Setback {
-            failure: Failure::new(Exit::ServerFault, format!("{url}: {words}")),
+        Silence::TooLong(trouble) => Setback {
+            failure: says(url.to_owned(), Exit::ServerFault, trouble),
             wait: None,
             is_unknown: true,
         },
-        Silence::Lost(words) => {
-            let failure = Failure::new(
+        Silence::Lost(trouble) => Setback {
+            failure: says(
+                format!("the answer of {url} was lost"),
                 Exit::Unreachable,
-                format!("the answer of {url} was lost: {words}"),
-            );
-            Setback {
-                failure,
-                wait: Some(Wait::Backoff),
-                is_unknown: true,
-            }
-        }
+                trouble,
+            ),
+            wait: Some(Wait::Backoff),
+            is_unknown: true,
+        },
     }
 }
 

@@ -2,13 +2,18 @@
 //!
 //! Keeps CL-5.
 
-use super::connection::Connection;
+use super::connection::{Connection, Place};
 use super::failure::Failure;
+use super::proxy::Proxy;
+use super::trouble::{self, Addressee, Trouble};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use provost_outbound::{Patience, Pool, client_config, pool, roots_of_file, system_roots};
+use hyper_util::client::legacy::ResponseFuture;
+use provost_outbound::{
+    Patience, Pool, ProxiedPool, client_config, pool, proxied_pool, roots_of_file, system_roots,
+};
 use provost_words::Secret;
 use rustls::RootCertStore;
 use std::error::Error;
@@ -25,10 +30,28 @@ const PATIENCE: Patience = Patience {
 
 /// A server that can be asked.
 pub(super) struct Server {
-    client: Pool<Full<Bytes>>,
+    way: Way,
     url: String,
-    authorization: HeaderValue,
+    /// Absent for what is asked without a token.
+    authorization: Option<HeaderValue>,
     timeout: Duration,
+    proxy: Option<String>,
+    has_own_roots: bool,
+}
+
+/// How requests travel.
+enum Way {
+    Direct(Pool<Full<Bytes>>),
+    Proxied(ProxiedPool<Full<Bytes>>),
+}
+
+impl Way {
+    fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
+        match self {
+            Self::Direct(pool) => pool.request(request),
+            Self::Proxied(pool) => pool.request(request),
+        }
+    }
 }
 
 /// A request that can be sent any number of times.
@@ -54,32 +77,53 @@ pub(super) struct Reply {
 #[derive(Debug)]
 pub(super) enum Silence {
     /// Nothing was sent, and trying again is no use.
-    NotSent(String),
+    NotSent(Trouble),
     /// Nobody listens now; nothing was sent.
-    NobodyThere(String),
+    NobodyThere(Trouble),
     /// The request may have reached the server.
-    Lost(String),
+    Lost(Trouble),
     /// The server answered, with more than is read: the next time it would as well.
-    TooLong(String),
+    TooLong(Trouble),
 }
 
 impl Server {
     pub(super) fn new(connection: &Connection) -> Result<Self, Failure> {
-        let tls = if connection.url.starts_with("https:") {
-            trusted(connection)?
+        let mut server = Self::anonymous(&connection.place)?;
+        server.authorization = Some(authorization(&connection.token)?);
+        Ok(server)
+    }
+
+    /// Returns a server that is asked without a token.
+    pub(super) fn anonymous(place: &Place) -> Result<Self, Failure> {
+        let roots = if place.url.starts_with("https:") {
+            trusted(place)?
         } else {
             RootCertStore::empty()
         };
-        let config = client_config(tls);
-        let config = config.map_err(|error| Failure::usage(format!("TLS cannot be set up: {error}")))?;
-        let client = pool(config, PATIENCE);
-        let authorization = authorization(&connection.token)?;
+        let config = client_config(roots);
+        let config = config.map_err(|_| Failure::usage("TLS cannot be set up in this program"))?;
+        let way = match &place.proxy {
+            Some(Proxy { uri, authorization }) => {
+                Way::Proxied(proxied_pool(config, PATIENCE, uri.clone(), authorization.clone()))
+            }
+            None => Way::Direct(pool(config, PATIENCE)),
+        };
         Ok(Self {
-            client,
-            url: connection.url.clone(),
-            authorization,
-            timeout: connection.timeout,
+            way,
+            url: place.url.clone(),
+            authorization: None,
+            timeout: place.timeout,
+            proxy: place.proxy.as_ref().map(Proxy::shown),
+            has_own_roots: place.ca_cert.is_some(),
         })
+    }
+
+    fn addressee(&self) -> Addressee<'_> {
+        Addressee {
+            url: &self.url,
+            proxy: self.proxy.as_deref(),
+            has_own_roots: self.has_own_roots,
+        }
     }
 
     pub(super) fn url(&self) -> &str {
@@ -95,12 +139,9 @@ impl Server {
     pub(super) async fn ask(&self, call: &Call) -> Result<Reply, Silence> {
         let request = self
             .request(call)
-            .map_err(|error| Silence::NotSent(error.to_string()))?;
-        let response = self
-            .client
-            .request(request)
-            .await
-            .map_err(|error| silence(&error))?;
+            .map_err(|error| Silence::NotSent(Trouble::new(error.to_string())))?;
+        let response = self.way.request(request).await;
+        let response = response.map_err(|error| silence(&error, self.addressee()))?;
         let (parts, body) = response.into_parts();
         let most = if call.is_download {
             MAX_DOWNLOAD_BYTES
@@ -111,9 +152,10 @@ impl Server {
         let body = body
             .map_err(|error| {
                 if error.is::<LengthLimitError>() {
-                    return Silence::TooLong(format!("the answer is longer than {} MiB", most >> 20));
+                    let says = format!("the answer is longer than {} MiB", most >> 20);
+                    return Silence::TooLong(Trouble::new(says));
                 }
-                Silence::Lost(cause(error.as_ref()))
+                Silence::Lost(trouble::of_body(error.as_ref()))
             })?
             .to_bytes();
         Ok(Reply {
@@ -132,19 +174,18 @@ impl Server {
         parts.uri = format!("{}{target}", self.url)
             .parse()
             .map_err(|_| format!("{} is not the URL of a server", self.url))?;
-        parts
-            .headers
-            .insert(header::AUTHORIZATION, self.authorization.clone());
+        if let Some(authorization) = &self.authorization {
+            parts.headers.insert(header::AUTHORIZATION, authorization.clone());
+        }
         let request = Request::from_parts(parts, Full::new(body));
         // What is sent over an answer may take its time; that there is one may not.
-        let answer = tokio::time::timeout(self.timeout, self.client.request(request)).await;
+        let answer = tokio::time::timeout(self.timeout, self.way.request(request)).await;
         let silent = || format!("{} did not answer within {} s", self.url, self.timeout.as_secs());
         answer.map_err(|_| silent())?.map_err(|error| {
-            format!(
-                "{} cannot be reached: {}; is the server running?",
-                self.url,
-                cause(&error)
-            )
+            let trouble = trouble::of_request(&error, self.addressee());
+            let steps = trouble.steps.iter().map(|step| format!("; {step}"));
+            let steps: String = steps.collect();
+            format!("{} cannot be reached: {trouble}{steps}", self.url)
         })
     }
 
@@ -154,9 +195,11 @@ impl Server {
         if let Some(headers) = request.headers_mut() {
             headers.extend(call.headers.clone());
             // A request may carry a token of its own, such as a gateway token.
-            headers
-                .entry(header::AUTHORIZATION)
-                .or_insert_with(|| self.authorization.clone());
+            if let Some(authorization) = &self.authorization {
+                headers
+                    .entry(header::AUTHORIZATION)
+                    .or_insert_with(|| authorization.clone());
+            }
             headers.insert(
                 header::USER_AGENT,
                 HeaderValue::from_static(concat!("provost/", env!("CARGO_PKG_VERSION"))),
@@ -180,8 +223,8 @@ pub(super) fn authorization(token: &Secret<String>) -> Result<HeaderValue, Failu
     Ok(authorization)
 }
 
-fn trusted(connection: &Connection) -> Result<RootCertStore, Failure> {
-    if let Some(path) = &connection.ca_cert {
+fn trusted(place: &Place) -> Result<RootCertStore, Failure> {
+    if let Some(path) = &place.ca_cert {
         let roots = roots_of_file(path);
         return roots.map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
     }
@@ -194,16 +237,16 @@ fn trusted(connection: &Connection) -> Result<RootCertStore, Failure> {
     Ok(roots)
 }
 
-fn silence(error: &hyper_util::client::legacy::Error) -> Silence {
-    let words = cause(error);
+fn silence(error: &hyper_util::client::legacy::Error, to: Addressee<'_>) -> Silence {
+    let trouble = trouble::of_request(error, to);
     if !error.is_connect() {
-        return Silence::Lost(words);
+        return Silence::Lost(trouble);
     }
     // Only a server that is just starting makes waiting worthwhile; a name or a certificate stays wrong.
     if is_refused(error) {
-        Silence::NobodyThere(words)
+        Silence::NobodyThere(trouble)
     } else {
-        Silence::NotSent(words)
+        Silence::NotSent(trouble)
     }
 }
 
@@ -223,13 +266,4 @@ fn is_refused(error: &(dyn Error + 'static)) -> bool {
         next = error.source();
     }
     false
-}
-
-/// Returns the innermost cause; the outer ones say "client error".
-fn cause(error: &(dyn Error + 'static)) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }

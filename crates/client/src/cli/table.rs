@@ -116,6 +116,15 @@ pub(super) fn object(object: &Value, width: Option<u16>) -> String {
     layout::text(&rows.into_iter().map(row).collect::<Vec<_>>(), width)
 }
 
+/// Returns facts about one thing, each with its name before it.
+pub(super) fn facts(rows: &[(String, String)], width: Option<u16>) -> String {
+    let row = |(name, value): &(String, String)| {
+        let text = |text: &str| Cell::from(visible(text).into_owned());
+        vec![text(name), text(value)]
+    };
+    layout::text(&rows.iter().map(row).collect::<Vec<_>>(), width)
+}
+
 /// Returns a table with these heads and cells, whatever they hold.
 pub fn plain(heads: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
     let heads = heads.iter().map(|head| Cell::from((*head).to_owned())).collect();

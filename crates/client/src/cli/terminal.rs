@@ -1,15 +1,14 @@
 //! Where a command reads and writes, and what surrounds it. The only place that asks the process for them.
 
 use super::Failure;
+pub use super::environment::Surroundings;
 use dialoguer::console::Term;
 use dialoguer::{Input, Password};
-use provost_words::Secret;
 use provost_words::time::{Clock, SystemClock};
 use provost_words::visible::{lines_visible, visible};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Asks a person.
@@ -19,17 +18,6 @@ pub trait Prompt: Send + Sync {
 
     /// Returns the line that was typed without showing it.
     fn hidden(&self, question: &str) -> io::Result<String>;
-}
-
-/// What the process was started with, beside its arguments.
-#[derive(Debug, Default)]
-pub struct Surroundings {
-    /// `PROVOST_TOKEN`.
-    pub token: Option<Secret<String>>,
-    /// `XDG_CONFIG_HOME`, if it is an absolute path.
-    pub config_home: Option<PathBuf>,
-    /// `HOME`.
-    pub home: Option<PathBuf>,
 }
 
 /// Standard input, output and error of one command.
@@ -76,14 +64,7 @@ impl Terminal {
                 && set("TERM").is_some_and(|term| term != "dumb"),
             clock: Box::new(SystemClock::new()),
             prompt: can_ask.then(|| Box::new(Person) as Box<dyn Prompt>),
-            surroundings: Surroundings {
-                // A token that is not UTF-8 is no token; the replacement character makes it refused.
-                token: set("PROVOST_TOKEN").map(|t: OsString| Secret::new(t.to_string_lossy().into_owned())),
-                config_home: set("XDG_CONFIG_HOME")
-                    .map(PathBuf::from)
-                    .filter(|p| p.is_absolute()),
-                home: set("HOME").map(PathBuf::from),
-            },
+            surroundings: Surroundings::of_process(),
         }
     }
 

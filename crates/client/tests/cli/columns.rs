@@ -170,6 +170,9 @@ async fn a_column_that_is_not_there_is_a_fault_of_the_command_line_and_nobody_is
         "{}",
         near.err
     );
+    // Two letters exchanged are the commonest slip.
+    let near = list(Provost::script(), &["--columns", "nmae"]).await;
+    assert!(near.err.contains("the nearest names are name, "), "{}", near.err);
     for form in ["json", "jsonl"] {
         let outcome = list(Provost::script(), &["--columns", "name", "-o", form]).await;
         assert_eq!((outcome.code, outcome.out.as_str()), (2, ""), "{}", outcome.err);
@@ -243,4 +246,35 @@ async fn whoever_gets_one_page_for_a_spreadsheet_is_told_that_there_is_more() {
         (outcome.out.as_str(), outcome.err.as_str()),
         ("name\nWheel\nAxle\n", "")
     );
+}
+
+#[tokio::test]
+async fn yaml_holds_the_answer_as_json_does() {
+    let outcome = list(Provost::script(), &["-o", "yaml"]).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    for line in [
+        "total: 2\n",
+        "- createdAt: \"2026-11-26T11:57:00.000Z\"\n",
+        "  name: Wheel\n",
+        "  parts: []\n",
+    ] {
+        assert!(outcome.out.contains(line), "{line}{}", outcome.out);
+    }
+    let outcome = list(Provost::script(), &["-o", "yaml", "--columns", "name"]).await;
+    assert_eq!(outcome.code, 2, "{}", outcome.err);
+}
+
+#[tokio::test]
+async fn who_watches_sees_every_answer_until_an_error() {
+    let server = Server::playing([json(200, &page()), json(200, &page())]).await;
+    let words = ["widgets", "list", "--watch=1", "--retries", "0"];
+    let outcome = Provost::person(&[]).asks(&server, &words).await;
+    assert_eq!((outcome.code, server.asked().len()), (8, 3), "{}", outcome.err);
+    assert_eq!(
+        outcome.out.matches("\u{1b}[2J\u{1b}[H").count(),
+        3,
+        "{:?}",
+        outcome.out
+    );
+    assert_eq!(outcome.out.matches("Wheel").count(), 2, "{:?}", outcome.out);
 }

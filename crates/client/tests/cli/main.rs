@@ -6,9 +6,11 @@
     reason = "a test stops where its ground is missing"
 )]
 
+mod access;
 mod answers;
 mod columns;
 mod commands;
+mod complete;
 mod content;
 mod credential_check;
 mod directory_import;
@@ -18,15 +20,19 @@ mod linked;
 mod managed_config;
 mod managed_import;
 mod managed_publish;
+mod names;
 mod operations;
 mod pages;
 mod profiles;
 mod provost;
+mod proxied;
 mod refusals;
 mod retries;
+mod rotation;
 mod secrets;
 mod signer;
 mod skills;
 mod slashes;
+mod surroundings;
 mod tls;
 mod writes;

@@ -48,9 +48,41 @@ async fn a_refusal_names_each_broken_member() {
         "widgets", "create", "--name", "a", "--scopes", "b", "--reason", "r",
     ];
     let outcome = Provost::script().asks(&server, &command).await;
-    let expected = "error: the body is wrong\n  /name: must have 1 to 128 characters\n  /scopes: x\n\
+    let expected = "error: the body is wrong\n  --name: must have 1 to 128 characters\n  --scopes: x\n\
                     400 invalid_request, request req_2\n";
     assert_eq!(outcome.err, expected);
+    // In a document the pointer leads to the member.
+    let server = Server::playing([json(400, &envelope)]).await;
+    let body = [
+        "widgets",
+        "create",
+        "--body",
+        r#"{"name":"a"}"#,
+        "--scopes",
+        "b",
+        "--reason",
+        "r",
+    ];
+    let outcome = Provost::script().asks(&server, &body).await;
+    assert!(
+        outcome.err.contains("\n  /name: must have") && outcome.err.contains("\n  --scopes: x\n"),
+        "{}",
+        outcome.err
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_of_one_value_is_said_once_and_of_its_flag() {
+    let envelope = json!({
+        "message": "/query/limit: must be a whole number", "code": "invalid_request", "requestId": "req_2", "retryable": false,
+        "errors": [{ "path": "/query/limit", "message": "must be a whole number" }],
+    });
+    let server = Server::playing([json(400, &envelope)]).await;
+    let outcome = Provost::script().asks(&server, &["widgets", "list"]).await;
+    assert_eq!(
+        outcome.err,
+        "error: --limit: must be a whole number\n400 invalid_request, request req_2\n"
+    );
 }
 
 #[tokio::test]

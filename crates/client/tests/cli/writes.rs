@@ -47,6 +47,17 @@ async fn what_cannot_be_undone_is_not_done_unconfirmed() {
     assert_eq!(outcome.code, 2);
     assert!(outcome.err.contains("--confirm"), "{}", outcome.err);
     assert!(server.asked().is_empty());
+    // Whatever is missing is said at once.
+    let outcome = Provost::script()
+        .asks(&server, &["widgets", "delete", "w_1"])
+        .await;
+    assert_eq!(
+        (outcome.code, outcome.err.as_str()),
+        (
+            2,
+            "error: this command needs --reason TEXT and --confirm: nothing can undo it\n"
+        )
+    );
 }
 
 #[tokio::test]

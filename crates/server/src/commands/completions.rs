@@ -2,9 +2,9 @@
 
 use super::failure::Outcome;
 use super::show;
-use clap_complete::Shell;
+use provost_client::complete::{Shell, script};
 
-/// Print a script that completes commands and flags in a shell.
+/// Print a script that completes commands, flags, and names of the server in a shell.
 #[derive(clap::Parser)]
 #[command(
     name = "completions",
@@ -14,14 +14,13 @@ use clap_complete::Shell;
 )]
 pub struct Completions {
     /// The shell
+    #[arg(value_enum)]
     shell: Shell,
 }
 
 impl Completions {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut super::command(), "provost", &mut script);
-        show::out(&String::from_utf8_lossy(&script))
+        show::out(script(self.shell))
     }
 }

@@ -37,6 +37,9 @@ pub fn main() -> ExitCode {
     if let Some(code) = word.and_then(|word| modules::run_if_asked(&word)) {
         return code;
     }
+    if let Some(code) = provost_client::complete::complete_if_asked(std::env::args_os().skip(1), command) {
+        return code;
+    }
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
@@ -45,7 +48,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    if let Some(code) = provost_client::run(&matches) {
+    if let Some(code) = provost_client::run(&matches, variables) {
         return code;
     }
     let code = match run(&matches) {
@@ -56,9 +59,14 @@ pub fn main() -> ExitCode {
     code
 }
 
+/// Returns the names of the variables that the server reads.
+fn variables() -> Vec<String> {
+    crate::config::Environment::names()
+}
+
 /// Returns the whole command line: the program's own commands and those of the API's client.
 pub fn command() -> Command {
-    provost_client::add_to(own_command())
+    provost_client::arranged(provost_client::add_to(own_command()))
 }
 
 fn own_command() -> Command {

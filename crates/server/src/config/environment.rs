@@ -43,6 +43,23 @@ impl Environment {
         )
     }
 
+    /// Returns every name that is read.
+    pub fn names() -> Vec<String> {
+        let schema = super::schema();
+        let sections = schema["properties"].as_object();
+        let keys = sections.into_iter().flatten().flat_map(|(section, schema)| {
+            let keys = schema["properties"].as_object();
+            let name = |key: &String| format!("PROVOST_{section}_{key}").to_uppercase();
+            keys.into_iter()
+                .flatten()
+                .map(|(key, _)| name(key))
+                .collect::<Vec<_>>()
+        });
+        let short = SHORT.iter().map(|(short, _)| *short);
+        let beside = ["PROVOST_CONFIG", "PROVOST_DATABASE_URL"];
+        keys.chain(short.chain(beside).map(str::to_owned)).collect()
+    }
+
     /// Returns the variable that names the configuration file.
     pub fn file(&self) -> Option<&str> {
         self.get("PROVOST_CONFIG")

@@ -1,0 +1,27 @@
+//! Who one is at a server, and whether it can be reached: `whoami`, `status`, `login`, `logout`, `doctor`, `token rotate`.
+//!
+//! INVARIANT CL-6: a token is stored only after its server has said whose it is, and only where its owner alone can read it; one
+//! that took the place of another is on the disk before the command says that it is done.
+
+mod doctor;
+mod identity;
+mod login;
+mod logout;
+mod rotate_token;
+mod rotation_note;
+mod status;
+mod whoami;
+
+use super::own::HandCommand;
+
+/// Returns the commands.
+pub fn own() -> [HandCommand; 6] {
+    [
+        whoami::COMMAND,
+        status::COMMAND,
+        login::COMMAND,
+        logout::COMMAND,
+        doctor::COMMAND,
+        rotate_token::COMMAND,
+    ]
+}

@@ -1,0 +1,43 @@
+//! What a caller can do who was not let in.
+
+use super::connection::{Connection, TokenSource};
+use super::failure::Failure;
+
+/// The code of a token that belongs to another organization than the request names.
+pub(super) const OTHER_ORGANIZATION: &str = "organization_forbidden";
+/// Names the organization of such a token.
+pub(super) const TOKEN_ORGANIZATION: &str = "tokenOrganizationId";
+
+/// Says where the token came from, and what leads on.
+pub(super) fn about_access(failure: Failure, connection: &Connection) -> Failure {
+    let (place, source) = (&connection.place, &connection.token_source);
+    let from = format!("the token came from {source}");
+    if failure.refused("code") == Some(OTHER_ORGANIZATION) {
+        let own = failure.refused(TOKEN_ORGANIZATION).map(str::to_owned);
+        let (named, named_by) = (&place.organization, &place.organization_source);
+        return match own {
+            Some(own) => failure
+                .and(format!(
+                    "the token, from {source}, belongs to the organization {own}; the request named {named}, from {named_by}"
+                ))
+                .and(format!("say --organization {own}, or use a token of {named}")),
+            None => failure.and(from),
+        };
+    }
+    if failure.status != Some(401) {
+        return failure.and(from);
+    }
+    let code = failure.refused("code").unwrap_or_default().to_owned();
+    let failure = failure.and(from);
+    match (code.as_str(), source) {
+        ("token_expired", TokenSource::Profile(name)) => failure.and(format!(
+            "get a new one from who administers the organization, then: provost login --profile {name}"
+        )),
+        ("token_expired", _) => failure
+            .and("get a new one from who administers the organization")
+            .and("one that renews itself in time: provost token rotate --in-place --if-older-than 20d"),
+        ("token_revoked", _) => failure
+            .and("who revoked it and when stands in the audit log: provost audit list, with another token"),
+        _ => failure.and(format!("is it a token of {}? `provost doctor` looks", place.url)),
+    }
+}
