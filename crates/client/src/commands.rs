@@ -20,6 +20,7 @@ fn own() -> Vec<HandCommand> {
     own.extend(crate::directory::own());
     own.extend(crate::events::own());
     own.extend(crate::history::own());
+    own.extend(crate::hook::own());
     own.extend(crate::resource_credentials::own());
     own.extend(crate::skills::own());
     own
@@ -56,7 +57,9 @@ pub fn add_to(root: Command) -> Command {
         .into_iter()
         .filter(HandCommand::is_of_one_word)
         .fold(root, |root, own| root.subcommand(own.explained()));
-    root.subcommand(cli::profile()).subcommand(crate::mcp::command())
+    root.subcommand(cli::profile())
+        .subcommand(crate::hook::command())
+        .subcommand(crate::mcp::command())
 }
 
 /// Returns the groups of the API, and behind them those that have commands of one's own alone.

@@ -13,6 +13,7 @@ pub mod complete;
 mod directory;
 pub mod events;
 mod history;
+pub mod hook;
 mod jobs;
 mod managed_config;
 pub mod mcp;

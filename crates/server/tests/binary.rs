@@ -22,6 +22,8 @@ mod first_start;
 mod harness;
 #[path = "binary/history.rs"]
 mod history;
+#[path = "binary/hooks.rs"]
+mod hooks;
 #[path = "binary/keys.rs"]
 mod keys;
 #[path = "binary/keys_full.rs"]

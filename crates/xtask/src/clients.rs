@@ -11,6 +11,7 @@ pub mod administrator;
 mod commands;
 mod conformance;
 mod generators;
+mod hooks;
 mod install;
 pub mod program;
 mod sdk;
@@ -73,9 +74,11 @@ enum Part {
     Generators,
     /// What instrumentations and command lines tell of a question that needs a tool
     Telemetry,
+    /// Whether the hook stops real agents, whatever fails between them and the server
+    Hooks,
 }
 
-const ALL: [Part; 7] = [
+const ALL: [Part; 8] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
@@ -83,6 +86,7 @@ const ALL: [Part; 7] = [
     Part::Commands,
     Part::Generators,
     Part::Telemetry,
+    Part::Hooks,
 ];
 
 impl Part {
@@ -95,6 +99,7 @@ impl Part {
             Self::Commands => "commands",
             Self::Generators => "generators",
             Self::Telemetry => "telemetry",
+            Self::Hooks => "hooks",
         }
     }
 }
@@ -160,6 +165,7 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome {
         Part::Commands => commands::run(&mut scene)?,
         Part::Generators => generators::run(&scene, arguments.record)?,
         Part::Telemetry => telemetry::run(&scene, arguments.record)?,
+        Part::Hooks => hooks::run(&scene)?,
     }
     scene.strike()
 }

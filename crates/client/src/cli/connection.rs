@@ -245,6 +245,23 @@ pub fn config_folder(matches: &ArgMatches, terminal: &Terminal) -> Result<PathBu
     Ok(provost_words::durable::folder_of(&profiles).to_owned())
 }
 
+/// Returns the URL and the organization that flags, environment or profile name, for what has a token of its own.
+///
+/// Errors: as for any command, except that there need be no token.
+pub(crate) fn server_named(matches: &ArgMatches, terminal: &Terminal) -> Result<(String, String), Failure> {
+    let (_, profile) = chosen_profile(matches, terminal)?;
+    let url = text(matches, "global.url").or(profile.url);
+    let url = normal(url.as_deref().unwrap_or(DEFAULT_URL))?;
+    if !matches.get_flag("global.allow-plain-http") {
+        refuse_plain(&url)?;
+    }
+    let organization = text(matches, "global.organization").or(profile.organization);
+    let organization = organization.ok_or_else(|| {
+        Failure::usage("say which organization: --organization KEY, PROVOST_ORGANIZATION or a profile")
+    })?;
+    Ok((url, organization))
+}
+
 fn chosen_profile(matches: &ArgMatches, terminal: &Terminal) -> Result<(String, Profile), Failure> {
     let wanted = text(matches, "global.profile");
     let mut profiles = Profiles::default();
@@ -264,7 +281,7 @@ fn chosen_profile(matches: &ArgMatches, terminal: &Terminal) -> Result<(String, 
 }
 
 /// Returns a token without the line's end, if it can be one.
-pub(super) fn checked_token(text: &str) -> Option<Secret<String>> {
+pub(crate) fn checked_token(text: &str) -> Option<Secret<String>> {
     let token = text.trim_ascii();
     let fits = !token.is_empty() && token.len() as u64 <= MAX_TOKEN_BYTES;
     (fits && token.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Secret::new(token.to_owned()))
@@ -314,7 +331,7 @@ pub(super) fn normal(url: &str) -> Result<String, Failure> {
 }
 
 /// A token must not cross a network in clear by accident.
-pub(super) fn refuse_plain(url: &str) -> Result<(), Failure> {
+pub(crate) fn refuse_plain(url: &str) -> Result<(), Failure> {
     let uri: Uri = url.parse().unwrap_or_default();
     if uri.scheme_str() == Some("https") || proxy::is_this_machine(&uri) {
         return Ok(());

@@ -40,6 +40,10 @@ pub fn main() -> ExitCode {
     if let Some(code) = provost_client::complete::complete_if_asked(std::env::args_os().skip(1), command) {
         return code;
     }
+    // As early: the command line takes longer to make than a hook takes to answer.
+    if let Some(code) = provost_client::hook::run_if_asked(std::env::args_os()) {
+        return code;
+    }
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {

@@ -82,6 +82,10 @@ impl Tools {
                 telemetry::python(2)?;
                 packages("commands", &sources().join("commands")).map(drop)
             }
+            Part::Hooks => {
+                packages("hooks", &sources().join("hooks"))?;
+                packages("commands", &sources().join("commands")).map(drop)
+            }
             Part::Conformance | Part::Traffic | Part::SignIn => Ok(()),
         }
     }
@@ -109,6 +113,11 @@ impl Tools {
     /// A command that runs the main file of a command line.
     pub fn command(&self, file: &str) -> Command {
         self.run(self.commands.join("node_modules").join(file))
+    }
+
+    /// A command that runs the main file of a client that only the part about hooks has.
+    pub fn hook_client(&self, file: &str) -> Command {
+        self.run(folder("hooks").join("node_modules").join(file))
     }
 
     fn run(&self, file: PathBuf) -> Command {

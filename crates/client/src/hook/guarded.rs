@@ -1,0 +1,44 @@
+//! What is guarded, and what is not, in sentences for people. Source: what the clients did when it was measured (F4.11 to F4.13).
+
+use super::places::Whose;
+use provost_hooks::{Client, Mode};
+
+/// Returns what a registration guards.
+pub fn guarded(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => {
+            "every tool before it runs, every prompt before the model sees it, every result before the model sees it; nothing runs \
+             without a decision"
+        }
+        Mode::Monitor => {
+            "nothing: every call and prompt is judged and recorded, and runs whatever is decided"
+        }
+    }
+}
+
+/// Returns what stays open beside a registration.
+pub fn not_guarded(client: Client, whose: Whose, mode: Mode) -> Vec<&'static str> {
+    let mut open = Vec::new();
+    if mode == Mode::Monitor {
+        open.push("anything, in monitor: what is decided is recorded and not obeyed");
+    }
+    if whose == Whose::User {
+        open.push("the person's own will: they can change or remove these settings (--system binds them)");
+    }
+    match client {
+        Client::ClaudeCode => {
+            open.push("versions of Claude Code before 2.1.295, which do not know onFailure: a hook that is late lets calls run there");
+        }
+        Client::Codex => {
+            open.push("apply_patch in the Codex app, and nested calls of code mode on Windows: Codex ignores a hook's refusal there");
+        }
+        Client::Gemini => {
+            open.push(
+                "who sets GEMINI_CLI_SYSTEM_SETTINGS_PATH: one variable takes the machine's settings away",
+            );
+        }
+    }
+    open.push("what a tool does once it runs: a script that was allowed starts what it likes");
+    open.push("what other programs do on this machine, and models that are asked without this client");
+    open
+}

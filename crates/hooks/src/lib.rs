@@ -1,0 +1,36 @@
+#![forbid(unsafe_code)]
+//! What agents' clients say to their hooks and hear from them: bytes of a client become events that policies judge, and what was
+//! decided becomes the bytes, the exit code and the words that this client obeys.
+//!
+//! ```text
+//! client ── JSON on stdin ──► hear ──► events ──► (somebody decides) ──► Decision ──► answer ──► stdout, stderr, exit code
+//! ```
+//!
+//! Clients let a call run when their hook fails, each in a way of its own (measured with Claude Code 2.1.331, Codex 0.169.0 and Gemini
+//! CLI 0.61.0): so an answer is one JSON object or nothing, a refusal without JSON is exit code 2 **with** words on standard error, and
+//! what a client cannot express becomes stronger.
+//!
+//! INVARIANT HK-1: no answer gives a permission: the client's own prompts stay.
+//! INVARIANT HK-2: who enforces and has no decision refuses: exit code 2 with words, or a result that is withheld.
+//! INVARIANT HK-3: no answer is weaker than what was decided; one that had to be stronger says so.
+//! INVARIANT HK-4: standard output is one JSON object or nothing.
+//! INVARIANT HK-5: what a client does not say, says in another type, or says too long is missing, never absent.
+//!
+//! Absent on purpose: input and output, HTTP, a clock, the environment. An agent on the machine uses the same functions.
+
+mod answer;
+mod client;
+mod decision;
+mod payload;
+mod question;
+mod registration;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, answer, undecided};
+pub use client::{Client, Mode};
+pub use decision::{Action, Decision};
+pub use question::{Heard, Moment, Question, Unheard, hear};
+pub use registration::{
+    CLIENT_SECONDS, Conflict, Found, command_line, found, hooks, merged, merged_text, removed, removed_text,
+};

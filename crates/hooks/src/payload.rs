@@ -1,0 +1,60 @@
+//! The members of a client's event that are read; every other one is passed over.
+//!
+//! A member that is there twice is refused with the whole event: another reader would take the other one. Contents are kept as they
+//! were written, so that the server reads their bytes and not what a parser here made of numbers and repeated members.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// An event as a client writes it.
+#[derive(Debug, Deserialize)]
+pub struct Payload<'a> {
+    pub hook_event_name: String,
+    #[serde(default)]
+    pub session_id: Value,
+    #[serde(default)]
+    pub cwd: Value,
+    #[serde(default)]
+    pub tool_name: Value,
+    #[serde(default)]
+    pub tool_use_id: Value,
+    #[serde(default)]
+    pub model: Value,
+    /// Claude Code names the server of a tool.
+    #[serde(default)]
+    pub mcp_server: Value,
+    /// Gemini CLI names server and tool.
+    #[serde(default)]
+    pub mcp_context: Value,
+    #[serde(borrow, default)]
+    pub tool_input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub tool_response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub prompt: Option<&'a RawValue>,
+}
+
+impl Payload<'_> {
+    /// Returns the server and the tool at it as the event or the tool's name has them; `None` for a tool that is of no server.
+    pub fn mcp(&self) -> Option<(Option<&str>, Option<&str>)> {
+        let name = self.tool_name.as_str().unwrap_or_default();
+        let prefixed = name.strip_prefix("mcp__");
+        if prefixed.is_none() && self.mcp_server.is_null() && self.mcp_context.is_null() {
+            return None;
+        }
+        let split = prefixed.and_then(|rest| rest.split_once("__"));
+        let server = text(&self.mcp_server["name"])
+            .or(text(&self.mcp_context["server_name"]))
+            .or(split.map(|(server, _)| server));
+        let tool = split
+            .map(|(_, tool)| tool)
+            .or(text(&self.mcp_context["tool_name"]));
+        Some((server, tool))
+    }
+}
+
+/// Returns a text that says something.
+pub fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}

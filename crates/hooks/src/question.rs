@@ -1,0 +1,331 @@
+//! What a client's event asks: the moment, and the events that policies judge.
+//!
+//! Keeps HK-5.
+//!
+//! A tool call is two events: its content, and the use of the product (access policies). Session and call id are those that the client's
+//! telemetry has, so that both can be told to be one call.
+
+use crate::client::{Client, Mode};
+use crate::payload::{Payload, text};
+use provost_words::free_text::free_text;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// LIMIT: bytes of an event that is read at all; a client that writes more is not understood.
+pub const MAX_EVENT: usize = 16 << 20;
+/// LIMIT: bytes of the contents of one event. The server records events of up to 250 KiB; content beyond is missing.
+pub const MAX_CONTENT: usize = 192 << 10;
+/// LIMIT: characters of a session and of a call id at the server.
+const MAX_NAME: usize = 256;
+
+/// Attributes of the use of a product that a client has and whose values a hook cannot know.
+const OF_THE_USE: [&str; 9] = [
+    "account.access_state",
+    "account.posture",
+    "account.profile_id",
+    "device.id",
+    "process.entrypoint_id",
+    "process.id",
+    "process.name",
+    "process.path",
+    "provider.id",
+];
+
+/// Events of the clients that say what happens and ask for nothing that a policy judges. An event of another name is not passed over:
+/// it might be a new way to ask before a tool.
+const REMARKS: [&str; 25] = [
+    "AfterAgent",
+    "AfterModel",
+    "BeforeModel",
+    "BeforeToolSelection",
+    "ConfigChange",
+    "CwdChanged",
+    "FileChanged",
+    "InstructionsLoaded",
+    "Notification",
+    "PermissionRequest",
+    "PostCompact",
+    "PostToolUseFailure",
+    "PreCompact",
+    "PreCompress",
+    "SessionEnd",
+    "SessionStart",
+    "Setup",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "TaskCompleted",
+    "TeammateIdle",
+    "WorktreeCreate",
+    "WorktreeRemove",
+];
+
+/// When a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the model sees a prompt.
+    Prompt,
+    /// Before a tool runs.
+    PreTool,
+    /// Before the model sees what came of a tool.
+    PostTool,
+}
+
+impl Moment {
+    fn of(client: Client, name: &str) -> Option<Self> {
+        match (client, name) {
+            (Client::ClaudeCode | Client::Codex, "PreToolUse") | (Client::Gemini, "BeforeTool") => {
+                Some(Self::PreTool)
+            }
+            (Client::ClaudeCode | Client::Codex, "PostToolUse") | (Client::Gemini, "AfterTool") => {
+                Some(Self::PostTool)
+            }
+            (Client::ClaudeCode | Client::Codex, "UserPromptSubmit") | (Client::Gemini, "BeforeAgent") => {
+                Some(Self::Prompt)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the event at which this client asks.
+    pub fn event_name(self, client: Client) -> &'static str {
+        match (client, self) {
+            (Client::Gemini, Self::Prompt) => "BeforeAgent",
+            (Client::Gemini, Self::PreTool) => "BeforeTool",
+            (Client::Gemini, Self::PostTool) => "AfterTool",
+            (_, Self::Prompt) => "UserPromptSubmit",
+            (_, Self::PreTool) => "PreToolUse",
+            (_, Self::PostTool) => "PostToolUse",
+        }
+    }
+
+    fn occasion(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::PreTool => "pre_tool",
+            Self::PostTool => "post_tool",
+        }
+    }
+}
+
+/// The form in which a client takes another result of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The members that Claude Code's shell answers with.
+    Shell,
+    /// A list of contents, as every server of MCP answers with.
+    Contents,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A question, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Who asks.
+    pub client: Client,
+    /// When.
+    pub moment: Moment,
+    /// The folder in which the agent works, as the client says.
+    pub folder: Option<String>,
+    pub(crate) shape: Shape,
+    events: Vec<Event>,
+}
+
+/// What was heard.
+#[derive(Clone, Debug)]
+pub enum Heard {
+    /// Something that policies judge.
+    Question(Box<Question>),
+    /// Something that no policy judges: the client goes on.
+    Remark,
+}
+
+/// Why an event was not understood; the sentence quotes nothing of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unheard(pub String);
+
+#[derive(Clone, Debug)]
+struct Event {
+    occasion: &'static str,
+    session: Option<String>,
+    call_id: Option<String>,
+    attributes: Map<String, Value>,
+    missing: Vec<&'static str>,
+}
+
+/// Returns what a client says in these bytes.
+///
+/// Errors: they are not one event of this client.
+pub fn hear(client: Client, bytes: &[u8]) -> Result<Heard, Unheard> {
+    let unheard = |why: &str| Unheard(format!("the event of {} {why}", client.name()));
+    if bytes.len() > MAX_EVENT {
+        return Err(unheard("has more than 16 MiB"));
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(unheard("is empty: a client writes it to standard input"));
+    }
+    // Not the reader's own sentence: it may quote a name that somebody wrote.
+    let payload: Payload<'_> = serde_json::from_slice(bytes).map_err(|error| {
+        unheard(&format!(
+            "cannot be read: line {}, column {}",
+            error.line(),
+            error.column()
+        ))
+    })?;
+    let name = payload.hook_event_name.as_str();
+    let Some(moment) = Moment::of(client, name) else {
+        if REMARKS.contains(&name) {
+            return Ok(Heard::Remark);
+        }
+        return Err(unheard("has a name that this version of provost does not know"));
+    };
+    if moment != Moment::Prompt && text(&payload.tool_name).is_none() {
+        return Err(unheard("names no tool"));
+    }
+    Ok(Heard::Question(Box::new(Question {
+        client,
+        moment,
+        folder: text(&payload.cwd).map(str::to_owned),
+        shape: shape(client, &payload),
+        events: events(client, moment, &payload),
+    })))
+}
+
+fn shape(client: Client, payload: &Payload<'_>) -> Shape {
+    let begins = |sign: char| {
+        payload
+            .tool_response
+            .is_some_and(|response| response.get().starts_with(sign))
+    };
+    match payload.tool_name.as_str() {
+        _ if client != Client::ClaudeCode => Shape::Unknown,
+        Some("Bash") if begins('{') => Shape::Shell,
+        Some(name) if name.starts_with("mcp__") && begins('[') => Shape::Contents,
+        _ => Shape::Unknown,
+    }
+}
+
+fn events(client: Client, moment: Moment, payload: &Payload<'_>) -> Vec<Event> {
+    let mut content = Event::new(moment.occasion(), payload);
+    let mut room = MAX_CONTENT;
+    match moment {
+        Moment::Prompt => content.content("request.prompt", payload.prompt, &mut room),
+        Moment::PreTool | Moment::PostTool => {
+            content.tool(payload, &mut room);
+            if moment == Moment::PostTool {
+                content.content("tool.result", payload.tool_response, &mut room);
+            }
+        }
+    }
+    content.must("llm.model", text(&payload.model));
+    // Gateways and clouds serve the same models; the client does not say which one does.
+    content.must("llm.provider", None);
+    let mut events = vec![content];
+    // The end of a call is no further use of the product.
+    if moment != Moment::PostTool {
+        let mut access = Event::new("inline_hook", payload);
+        access.must("product.id", Some(client.product()));
+        access.must("device.platform", Some(std::env::consts::OS));
+        access.missing.extend(OF_THE_USE);
+        events.push(access);
+    }
+    events
+}
+
+impl Event {
+    fn new(occasion: &'static str, payload: &Payload<'_>) -> Self {
+        let short = |value: &Value| {
+            text(value)
+                .filter(|text| text.chars().count() <= MAX_NAME)
+                .map(str::to_owned)
+        };
+        Self {
+            occasion,
+            session: short(&payload.session_id),
+            call_id: short(&payload.tool_use_id),
+            attributes: Map::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// Gives an attribute that such an event has; missing where nobody says it.
+    fn must(&mut self, name: &'static str, value: Option<&str>) {
+        match value.filter(|value| value.len() <= MAX_NAME) {
+            Some(value) => {
+                self.attributes.insert(name.to_owned(), value.into());
+            }
+            None => self.missing.push(name),
+        }
+    }
+
+    fn tool(&mut self, payload: &Payload<'_>, room: &mut usize) {
+        let name = text(&payload.tool_name);
+        self.must("tool.id", name);
+        if let Some((server, tool)) = payload.mcp() {
+            self.must("mcp.server_id", server);
+            self.must("mcp.tool_id", tool);
+            for unknown in ["mcp.package_id", "mcp.package_version", "mcp.remote_url"] {
+                self.must(unknown, None);
+            }
+        }
+        self.content("tool.input", payload.tool_input, room);
+        if let Some(Value::String(written)) = self.attributes.get("tool.input") {
+            let read = free_text(name, written.as_str().into());
+            self.attributes.insert("tool.input".to_owned(), read);
+        }
+    }
+
+    /// Gives a content as it was written: the text itself where it is one. Missing where it is not said, is null or is too long.
+    fn content(&mut self, name: &'static str, written: Option<&RawValue>, room: &mut usize) {
+        let written = written.map(RawValue::get).filter(|text| *text != "null");
+        let text = written.and_then(|written| match written.strip_prefix('"') {
+            // One that cannot be represented, such as half a surrogate, is missing.
+            Some(_) => serde_json::from_str::<String>(written).ok(),
+            None => Some(written.to_owned()),
+        });
+        match text.filter(|text| text.len() <= *room) {
+            Some(text) => {
+                *room -= text.len();
+                self.attributes.insert(name.to_owned(), text.into());
+            }
+            None => self.missing.push(name),
+        }
+    }
+}
+
+impl Question {
+    /// Returns how many events are asked about.
+    pub fn count(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Returns the body of a request for decisions; a user whom nobody can name is missing.
+    pub fn request(&self, user: Option<&str>, mode: Mode) -> Value {
+        let events: Vec<Value> = self
+            .events
+            .iter()
+            .map(|event| {
+                let mut attributes = event.attributes.clone();
+                let mut missing = event.missing.clone();
+                match user {
+                    Some(user) => {
+                        attributes.insert("identity.user_id".to_owned(), user.into());
+                    }
+                    None => missing.push("identity.user_id"),
+                }
+                missing.sort_unstable();
+                let mut asked =
+                    json!({ "occasion": event.occasion, "attributes": attributes, "missing": missing });
+                for (name, value) in [("session", &event.session), ("callId", &event.call_id)] {
+                    if let Some(value) = value {
+                        asked[name] = value.as_str().into();
+                    }
+                }
+                asked
+            })
+            .collect();
+        json!({ "events": events, "mode": mode.word() })
+    }
+}

@@ -1,0 +1,532 @@
+//! What each client hears of each decision, and what each is understood to say.
+
+use crate::*;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+fn event(client: Client, moment: Moment) -> Value {
+    let name = moment.event_name(client);
+    let mut event = json!({
+        "session_id": "s-1", "transcript_path": "/t", "cwd": "/srv", "hook_event_name": name, "tool_use_id": "c-1",
+    });
+    match moment {
+        Moment::Prompt => event["prompt"] = "hello".into(),
+        Moment::PreTool | Moment::PostTool => {
+            event["tool_name"] = "Bash".into();
+            event["tool_input"] = json!({ "command": "rm -rf /srv" });
+        }
+    }
+    if moment == Moment::PostTool {
+        event["tool_response"] =
+            json!({ "stdout": "secret", "stderr": "", "interrupted": false, "isImage": false });
+    }
+    event
+}
+
+fn question(client: Client, event: &Value) -> Question {
+    match hear(client, event.to_string().as_bytes()).unwrap() {
+        Heard::Question(question) => *question,
+        Heard::Remark => panic!("a remark: {event}"),
+    }
+}
+
+fn decision(action: Action, self_serve: bool) -> Decision {
+    Decision {
+        action,
+        policies: vec!["p".to_owned()],
+        messages: vec!["ask Ann".to_owned()],
+        unknown: false,
+        self_serve,
+        user_unresolved: false,
+    }
+}
+
+const MOMENTS: [Moment; 3] = [Moment::Prompt, Moment::PreTool, Moment::PostTool];
+
+/// In one word what the client does with an answer, by the members that it was seen to obey.
+fn obeyed(client: Client, moment: Moment, answer: &Answer) -> &'static str {
+    if answer.exit == 2 {
+        assert!(answer.stdout.is_empty() && !answer.stderr.is_empty());
+        return "refused";
+    }
+    assert_eq!((answer.exit, answer.stderr.as_str()), (0, ""));
+    let said: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    let own = &said["hookSpecificOutput"];
+    assert!(own.is_null() || own["hookEventName"] == moment.event_name(client));
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match (
+        word(&own["permissionDecision"]).as_str(),
+        word(&said["decision"]).as_str(),
+    ) {
+        ("ask", "") => "asked",
+        ("deny", "") | ("", "block" | "deny") => "refused",
+        ("", "") if !own["updatedToolOutput"].is_null() => "replaced",
+        ("", "") if said["continue"] == json!(false) => "stopped",
+        ("", "") if said["systemMessage"].is_string() => "told",
+        ("", "") if said == json!({}) => "passed",
+        _ => panic!("{said}"),
+    }
+}
+
+/// Proves HK-3. The table of F4.11 as it is spoken: what a client does, by client, moment and decision.
+#[test]
+fn every_decision_is_answered_as_the_table_says() {
+    let mut lines = Vec::new();
+    for client in Client::ALL {
+        for moment in MOMENTS {
+            let question = question(client, &event(client, moment));
+            let mut words = Vec::new();
+            for action in Action::ALL {
+                let said = answer(&question, Mode::Enforce, &decision(action, false));
+                words.push(obeyed(client, moment, &said));
+            }
+            let own_yes = answer(&question, Mode::Enforce, &decision(Action::RequireApproval, true));
+            words.push(obeyed(client, moment, &own_yes));
+            words.push(obeyed(
+                client,
+                moment,
+                &undecided(Some(&question), Mode::Enforce, "no server"),
+            ));
+            lines.push(format!("{} {moment:?}: {}", client.word(), words.join(" ")));
+        }
+    }
+    // allow, flag, nudge, redact, filter, somebody else's approval, block, one's own approval, nobody decided.
+    let expected = [
+        "claude-code Prompt: passed passed told refused refused refused refused refused refused",
+        "claude-code PreTool: passed passed told refused refused refused refused asked refused",
+        "claude-code PostTool: passed passed told replaced replaced replaced replaced replaced replaced",
+        "codex Prompt: passed passed told refused refused refused refused refused refused",
+        "codex PreTool: passed passed told refused refused refused refused refused refused",
+        "codex PostTool: passed passed told refused refused refused refused refused refused",
+        "gemini Prompt: passed passed told refused refused refused refused refused refused",
+        "gemini PreTool: passed passed told refused refused refused refused refused refused",
+        "gemini PostTool: passed passed told refused refused refused refused refused refused",
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// The bytes that were sent to the clients when it was measured what they obey.
+#[test]
+fn answers_have_the_forms_that_were_measured() {
+    let said = |client, moment, action| {
+        let question = question(client, &event(client, moment));
+        let answer = answer(&question, Mode::Enforce, &decision(action, true));
+        String::from_utf8(answer.stdout).unwrap()
+    };
+    let deny = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Blocked by the policy p: ask Ann"}}"#;
+    assert_eq!(said(Client::ClaudeCode, Moment::PreTool, Action::Block), deny);
+    assert_eq!(said(Client::Codex, Moment::PreTool, Action::Block), deny);
+    assert_eq!(
+        said(Client::Gemini, Moment::PreTool, Action::Block),
+        r#"{"decision":"deny","reason":"Blocked by the policy p: ask Ann"}"#
+    );
+    assert_eq!(
+        said(Client::ClaudeCode, Moment::PreTool, Action::RequireApproval),
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"An approval is required by the policy p: ask Ann"}}"#
+    );
+    assert_eq!(
+        said(Client::ClaudeCode, Moment::PostTool, Action::Block),
+        r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"interrupted":false,"isImage":false,"stderr":"","stdout":"Blocked by the policy p: ask Ann"}}}"#
+    );
+    assert_eq!(
+        said(Client::Codex, Moment::PostTool, Action::Block),
+        r#"{"decision":"block","reason":"Blocked by the policy p: ask Ann"}"#
+    );
+    assert_eq!(
+        said(Client::Codex, Moment::Prompt, Action::Block),
+        r#"{"decision":"block","reason":"Blocked by the policy p: ask Ann"}"#
+    );
+    assert_eq!(
+        said(Client::Gemini, Moment::PreTool, Action::Nudge),
+        r#"{"systemMessage":"Note of the policy p: ask Ann"}"#
+    );
+}
+
+#[test]
+fn what_a_client_cannot_express_is_stronger_and_says_so() {
+    for (client, action) in [
+        (Client::Codex, Action::RequireApproval),
+        (Client::Gemini, Action::RequireApproval),
+        (Client::ClaudeCode, Action::Redact),
+        (Client::ClaudeCode, Action::Filter),
+    ] {
+        let question = question(client, &event(client, Moment::PreTool));
+        let answer = answer(&question, Mode::Enforce, &decision(action, true));
+        let said = String::from_utf8(answer.stdout).unwrap();
+        assert!(
+            said.contains("strengthened: client_cannot") && said.contains("deny"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_result_whose_form_nobody_knows_stops_the_agent() {
+    for (tool, response) in [
+        ("Read", json!({ "file": "x" })),
+        ("Bash", json!("a text")),
+        ("mcp__a__b", json!({})),
+    ] {
+        let mut event = event(Client::ClaudeCode, Moment::PostTool);
+        event["tool_name"] = tool.into();
+        event["tool_response"] = response;
+        let question = question(Client::ClaudeCode, &event);
+        let said = answer(&question, Mode::Enforce, &decision(Action::Block, false));
+        assert_eq!(
+            obeyed(Client::ClaudeCode, Moment::PostTool, &said),
+            "stopped",
+            "{tool}"
+        );
+    }
+}
+
+#[test]
+fn monitor_lets_everything_go_on_and_tells_of_failures() {
+    for client in Client::ALL {
+        for moment in MOMENTS {
+            let question = question(client, &event(client, moment));
+            for action in Action::ALL {
+                assert_eq!(
+                    answer(&question, Mode::Monitor, &decision(action, false)),
+                    Answer::pass()
+                );
+            }
+            let said = undecided(Some(&question), Mode::Monitor, "no server");
+            assert_eq!(obeyed(client, moment, &said), "told");
+        }
+    }
+    let said = undecided(None, Mode::Monitor, "garbage");
+    assert_eq!((said.exit, said.stderr.as_str()), (0, ""));
+}
+
+/// Proves HK-2.
+#[test]
+fn who_enforces_without_a_decision_refuses_with_words() {
+    let said = undecided(None, Mode::Enforce, "no\nserver");
+    assert_eq!(said.exit, 2);
+    assert!(said.stdout.is_empty());
+    assert_eq!(said.stderr, "provost: no\\u000aserver\n");
+}
+
+proptest! {
+    /// Proves HK-1 and HK-4.
+    #[test]
+    fn no_answer_gives_a_permission_and_each_is_one_object_or_nothing(
+        client in 0_usize..3, moment in 0_usize..3, action in 0_usize..7, own in any::<bool>(), unknown in any::<bool>(),
+        words in "\\PC{0,40}", enforced in any::<bool>(), is_decided in any::<bool>(),
+    ) {
+        let (client, moment) = (Client::ALL[client], MOMENTS[moment]);
+        let question = question(client, &event(client, moment));
+        let mode = if enforced { Mode::Enforce } else { Mode::Monitor };
+        let decision = Decision {
+            messages: vec![words.clone()],
+            unknown,
+            ..decision(Action::ALL[action], own)
+        };
+        let said = if is_decided { answer(&question, mode, &decision) } else { undecided(Some(&question), mode, &words) };
+        if said.stdout.is_empty() {
+            prop_assert!(said.exit == 2 && said.stderr.len() > "provost: ".len());
+        } else {
+            let object: Map<String, Value> = serde_json::from_slice(&said.stdout).unwrap();
+            prop_assert_eq!(said.exit, 0);
+            let own = object.get("hookSpecificOutput").cloned().unwrap_or_default();
+            prop_assert!(own["permissionDecision"] != "allow" && own["updatedInput"].is_null());
+            let word = object.get("decision").and_then(Value::as_str).unwrap_or("deny");
+            prop_assert!(word != "allow" && word != "approve");
+        }
+    }
+
+    /// Whatever the bytes are, there is a question, a remark or a refusal.
+    #[test]
+    fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        for client in Client::ALL {
+            let _ = hear(client, &bytes);
+        }
+    }
+}
+
+/// Proves HK-5.
+#[test]
+fn a_tool_call_is_its_content_and_the_use_of_the_product() {
+    let question = question(Client::ClaudeCode, &event(Client::ClaudeCode, Moment::PreTool));
+    let asked = question.request(Some("ada@acme.test"), Mode::Enforce);
+    assert_eq!(question.count(), 2);
+    assert_eq!(
+        asked,
+        json!({ "mode": "enforce", "events": [
+            { "occasion": "pre_tool", "session": "s-1", "callId": "c-1",
+              "attributes": { "identity.user_id": "ada@acme.test", "tool.id": "Bash", "tool.input": "{\"command\":\"rm -rf /srv\"}" },
+              "missing": ["llm.model", "llm.provider"] },
+            { "occasion": "inline_hook", "session": "s-1", "callId": "c-1",
+              "attributes": { "identity.user_id": "ada@acme.test", "product.id": "anthropic/claude-code",
+                              "device.platform": std::env::consts::OS },
+              "missing": ["account.access_state", "account.posture", "account.profile_id", "device.id", "process.entrypoint_id",
+                          "process.id", "process.name", "process.path", "provider.id"] },
+        ] })
+    );
+    let asked = question.request(None, Mode::Monitor);
+    for event in asked["events"].as_array().unwrap() {
+        assert!(
+            event["missing"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("identity.user_id")),
+            "{event}"
+        );
+    }
+}
+
+#[test]
+fn the_server_of_a_tool_is_named_or_missing() {
+    let attributes = |client, more: &[(&str, Value)]| {
+        let mut event = event(client, Moment::PreTool);
+        for (name, value) in more {
+            event[*name] = value.clone();
+        }
+        question(client, &event).request(None, Mode::Enforce)["events"][0].clone()
+    };
+    let named = attributes(Client::Codex, &[("tool_name", json!("mcp__docs__search_all"))]);
+    assert_eq!(named["attributes"]["mcp.server_id"], "docs");
+    assert_eq!(named["attributes"]["mcp.tool_id"], "search_all");
+    assert!(
+        named["missing"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("mcp.package_id"))
+    );
+    let told = attributes(
+        Client::ClaudeCode,
+        &[
+            ("tool_name", json!("mcp__my_docs__search")),
+            ("mcp_server", json!({ "name": "my docs", "source": "user" })),
+        ],
+    );
+    assert_eq!(told["attributes"]["mcp.server_id"], "my docs");
+    let gemini = attributes(
+        Client::Gemini,
+        &[
+            ("tool_name", json!("search")),
+            (
+                "mcp_context",
+                json!({ "server_name": "docs", "tool_name": "search" }),
+            ),
+        ],
+    );
+    assert_eq!(gemini["attributes"]["mcp.server_id"], "docs");
+    let odd = attributes(Client::Codex, &[("tool_name", json!("mcp__odd"))]);
+    assert!(
+        odd["missing"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("mcp.server_id")),
+        "{odd}"
+    );
+    let own = attributes(Client::Codex, &[]);
+    assert!(!own.to_string().contains("mcp."), "{own}");
+}
+
+#[test]
+fn content_that_is_not_said_null_unreadable_or_too_long_is_missing() {
+    let long = "x".repeat(1 << 20);
+    for (written, what) in [
+        (String::new(), "not said"),
+        (r#","tool_input":null"#.to_owned(), "null"),
+        (r#","tool_input":"\ud800""#.to_owned(), "half a surrogate"),
+        (format!(r#","tool_input":{{"command":"{long}"}}"#), "long"),
+    ] {
+        let text = format!(r#"{{"hook_event_name":"PreToolUse","tool_name":"Bash"{written}}}"#);
+        let Heard::Question(question) = hear(Client::ClaudeCode, text.as_bytes()).unwrap() else {
+            panic!("a remark");
+        };
+        let event = question.request(None, Mode::Enforce)["events"][0].clone();
+        assert!(event["attributes"].get("tool.input").is_none(), "{what}");
+        assert!(
+            event["missing"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("tool.input")),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn an_input_reaches_the_server_as_it_was_written() {
+    // The server judges what it says: numbers without a nearest one, members that are there twice.
+    let input = r#"{"command":"ls","command":"rm","n":1e999}"#;
+    let text = format!(r#"{{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{input}}}"#);
+    let Heard::Question(question) = hear(Client::Codex, text.as_bytes()).unwrap() else {
+        panic!("a remark");
+    };
+    let event = question.request(None, Mode::Enforce)["events"][0].clone();
+    assert_eq!(event["attributes"]["tool.input"], input);
+}
+
+#[test]
+fn what_is_no_event_is_not_understood() {
+    let good = event(Client::ClaudeCode, Moment::PreTool).to_string();
+    for (bytes, what) in [
+        (String::new(), "empty"),
+        ("garbage".to_owned(), "no JSON"),
+        (format!("[{good}]"), "a list"),
+        (format!("{good} x"), "something behind"),
+        (format!("\u{feff}{good}"), "a byte order mark"),
+        (good.replace("\"Bash\"", "7"), "a tool without a name"),
+        (good.replace("\"tool_name\"", "\"toolName\""), "no tool"),
+        (good.replace("PreToolUse", "BeforeEverything"), "an unknown event"),
+        (
+            good.replace("{\"cwd\"", "{\"hook_event_name\":\"Stop\",\"cwd\""),
+            "a name twice",
+        ),
+        (
+            event(Client::Gemini, Moment::PreTool).to_string(),
+            "another client's",
+        ),
+    ] {
+        let heard = hear(Client::ClaudeCode, bytes.as_bytes());
+        assert!(heard.is_err(), "{what}: {heard:?}");
+        assert!(!format!("{heard:?}").contains("rm -rf"), "{what}");
+    }
+    assert!(matches!(
+        hear(Client::ClaudeCode, br#"{"hook_event_name":"SessionStart"}"#),
+        Ok(Heard::Remark)
+    ));
+}
+
+#[test]
+fn the_strongest_of_all_events_is_the_decision() {
+    let one = |action: &str, policy: &str, message: &str| {
+        json!({ "eventId": "hev_1", "action": action, "basis": "policies", "unknown": false, "unreadable": [], "unresolved": [],
+                "policyIds": [policy], "reasons": [], "obligations": [], "messages": [message] })
+    };
+    let read = |decisions: Value, count| {
+        Decision::read(json!({ "decisions": decisions }).to_string().as_bytes(), count)
+    };
+    let both = read(json!([one("nudge", "a", "x"), one("block", "b", "y")]), 2).unwrap();
+    assert_eq!(
+        (both.action, both.policies, both.messages),
+        (Action::Block, vec!["b".to_owned()], vec!["y".to_owned()])
+    );
+    // A word that is not known is the strongest.
+    assert_eq!(
+        read(json!([one("vaporize", "a", "x")]), 1).unwrap().action,
+        Action::Block
+    );
+    for (decisions, count) in [
+        (json!([]), 1),
+        (json!([one("allow", "a", "x")]), 2),
+        (json!([{ "action": "allow" }]), 1),
+    ] {
+        assert!(read(decisions, count).is_err());
+    }
+    assert!(Decision::read(b"<html>", 1).is_err());
+    assert!(Decision::read(br#"{"decisions":[]}"#, 0).is_err());
+    for (approval, own) in [
+        (json!({ "policyId": "p", "mode": "self_serve" }), true),
+        (json!({ "policyId": "p", "mode": "admin_approval" }), false),
+        (json!({ "policyId": "p", "autoApproveOnRequest": true }), true),
+        (json!({ "policyId": "p", "autoApproveOnRequest": false }), false),
+        (json!({ "policyId": "p" }), true),
+    ] {
+        let mut asks = one("require_approval", "p", "x");
+        asks["approval"] = approval.clone();
+        assert_eq!(
+            read(json!([asks, one("allow", "q", "z")]), 2).unwrap().self_serve,
+            own,
+            "{approval}"
+        );
+    }
+}
+
+#[test]
+fn a_registration_keeps_what_is_there_and_is_written_once() {
+    for client in Client::ALL {
+        let before = json!({
+            "model": "m", "permissions": { "deny": ["Read(./.env)"] },
+            "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "notify" }] }],
+                       "PreToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command", "command": "/opt/other hook run" }] }] },
+        });
+        let before = before.as_object().unwrap().clone();
+        let line = command_line("/usr/bin/provost", client, Mode::Enforce, &[]);
+        let ours = hooks(client, Mode::Enforce, &line);
+        let once = merged(client, before.clone(), &ours).unwrap();
+        let twice = merged(client, once.clone(), &ours).unwrap();
+        assert_eq!(once, twice);
+        let registered = found(client, &Value::Object(once.clone())).unwrap();
+        assert_eq!(
+            (registered.command.as_str(), registered.events.len()),
+            (line.as_str(), 3)
+        );
+        assert_eq!(registered.on_failure, client == Client::ClaudeCode);
+        assert_eq!(removed(client, once).unwrap(), before);
+        // Another mode takes its place.
+        let watched = command_line("/usr/bin/provost", client, Mode::Monitor, &[]);
+        let changed = merged(client, twice, &hooks(client, Mode::Monitor, &watched)).unwrap();
+        assert_eq!(found(client, &Value::Object(changed)).unwrap().command, watched);
+    }
+    let alone = merged(
+        Client::ClaudeCode,
+        Map::new(),
+        &hooks(Client::ClaudeCode, Mode::Enforce, "p hook run claude-code"),
+    )
+    .unwrap();
+    assert_eq!(removed(Client::ClaudeCode, alone).unwrap(), Map::new());
+    let odd = json!({ "hooks": [] }).as_object().unwrap().clone();
+    assert!(merged(Client::ClaudeCode, odd, &json!({})).is_err());
+}
+
+#[test]
+fn the_forms_are_those_that_clients_were_seen_to_obey() {
+    let line = command_line("/opt/my tools/provost", Client::ClaudeCode, Mode::Enforce, &[]);
+    assert_eq!(
+        line,
+        "'/opt/my tools/provost' hook run claude-code --mode enforce || { echo 'provost: no decision; run: provost hook doctor' >&2; exit 2; }"
+    );
+    assert_eq!(
+        hooks(Client::ClaudeCode, Mode::Enforce, "x")["PreToolUse"],
+        json!([{ "hooks": [{ "type": "command", "command": "x", "timeout": 5, "onFailure": "block" }] }])
+    );
+    assert_eq!(
+        hooks(Client::Gemini, Mode::Enforce, "x")["BeforeTool"],
+        json!([{ "hooks": [{ "name": "provost", "type": "command", "command": "x", "timeout": 5000 }] }])
+    );
+    assert_eq!(
+        command_line("/p", Client::Codex, Mode::Monitor, &["--config", "/etc/x y"]),
+        "/p hook run codex --mode monitor --config '/etc/x y'"
+    );
+}
+
+#[test]
+fn requirements_keep_their_text_around_the_block() {
+    for before in [
+        "",
+        "# mine\nallowed_sandbox_modes = [\"read-only\"]\n",
+        "a = 1\n\n[features]\nhooks = true\n",
+    ] {
+        let once = merged_text(
+            before,
+            false,
+            "p hook run codex || { echo 'x' >&2; exit 2; }",
+            "/usr/bin",
+        )
+        .unwrap();
+        assert!(
+            once.starts_with(before) && once.contains("[[hooks.PreToolUse.hooks]]"),
+            "{once}"
+        );
+        assert_eq!(
+            merged_text(
+                &once,
+                false,
+                "p hook run codex || { echo 'x' >&2; exit 2; }",
+                "/usr/bin"
+            )
+            .unwrap(),
+            once
+        );
+        assert_eq!(removed_text(&once), before);
+    }
+    assert!(merged_text("[hooks]\n", true, "p", "/").is_err());
+    let cut = "a = 1\n# provost hook: begin (written by `provost hook install`; do not edit)\nb = 2\n";
+    assert_eq!(removed_text(cut), cut);
+}
