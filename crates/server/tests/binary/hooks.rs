@@ -217,7 +217,7 @@ fn whatever_fails_nothing_runs_in_enforce_and_everything_in_monitor() {
     let garbage = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>";
     let half = "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"decisions\":[";
     let empty = "HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{\"decisions\":[]}";
-    let full = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 39\r\n\r\n{\"message\":\"the disk of the store full\"}";
+    let full = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 40\r\n\r\n{\"message\":\"the disk of the store full\"}";
     let elsewhere = "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
     let rows = [
         ("nobody listens", other(free), "cannot be reached"),
@@ -247,7 +247,7 @@ fn whatever_fails_nothing_runs_in_enforce_and_everything_in_monitor() {
         (
             "another organization",
             good.replace("\"default\"", "\"other\""),
-            "refused",
+            "does not belong to the organization",
         ),
         (
             "plain HTTP elsewhere",
