@@ -1,6 +1,6 @@
 //! What a client hears.
 //!
-//! Keeps HK-1, HK-2, HK-3 and HK-4. Source: F4.11, and what each client did in the runs that it rests on.
+//! Keeps HK-1, HK-2, HK-3 and HK-4. Source: what each client did when it was measured (ADR 0097).
 
 use crate::client::{Client, Mode};
 use crate::decision::{Action, Decision};

@@ -1,6 +1,6 @@
 //! What stands in a client's settings, so that it asks.
 //!
-//! Only forms are written that the clients were seen to obey (F4.11). A command line that is not there, is killed or does not answer
+//! Only forms are written that the clients were seen to obey (ADR 0097). A command line that is not there, is killed or does not answer
 //! lets calls of Codex and Gemini CLI run; the tail of the line refuses instead.
 
 use crate::client::{Client, Mode};

@@ -68,7 +68,7 @@ fn obeyed(client: Client, moment: Moment, answer: &Answer) -> &'static str {
     }
 }
 
-/// Proves HK-3. The table of F4.11 as it is spoken: what a client does, by client, moment and decision.
+/// Proves HK-3. What a client does, by client, moment and decision.
 #[test]
 fn every_decision_is_answered_as_the_table_says() {
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! What is guarded, and what is not, in sentences for people. Source: what the clients did when it was measured (F4.11 to F4.13).
+//! What is guarded, and what is not, in sentences for people. Source: what the clients did when it was measured.
 
 use super::places::Whose;
 use provost_hooks::{Client, Mode};
