@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// LIMIT: custom fields of a policy. Source: client contract §3.5.
 const CUSTOM_LIMIT: usize = 256;
+/// What a custom field can be. Source: client contract §3.5.
+pub(crate) const TYPES: [&str; 6] = ["string", "string_set", "number", "boolean", "object", "content"];
 /// What a custom field's name must not contain. Source: client contract §3.5.
 const SECRET_WORDS: [&str; 8] = [
     "secret",
@@ -29,6 +31,16 @@ const SECRET_WORDS: [&str; 8] = [
     "api_key",
     "apikey",
     "private_key",
+];
+
+/// The members of a declaration.
+pub(crate) const MEMBERS: [&str; 6] = [
+    "field",
+    "label",
+    "valueType",
+    "sourceType",
+    "toolName",
+    "schemaVersionId",
 ];
 
 /// One declared field.
@@ -137,25 +149,14 @@ pub(crate) fn parse(definition: Object<'_>, faults: &mut Violations) -> BTreeMap
 }
 
 fn one(item: Object<'_>, faults: &mut Violations) -> Option<CustomField> {
-    item.only(
-        &[
-            "field",
-            "label",
-            "valueType",
-            "sourceType",
-            "toolName",
-            "schemaVersionId",
-        ],
-        faults,
-    );
+    item.only(&MEMBERS, faults);
     for name in ["label", "toolName", "schemaVersionId"] {
         item.required_text(name, 1..=4096, faults);
     }
     item.required("sourceType", faults);
     item.word("sourceType", &["known_schema"], faults);
     item.required("valueType", faults);
-    let types = ["string", "string_set", "number", "boolean", "object", "content"];
-    let kind = item.word("valueType", &types, faults).and_then(FieldType::named);
+    let kind = item.word("valueType", &TYPES, faults).and_then(FieldType::named);
     let name = item.required_text("field", 1..=1024, faults)?;
     let lower = name.to_ascii_lowercase();
     if SECRET_WORDS.iter().any(|word| lower.contains(word)) {

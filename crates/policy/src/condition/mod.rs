@@ -31,8 +31,10 @@ mod parse;
 mod pattern;
 mod predicate;
 
-pub(crate) use custom::{CustomField, Place, parse as parse_custom};
-pub(crate) use parse::Parser;
+pub(crate) use custom::{
+    CustomField, MEMBERS as CUSTOM_MEMBERS, Place, TYPES as CUSTOM_TYPES, parse as parse_custom,
+};
+pub(crate) use parse::{COMPARISONS, FORMS, Parser, parse_within};
 pub use pattern::pattern;
 pub(crate) use predicate::{Check, Predicate};
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The members that make a node something else than a predicate.
-const FORMS: [&str; 7] = [
+pub(crate) const FORMS: [&str; 7] = [
     "all",
     "any",
     "not",
@@ -23,6 +23,9 @@ const FORMS: [&str; 7] = [
     "eventCount",
     "priorDistinctValues",
 ];
+
+/// How a count is compared.
+pub(crate) const COMPARISONS: [&str; 5] = ["eq", "gt", "gte", "lt", "lte"];
 
 /// Reads one condition; the limits hold for each condition by itself.
 pub(crate) struct Parser<'a> {
@@ -220,7 +223,7 @@ impl<'a> Parser<'a> {
 
     fn compare(&mut self, node: Object<'_>) -> Option<Compare> {
         node.required("op", self.faults);
-        let op = node.word("op", &["eq", "gt", "gte", "lt", "lte"], self.faults);
+        let op = node.word("op", &COMPARISONS, self.faults);
         node.required("value", self.faults);
         let value = node.whole("value", 0..=COUNT_LIMIT, self.faults);
         Some(Compare {

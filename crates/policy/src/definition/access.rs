@@ -10,7 +10,7 @@ use crate::read::Object;
 use crate::violation::Violations;
 use std::collections::BTreeMap;
 
-const OWN: [&str; 8] = [
+pub(crate) const OWN: [&str; 8] = [
     "severity",
     "enforcementSurfaces",
     "acknowledgeBroadScope",
@@ -20,20 +20,25 @@ const OWN: [&str; 8] = [
     "notification",
     "remediation",
 ];
-const SEVERITIES: [&str; 4] = ["low", "medium", "high", "critical"];
+pub(crate) const SEVERITIES: [&str; 4] = ["low", "medium", "high", "critical"];
+/// What it does.
+pub(crate) const ACTIONS: [&str; 4] = ["allow", "block", "flag_for_review", "require_approval"];
+/// Whom a scope can name.
+pub(crate) const SCOPE: [&str; 4] = ["users", "groups", "devices", "serviceAccounts"];
+/// Where a policy judges.
+pub(crate) const SURFACES: [&str; 3] = ["inline_hook", "endpoint_route", "provider"];
+/// How an approval comes about.
+pub(crate) const APPROVALS: [&str; 2] = ["admin_approval", "self_serve"];
 
 pub(super) fn read(definition: Object<'_>, faults: &mut Violations) -> Option<Rule> {
     head::check(definition, &OWN, faults);
-    let allowed = ["users", "groups", "devices", "serviceAccounts"];
-    let scope = Scope::read(definition, &allowed, faults);
+    let scope = Scope::read(definition, &SCOPE, faults);
     definition.required("action", faults);
-    let actions = ["allow", "block", "flag_for_review", "require_approval"];
-    let action = definition.word("action", &actions, faults);
+    let action = definition.word("action", &ACTIONS, faults);
     definition.boolean("acknowledgeBroadScope", faults);
     severity_and_approval(definition, action, faults);
     definition.required("enforcementSurfaces", faults);
-    let words = ["inline_hook", "endpoint_route", "provider"];
-    let occasions = definition.words("enforcementSurfaces", 1..=3, &words, faults);
+    let occasions = definition.words("enforcementSurfaces", 1..=3, &SURFACES, faults);
     definition.texts("enforcedBy", 0..=256, &(1..=4096), faults);
     for name in ["runtime", "notification", "remediation"] {
         if let Some(value) = definition.get(name) {
@@ -67,6 +72,6 @@ pub(super) fn severity_and_approval(definition: Object<'_>, action: Option<&str>
     }
     if let Some(object) = Object::of(value, &path, faults) {
         object.only(&["mode"], faults);
-        object.word("mode", &["admin_approval", "self_serve"], faults);
+        object.word("mode", &APPROVALS, faults);
     }
 }

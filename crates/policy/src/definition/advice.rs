@@ -1,6 +1,6 @@
 //! What the author of a definition should change although it is taken.
 
-use super::{Definition, Logic};
+use super::{Definition, Logic, reach};
 use crate::catalogue::Field;
 use crate::condition::{Check, Condition, Predicate};
 use crate::rego::Diagnostic;
@@ -11,7 +11,7 @@ const OF_A_SERVER: &str = "mcp__";
 /// Something that the author should change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// `text_compared_with_id` or `bare_tool_name`.
+    /// `text_compared_with_id`, `bare_tool_name` or `never_matches`.
     pub code: &'static str,
     /// A JSON Pointer below the definition to the member that is meant.
     pub path: &'static str,
@@ -32,7 +32,19 @@ pub(super) fn advice(definition: &Definition) -> Vec<Advice> {
                 })
                 .collect()
         }
-        Logic::Native(condition) => bare_tool_names(condition),
+        Logic::Native(condition) => {
+            let mut found = bare_tool_names(condition);
+            found.extend(reach::never(definition).map(|message| Advice {
+                code: "never_matches",
+                path: "/conditions",
+                diagnostic: Diagnostic {
+                    line: 0,
+                    column: 0,
+                    message: format!("this policy can never match: {message}"),
+                },
+            }));
+            found
+        }
     }
 }
 

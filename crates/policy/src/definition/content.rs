@@ -6,7 +6,7 @@ use crate::family::{Family, Occasion};
 use crate::read::Object;
 use crate::violation::Violations;
 
-const OWN: [&str; 8] = [
+pub(crate) const OWN: [&str; 8] = [
     "evaluateOn",
     "acknowledgeBroadScope",
     "message",
@@ -16,7 +16,7 @@ const OWN: [&str; 8] = [
     "filter",
     "exceptions",
 ];
-const ACTIONS: [&str; 7] = [
+pub(crate) const ACTIONS: [&str; 7] = [
     "allow",
     "block",
     "flag_for_review",
@@ -25,19 +25,21 @@ const ACTIONS: [&str; 7] = [
     "nudge",
     "require_approval",
 ];
+/// Whom and what a scope can name.
+pub(crate) const SCOPE: [&str; 5] = ["users", "groups", "serviceAccounts", "agents", "products"];
+/// When a policy judges.
+pub(crate) const STAGES: [&str; 4] = ["prompt", "pre_tool", "post_tool", "response"];
 /// Actions that hurt when they meet everybody.
-const DISRUPTIVE: [&str; 5] = ["block", "redact", "filter", "nudge", "require_approval"];
+pub(crate) const DISRUPTIVE: [&str; 5] = ["block", "redact", "filter", "nudge", "require_approval"];
 
 pub(super) fn read(definition: Object<'_>, enabled: bool, faults: &mut Violations) -> Option<Rule> {
     head::check(definition, &OWN, faults);
-    let allowed = ["users", "groups", "serviceAccounts", "agents", "products"];
-    let scope = Scope::read(definition, &allowed, faults);
+    let scope = Scope::read(definition, &SCOPE, faults);
     definition.required("action", faults);
     let action = definition.word("action", &ACTIONS, faults);
     acknowledged(definition, enabled, scope.as_ref(), action, &DISRUPTIVE, faults);
     definition.required("evaluateOn", faults);
-    let words = ["prompt", "pre_tool", "post_tool", "response"];
-    let occasions = definition.words("evaluateOn", 1..=4, &words, faults);
+    let occasions = definition.words("evaluateOn", 1..=4, &STAGES, faults);
     let message = definition.text("message", 1..=4096, faults);
     approval(definition, action, faults);
     let transform = transform::read(definition, action, faults);

@@ -4,7 +4,7 @@ use crate::read::Object;
 use crate::violation::Violations;
 
 /// The members that content, access and resource definitions share.
-pub(super) const MEMBERS: [&str; 13] = [
+pub(crate) const MEMBERS: [&str; 13] = [
     "id",
     "name",
     "description",
@@ -19,7 +19,7 @@ pub(super) const MEMBERS: [&str; 13] = [
     "conditions",
     "except",
 ];
-const USE_CASES: [&str; 9] = [
+pub(crate) const USE_CASES: [&str; 9] = [
     "Data Encryption",
     "Public Exposure",
     "Data Sprawl",
@@ -30,7 +30,7 @@ const USE_CASES: [&str; 9] = [
     "AI Model Governance",
     "Shadow AI",
 ];
-const FRAMEWORKS: [&str; 8] = [
+pub(crate) const FRAMEWORKS: [&str; 8] = [
     "Security Basics",
     "NIST",
     "CIS",

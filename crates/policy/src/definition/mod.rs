@@ -12,17 +12,18 @@
 //! Absent on purpose: revisions, owners, references from names to ids (the server's), and MCP ACLs as a family:
 //! clients write them as content policies of one form, which `Definition::acl` recognizes.
 
-mod access;
+pub(crate) mod access;
 mod acl;
 mod advice;
-mod content;
+pub(crate) mod content;
 mod exception;
-mod head;
+pub(crate) mod head;
 mod logic;
-mod resource;
+mod reach;
+pub(crate) mod resource;
 mod scope;
-mod skill_acl;
-mod transform;
+pub(crate) mod skill_acl;
+pub(crate) mod transform;
 
 pub use acl::Acl;
 pub use advice::Advice;
@@ -31,6 +32,7 @@ pub use transform::Transform;
 
 pub(crate) use exception::Exception;
 pub(crate) use logic::Logic;
+pub(crate) use scope::LISTS as SCOPE_LISTS;
 
 use crate::action::Action;
 use crate::catalogue::Field;

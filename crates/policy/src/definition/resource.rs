@@ -10,7 +10,7 @@ use crate::read::Object;
 use crate::violation::Violations;
 use std::collections::BTreeMap;
 
-const OWN: [&str; 8] = [
+pub(crate) const OWN: [&str; 8] = [
     "enforcement",
     "severity",
     "acknowledgeBroadScope",
@@ -20,7 +20,7 @@ const OWN: [&str; 8] = [
     "redaction",
     "filter",
 ];
-const ACTIONS: [&str; 6] = [
+pub(crate) const ACTIONS: [&str; 6] = [
     "allow",
     "block",
     "flag_for_review",
@@ -28,8 +28,13 @@ const ACTIONS: [&str; 6] = [
     "filter",
     "require_approval",
 ];
-const DISRUPTIVE: [&str; 4] = ["block", "redact", "filter", "require_approval"];
-const TARGETS: [&str; 4] = [
+pub(crate) const DISRUPTIVE: [&str; 4] = ["block", "redact", "filter", "require_approval"];
+/// Whom and what a scope can name.
+pub(crate) const SCOPE: [&str; 5] = ["users", "groups", "devices", "serviceAccounts", "resources"];
+/// Whether it is enforced.
+pub(crate) const ENFORCEMENTS: [&str; 2] = ["enforce", "monitor"];
+/// What a redaction or filter works on.
+pub(crate) const TARGETS: [&str; 4] = [
     "http_request_body",
     "http_response_body",
     "postgres_result",
@@ -38,13 +43,12 @@ const TARGETS: [&str; 4] = [
 
 pub(super) fn read(definition: Object<'_>, enabled: bool, faults: &mut Violations) -> Option<Rule> {
     head::check(definition, &OWN, faults);
-    let allowed = ["users", "groups", "devices", "serviceAccounts", "resources"];
-    let scope = Scope::read(definition, &allowed, faults);
+    let scope = Scope::read(definition, &SCOPE, faults);
     definition.required("action", faults);
     let action = definition.word("action", &ACTIONS, faults);
     acknowledged(definition, enabled, scope.as_ref(), action, &DISRUPTIVE, faults);
     severity_and_approval(definition, action, faults);
-    let enforcement = definition.word("enforcement", &["enforce", "monitor"], faults);
+    let enforcement = definition.word("enforcement", &ENFORCEMENTS, faults);
     let message = definition.text("message", 1..=4096, faults);
     let transform = transform::read(definition, action, faults);
     target(definition, action, scope.as_ref(), faults);

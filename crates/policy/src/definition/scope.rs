@@ -31,7 +31,7 @@ pub struct Scope {
 }
 
 /// Which member names what.
-const LISTS: [(&str, Field); 7] = [
+pub(crate) const LISTS: [(&str, Field); 7] = [
     ("users", Field::USER),
     ("groups", Field::GROUPS),
     ("serviceAccounts", Field::SERVICE_ACCOUNT),

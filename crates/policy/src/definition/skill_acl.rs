@@ -8,11 +8,18 @@ use crate::family::Family;
 use crate::read::Object;
 use crate::violation::Violations;
 
+/// Its members.
+pub(crate) const MEMBERS: [&str; 5] = ["id", "skillId", "enabled", "subjects", "effect"];
+/// What it does.
+pub(crate) const EFFECTS: [&str; 2] = ["allow", "block"];
+/// Whom it can name.
+pub(crate) const SCOPE: [&str; 2] = ["users", "groups"];
+
 pub(super) fn read(definition: Object<'_>, faults: &mut Violations) -> Option<Rule> {
-    definition.only(&["id", "skillId", "enabled", "subjects", "effect"], faults);
+    definition.only(&MEMBERS, faults);
     let skill = definition.required_text("skillId", 1..=4096, faults);
     definition.required("effect", faults);
-    let effect = definition.word("effect", &["allow", "block"], faults);
+    let effect = definition.word("effect", &EFFECTS, faults);
     let path = definition.at("subjects");
     let subjects = definition
         .required("subjects", faults)
@@ -43,7 +50,7 @@ fn who(subjects: Object<'_>, faults: &mut Violations) -> Option<Scope> {
     subjects.only(&["everyone", "users", "groups"], faults);
     let before = faults.found();
     let everyone = subjects.boolean("everyone", faults) == Some(true);
-    let scope = Scope::lists(subjects, &["users", "groups"], faults);
+    let scope = Scope::lists(subjects, &SCOPE, faults);
     if faults.found() == before && everyone != scope.is_empty() {
         let message = "must have either everyone, or at least one user or group";
         faults.add(subjects.path, message);

@@ -17,14 +17,14 @@ pub enum Transform {
 }
 
 /// Which members each strategy has, and which of them it needs.
-const STRATEGIES: [(&str, &[&str], &[&str]); 5] = [
+pub(crate) const STRATEGIES: [(&str, &[&str], &[&str]); 5] = [
     ("constant", &["replacement"], &["replacement"]),
     ("partial", &["keepStart", "keepEnd", "maskCharacter"], &[]),
     ("hash", &["saltRef"], &[]),
     ("nullify", &[], &[]),
     ("fake", &["subtype"], &["subtype"]),
 ];
-const OPTIONS: [&str; 6] = [
+pub(crate) const OPTIONS: [&str; 6] = [
     "replacement",
     "maskCharacter",
     "saltRef",
@@ -33,6 +33,20 @@ const OPTIONS: [&str; 6] = [
     "keepEnd",
 ];
 const WORDS: [&str; 5] = ["constant", "partial", "hash", "nullify", "fake"];
+/// What a fake looks like.
+pub(crate) const SUBTYPES: [&str; 5] = ["string", "email", "phone", "ipv4", "payment_card"];
+/// How a filter compares.
+pub(crate) const FILTER_OPERATORS: [&str; 9] = [
+    "eq",
+    "neq",
+    "contains",
+    "starts_with",
+    "ends_with",
+    "gt",
+    "gte",
+    "lt",
+    "lte",
+];
 
 /// Returns what the definition's action needs; refuses what belongs to another action.
 pub(super) fn read(
@@ -78,11 +92,7 @@ fn redaction(object: Object<'_>, faults: &mut Violations) {
     object.text("replacement", 0..=4096, faults);
     object.text("maskCharacter", 1..=1, faults);
     object.text("saltRef", 1..=4096, faults);
-    object.word(
-        "subtype",
-        &["string", "email", "phone", "ipv4", "payment_card"],
-        faults,
-    );
+    object.word("subtype", &SUBTYPES, faults);
     object.whole("keepStart", 0..=256, faults);
     object.whole("keepEnd", 0..=256, faults);
     if let Some(paths) = object.texts("paths", 1..=64, &(1..=4096), faults) {
@@ -139,18 +149,7 @@ fn filter(object: Object<'_>, faults: &mut Violations) {
         rule.only(&["path", "op", "value"], faults);
         one_path(rule, "path", faults);
         rule.required("op", faults);
-        let operators = [
-            "eq",
-            "neq",
-            "contains",
-            "starts_with",
-            "ends_with",
-            "gt",
-            "gte",
-            "lt",
-            "lte",
-        ];
-        rule.word("op", &operators, faults);
+        rule.word("op", &FILTER_OPERATORS, faults);
         // A null is a value here: "remove where it is null".
         if !rule.members.contains_key("value") {
             faults.add(rule.at("value"), "is required");

@@ -18,16 +18,18 @@
 //!
 //! Absent on purpose: numbers of versions and when one became live (the server's).
 
+mod explain;
 mod index;
 mod outcome;
 mod program;
 
+pub use explain::{Explanation, Part};
 pub use outcome::{Finding, Outcome, Reason};
 pub(crate) use program::{HistoryQuestion, Node, NodeId, Program, Question, Test};
 
 use crate::action::Action;
 use crate::contract::POLICY_SCHEMA_VERSION;
-use crate::definition::{Definition, Logic};
+use crate::definition::{Definition, Logic, SCOPE_LISTS};
 use crate::digest::document_sha256;
 use crate::eval::{Ahead, ModuleCalls, Row, SubjectStates, ahead};
 use crate::event::Event;
@@ -268,26 +270,32 @@ fn verdict(program: &mut Program, policy: &Definition) -> NodeId {
 
 /// Returns the nodes that all are so where a policy's scope covers the event.
 fn scope(program: &mut Program, policy: &Definition) -> Vec<NodeId> {
-    use crate::catalogue::Field;
-    let scope = policy.scope();
-    let mut list = |field: Field| {
-        let names: Vec<Box<str>> = scope
-            .named(field)
-            .iter()
-            .map(|r| r.name.as_str().into())
-            .collect();
-        (!names.is_empty()).then(|| program.names(field, names))
-    };
-    let who: Vec<NodeId> = [Field::USER, Field::GROUPS, Field::SERVICE_ACCOUNT]
-        .into_iter()
-        .filter_map(&mut list)
-        .collect();
-    let what = [Field::AGENT, Field::PRODUCT, Field::DEVICE, Field::RESOURCE];
-    let mut parts: Vec<NodeId> = what.into_iter().filter_map(&mut list).collect();
+    let lists = scope_lists(program, policy).into_iter();
+    let (who, what): (Vec<_>, Vec<_>) = lists.partition(|(member, _)| WHO.contains(member));
+    let node = |(_, node): (&'static str, NodeId)| node;
+    let who: Vec<NodeId> = who.into_iter().map(node).collect();
+    let mut parts: Vec<NodeId> = what.into_iter().map(node).collect();
     if !who.is_empty() {
         parts.insert(0, program.any(who));
     }
     parts
+}
+
+/// The lists of a scope of which one has to hold; each of the others has to.
+const WHO: [&str; 3] = ["users", "groups", "serviceAccounts"];
+
+/// Returns the lists of a policy's scope that name something, by their members.
+fn scope_lists(program: &mut Program, policy: &Definition) -> Vec<(&'static str, NodeId)> {
+    let scope = policy.scope();
+    let mut nodes = Vec::new();
+    for (member, field) in SCOPE_LISTS {
+        let names = scope.named(field).iter();
+        let names: Vec<Box<str>> = names.map(|r| r.name.as_str().into()).collect();
+        if !names.is_empty() {
+            nodes.push((member, program.names(field, names)));
+        }
+    }
+    nodes
 }
 
 /// Returns a rule for each skill or server that an allow list names: it blocks whom no such list covers.
