@@ -2,7 +2,7 @@
 
 use provost_kernel::Result;
 use provost_kernel::error::Error;
-use provost_policy::{Action, Family, Field, Finding, Outcome, Reason, Transform};
+use provost_policy::{Action, Event, Family, Field, Finding, Outcome, Reason, Symbols, Transform};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -39,6 +39,15 @@ pub struct Version {
 pub struct Decision {
     /// The id under which the history keeps the event.
     event_id: String,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+/// What the policies say of one event.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Verdict {
     /// What has to happen: `allow`, `flag_for_review`, `nudge`, `redact`, `filter`, `require_approval` or `block`.
     action: &'static str,
     /// What that rests on: `policies`, or `no_policy_matched` where no policy has a part in it, not even in monitor mode.
@@ -116,16 +125,34 @@ struct Approval {
 }
 
 impl Decision {
+    /// Returns the decision under the id of its event.
+    pub fn of(event_id: String, verdict: Verdict) -> Self {
+        Self { event_id, verdict }
+    }
+}
+
+impl Verdict {
+    /// Returns what is said of an outcome of an event.
+    ///
+    /// Errors: as [`Self::of`].
+    pub fn of_event(outcome: &Outcome, event: &Event, symbols: &Symbols) -> Result<Self> {
+        let missing = event
+            .values()
+            .iter()
+            .filter(|(_, value)| *value == provost_policy::Value::Missing);
+        let missing: Vec<Field> = missing.map(|(field, _)| *field).collect();
+        Self::of(
+            outcome,
+            &event.unreadable(symbols),
+            &event.unresolved(symbols),
+            &missing,
+        )
+    }
+
     /// Returns what is said of an outcome, and of attributes of the event that could not be read, not be resolved, or are missing.
     ///
     /// Errors: `Internal` when a policy's transformation is no object, which its contract excludes.
-    pub fn of(
-        event_id: String,
-        outcome: &Outcome,
-        unreadable: &[Field],
-        unresolved: &[Field],
-        missing: &[Field],
-    ) -> Result<Self> {
+    fn of(outcome: &Outcome, unreadable: &[Field], unresolved: &[Field], missing: &[Field]) -> Result<Self> {
         let passes = outcome.action != Action::Block;
         let enforced = || outcome.findings.iter().filter(|finding| finding.enforced);
         let mut obligations = Vec::new();
@@ -141,7 +168,6 @@ impl Decision {
             }
         }
         Ok(Self {
-            event_id,
             action: outcome.action.word(),
             basis: match outcome.findings.as_slice() {
                 [] => "no_policy_matched",

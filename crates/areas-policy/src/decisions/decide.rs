@@ -2,7 +2,7 @@
 //!
 //! Keeps DE-2.
 
-use super::answer::{Decision, Decisions, Version, deciding};
+use super::answer::{Decision, Decisions, Verdict, Version, deciding};
 use super::judge::Questions;
 use super::{event_windows, gateway};
 use crate::history::{self, Durability, Fault, IncomingEvent, NewEvent, Provenance};
@@ -64,31 +64,35 @@ impl JsonSchema for Events {
         "Events".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let occasions = Occasion::ALL.map(Occasion::word);
-        let event = serde_json::json!({
-            "type": "object",
-            "properties": {
-                "occasion": { "enum": occasions, "description": "Where the request is judged." },
-                "attributes": {
-                    "type": "object",
-                    "properties": attributes(),
-                    "additionalProperties": false,
-                    "description": "Attributes of the catalogue by their flat names, for example tool.id; null is absent.",
-                },
-                "missing": {
-                    "type": "array",
-                    "items": { "enum": Field::all().map(Field::name).collect::<Vec<_>>() },
-                    "uniqueItems": true,
-                    "description": "Attributes that exist and whose values nobody can say, whatever attributes says.",
-                },
-                "session": { "type": "string", "minLength": 1, "maxLength": 256 },
-                "callId": { "type": "string", "minLength": 1, "maxLength": 256 },
-            },
-            "required": ["occasion"],
-            "additionalProperties": false,
-        });
-        schemars::json_schema!({ "type": "array", "items": event, "minItems": 1, "maxItems": EVENTS })
+        schemars::json_schema!({ "type": "array", "items": event_schema(), "minItems": 1, "maxItems": EVENTS })
     }
+}
+
+/// Returns the schema of an event that is asked about.
+pub(super) fn event_schema() -> Value {
+    let occasions = Occasion::ALL.map(Occasion::word);
+    serde_json::json!({
+        "type": "object",
+        "properties": {
+            "occasion": { "enum": occasions, "description": "Where the request is judged." },
+            "attributes": {
+                "type": "object",
+                "properties": attributes(),
+                "additionalProperties": false,
+                "description": "Attributes of the catalogue by their flat names, for example tool.id; null is absent.",
+            },
+            "missing": {
+                "type": "array",
+                "items": { "enum": Field::all().map(Field::name).collect::<Vec<_>>() },
+                "uniqueItems": true,
+                "description": "Attributes that exist and whose values nobody can say, whatever attributes says.",
+            },
+            "session": { "type": "string", "minLength": 1, "maxLength": 256 },
+            "callId": { "type": "string", "minLength": 1, "maxLength": 256 },
+        },
+        "required": ["occasion"],
+        "additionalProperties": false,
+    })
 }
 
 /// Returns the schema of each attribute.
@@ -200,15 +204,8 @@ fn read(sent: &[Value]) -> Result<Vec<IncomingEvent>> {
     for (at, event) in sent.iter().enumerate() {
         match IncomingEvent::parse(event) {
             Ok(event) => {
-                let of_imports = [
-                    ("/id", event.external_id.is_some()),
-                    ("/at", event.at_ms.is_some()),
-                    ("/decision", event.decision.is_some()),
-                ];
-                let message =
-                    "is of imported events alone: what is decided happens now, and the server names it";
-                let refused = of_imports.iter().filter(|(_, is_there)| *is_there);
-                faults.extend(refused.map(|(member, _)| (place(at, member), message.to_owned())));
+                let refused = of_imports(&event).into_iter();
+                faults.extend(refused.map(|(pointer, message)| (place(at, &pointer), message)));
                 events.push(event);
             }
             Err(found) => faults.extend(
@@ -220,6 +217,20 @@ fn read(sent: &[Value]) -> Result<Vec<IncomingEvent>> {
     }
     refuse(faults)?;
     Ok(events)
+}
+
+/// Returns the members that only imported events have.
+pub(super) fn of_imports(event: &IncomingEvent) -> Vec<Fault> {
+    let members = [
+        ("/id", event.external_id.is_some()),
+        ("/at", event.at_ms.is_some()),
+        ("/decision", event.decision.is_some()),
+    ];
+    let message = "is of imported events alone: what is decided happens now, and the server names it";
+    let refused = members.into_iter().filter(|(_, is_there)| *is_there);
+    refused
+        .map(|(member, _)| (member.to_owned(), message.to_owned()))
+        .collect()
 }
 
 /// Returns the events in the form in which they are kept, with ids. These go up with the events' places: whoever reads
@@ -250,7 +261,7 @@ fn place(at: usize, pointer: &str) -> String {
     format!("/events/{at}{pointer}")
 }
 
-fn refuse(faults: Vec<Fault>) -> Result<()> {
+pub(super) fn refuse(faults: Vec<Fault>) -> Result<()> {
     let mut faults = faults.into_iter();
     let Some((pointer, message)) = faults.next() else {
         return Ok(());
@@ -301,13 +312,8 @@ impl PendingDecision {
         let decisions = self.records.iter().zip(outcomes).zip(events);
         let decisions: Result<Vec<Decision>> = decisions
             .map(|((record, outcome), event)| {
-                let (unreadable, unresolved) = (event.unreadable(symbols), event.unresolved(symbols));
-                let missing = event
-                    .values()
-                    .iter()
-                    .filter(|(_, value)| *value == provost_policy::Value::Missing);
-                let missing: Vec<Field> = missing.map(|(field, _)| *field).collect();
-                Decision::of(record.id.clone(), outcome, &unreadable, &unresolved, &missing)
+                let verdict = Verdict::of_event(outcome, event, symbols)?;
+                Ok(Decision::of(record.id.clone(), verdict))
             })
             .collect();
         Ok(Decisions {

@@ -34,6 +34,8 @@ pub mod fences;
 mod gateway;
 mod judge;
 mod observer;
+mod trial;
+mod trial_case;
 
 pub use event_windows::remember;
 
@@ -58,5 +60,5 @@ pub static AREA: Area = Area {
 };
 
 fn operations() -> Vec<Entry> {
-    vec![Entry::of::<decide::Decide>()]
+    vec![Entry::of::<decide::Decide>(), Entry::of::<trial::TestPolicies>()]
 }

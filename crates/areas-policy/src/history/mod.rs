@@ -47,6 +47,7 @@ mod recorder;
 mod resolve;
 mod retain;
 mod seal;
+mod seen_values;
 mod segment_files;
 mod segment_place;
 mod sources;
@@ -63,9 +64,10 @@ pub use place_standing::{
     take as take_place, watch, whose as whose_place,
 };
 pub use recorder::{Durability, Recorder};
-pub use resolve::resolve;
+pub use resolve::{meaning, resolve};
 pub use retain::retain;
 pub use seal::seal;
+pub use seen_values::{SeenValue, SeenValues, WATCHED, count_values, seen_values};
 pub use segment_files::{files, verify};
 pub use segment_place::SegmentPlace;
 pub use sources::{OpenSources, SourceKind, SourceRow, Unreadable, open};
@@ -92,13 +94,15 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0009_history", "0014_history_order"],
+    migrations: &migrations!["0009_history", "0014_history_order", "0032_history_values"],
     statements: &[store::STATEMENTS],
     records: &[
         ("history_chunks", "what happened"),
         ("history_heads", "numbers of chunks"),
         ("history_imports", "which bodies arrived"),
         ("history_segments", "name files by their digests"),
+        ("history_value_heads", "numbers of chunks"),
+        ("history_values", "how often things were named"),
     ],
     timers: &[
         every(5, "history-sealing", |kernel, _| {
@@ -109,6 +113,9 @@ pub static AREA: Area = Area {
         }),
         every(60, "history-imports", |kernel, _| {
             Box::pin(async move { tell_of_imports(&kernel).await })
+        }),
+        now_and_every(60, "history-values", |kernel, _| {
+            Box::pin(async move { count_values(&kernel).await })
         }),
         every(300, "history-retention", |kernel, _| {
             Box::pin(async move { retain(&kernel).await })

@@ -32,6 +32,14 @@ pub fn resolve(ctx: &mut OperationContext<'_>, events: &mut [IncomingEvent]) -> 
     Ok(register)
 }
 
+/// As [`resolve`], of events that nobody meets: nothing is counted.
+pub fn meaning(ctx: &mut OperationContext<'_>, events: &mut [IncomingEvent]) -> Result<Register> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let register = words::register(&mut ctx.tx(), org, &asked(events), now)?;
+    apply(&register, events);
+    Ok(register)
+}
+
 /// Returns the words of events.
 pub(super) fn asked(events: &[IncomingEvent]) -> WordQuery {
     let mut asked = WordQuery::default();

@@ -3,6 +3,7 @@
 //! Keeps HS-2, HS-6.
 
 use super::model::{ChunkId, SegmentId};
+use super::seen_values::SeenValue;
 use super::sources::{SourceKind, SourceRow};
 use provost_areas_platform::removal::Removal;
 use provost_kernel::auth::OrganizationId;
@@ -53,6 +54,20 @@ provost_kernel::statements! {
         CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) \
         FROM history_segments \
         WHERE organization_id = ?1 AND state = 'sealed'";
+    /// The number of the last chunk whose values were counted.
+    COUNTED = "SELECT sequence, since_day FROM history_value_heads WHERE organization_id = ?1";
+    /// Notes that number.
+    SET_COUNTED = "INSERT INTO history_value_heads (organization_id, sequence, since_day) VALUES (?1, ?2, ?3) ON CONFLICT (organization_id) DO UPDATE SET sequence = excluded.sequence";
+    /// How many values of an attribute a day has.
+    VALUES_OF_DAY = "SELECT COUNT(*) FROM history_values WHERE organization_id = ?1 AND day = ?2 AND field = ?3";
+    /// Adds to what a day has.
+    RAISE_VALUE = "UPDATE history_values SET event_count = event_count + ?5 WHERE organization_id = ?1 AND day = ?2 AND field = ?3 AND value_key = ?4";
+    /// Adds a value that a day does not have yet.
+    ADD_VALUE = "INSERT INTO history_values (organization_id, day, field, value_key, value, event_count) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    /// Forgets old days.
+    FORGET_VALUES = "DELETE FROM history_values WHERE organization_id = ?1 AND day < ?2";
+    /// The sums of the days since.
+    SEEN_SINCE = "SELECT field, value_key, MIN(value), CAST(SUM(event_count) AS BIGINT) FROM history_values WHERE organization_id = ?1 AND day >= ?2 GROUP BY field, value_key ORDER BY CAST(SUM(event_count) AS BIGINT) DESC, field, value_key LIMIT 8000";
     /// What came of an import.
     IMPORT = "SELECT outcome FROM history_imports WHERE organization_id = ?1 AND source = ?2 AND sha256 = ?3";
     /// Remembers an import, unless it is known.
@@ -207,6 +222,61 @@ pub fn chunks_after(tx: &mut Tx<'_>, org: &str, sequence: i64) -> Result<Vec<Liv
             rows: count(row, 1)?,
             content: row.get(2)?,
         })
+    })
+}
+
+/// Returns the number of the last chunk whose values were counted and the day of the first count, if there was one.
+pub(super) fn counted(tx: &mut Tx<'_>, org: &str) -> Result<Option<(i64, i64)>> {
+    tx.query_opt(&COUNTED, params![org], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Notes that number; the day is kept of the first time.
+pub(super) fn set_counted(ctx: &mut OperationContext<'_>, sequence: i64, today: i64) -> Result<()> {
+    let org = ctx.org();
+    ctx.execute(&SET_COUNTED, params![org, sequence, today]).map(drop)
+}
+
+/// Returns how many values of an attribute a day has.
+pub(super) fn values_of_day(ctx: &mut OperationContext<'_>, day: i64, field: &str) -> Result<usize> {
+    let org = ctx.org();
+    let count = ctx
+        .tx()
+        .query_opt(&VALUES_OF_DAY, params![org, day, field], |row| row.get::<i64>(0))?;
+    usize::try_from(count.unwrap_or(0)).map_err(provost_kernel::Error::internal)
+}
+
+/// Adds to how many events of a day had a value; a day that is full takes no new one. Says whether the value is new.
+pub(super) fn add_value(
+    ctx: &mut OperationContext<'_>,
+    day: i64,
+    field: &str,
+    (key, value): (&str, &str),
+    events: i64,
+    is_full: bool,
+) -> Result<bool> {
+    let org = ctx.org();
+    if ctx.execute(&RAISE_VALUE, params![org, day, field, key, events])? > 0 || is_full {
+        return Ok(false);
+    }
+    ctx.execute(&ADD_VALUE, params![org, day, field, key, value, events])?;
+    Ok(true)
+}
+
+/// Forgets the days before one.
+pub(super) fn forget_values(ctx: &mut OperationContext<'_>, day: i64) -> Result<()> {
+    let org = ctx.org();
+    ctx.execute(&FORGET_VALUES, params![org, day]).map(drop)
+}
+
+/// Returns the values of the days since, with their attributes, the most frequent first.
+pub(super) fn seen_since(tx: &mut Tx<'_>, org: &str, day: i64) -> Result<Vec<(String, SeenValue)>> {
+    tx.query(&SEEN_SINCE, params![org, day], |row| {
+        let seen = SeenValue {
+            key: row.get(1)?,
+            value: row.get(2)?,
+            events: row.get(3)?,
+        };
+        Ok((row.get(0)?, seen))
     })
 }
 

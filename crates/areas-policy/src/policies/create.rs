@@ -4,7 +4,7 @@ use super::admission::{self, Proposal};
 use super::collections::Collection;
 use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, ExpectedRevision, PlanToken};
 use super::model::{Document, PolicyId};
-use super::views::{OnePolicy, policy};
+use super::views::{OnePolicy, all_warnings, policy};
 use super::write;
 use crate::policies::fences;
 use provost_areas_access::resources::ownership::answer_again;
@@ -77,9 +77,10 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         }
         let admitted = admission::admit(ctx, &proposal)?;
         admission::must_be_planned(ctx, &proposal, &admitted, body.validation_token.as_ref())?;
+        let warnings = all_warnings(ctx, definition, &admitted.binding.definition);
         if let Some(made) = admitted.made_before {
             answer_again(ctx);
-            return Ok(policy(ctx, made)?.with_warnings(definition));
+            return Ok(policy(ctx, made)?.with_warnings(warnings));
         }
         let made = write::revise(
             ctx,
@@ -91,6 +92,6 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         )?;
         let base = format!("/api/headless/v1/organizations/{}", ctx.org());
         ctx.header("location", format!("{base}{}/{}", C::PATHS[0], made.id));
-        Ok(policy(ctx, made)?.with_warnings(definition))
+        Ok(policy(ctx, made)?.with_warnings(warnings))
     }
 }

@@ -48,16 +48,22 @@ mod model;
 mod plan;
 mod ports;
 mod references;
+mod schema;
 mod store;
 mod unresolved;
+mod unseen;
 mod update;
 mod views;
 mod write;
 
+pub use inputs::{AuthoredDefinition, DEFINITION_LIMIT};
+pub use model::FamilyWord;
 pub use ports::{
     BoundChange, Change, Live, at_sequence, bind, bind_at, family_of, live, stored, version, with_changes,
 };
+pub use references::violated;
 pub use store::ids_no_path_carries;
+pub use views::{Warning, warnings};
 
 use collections::{AccessPolicies, Collection, ContentPolicies, ResourcePolicies, SkillAcls};
 use provost_kernel::announcement::Answers;
@@ -99,6 +105,7 @@ pub static AREA: Area = Area {
 fn operations() -> Vec<Entry> {
     let mut all = vec![
         Entry::of::<capabilities::GetCapabilities>(),
+        Entry::of::<schema::GetSchema>(),
         Entry::of::<plan::ValidatePlan>(),
         Entry::of::<check_rego::CheckRego>(),
         Entry::of::<list::ListPolicies>(),

@@ -3,7 +3,7 @@
 use super::admission::{self, Proposal};
 use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, ExpectedRevision};
 use super::model::{Document, FamilyWord};
-use super::views::{Warning, warnings};
+use super::views::{Warning, all_warnings};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -96,6 +96,7 @@ impl Operation for ValidatePlan {
         };
         let admitted = admission::admit(ctx, &proposal)?;
         let validation_token = admission::token(ctx, &proposal, &admitted);
+        let warnings = all_warnings(ctx, definition, &admitted.binding.definition);
         Ok(Plan {
             valid: true,
             validation_token,
@@ -104,7 +105,7 @@ impl Operation for ValidatePlan {
             schema_version: POLICY_SCHEMA_VERSION,
             compiler_fingerprint: compiler_fingerprint(),
             expires_at: ctx.now().plus_secs(KEPT_SECS),
-            warnings: warnings(definition),
+            warnings,
         })
     }
 }

@@ -4,7 +4,7 @@ use super::admission::{self, Proposal};
 use super::collections::Collection;
 use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, PlanToken, RevisionNumber};
 use super::model::{Document, PolicyPath};
-use super::views::{OnePolicy, policy};
+use super::views::{OnePolicy, all_warnings, policy};
 use super::{references, write};
 use crate::policies::fences;
 use provost_kernel::auth::Role::Admin;
@@ -69,6 +69,7 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
         };
         let admitted = admission::admit(ctx, &proposal)?;
         admission::must_be_planned(ctx, &proposal, &admitted, body.validation_token.as_ref())?;
+        let warnings = all_warnings(ctx, definition, &admitted.binding.definition);
         let revised = write::revise(
             ctx,
             admitted.before.as_ref(),
@@ -77,6 +78,6 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
             &admitted.binding,
             proposal.source_ref,
         )?;
-        Ok(policy(ctx, revised)?.with_warnings(definition))
+        Ok(policy(ctx, revised)?.with_warnings(warnings))
     }
 }

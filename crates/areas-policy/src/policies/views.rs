@@ -6,11 +6,13 @@ use super::lost::LostName;
 use super::model::{Policy, PolicyId, SetVersion, management_mode};
 use super::store::{self, HistoryRow};
 use super::unresolved::{Lately, UnresolvedEvents};
+use super::unseen::unseen;
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::Definition;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -101,17 +103,33 @@ pub struct OnePolicy {
 #[schemars(rename = "PolicyWarning")]
 pub struct Warning {
     /// `text_compared_with_id`: a Rego module compares a text with the id of a record. `bare_tool_name`: a condition asks for an MCP
-    /// server and compares `tool.id` with a name that no tool of a server has. Open.
-    code: &'static str,
+    /// server and compares `tool.id` with a name that no tool of a server has. `never_matches`: the policy can match nothing.
+    /// `value_never_seen`: no event of the last 30 days had this value. Open.
+    pub(super) code: &'static str,
     /// A JSON Pointer to the member that is meant.
-    path: String,
+    pub(super) path: String,
     /// The line of the module, from 1; where a module is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
+    pub(super) line: Option<u32>,
     /// The column of that line, from 1; where a module is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<u32>,
-    message: String,
+    pub(super) column: Option<u32>,
+    pub(super) message: String,
+    /// With `value_never_seen`: values that were seen and may be meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub(super) near: Vec<NearValue>,
+}
+
+/// A value that events had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct NearValue {
+    /// One of its spellings.
+    pub(super) value: String,
+    /// How many events of the last 30 days had it; for callers with the scope `policies:history`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) events: Option<i64>,
 }
 
 /// Returns what the author of a definition should change.
@@ -125,8 +143,17 @@ pub fn warnings(definition: &Definition) -> Vec<Warning> {
             line: some(advice.diagnostic.line),
             column: some(advice.diagnostic.column),
             message: advice.diagnostic.message,
+            near: Vec::new(),
         })
         .collect()
+}
+
+/// Returns what the author of a definition should change, the values that nothing had among it; `bound` is the definition with its
+/// names resolved.
+pub fn all_warnings(ctx: &OperationContext<'_>, definition: &Definition, bound: &Value) -> Vec<Warning> {
+    let mut all = warnings(definition);
+    all.extend(unseen(ctx, definition, bound));
+    all
 }
 
 /// Returns what a reader of a policy sees.
@@ -156,8 +183,8 @@ pub fn policy(ctx: &mut OperationContext<'_>, policy: Policy) -> Result<OnePolic
 
 impl OnePolicy {
     /// Adds what the author of the definition should change.
-    pub fn with_warnings(mut self, definition: &Definition) -> Self {
-        self.warnings = warnings(definition);
+    pub fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {
+        self.warnings = warnings;
         self
     }
 

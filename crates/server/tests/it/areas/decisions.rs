@@ -11,8 +11,15 @@ pub const SAMPLES: Samples = Samples {
 };
 
 pub fn body(operation: &str, target: &Target) -> Option<Value> {
-    // About a skill: what a gateway token may ask, too.
-    (operation == "createHeadlessPolicyDecisions").then(|| {
-        json!({ "events": [{ "occasion": "skill", "attributes": { "skill.id": target.others["itemRef"] } }] })
-    })
+    match operation {
+        // About a skill: what a gateway token may ask, too.
+        "createHeadlessPolicyDecisions" => Some(
+            json!({ "events": [{ "occasion": "skill", "attributes": { "skill.id": target.others["itemRef"] } }] }),
+        ),
+        // About nobody: whoever may read policies may ask.
+        "testHeadlessPolicies" => Some(
+            json!({ "cases": [{ "event": { "occasion": "pre_tool", "attributes": { "tool.id": "Bash" } } }] }),
+        ),
+        _ => None,
+    }
 }

@@ -169,6 +169,9 @@ pub fn body(operation: &str, target: &Target) -> Option<Value> {
 }
 
 pub fn query(operation: &str) -> Option<&'static str> {
+    if operation == "getHeadlessPolicySchema" {
+        return Some("family=content");
+    }
     let is_delete = operation.starts_with("deleteHeadless")
         && COLLECTIONS.iter().any(|(word, _)| operation.ends_with(word));
     is_delete.then_some("expectedRevision=1")

@@ -1,0 +1,311 @@
+//! What a definition compares with and nothing was called in the last 30 days.
+//!
+//! Read from memory: nothing is asked of the store while a policy is written, and what is found changes neither the record nor what a
+//! plan is compared by.
+
+use super::views::{NearValue, Warning};
+use crate::history::{SeenValue, SeenValues, WATCHED, seen_values};
+use provost_kernel::OperationContext;
+use provost_policy::{Definition, Field, name_key};
+use serde_json::Value;
+
+/// The scope of figures about recorded events.
+const HISTORY: &str = "policies:history";
+/// LIMIT: values of a definition that are looked up. Ours: 20 milliseconds.
+const COMPARED: usize = 64;
+/// LIMIT: warnings of one definition. Ours: a person reads them.
+const WARNINGS: usize = 20;
+/// LIMIT: values that are offered for one.
+const NEAR: usize = 3;
+/// LIMIT: warnings that offer something, values that each looks at, the most frequent first, and characters of a name that is compared
+/// letter by letter: 20 milliseconds. Ours.
+const OFFERS: usize = 10;
+const LOOKED_AT: usize = 500;
+const LETTERS: usize = 40;
+
+/// A place of a definition that compares an attribute with a text.
+struct Compared<'a> {
+    field: Field,
+    pointer: String,
+    text: &'a str,
+}
+
+/// Returns a warning for each value of a definition that no event of the last days had. `bound` is the definition with ids in place of
+/// names.
+pub fn unseen(ctx: &OperationContext<'_>, definition: &Definition, bound: &Value) -> Vec<Warning> {
+    let Some(seen) = seen_values(ctx.services(), ctx.organization()) else {
+        return Vec::new();
+    };
+    let counts = ctx.actor().permission.scopes.has(HISTORY);
+    among(&seen, definition.authored(), bound, counts)
+}
+
+fn among(seen: &SeenValues, authored: &Value, bound: &Value, counts: bool) -> Vec<Warning> {
+    let mut places = Vec::new();
+    collect(authored, "", &mut places);
+    let mut warnings = Vec::new();
+    for place in places.into_iter().take(COMPARED) {
+        // Where nothing at all was seen, nobody has sent events of this kind yet: that is said elsewhere, and no mistake.
+        let Some(values) = seen.values.get(&place.field) else {
+            continue;
+        };
+        let key = name_key(place.field, place.text);
+        // What names a record is no mistake, whether it was used or not.
+        let is_bound = bound.pointer(&place.pointer).and_then(Value::as_str) != Some(place.text);
+        if is_bound || values.iter().any(|value| key == value.key) {
+            continue;
+        }
+        let offered = if warnings.len() < OFFERS {
+            values.as_slice()
+        } else {
+            &[]
+        };
+        warnings.push(warning(&place, seen.days, offered, counts));
+        if warnings.len() == WARNINGS {
+            break;
+        }
+    }
+    warnings
+}
+
+fn warning(place: &Compared<'_>, days: i64, values: &[SeenValue], counts: bool) -> Warning {
+    let near = nearest(&name_key(place.field, place.text), values);
+    let name = place.field.name();
+    let days = match days {
+        1 => "day".to_owned(),
+        days => format!("{days} days"),
+    };
+    let mut message = format!("no event of the last {days} had {name} {:?}", place.text);
+    if !near.is_empty() {
+        let offered: Vec<String> = near.iter().map(|near| format!("{:?}", near.value)).collect();
+        message.push_str("; did you mean ");
+        message.push_str(&offered.join(" or "));
+        message.push('?');
+    }
+    let near = near.into_iter().map(|near| NearValue {
+        value: near.value.clone(),
+        events: counts.then_some(near.events),
+    });
+    Warning {
+        code: "value_never_seen",
+        path: format!("/definition{}", place.pointer),
+        line: None,
+        column: None,
+        message,
+        near: near.collect(),
+    }
+}
+
+/// Returns the values that somebody may have meant by a key, the nearest first.
+fn nearest<'a>(key: &str, values: &'a [SeenValue]) -> Vec<&'a SeenValue> {
+    let letters: Vec<char> = key.chars().collect();
+    let most = match letters.len() {
+        0..=3 => 1,
+        4..=7 => 2,
+        _ => 3,
+    };
+    let mut found: Vec<(usize, &SeenValue)> = Vec::new();
+    for value in values.iter().take(LOOKED_AT) {
+        let other: Vec<char> = value.key.chars().collect();
+        if is_part(&letters, &other) {
+            found.push((most, value));
+        } else if letters.len() <= LETTERS && letters.len().abs_diff(other.len()) <= most {
+            let steps = distance(&letters, &other);
+            if steps <= most {
+                found.push((steps, value));
+            }
+        }
+    }
+    found.sort_by(|(a, x), (b, y)| (a, -x.events, &x.key).cmp(&(b, -y.events, &y.key)));
+    found.into_iter().take(NEAR).map(|(_, value)| value).collect()
+}
+
+/// Returns whether one of the two is a word of the other: `bash` of `mcp__local__bash`.
+fn is_part(one: &[char], other: &[char]) -> bool {
+    let (short, long) = if one.len() < other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    let words = |letters: &[char]| -> Vec<String> {
+        let text: String = letters.iter().collect();
+        let parts = text.split(|letter: char| !letter.is_alphanumeric());
+        parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let short: String = short.iter().collect();
+    short.chars().count() >= 3 && words(long).contains(&short)
+}
+
+/// Returns how many letters are to be put in, taken out, replaced or exchanged with their neighbours to make one text of another.
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, a) in one.iter().enumerate() {
+        let mut next = vec![row + 1];
+        for (column, b) in other.iter().enumerate() {
+            let replaced = last[column] + usize::from(a != b);
+            let mut steps = replaced.min(last[column + 1] + 1).min(next[column] + 1);
+            let is_exchanged = row > 0 && column > 0 && *a == other[column - 1] && one[row - 1] == *b;
+            if is_exchanged {
+                steps = steps.min(before_last[column - 1] + 1);
+            }
+            next.push(steps);
+        }
+        before_last = std::mem::replace(&mut last, next);
+    }
+    last[other.len()]
+}
+
+/// Adds every text that a definition compares a watched attribute with. The walk is as deep as the engine lets conditions be.
+fn collect<'a>(definition: &'a Value, pointer: &str, places: &mut Vec<Compared<'a>>) {
+    for (member, field) in [("resources", Field::RESOURCE), ("products", Field::PRODUCT)] {
+        let listed = definition["appliesTo"][member].as_array().into_iter().flatten();
+        for (at, item) in listed.enumerate() {
+            places.extend(item.as_str().map(|text| Compared {
+                field,
+                pointer: format!("{pointer}/appliesTo/{member}/{at}"),
+                text,
+            }));
+        }
+    }
+    places.extend(definition["skillId"].as_str().map(|text| Compared {
+        field: Field::SKILL,
+        pointer: format!("{pointer}/skillId"),
+        text,
+    }));
+    for member in ["conditions", "except", "exceptions"] {
+        compared(&definition[member], &format!("{pointer}/{member}"), places);
+    }
+}
+
+fn compared<'a>(node: &'a Value, pointer: &str, places: &mut Vec<Compared<'a>>) {
+    match node {
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                compared(item, &format!("{pointer}/{at}"), places);
+            }
+        }
+        Value::Object(members) => {
+            let field = members
+                .get("field")
+                .and_then(Value::as_str)
+                .and_then(Field::named);
+            let is_whole = matches!(
+                members.get("op").and_then(Value::as_str),
+                Some("eq" | "neq" | "in" | "not_in")
+            );
+            if let (Some(field), Some(value), true) = (field, members.get("value"), is_whole)
+                && WATCHED.contains(&field)
+            {
+                let items = value.as_array().map_or(&[][..], Vec::as_slice).iter().enumerate();
+                let items = items.map(|(at, item)| (format!("{pointer}/value/{at}"), item));
+                let whole = std::iter::once((format!("{pointer}/value"), value));
+                places.extend(whole.chain(items).filter_map(|(pointer, item)| {
+                    Some(Compared {
+                        field,
+                        pointer,
+                        text: item.as_str()?,
+                    })
+                }));
+            }
+            for (name, member) in members.iter().filter(|(name, _)| *name != "value") {
+                compared(member, &format!("{pointer}/{name}"), places);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn seen(values: &[(&str, i64)]) -> SeenValues {
+        let values = values.iter().map(|(value, events)| SeenValue {
+            key: name_key(Field::TOOL, value).into_owned(),
+            value: (*value).to_owned(),
+            events: *events,
+        });
+        SeenValues {
+            days: 30,
+            values: [(Field::TOOL, values.collect())].into(),
+        }
+    }
+
+    fn told(definition: &Value, counts: bool) -> Vec<Warning> {
+        let seen = seen(&[("Bash", 40), ("Read", 90), ("mcp__web__get_page", 3)]);
+        among(&seen, definition, definition, counts)
+    }
+
+    fn on(field: &str, op: &str, value: &Value) -> Value {
+        json!({ "conditions": { "all": [{ "not": { "field": field, "op": op, "value": value } }] } })
+    }
+
+    #[test]
+    fn a_value_that_nothing_had_is_told_with_what_is_near() {
+        let found = told(
+            &on(
+                "tool.id",
+                "in",
+                &json!(["Bsah", "bash", "read", "get_page", "browser"]),
+            ),
+            false,
+        );
+        let found: Vec<(&str, Vec<&str>)> = found
+            .iter()
+            .map(|one| {
+                (
+                    one.path.as_str(),
+                    one.near.iter().map(|near| near.value.as_str()).collect(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("/definition/conditions/all/0/not/value/0", vec!["Bash"]),
+                ("/definition/conditions/all/0/not/value/3", vec![]),
+                ("/definition/conditions/all/0/not/value/4", vec![]),
+            ]
+        );
+    }
+
+    #[test]
+    fn figures_are_for_those_who_may_read_the_history() {
+        let definition = on("tool.id", "eq", &json!("bahs"));
+        assert_eq!(told(&definition, false)[0].near[0].events, None);
+        assert_eq!(told(&definition, true)[0].near[0].events, Some(40));
+    }
+
+    #[test]
+    fn nothing_is_said_of_other_attributes_operators_and_of_what_nobody_sent() {
+        for definition in [
+            on("tool.input.command", "eq", &json!("Bsah")),
+            on("identity.user_id", "eq", &json!("Bsah")),
+            on("tool.id", "starts_with", &json!("Bsah")),
+            on("mcp.server_id", "eq", &json!("web")),
+            json!({ "logic": { "module": "input.tool.id == \"Bsah\"" } }),
+        ] {
+            assert_eq!(told(&definition, true), [], "{definition}");
+        }
+    }
+
+    #[test]
+    fn neighbours_are_steps_away() {
+        let steps = |a: &str, b: &str| {
+            let letters = |text: &str| text.chars().collect::<Vec<char>>();
+            distance(&letters(a), &letters(b))
+        };
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("bash", "bash", 0),
+            ("bash", "bsah", 1),
+            ("shel", "shell", 1),
+            ("a", "", 1),
+            ("read", "write", 4),
+        ] {
+            assert_eq!((steps(a, b), steps(b, a)), (expected, expected), "{a} {b}");
+        }
+    }
+}
