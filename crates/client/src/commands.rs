@@ -21,6 +21,7 @@ fn own() -> Vec<HandCommand> {
     own.extend(crate::events::own());
     own.extend(crate::history::own());
     own.extend(crate::hook::own());
+    own.extend(crate::policies::own());
     own.extend(crate::resource_credentials::own());
     own.extend(crate::skills::own());
     own

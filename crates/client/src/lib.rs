@@ -17,6 +17,7 @@ pub mod hook;
 mod jobs;
 mod managed_config;
 pub mod mcp;
+mod policies;
 mod resource_credentials;
 mod skills;
 

@@ -32,6 +32,8 @@ mod keys_full;
 mod log;
 #[path = "binary/lost.rs"]
 mod lost;
+#[path = "binary/policy_files.rs"]
+mod policy_files;
 #[path = "binary/refusals.rs"]
 mod refusals;
 #[path = "binary/skills.rs"]

@@ -37,7 +37,15 @@ fn of_json(mut json: Value, family: Option<&str>) -> Result<Value, String> {
             return Ok(json!({ "kind": kind, member: json[member].take() }));
         }
     }
-    // What the server answers to the question for a policy holds its definition.
+    let (family, definition) = definition_of(json, family)?;
+    Ok(json!({ "kind": "inline", "family": family, "definition": definition }))
+}
+
+/// Returns the family and the definition that a file holds: a definition alone, one beside its family, or what the server answers to
+/// the question for a policy.
+///
+/// Errors: a sentence, when nothing says the family.
+pub fn definition_of(mut json: Value, family: Option<&str>) -> Result<(String, Value), String> {
     if let Some(item) = json
         .get_mut("item")
         .map(Value::take)
@@ -55,7 +63,7 @@ fn of_json(mut json: Value, family: Option<&str>) -> Result<Value, String> {
         .or_else(|| family_of(&json).map(str::to_owned));
     let family =
         family.ok_or("say what family of policy it is: --family content, access, resource or skill_acl")?;
-    Ok(json!({ "kind": "inline", "family": family, "definition": json }))
+    Ok((family, json))
 }
 
 /// Returns the family that only a definition of it looks like.

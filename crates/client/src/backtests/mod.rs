@@ -13,6 +13,9 @@ mod wait;
 mod window;
 mod words;
 
+pub use candidate::{FAMILIES, definition_of};
+pub use saved::json as json_file;
+
 use crate::cli::HandCommand;
 
 /// Returns the commands.

@@ -85,16 +85,28 @@ use clap::ArgMatches;
 /// The group that keeps names for servers and asks none.
 pub const PROFILE: &str = "profile";
 
+/// Does what an operation's command says, for a command that adds something to it.
+///
+/// Errors: usage, when there is no such operation; whatever the operation comes to.
+pub async fn perform(
+    api: &Api,
+    (group, verb): (&str, &str),
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    match api.find(group, verb) {
+        Some(operation) => invoke::invoke(operation, matches, terminal).await,
+        None => Err(Failure::usage(format!("there is no command {group} {verb}"))),
+    }
+}
+
 /// Does what a command of [`commands`] says and returns the exit code of the process ([`EXIT_CODES`]).
 ///
 /// `matches` are those of the group's command.
 pub async fn run(api: &Api, group: &str, matches: &ArgMatches, terminal: &Terminal) -> u8 {
     let done = match matches.subcommand() {
         _ if group == PROFILE => profile_command::run(matches, terminal),
-        Some((verb, matches)) => match api.find(group, verb) {
-            Some(operation) => invoke::invoke(operation, matches, terminal).await,
-            None => Err(Failure::usage(format!("there is no command {group} {verb}"))),
-        },
+        Some((verb, matches)) => perform(api, (group, verb), matches, terminal).await,
         None => Err(Failure::usage(format!("say what to do with {group}"))),
     };
     report(done, terminal)
