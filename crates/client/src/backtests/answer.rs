@@ -1,5 +1,6 @@
 //! Where a run goes: into files, to standard output, or as a table before a person.
 
+use super::markdown::markdown;
 use super::page::page;
 use super::table;
 use super::view::RunView;
@@ -13,6 +14,8 @@ pub struct Answer<'a> {
     html: Option<PathBuf>,
     json: Option<PathBuf>,
     form: Form,
+    /// Whether a comment is wanted instead of a table.
+    is_comment: bool,
     /// Whether the run is printed too.
     is_printed: bool,
     terminal: &'a Terminal,
@@ -35,6 +38,11 @@ pub fn output_args() -> Vec<Arg> {
             "json",
             "Writes the run as the server tells it into this file; - for standard output",
         ),
+        Arg::new("format")
+            .long("format")
+            .value_name("WORD")
+            .value_parser(["md"])
+            .help("md: prints Markdown for a comment on a change, without people and samples; waits for the end"),
     ]
 }
 
@@ -48,6 +56,7 @@ impl<'a> Answer<'a> {
             html: path("html"),
             json: path("json"),
             form: Form::chosen(matches, terminal),
+            is_comment: matches.contains_id("format"),
             is_printed: true,
             terminal,
             quiet: matches.get_flag("global.quiet"),
@@ -65,7 +74,7 @@ impl<'a> Answer<'a> {
     #[must_use]
     pub fn files_or_print(self) -> Self {
         Self {
-            is_printed: !self.has_files(),
+            is_printed: self.is_comment || !self.has_files(),
             ..self
         }
     }
@@ -80,7 +89,7 @@ impl<'a> Answer<'a> {
 
     /// Returns whether a page or a file is wanted, which needs the end of the run.
     pub fn has_files(&self) -> bool {
-        self.html.is_some() || self.json.is_some()
+        self.html.is_some() || self.json.is_some() || self.is_comment
     }
 
     /// Writes the files that were asked for.
@@ -102,6 +111,10 @@ impl<'a> Answer<'a> {
             .any(|path| path == Path::new("-"));
         if is_taken {
             return Ok(());
+        }
+        if self.is_comment {
+            let text = markdown(&RunView::read(run)?);
+            return Ok(self.terminal.print(self.terminal.shown(&text).as_bytes())?);
         }
         if self.form == Form::Table {
             let text = table::table(&RunView::read(run)?, self.terminal.width);

@@ -3,6 +3,7 @@
 mod answer;
 mod candidate;
 mod gate;
+mod markdown;
 mod page;
 mod report;
 mod run;

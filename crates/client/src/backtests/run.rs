@@ -39,7 +39,7 @@ pub fn command() -> Command {
              --candidate is a file with the definition of one policy, with {{\"changes\":[…]}} to the baseline or with \
              a whole set {{\"policies\":[…]}}, - for standard input, or draft:POLICY_ID for a stored policy that is \
              not enabled.\n\n\
-             --fail-on, --html and --json wait for the end, as --wait does.\n\n\
+             --fail-on, --html, --json and --format wait for the end, as --wait does.\n\n\
              Needs the scopes policies:backtest and policies:read and one of the roles admin, operator; and the scope \
              policies:inspect where a policy that differs reads content.\n\n{}",
             wait::EXIT_CODES

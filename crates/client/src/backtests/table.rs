@@ -38,9 +38,11 @@ pub fn table(run: &RunView, width: Option<u16>) -> String {
     text
 }
 
-type List = (Vec<&'static str>, Vec<Vec<String>>);
+/// The heads and the rows of a list.
+pub type List = (Vec<&'static str>, Vec<Vec<String>>);
 
-fn lists(results: &Results) -> Vec<List> {
+/// Returns the lists of a run's results, each with its heads.
+pub fn lists(results: &Results) -> Vec<List> {
     let directions = results.changes().into_iter().map(|change| {
         let direction = match change.direction() {
             Direction::Stricter => "stricter",
