@@ -94,7 +94,10 @@ pub static AREA: Area = Area {
     ),
     notes: Some(ids_no_path_carries),
     on: &[&Answers(mentions::lost), &Answers(mentions::opened_to)],
-    guides: &[provost_kernel::guide!("policies", "Policies")],
+    guides: &[
+        provost_kernel::guide!("policies", "Policies"),
+        provost_kernel::guide!("policy-language", "The policy language"),
+    ],
     floor: 5,
     ..Area::named(
         "policies",

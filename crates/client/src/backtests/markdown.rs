@@ -69,7 +69,7 @@ fn plain(text: &str) -> String {
 /// Returns the cell of a table: figures and words as they are, everything else as code.
 fn cell(text: &str) -> String {
     let shown = visible(text);
-    let is_plain = |letter: char| letter.is_alphanumeric() || " ,.%→-".contains(letter);
+    let is_plain = |letter: char| letter.is_alphanumeric() || " ,.%→–-".contains(letter);
     if shown.chars().all(is_plain) && !shown.contains("www.") {
         return shown.into_owned();
     }
