@@ -481,7 +481,7 @@ fn the_reference_is_what_the_compiler_reads() {
     );
 }
 
-const HEAD: &str = r#"# The policy language
+const HEAD: &str = r"# The policy language
 
 Everything that a definition can say. For whoever writes policies; [Policies](policies.md) is how they are planned, written and owned,
 [Decisions](decisions.md) how they are asked. This page is made from the compiler's own tables, and every example on it is compiled and
@@ -501,9 +501,9 @@ An event is judged by every enabled policy of its family. The strictest action o
 nobody can say whether it matches counts as matched.
 
 ## Families
-"#;
+";
 
-const ATTRIBUTES: &str = r#"
+const ATTRIBUTES: &str = r"
 ## Attributes
 
 A condition reads attributes by their flat names. An attribute that the family does not have is refused. What stands under *sent by* is who
@@ -511,7 +511,7 @@ sends it as things are: hooks of agents that ask for a decision, telemetry of Cl
 (recorded, for backtests and conditions on the past), gateways, and services of your own. Whoever asks for decisions may send any attribute of the
 family at any of its occasions. *Free* is text that a person, a model, a tool or a request brought, in which a secret can stand: a backtest over it
 needs the scope `policies:inspect`.
-"#;
+";
 
 const CONDITIONS: &str = r#"
 ## Conditions
