@@ -7,8 +7,10 @@
 //!
 //! Needs Linux with user namespaces: the managed files lie in an `/etc` that the probed process alone sees.
 
+mod answers;
 mod catalogue;
 mod place;
+mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use serde_json::{Value, json};
 use crate::clients::command_lines;
 use crate::failure::{Context, Failure, Outcome};
 use crate::{clock, process, record};
+use answers::Answers;
 use catalogue::{Batch, Catalogue, Probe, Subject};
 use place::{Place, Verdict};
 
@@ -41,6 +44,15 @@ pub struct Arguments {
     /// How many clients run at once
     #[arg(long, default_value_t = 2)]
     at_once: usize,
+    /// Go on with a run that was stopped: what the client answered then is not asked again
+    #[arg(long)]
+    go_on: bool,
+    /// Keep how much was asked of which version, for docs/compatibility.md
+    #[arg(long)]
+    record: bool,
+    /// Ask nothing, and keep that table of what was asked before
+    #[arg(long, conflicts_with = "client")]
+    record_alone: bool,
 }
 
 /// A client that can be asked.
@@ -107,6 +119,9 @@ enum Class {
 type Found = BTreeMap<Subject, BTreeMap<String, Verdict>>;
 
 pub fn run(arguments: &Arguments) -> Outcome {
+    if arguments.record_alone {
+        return summary::record(&verdicts());
+    }
     for client in [Client::ClaudeCode, Client::Codex] {
         if arguments.client.is_some_and(|wanted| wanted != client) {
             continue;
@@ -123,7 +138,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         outcome?;
     }
+    if arguments.record {
+        summary::record(&verdicts())?;
+    }
     Ok(())
+}
+
+/// The folder of the files of verdicts, a part of the product.
+fn verdicts() -> PathBuf {
+    process::root().join("crates/areas-catalog/src/managed_config/targets/probed")
 }
 
 fn install(client: Client, version: Option<&str>) -> Outcome<PathBuf> {
@@ -165,15 +188,18 @@ fn ask(client: Client, packages: &Path, arguments: &Arguments) -> Outcome {
         probes.retain(|probe| client != Client::Codex || probe.tried != "null");
         let unasked = unasked(&mut probes, &arguments.only);
         println!("{} {version}, {class:?}: {} probes", client.word(), probes.len());
-        let (found, mut unproven) = found(client, *class, &program, &catalogue, &probes, arguments)?;
-        unproven.extend(unasked);
         let name = match class {
             Class::Enforced => "enforced",
             Class::Defaults => "defaults",
         };
+        let answers = format!("probe-{}-{version}-{name}.jsonl", client.word());
+        let answers = Answers::open(&process::target().join("tmp").join(answers), arguments.go_on)?;
+        let place = |number: usize| Place::create(client, *class, &program, number, &answers);
+        let (found, mut unproven) = found(client, place, &catalogue, &probes, arguments)?;
+        unproven.extend(unasked);
         file[name] = written(&found, &unproven);
     }
-    let folder = process::root().join("crates/areas-catalog/src/managed_config/targets/probed");
+    let folder = verdicts();
     let path = folder.join(format!("{}_{version}.json", client.word()));
     std::fs::create_dir_all(&folder).context(format_args!("cannot create {}", folder.display()))?;
     std::fs::write(&path, text(&file)?).context(format_args!("cannot write {}", path.display()))?;
@@ -199,15 +225,13 @@ fn unasked(probes: &mut Vec<Probe>, only: &[String]) -> BTreeSet<String> {
 }
 
 /// Asks for every probe; returns what was found, and the members whose right value could not be shown to be one.
-fn found(
+fn found<'a>(
     client: Client,
-    class: Class,
-    program: &Path,
+    place: impl Fn(usize) -> Outcome<Place<'a>> + Sync + Copy,
     catalogue: &Catalogue,
     probes: &[Probe],
     arguments: &Arguments,
 ) -> Outcome<(Found, BTreeSet<String>)> {
-    let place = |number: usize| Place::create(client, class, program, number);
     let at_once = arguments.at_once;
     let mut verdicts: BTreeMap<usize, Verdict> = BTreeMap::new();
     if client == Client::ClaudeCode && arguments.only.is_empty() {
@@ -263,7 +287,7 @@ fn found(
 
 /// Returns the probes of a batch with which the client does not start, although it does with what is right: those in one member
 /// of the top together, because what is wrong in a guard of Claude Code stops it wherever in the guard it lies.
-fn refusing(place: &Place, batch: &Batch) -> Outcome<Vec<usize>> {
+fn refusing(place: &Place<'_>, batch: &Batch) -> Outcome<Vec<usize>> {
     if place.starts(&batch.document())? || !place.starts(batch.right())? {
         return Ok(Vec::new());
     }
@@ -278,7 +302,7 @@ fn refusing(place: &Place, batch: &Batch) -> Outcome<Vec<usize>> {
 }
 
 /// Returns the probes of a batch of which the client says nothing at all.
-fn silent_ones(place: &Place, batch: &Batch) -> Outcome<BTreeMap<usize, Verdict>> {
+fn silent_ones(place: &Place<'_>, batch: &Batch) -> Outcome<BTreeMap<usize, Verdict>> {
     let mut parts = vec![batch.clone()];
     let mut silent = BTreeMap::new();
     while let Some(part) = parts.pop() {
@@ -295,11 +319,11 @@ fn silent_ones(place: &Place, batch: &Batch) -> Outcome<BTreeMap<usize, Verdict>
 }
 
 /// Does something with each item, in several places at once; returns the results in the order of the items.
-fn at_the_same_time<T: Sync, R: Send>(
+fn at_the_same_time<'a, T: Sync, R: Send>(
     at_once: usize,
     items: &[T],
-    place: impl Fn(usize) -> Outcome<Place> + Sync,
-    act: impl Fn(&Place, &T) -> Outcome<R> + Sync,
+    place: impl Fn(usize) -> Outcome<Place<'a>> + Sync,
+    act: impl Fn(&Place<'a>, &T) -> Outcome<R> + Sync,
 ) -> Outcome<Vec<R>> {
     let next = AtomicUsize::new(0);
     let work = |number: usize| -> Outcome<Vec<(usize, R)>> {

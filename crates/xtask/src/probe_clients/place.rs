@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::answers::Answers;
 use super::{Class, Client};
 use crate::failure::{Context, Outcome};
 use crate::process;
@@ -42,10 +43,11 @@ const OF_ETC: [&str; 4] = ["passwd", "group", "hosts", "nsswitch.conf"];
 const ALONE: &str =
     r#"mount --bind "$0/etc" /etc && exec env -i HOME="$0/home" PATH=/usr/bin:/bin TERM=dumb "$@""#;
 
-/// How long a client may take. Units: seconds.
-const LIMIT_SECS: &str = "30";
+/// How long a client may take, on a machine that does other things as well. Units: seconds.
+const LIMIT_SECS: &str = "90";
 
-pub struct Place {
+pub struct Place<'a> {
+    answers: &'a Answers,
     folder: PathBuf,
     client: Client,
     program: PathBuf,
@@ -57,8 +59,14 @@ pub struct Place {
     silence: String,
 }
 
-impl Place {
-    pub fn create(client: Client, class: Class, program: &Path, number: usize) -> Outcome<Self> {
+impl<'a> Place<'a> {
+    pub fn create(
+        client: Client,
+        class: Class,
+        program: &Path,
+        number: usize,
+        answers: &'a Answers,
+    ) -> Outcome<Self> {
         let folder = process::target()
             .join("tmp")
             .join(format!("probe-{}-{number}", client.word()));
@@ -71,6 +79,7 @@ impl Place {
             (Client::Codex, Class::Defaults) => "etc/codex/config.toml",
         });
         let mut place = Self {
+            answers,
             folder,
             client,
             program: program.to_owned(),
@@ -100,8 +109,10 @@ impl Place {
 
     /// Returns what the client says of this document where it looks at its settings alone; nothing when it cannot even do that.
     pub fn judgement(&self, document: &Value) -> Outcome<Option<String>> {
-        self.put(document)?;
-        self.look()
+        self.answers.of("says", document, || {
+            self.put(document)?;
+            self.look()
+        })
     }
 
     /// Says whether the client has nothing to say of this document.
@@ -115,10 +126,12 @@ impl Place {
             // It looks at its settings in the same way whatever it is started for.
             return Ok(self.judgement(document)?.is_some());
         }
-        self.put(document)?;
-        let before = self.asked.load(Ordering::SeqCst);
-        self.run(&["-p", "hello"])?;
-        Ok(self.asked.load(Ordering::SeqCst) > before)
+        self.answers.of("starts", document, || {
+            self.put(document)?;
+            let before = self.asked.load(Ordering::SeqCst);
+            self.run(&["-p", "hello"])?;
+            Ok(self.asked.load(Ordering::SeqCst) > before)
+        })
     }
 
     fn put(&self, document: &Value) -> Outcome {
