@@ -10,28 +10,34 @@
 pub mod administrator;
 mod commands;
 mod conformance;
+mod directories;
 mod generators;
 mod hooks;
 mod install;
 pub mod program;
 mod sdk;
+mod served;
 mod session_log;
 mod sign_in;
 mod telemetry;
 mod terminal;
+mod terraform;
 mod traffic;
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use clap::ValueEnum;
 
 use crate::Engine;
 use crate::failure::{Context, Outcome};
 use crate::postgres::{Cluster, Durability};
+use crate::process;
 use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
 use administrator::Administrator;
 use install::Tools;
 pub use install::command_lines;
+use served::Row;
 
 /// Connect real MCP clients to the real binary and run the conformance suite
 #[derive(clap::Args)]
@@ -76,9 +82,13 @@ enum Part {
     Telemetry,
     /// Whether the hook stops real agents, whatever fails between them and the server
     Hooks,
+    /// Exports of Okta, Entra ID and Google Workspace, imported by the command line
+    Directories,
+    /// The traffic of the family's Terraform provider
+    Terraform,
 }
 
-const ALL: [Part; 8] = [
+const ALL: [Part; 10] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
@@ -87,6 +97,8 @@ const ALL: [Part; 8] = [
     Part::Generators,
     Part::Telemetry,
     Part::Hooks,
+    Part::Directories,
+    Part::Terraform,
 ];
 
 impl Part {
@@ -100,6 +112,8 @@ impl Part {
             Self::Generators => "generators",
             Self::Telemetry => "telemetry",
             Self::Hooks => "hooks",
+            Self::Directories => "directories",
+            Self::Terraform => "terraform",
         }
     }
 }
@@ -138,6 +152,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let binary = product::given(arguments.binary.as_ref(), "ci")?;
     let binary = std::path::absolute(binary).context("cannot find the binary")?;
+    let mut served = Vec::new();
     for engine in arguments.engine.each() {
         for &part in &parts {
             println!("\n# {}, {}", part.word(), engine.name());
@@ -149,25 +164,33 @@ pub fn run(arguments: &Arguments) -> Outcome {
                 folder.display()
             );
             let scene = Scene::set(&tools, engine, &binary, folder)?;
-            perform(part, scene, arguments).context(kept)?;
+            served.extend(perform(part, scene, arguments).context(kept)?);
             workplace.remove()?;
         }
+    }
+    if arguments.record {
+        served::record(&served, &parts, arguments.engine.name())?;
     }
     Ok(())
 }
 
-fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome {
+/// Runs a part; returns which MCP clients it served.
+fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome<Vec<Row>> {
+    let mut served = Vec::new();
     match part {
-        Part::Sdks => sdk::run(&mut scene)?,
-        Part::Conformance => conformance::run(&mut scene)?,
+        Part::Sdks => served = sdk::run(&mut scene)?,
+        Part::Conformance => served = conformance::run(&mut scene)?,
         Part::Traffic => traffic::run(&mut scene, arguments.seed, arguments.acts)?,
-        Part::SignIn => sign_in::run(&mut scene)?,
-        Part::Commands => commands::run(&mut scene)?,
+        Part::SignIn => served = sign_in::run(&mut scene)?,
+        Part::Commands => served = commands::run(&mut scene)?,
         Part::Generators => generators::run(&scene, arguments.record)?,
         Part::Telemetry => telemetry::run(&scene, arguments.record)?,
         Part::Hooks => hooks::run(&scene)?,
+        Part::Directories => directories::run(&scene, arguments.record)?,
+        Part::Terraform => terraform::run(&scene, arguments.record)?,
     }
-    scene.strike()
+    scene.strike()?;
+    Ok(served)
 }
 
 /// A server with one organization, its admin, and the tools.
@@ -212,6 +235,21 @@ impl<'a> Scene<'a> {
 
     fn origin(&self) -> String {
         format!("http://{}", self.server.address)
+    }
+
+    /// The program with these words, as the administrator types them.
+    fn command_line(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.installation.binary);
+        process::without_settings(&mut command);
+        command
+            .args(words)
+            .env("PROVOST_URL", self.origin())
+            .env("PROVOST_ORGANIZATION", &self.bootstrap.organization)
+            .env("PROVOST_TOKEN", &self.bootstrap.token)
+            .env("HOME", &self.folder)
+            .env("XDG_CONFIG_HOME", self.folder.join(".config"))
+            .current_dir(&self.folder);
+        command
     }
 
     fn administrator(&self) -> Administrator {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::Scene;
 use super::program::Program;
+use super::served::{self, Row};
 use super::sign_in;
 use super::terminal::{CLAUDE, CODEX, Terminal};
 use crate::failure::{Context, Failure, Outcome};
@@ -13,13 +14,45 @@ use crate::failure::{Context, Failure, Outcome};
 /// Where Claude Code listens for the answer to its authorization request.
 const CALLBACK_PORT: &str = "38533";
 
-pub fn run(scene: &mut Scene<'_>) -> Outcome {
+pub fn run(scene: &mut Scene<'_>) -> Outcome<Vec<Row>> {
     claude(scene).context("Claude Code")?;
     codex(scene).context("Codex")?;
     codex_of_a_program(scene).context("Codex with a program")?;
     sign_in::person(&mut scene.administrator())?;
     claude_of_a_person(scene).context("Claude Code of a person")?;
-    codex_of_a_person(scene).context("Codex of a person")
+    codex_of_a_person(scene).context("Codex of a person")?;
+    let row = |package: &str, way: &str, works: &str| -> Outcome<Row> {
+        Ok([
+            served::named(package, "commands/package.json")?,
+            way.to_owned(),
+            "as it agrees".to_owned(),
+            works.to_owned(),
+        ])
+    };
+    let (claude, codex) = ("@anthropic-ai/claude-code", "@openai/codex");
+    let signs_in = "signs a person in by OAuth 2.1";
+    Ok(vec![
+        row(
+            claude,
+            "http, stdio",
+            "connects with a token as the guide has it; 401 after the revocation",
+        )?,
+        row(
+            claude,
+            "http",
+            &format!("{signs_in}; asks to sign in again after the revocation"),
+        )?,
+        row(
+            codex,
+            "http, stdio",
+            "connects with a token, lists tools, reads, writes, reads a resource; is refused after the revocation",
+        )?,
+        row(
+            codex,
+            "http",
+            &format!("{signs_in}, reads, reads a resource; is refused after the revocation"),
+        )?,
+    ])
 }
 
 fn claude(scene: &Scene<'_>) -> Outcome {

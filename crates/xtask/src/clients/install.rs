@@ -86,7 +86,7 @@ impl Tools {
                 packages("hooks", &sources().join("hooks"))?;
                 packages("commands", &sources().join("commands")).map(drop)
             }
-            Part::Conformance | Part::Traffic | Part::SignIn => Ok(()),
+            Part::Conformance | Part::Traffic | Part::SignIn | Part::Directories | Part::Terraform => Ok(()),
         }
     }
 

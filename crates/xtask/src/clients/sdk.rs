@@ -1,11 +1,13 @@
 //! The official SDKs and the Inspector: each lists, reads, writes, and is refused once its session is revoked.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use super::Scene;
 use super::administrator::{Account, sorted, text};
 use super::install::{self, Python};
 use super::program::Program;
+use super::served::{self, Row};
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 
@@ -24,6 +26,9 @@ const STEPS: &[&str] = &[
     "prompt",
     "waiting",
 ];
+/// The steps in words.
+const WORKS: &str = "connects, lists tools, reads, writes, is asked to confirm a deletion, deletes, reads a resource, gets a prompt; is refused once \
+                     its session is revoked";
 const REASON: &str = "a client was lost";
 
 const OLD: &str = "2025-11-25";
@@ -60,6 +65,28 @@ impl Sdk {
     }
 }
 
+impl Sdk {
+    /// The package that is pinned, and the file that pins it.
+    fn package(self) -> &'static str {
+        match self {
+            Self::TypeScript1 => "@modelcontextprotocol/sdk",
+            Self::TypeScript2 => "@modelcontextprotocol/client",
+            Self::Python1 | Self::Python2 => "mcp",
+            Self::Rust => "rmcp",
+            Self::Inspector => "@modelcontextprotocol/inspector",
+        }
+    }
+
+    fn requirements(self) -> &'static str {
+        match self {
+            Self::Python1 => "python-1.txt",
+            Self::Python2 => "python-2.txt",
+            Self::Rust => served::LOCK,
+            _ => "package.json",
+        }
+    }
+}
+
 /// The first line of either SDK does not know the second revision.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -83,7 +110,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-pub fn run(scene: &mut Scene<'_>) -> Outcome {
+pub fn run(scene: &mut Scene<'_>) -> Outcome<Vec<Row>> {
     let cases = cases();
     for case in &cases {
         let name = format!("{} {} {}", case.sdk.name(), case.way, case.revision);
@@ -94,7 +121,37 @@ pub fn run(scene: &mut Scene<'_>) -> Outcome {
         "{} clients were served, and refused after the revocation",
         cases.len()
     );
-    Ok(())
+    rows(&cases)
+}
+
+/// What was seen, for the table: each client with its ways and revisions.
+fn rows(cases: &[Case]) -> Outcome<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for sdk in [
+        Sdk::TypeScript1,
+        Sdk::TypeScript2,
+        Sdk::Python1,
+        Sdk::Python2,
+        Sdk::Rust,
+        Sdk::Inspector,
+    ] {
+        let of_it: Vec<&Case> = cases.iter().filter(|case| case.sdk == sdk).collect();
+        let unique = |words: Vec<&str>| {
+            words
+                .into_iter()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        rows.push([
+            served::named(sdk.package(), sdk.requirements())?,
+            unique(of_it.iter().map(|case| case.way).collect()),
+            unique(of_it.iter().map(|case| case.revision).collect()),
+            WORKS.to_owned(),
+        ]);
+    }
+    Ok(rows)
 }
 
 fn connect(scene: &Scene<'_>, case: &Case, name: &str) -> Outcome {

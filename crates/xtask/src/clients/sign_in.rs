@@ -11,6 +11,7 @@ use super::Scene;
 use super::administrator::{Administrator, escaped, sorted, text};
 use super::install::Tools;
 use super::program::Program;
+use super::served::{self, Row};
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 
@@ -127,7 +128,7 @@ pub fn client(administrator: &mut Administrator, name: &str, redirects: &[&str])
     text(&administrator.post("mcp/clients", body)?, "/id")
 }
 
-pub fn run(scene: &mut Scene<'_>) -> Outcome {
+pub fn run(scene: &mut Scene<'_>) -> Outcome<Vec<Row>> {
     let mut administrator = scene.administrator();
     let user = person(&mut administrator)?;
     println!("a registered client, whose session is revoked");
@@ -151,7 +152,14 @@ pub fn run(scene: &mut Scene<'_>) -> Outcome {
     ends(&administrator, program, &documented, "user_suspended")?;
     server.ends()?;
     println!("a person was asked, and nobody came in after the revocation or the suspension");
-    Ok(())
+    Ok(vec![[
+        served::named("@modelcontextprotocol/client", "package.json")?,
+        "http".to_owned(),
+        "as it agrees".to_owned(),
+        "signs a person in by OAuth 2.1, as a registered client and by a client's metadata document; is refused once the session is revoked \
+         or the person suspended"
+            .to_owned(),
+    ]])
 }
 
 fn sign_in(scene: &Scene<'_>, client: &str) -> Outcome<Program> {
