@@ -23,20 +23,29 @@ pub(super) enum Paging {
 }
 
 impl Paging {
-    /// Returns how an operation pages, if it does.
+    /// Returns how an operation pages, if it does; by cursor where it takes several, because an offset passes over what moves up
+    /// when something is deleted.
     pub(super) fn of(operation: &Operation) -> Option<Self> {
         if !matches!(operation.answer, Shape::List(_) | Shape::Lines) {
             return None;
         }
         let known = [
-            ("offset", Self::Offset),
             ("cursor", Self::Cursor),
+            ("offset", Self::Offset),
             ("after", Self::After),
         ];
         known
             .into_iter()
             .find(|(name, _)| operation.query_field(name).is_some())
             .map(|(_, paging)| paging)
+    }
+
+    /// Returns how the pages of a call are asked for: whoever begins at an offset goes on by offsets.
+    fn of_call(operation: &Operation, draft: &Draft) -> Option<Self> {
+        match draft.query("offset") {
+            Some(_) => Some(Self::Offset),
+            None => Self::of(operation),
+        }
     }
 
     /// Returns the place at which the walk begins, where the caller named one.
@@ -112,7 +121,7 @@ pub(super) async fn list(
     mut draft: Draft,
     all: bool,
 ) -> Result<(), Failure> {
-    let paging = Paging::of(operation);
+    let paging = Paging::of_call(operation, &draft);
     if let (true, None, Some(largest)) = (all, draft.query("limit"), operation.largest_page()) {
         draft.set_query("limit", largest.to_string());
     }

@@ -166,6 +166,9 @@ struct CursorQuery {
     to: Option<String>,
     cursor: Option<String>,
     limit: Option<Limit>,
+    /// The other way to page, as the list of service accounts has it.
+    #[serde(default)]
+    offset: Offset,
 }
 
 #[derive(Serialize, JsonSchema)]

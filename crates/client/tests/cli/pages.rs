@@ -51,6 +51,29 @@ async fn all_pages_by_offset_are_one_answer() {
 }
 
 #[tokio::test]
+async fn a_list_that_takes_both_goes_on_by_cursor_unless_an_offset_is_said() {
+    let first = json!({ "entries": [{ "id": "a" }], "nextCursor": "c1", "total": 2 });
+    let second = json!({ "entries": [{ "id": "b" }], "total": 2 });
+    let words = ["log", "list", "--all", "--limit", "1"];
+    let server = Server::playing([json(200, &first), json(200, &second)]).await;
+    let outcome = Provost::script().asks(&server, &words).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert_eq!(targets(&server), ["/log?limit=1", "/log?limit=1&cursor=c1"]);
+
+    let far = json!({ "entries": [{ "id": "b" }], "nextCursor": "c1", "total": 7 });
+    let last = json!({ "entries": [{ "id": "c" }], "total": 7 });
+    let server = Server::playing([json(200, &far), json(200, &last)]).await;
+    let outcome = Provost::script()
+        .asks(&server, &[&words[..], &["--offset", "5"]].concat())
+        .await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert_eq!(
+        targets(&server),
+        ["/log?limit=1&offset=5", "/log?limit=1&offset=6"]
+    );
+}
+
+#[tokio::test]
 async fn all_pages_by_cursor_are_streamed_as_lines() {
     let first = json(200, &json!({ "entries": [{ "id": "a" }], "nextCursor": "c&1" }));
     let second = json(200, &json!({ "entries": [{ "id": "b" }] }));
