@@ -3,7 +3,7 @@
 use super::failure::{Failure, Outcome};
 use super::show;
 use super::store_flags::StoreFlags;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Environment};
 use std::fmt::Write;
 
 /// Print the configuration that is in effect, and say what is wrong with it.
@@ -30,6 +30,9 @@ impl Check {
         config.store.location()?;
         if let Some(sentence) = config.http.unnamed_proxy() {
             return Err(Failure::usage(sentence));
+        }
+        if let Some(sentence) = Environment::of_process().unread() {
+            show::note(&format!("warning: {sentence}"));
         }
         show::out(&shown(&config)?)
     }

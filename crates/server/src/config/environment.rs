@@ -17,6 +17,18 @@ const SHORT: [(&str, &str); 5] = [
     ("PROVOST_LOG", "PROVOST_LOG_FILTER"),
 ];
 
+/// Names that the commands of a client read; a server that sees them is not meant.
+const OF_CLIENTS: [&str; 5] = [
+    "PROVOST_URL",
+    "PROVOST_ORGANIZATION",
+    "PROVOST_TOKEN",
+    "PROVOST_PROFILE",
+    "PROVOST_MCP_URL",
+];
+
+/// Names that this program reads beside the file's members.
+const OWN: [&str; 2] = ["PROVOST_CONFIG", "PROVOST_DATABASE_URL"];
+
 /// The variables of the process that begin with `PROVOST_`.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
@@ -114,6 +126,41 @@ impl Environment {
         self.refuse_unknown(&prefixes, &known)
     }
 
+    /// Returns a sentence about variables that nothing reads, if there are some: a misspelt section, such as `PROVOST_HTP_LISTEN`.
+    ///
+    /// They are no reason not to start. Kubernetes tells each program of the services beside it, so that a service called
+    /// `provost` makes `PROVOST_SERVICE_HOST` and `PROVOST_PORT_8080_TCP`, which nobody wrote.
+    pub fn unread(&self) -> Option<String> {
+        let schema = super::schema();
+        let sections = schema["properties"].as_object().into_iter().flatten();
+        let keys = sections.flat_map(|(section, schema)| {
+            let keys = schema["properties"].as_object().into_iter().flatten();
+            keys.map(move |(key, _)| format!("PROVOST_{section}_{key}").to_uppercase())
+        });
+        let keys: Vec<String> = keys.collect();
+        let is_short = |name: &str| SHORT.iter().any(|(short, _)| *short == name);
+        let is_of_a_neighbour = |name: &str| {
+            name.starts_with("PROVOST_SERVICE_")
+                || name == "PROVOST_PORT"
+                || name.starts_with("PROVOST_PORT_")
+        };
+        let unread: Vec<&str> = self
+            .0
+            .keys()
+            .map(String::as_str)
+            .filter(|name| !keys.iter().any(|key| key == name) && !is_short(name) && !is_of_a_neighbour(name))
+            .filter(|name| {
+                !OWN.contains(name) && !OF_CLIENTS.contains(name) && !name.starts_with("PROVOST_TEST_")
+            })
+            .collect();
+        (!unread.is_empty()).then(|| {
+            format!(
+                "nothing reads the environment's {}: the names are PROVOST_<SECTION>_<KEY>, and `provost config schema` lists sections and keys",
+                unread.join(", ")
+            )
+        })
+    }
+
     /// A misspelt key of a section must not be a silent default.
     fn refuse_unknown(&self, prefixes: &[String], known: &[String]) -> Result<(), Problem> {
         let is_of_a_section = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()));
@@ -163,4 +210,37 @@ fn wrong_type(name: &str, kind: &Json) -> Problem {
         "a whole number"
     };
     Problem(format!("the environment variable {name} must be {expected}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_nothing_reads_are_named_and_neighbours_are_not() {
+        let environment = Environment::of([
+            ("PROVOST_HTP_LISTEN", "127.0.0.1:1"),
+            ("PROVOST_DATADIR", "/srv"),
+            ("PROVOST_HTTP_LISTEN", "127.0.0.1:1"),
+            ("PROVOST_DATA_DIR", "/srv"),
+            ("PROVOST_LOG", "info"),
+            ("PROVOST_DATABASE_URL", "postgres://"),
+            ("PROVOST_TOKEN", "secret"),
+            ("PROVOST_SERVICE_HOST", "10.0.0.1"),
+            ("PROVOST_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+        ]);
+        let sentence = environment.unread().unwrap();
+        assert!(
+            sentence.contains("PROVOST_DATADIR, PROVOST_HTP_LISTEN:"),
+            "{sentence}"
+        );
+        assert!(
+            !sentence.contains("secret") && !sentence.contains("/srv"),
+            "{sentence}"
+        );
+        assert_eq!(
+            Environment::of([("PROVOST_WRITER_MAX_BATCH", "3")]).unread(),
+            None
+        );
+    }
 }

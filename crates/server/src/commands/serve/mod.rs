@@ -15,7 +15,7 @@ use super::failure::{Failure, Outcome};
 use super::lock::{self, FolderLock};
 use super::store_flags::{Absent, StoreFlags, StoreLocation, close_store, make_private};
 use super::{logging, metrics};
-use crate::config::{Config, check_public_url, sign_in_providers};
+use crate::config::{Config, Environment, check_public_url, sign_in_providers};
 use crate::{app, background, closing, mcp};
 use provost_areas_platform::audit::{self, ForeignStorePolicy};
 use provost_areas_platform::identity;
@@ -330,6 +330,9 @@ fn remind(
 ) {
     let unnamed = config.http.unnamed_proxy();
     if let Some(sentence) = unnamed {
+        tracing::warn!("{sentence}");
+    }
+    if let Some(sentence) = Environment::of_process().unread() {
         tracing::warn!("{sentence}");
     }
     let (certificates, kernel, stop) = (certificates.cloned(), kernel.clone(), supervisor.token());
