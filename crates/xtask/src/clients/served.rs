@@ -18,6 +18,9 @@ const PARTS: [Part; 4] = [Part::Sdks, Part::Conformance, Part::SignIn, Part::Com
 
 /// Keeps the table, when every part of it ran.
 pub fn record(rows: &[Row], parts: &[Part], engines: &str) -> Outcome {
+    if rows.is_empty() {
+        return Ok(());
+    }
     if !PARTS.iter().all(|part| parts.contains(part)) {
         let missing: Vec<&str> = PARTS
             .iter()

@@ -5,6 +5,8 @@
 //! as an empty plan and an import read it. What is answered is compared member by member, because Terraform stops at a value that is
 //! not the one it sent.
 
+mod definitions;
+
 use serde_json::{Value, json};
 
 use super::administrator::text;
@@ -13,6 +15,7 @@ use crate::compatibility::Table;
 use crate::failure::{Context, Failure, Outcome};
 use crate::http::{Answer, Connection, Request};
 use crate::process;
+use definitions::Policy;
 
 const YES: &str = "yes";
 /// The provider does it without asking the server, or the type has no such step.
@@ -87,16 +90,6 @@ struct Provider {
     base: String,
     token: String,
     calls: u32,
-}
-
-/// A policy as the provider writes it.
-struct Policy<'a> {
-    collection: &'a str,
-    family: &'a str,
-    definition: Value,
-    selectors: Value,
-    /// What the second apply changes.
-    change: (&'a str, Value),
 }
 
 impl Provider {
@@ -219,103 +212,15 @@ impl Provider {
     }
 
     fn policies(&mut self) -> Outcome<Vec<Row>> {
-        let content = json!({
-            "id": "team/no-shell", "name": "No shell", "description": "Keeps \"shells\" out — всегда 🚫", "enabled": true,
-            "labels": ["b", "a"], "useCases": ["Runtime Safety"], "appliesTo": { "products": ["openai/codex"] },
-            "action": "block", "message": "Ask first.", "evaluateOn": ["pre_tool", "prompt"], "acknowledgeBroadScope": false,
-            "conditions": { "all": [
-                { "field": "tool.id", "op": "in", "value": ["shell", "bash"] },
-                { "not": { "field": "llm.input_tokens", "op": "gte", "value": 1.5 } },
-            ] },
-            "exceptions": [{ "id": "e1", "reason": "for a while", "expiresAt": "2999-01-01T00:00:00Z",
-                "conditions": { "field": "tool.input.workdir", "op": "starts_with", "value": "/tmp/" } }],
-        });
-        let access = json!({
-            "id": "no-codex", "name": "No Codex", "enabled": true, "action": "require_approval", "severity": "high",
-            "enforcementSurfaces": ["endpoint_route", "inline_hook"], "approval": { "mode": "self_serve" },
-            "acknowledgeBroadScope": true, "enforcedBy": ["CrowdStrike"],
-            "runtime": { "candidateMode": "enhanced_runtime_hold", "detectionLatencyMs": 400, "confidenceThreshold": 0.95 },
-            "notification": { "message": "why", "notifyUser": true, "adminAudience": "security_admins" },
-            "remediation": { "triggerPhase": "post_block_cleanup", "actions": [{ "surface": "local_runtime", "action": "clearCookies" }] },
-            "conditions": { "field": "product.id", "op": "eq", "value": "openai/codex" },
-        });
-        let rego = "package forge.resource\ndefault match := {\"matched\": false}\nmatch := {\"matched\": true} if \
-                    input.request.postgres.command == \"DROP\"\n";
-        let digest = provost_words::digest::sha256_hex(rego.as_bytes());
-        let resource = json!({
-            "id": "no-drop", "name": "No drop", "enabled": false, "action": "block", "enforcement": "monitor",
-            "logic": { "kind": "rego", "languageVersion": "forge.rego.v1", "entrypoint": "data.forge.resource.match",
-                "module": rego, "moduleSha256": digest },
-        });
-        let person = "ada@acme.example";
-        let mcp = json!({
-            "id": "mcp-acl", "name": "No deletions", "enabled": true, "action": "block", "evaluateOn": ["pre_tool"],
-            "appliesTo": { "users": [person] }, "conditions": { "all": [
-                { "field": "mcp.server_id", "op": "eq", "value": "Payments" },
-                { "field": "mcp.tool_id", "op": "in", "value": ["delete", "refund"] },
-            ] },
-        });
-        let of_mcp = json!({ "server": "Payments", "tools": ["delete", "refund"], "appliesTo": { "users": [person] } });
-        let skill = json!({ "id": "acl", "skillId": "provost-cli", "enabled": true, "subjects": { "everyone": true }, "effect": "allow" });
-        let of_skill = json!({ "skillId": "provost-cli", "subjects": { "everyone": true } });
-        let policy = |collection, family, definition, selectors, change| Policy {
-            collection,
-            family,
-            definition,
-            selectors,
-            change,
-        };
-        let none = || json!({});
-        let name = || ("/name", json!("Renamed"));
-        let all = [
-            (
-                "content policy",
-                policy(
-                    "content-policies",
-                    "content",
-                    content,
-                    none(),
-                    ("/message", json!("No.")),
-                ),
-            ),
-            (
-                "access policy",
-                policy(
-                    "access-policies",
-                    "access",
-                    access,
-                    none(),
-                    ("/severity", json!("low")),
-                ),
-            ),
-            (
-                "resource policy, in Rego",
-                policy("resource-policies", "resource", resource, none(), name()),
-            ),
-            (
-                "MCP ACL",
-                policy("content-policies", "content", mcp, of_mcp, name()),
-            ),
-            (
-                "skill ACL",
-                policy(
-                    "skill-acls",
-                    "skill_acl",
-                    skill,
-                    of_skill,
-                    ("/effect", json!("block")),
-                ),
-            ),
-        ];
         let mut rows = Vec::new();
-        for (name, policy) in all {
+        for (name, policy) in definitions::all() {
             rows.push((name, self.policy(policy).context(name)?));
         }
         rows.push(("policy authority", self.authority().context("policy authority")?));
         Ok(rows)
     }
 
-    fn policy(&mut self, policy: Policy<'_>) -> Outcome<[&'static str; 6]> {
+    fn policy(&mut self, policy: Policy) -> Outcome<[&'static str; 6]> {
         let id = text(&policy.definition, "/id")?;
         let path = format!("{}/{id}", policy.collection);
         let source = json!({ "tool": "terraform", "resource": format!("forge_{}.{id}", policy.family), "selectors": policy.selectors });
