@@ -146,7 +146,7 @@ async fn make_organization(
             store::take_bootstrap(ctx)?;
         }
         store::add_organization(ctx, &name)?;
-        let made = service_accounts::issue_admin(ctx, "first-admin")?;
+        let made = service_accounts::issue_admin(ctx, service_accounts::FIRST_ADMIN)?;
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         Ok(())
     };

@@ -2,10 +2,11 @@
 //!
 //! Keeps SA-4, SA-6, SA-9.
 
+use super::FIRST_ADMIN;
 use super::model::{Rights, ServiceAccount, ServiceAccountId, Status, Token, TokenId};
 use crate::directory::joined_user;
 use provost_areas_platform::announcements::{TokenRevoked, TokenSuperseded};
-use provost_kernel::auth::{Role, ScopeSet};
+use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
@@ -141,6 +142,13 @@ statements! {
         AND a.id = t.service_account_id \
         WHERE t.revoked_at IS NULL AND a.deleted_at IS NULL AND t.expires_at <= ?1 \
         AND (t.expiry_warned_days IS NULL OR t.expiry_warned_days > 0) ORDER BY t.expires_at, t.id LIMIT 200";
+    /// When the tokens of first admins end, within a time.
+    FIRST_ADMINS_ENDING = unscoped("the operator's log is warned of every organization") "\
+        SELECT t.organization_id, MAX(t.expires_at) FROM service_accounts a \
+        JOIN service_account_tokens t ON t.organization_id = a.organization_id AND t.service_account_id = a.id \
+        WHERE a.name_key = ?1 AND a.deleted_at IS NULL AND a.status = 'active' AND t.revoked_at IS NULL \
+        AND t.expires_at > ?2 GROUP BY t.organization_id HAVING MAX(t.expires_at) <= ?3 \
+        ORDER BY t.organization_id LIMIT 100";
     /// Remembers the last warning.
     WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
     /// Who an account is, for tokens that act for it.
@@ -149,6 +157,18 @@ statements! {
     PURGE_TOKENS = "DELETE FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id IN (SELECT id FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL)";
     /// Removes an account that was deleted long ago.
     PURGE = "DELETE FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL";
+}
+
+/// Returns until when the organizations have a token of their first admin, those where that is soon, at most 100.
+pub fn ending_first_admins(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<Vec<(OrganizationId, Timestamp)>> {
+    let name = provost_kernel::text::name_key(FIRST_ADMIN);
+    tx.query(&FIRST_ADMINS_ENDING, params![name.as_str(), now, until], |row| {
+        Ok((OrganizationId::from_store(row.get(0)?), row.get(1)?))
+    })
 }
 
 /// An account with its listed tokens.

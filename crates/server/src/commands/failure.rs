@@ -52,6 +52,13 @@ impl Failure {
         self
     }
 
+    /// Says behind the message what can be done.
+    #[must_use]
+    pub fn and(mut self, next: &str) -> Self {
+        self.message = format!("{}; {next}", self.message);
+        self
+    }
+
     /// Replaces the message and keeps the cause.
     #[must_use]
     pub fn said(self, message: String) -> Self {

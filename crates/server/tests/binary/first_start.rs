@@ -6,21 +6,171 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[test]
-fn the_first_start_prints_a_token_that_works_and_the_second_prints_nothing() {
+fn a_first_start_without_a_terminal_writes_a_token_that_works_and_the_second_says_nothing() {
     for home in homes("first") {
         let first = home.serve(&[]);
-        let token = first.token();
+        let (file, token) = (first.token_file().unwrap(), first.token());
+        assert_eq!(file.file_name().unwrap(), "first-token");
+        assert_eq!(
+            std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         let (status, body) = first.accounts("default", &token);
         assert_eq!((status, body["total"].as_i64()), (200, Some(1)), "{body}");
-        assert!(!first.log.contains(&token));
+        assert!(!first.log.contains(&token) && !first.stdout.contains(&token));
+        for part in [
+            "A new installation was made in ".to_owned(),
+            format!("url           http://127.0.0.1:{}\n", first.port),
+            "organization  default\n".to_owned(),
+            format!("token         in {}\n", file.display()),
+            ", in 90 days\n".to_owned(),
+            "provost service-accounts list\n".to_owned(),
+            format!(
+                "  provost profile set default --url http://127.0.0.1:{} --organization default < '{}'\n",
+                first.port,
+                file.display()
+            ),
+        ] {
+            assert!(first.stdout.contains(&part), "{part} is not in {}", first.stdout);
+        }
         assert_eq!(first.stop(), 0);
         let second = home.serve(&[]);
         assert_eq!(second.stdout, "");
+        assert!(!second.log.contains("first admin"), "{}", second.log);
         assert_eq!(second.accounts("default", &token).0, 200);
     }
+}
+
+#[test]
+fn a_first_start_that_ended_before_its_commit_is_made_up_by_the_next() {
+    for home in homes("cut_before") {
+        let folder = home.path("data-of-tokens");
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("token");
+        let words = ["--bootstrap-token-file", file.to_str().unwrap()];
+        // What such a start leaves: the file, of its owner alone, and nothing in it.
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let server = home.serve(&words);
+        assert_eq!(server.accounts("default", &server.token()).0, 200);
+        assert_eq!(server.token_file().unwrap(), file);
+    }
+}
+
+#[test]
+fn a_first_start_on_a_taken_port_keeps_its_token() {
+    let home = home("taken");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, said) = home.refuse(&["serve", "--listen", &address, "--metrics-listen", "off"]);
+    assert!(code == 1 && said.contains("cannot be listened on"), "{said}");
+    assert!(!home.path("data/first-token").exists());
+    let server = home.serve(&[]);
+    assert_eq!(server.accounts("default", &server.token()).0, 200);
+}
+
+#[test]
+fn an_empty_file_that_others_could_have_opened_gets_no_token() {
+    let home = home("cut_open");
+    let (file, link, aim) = (home.path("token"), home.path("link"), home.path("aim"));
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::write(&aim, "").unwrap();
+    std::fs::set_permissions(&aim, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&aim, &link).unwrap();
+    for place in [&file, &link] {
+        let words = ["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"];
+        let place = ["--bootstrap-token-file", place.to_str().unwrap()];
+        let (code, said) = home.refuse(&[&words[..], &place[..]].concat());
+        assert!(
+            code == 1 && said.contains("bootstrap token file cannot be made"),
+            "{said}"
+        );
+    }
+    assert_eq!(std::fs::read(&aim).unwrap(), b"");
+}
+
+#[test]
+fn a_start_after_one_that_ended_before_it_wrote_its_token_names_the_way_in() {
+    for home in homes("cut_behind") {
+        let first = home.serve(&[]);
+        let file = first.token_file().unwrap();
+        assert_eq!(first.stop(), 0);
+        // As if it had been killed between the commit and the write.
+        std::fs::write(&file, "").unwrap();
+        let second = home.serve(&[]);
+        assert!(
+            second.log.contains(
+                "ended before it wrote it; `provost recover --organization default` issues another"
+            ),
+            "{}",
+            second.log
+        );
+        let made = home.run(&["recover", "--organization", "default", "--json"]);
+        let made: Value = serde_json::from_str(&made).unwrap();
+        assert_eq!(second.accounts("default", made["token"].as_str().unwrap()).0, 200);
+    }
+}
+
+/// `script` of util-linux gives a program a terminal.
+#[test]
+#[cfg(target_os = "linux")]
+fn on_a_terminal_the_token_is_shown_last_and_stands_in_no_file() {
+    let home = home("terminal");
+    let server = home.command(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "off"]);
+    let words: Vec<_> = server
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let line = format!(
+        "echo pid=$$; exec '{}' {}",
+        server.get_program().to_string_lossy(),
+        words.join(" ")
+    );
+    let mut script = Command::new("script");
+    script
+        .args(["--quiet", "--flush", "--command", &line, "/dev/null"])
+        .env_clear()
+        .current_dir(&home.dir);
+    for (name, value) in server.get_envs() {
+        script.envs(value.map(|value| (name, value)));
+    }
+    let mut child = script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let (mut said, mut part) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&said).contains("asks for the token") {
+        let read = output.read(&mut part).unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&said));
+        said.extend_from_slice(&part[..read]);
+    }
+    let said = String::from_utf8(said).unwrap();
+    let (_, after) = said.split_once("pid=").unwrap();
+    let pid = after.split_whitespace().next().unwrap();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    drop(output);
+    child.wait().unwrap();
+    let (log, block) = said.split_once("A new installation was made in ").unwrap();
+    assert!(log.contains("ready"), "{said}");
+    let token = block
+        .lines()
+        .find_map(|line| line.strip_prefix("token         prov_sat_"));
+    let token = token.unwrap().trim();
+    assert!(!log.contains(token), "{said}");
+    assert!(block.contains("The token is shown this once."), "{said}");
+    assert!(!home.path("data/first-token").exists());
 }
 
 #[test]
@@ -28,7 +178,7 @@ fn the_printed_curl_line_works_when_pasted() {
     let home = home("curl");
     let server = home.serve(&["--organization", "Acme & Söhne"]);
     assert!(
-        server.stdout.starts_with("organization  acme-s-hne\n"),
+        server.stdout.contains("\norganization  acme-s-hne\n"),
         "{}",
         server.stdout
     );
@@ -44,7 +194,7 @@ fn the_printed_curl_line_works_when_pasted() {
 }
 
 #[test]
-fn the_token_file_is_private_new_and_instead_of_standard_output() {
+fn the_token_file_is_private_new_and_where_the_flag_says() {
     for home in homes("tokenfile") {
         let file = home.path("it's the token");
         let path = file.to_str().unwrap();
@@ -89,7 +239,7 @@ fn a_token_file_that_is_there_is_not_overwritten_and_nothing_is_made() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
         let server = home.serve(&[]);
         assert!(
-            server.stdout.starts_with("organization  default"),
+            server.stdout.contains("\norganization  default\n"),
             "{}",
             server.stdout
         );

@@ -206,14 +206,16 @@ impl Server {
         }
     }
 
-    /// Returns the token that the first start printed.
+    /// Returns the file that the log of a first start names, where it has written the token.
+    pub fn token_file(&self) -> Option<PathBuf> {
+        let (_, after) = self.log.split_once("the token of the first admin is in ")?;
+        Some(PathBuf::from(after.split('"').next()?))
+    }
+
+    /// Returns the token of the first start.
     pub fn token(&self) -> String {
-        let line = self
-            .stdout
-            .lines()
-            .find(|line| line.starts_with("token "))
-            .unwrap();
-        line.split_whitespace().nth(1).unwrap().to_owned()
+        let file = self.token_file().unwrap();
+        std::fs::read_to_string(file).unwrap().trim().to_owned()
     }
 
     pub fn signal(&self, name: &str) {

@@ -10,6 +10,7 @@
 mod first;
 mod service_manager;
 mod stop;
+mod token_file;
 
 use super::failure::{Failure, Outcome};
 use super::lock::{self, FolderLock};
@@ -45,7 +46,8 @@ const BACKGROUND_GRACE: Duration = Duration::from_secs(5);
 
 /// Run the server.
 ///
-/// On an empty store the first organization and its admin account are made, and the token is printed once.
+/// On an empty store the first organization and its admin account are made. The token is printed once on a terminal, and else written
+/// into a new file, `first-token` in the data folder, which the log names.
 /// SIGTERM and SIGINT stop it gracefully; a second signal ends it at once. SIGHUP reads the TLS certificate and its key anew.
 #[derive(clap::Parser)]
 #[expect(clippy::doc_markdown, reason = "the texts are shown as they are, in the help")]
@@ -76,7 +78,8 @@ pub struct Serve {
     /// Serve /metrics on this address, or `off` [env: PROVOST_HTTP_METRICS_LISTEN] [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDR")]
     metrics_listen: Option<String>,
-    /// Write the first token into this new file instead of standard output
+    /// Write the first token into this new file, which nobody else can read [default: standard output on a terminal, else
+    /// first-token in the data folder]
     #[arg(long, value_name = "FILE")]
     bootstrap_token_file: Option<PathBuf>,
     /// The name of the first organization [default: "Default organization", with the key `default`]
@@ -290,14 +293,19 @@ impl Server<'_> {
         audit::verify_start(&kernel, ForeignStorePolicy::Refuse).await?;
         remind(config, certificates.as_ref(), &kernel, supervisor);
         metrics::start(config, &kernel, supervisor, certificates).await?;
-        first::make(
-            &kernel,
-            flags.organization.as_deref(),
-            flags.bootstrap_token_file.as_deref(),
-            &url,
-        )
-        .await?;
-        background::start(&kernel, supervisor)?;
+        let place = first::TokenPlace::find(flags.bootstrap_token_file.as_deref(), config);
+        let mut first = first::make(&kernel, flags.organization.as_deref(), &place, config, &url).await?;
+        // On a terminal it stands below what is logged, where somebody looks.
+        if let Some(first) = first.take_if(|_| !first::is_on_terminal()) {
+            first.tell(&kernel).await?;
+        }
+        if let Err(error) = background::start(&kernel, supervisor) {
+            // The token is shown before the end, or it would be lost.
+            if let Some(first) = first {
+                first.tell(&kernel).await?;
+            }
+            return Err(error.into());
+        }
         let settings = EdgeSettings {
             trusted_proxies: config.http.networks()?,
             tls_is_ours: !matches!(tls, Tls::Off),
@@ -317,6 +325,10 @@ impl Server<'_> {
         tracing::info!(target: logging::ANNOUNCE, "listening on {scheme}://{address}");
         tracing::info!(target: logging::ANNOUNCE, "ready");
         service_manager::ready(supervisor);
+        if let Some(first) = first {
+            logging::flush();
+            first.tell(&kernel).await?;
+        }
         Ok(serve(listener, router, &settings, tls, stop).await?)
     }
 }
@@ -337,6 +349,7 @@ fn remind(
     }
     let (certificates, kernel, stop) = (certificates.cloned(), kernel.clone(), supervisor.token());
     supervisor.spawn("reminders", async move {
+        first::warn_of_end(&kernel).await;
         loop {
             tokio::select! {
                 biased;
@@ -350,6 +363,7 @@ fn remind(
                 tracing::warn!("{}", identity::REHEARSAL);
             }
             warn_of_end(certificates.as_ref(), kernel.clock.now());
+            first::warn_of_end(&kernel).await;
         }
     });
 }
