@@ -10,8 +10,8 @@
 //! HI-5 holds by the protocol: an object of one PUT appears whole or not at all, and is durable when it is answered.
 //!
 //! Absent on purpose: credentials in the configuration's text, in the environment or of the machine (they are in
-//! files, read anew for every request, so that they can be rotated); uploads in parts, which S3 cannot make refuse an
-//! existing name (a segment is far below the 5 GiB of one PUT); other clouds' protocols.
+//! files, read anew for every request, so that they can be rotated); segments in parts, which S3 cannot make refuse an
+//! existing name (a segment is far below the 5 GiB of one PUT; a backup is not, and has a name of its own); other clouds' protocols.
 
 mod credentials;
 mod http;
@@ -23,10 +23,10 @@ use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut};
 use object_store::path::Path as Key;
 use object_store::{
-    BackoffConfig, Error as Failure, ObjectStore as _, ObjectStoreExt, PutMode, PutPayload, PutPayloadMut,
-    RetryConfig,
+    BackoffConfig, Error as Failure, MultipartUpload, ObjectStore as _, ObjectStoreExt, PutMode, PutPayload,
+    PutPayloadMut, RetryConfig,
 };
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +51,9 @@ pub struct Options {
     /// The runtime on which requests run.
     pub runtime: Handle,
 }
+
+/// LIMIT: S3 takes 10 000 parts, so that an object has at most 160 GB.
+const PART_BYTES: usize = 16 << 20;
 
 /// A place of objects below a prefix of a bucket.
 pub struct ObjectStore {
@@ -106,6 +109,49 @@ impl ObjectStore {
         } else {
             Err(io::ErrorKind::InvalidInput.into())
         }
+    }
+
+    /// Makes an object of all that a source holds, part by part, so that it may be larger than what is kept in memory, or than one PUT.
+    ///
+    /// Errors: `AlreadyExists` for a name that is there. Between two who begin with one name at once S3 does not choose: who calls gives
+    /// names that nobody else gives.
+    pub fn upload(&self, name: &str, source: &mut dyn Read) -> io::Result<()> {
+        let key = self.key(name)?;
+        match self.runtime.block_on(self.store.head(&key)) {
+            Err(Failure::NotFound { .. }) => {}
+            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(failure) => return Err(cause(failure)),
+        }
+        let mut upload = self
+            .runtime
+            .block_on(self.store.put_multipart(&key))
+            .map_err(cause)?;
+        let sent = self.send_parts(upload.as_mut(), source);
+        if sent.is_err() {
+            // The parts cost room until somebody gives them up; the first failure is the one to tell.
+            drop(self.runtime.block_on(upload.abort()));
+        }
+        sent
+    }
+
+    fn send_parts(&self, upload: &mut dyn MultipartUpload, source: &mut dyn Read) -> io::Result<()> {
+        let mut is_first = true;
+        loop {
+            let mut part = Vec::with_capacity(PART_BYTES);
+            source.take(PART_BYTES as u64).read_to_end(&mut part)?;
+            if part.is_empty() && !is_first {
+                break;
+            }
+            let is_last = part.len() < PART_BYTES;
+            self.runtime
+                .block_on(upload.put_part(PutPayload::from(part)))
+                .map_err(cause)?;
+            if is_last {
+                break;
+            }
+            is_first = false;
+        }
+        self.runtime.block_on(upload.complete()).map(drop).map_err(cause)
     }
 
     /// Compares what is there with what was to be put.

@@ -6,6 +6,8 @@
 mod audit;
 #[path = "binary/backtests.rs"]
 mod backtests;
+#[path = "binary/backup_series.rs"]
+mod backup_series;
 #[path = "binary/closing.rs"]
 mod closing;
 #[path = "binary/decisions.rs"]
@@ -32,6 +34,8 @@ mod keys_full;
 mod log;
 #[path = "binary/lost.rs"]
 mod lost;
+#[path = "binary/monitoring.rs"]
+mod monitoring;
 #[path = "binary/policy_files.rs"]
 mod policy_files;
 #[path = "binary/refusals.rs"]

@@ -177,12 +177,18 @@ fn debian(program: &Program, stage: &Path, out: &Path) -> Outcome<PathBuf> {
     let root = stage.join("deb");
     let binary = std::fs::read(&program.binary).context(program.binary.display())?;
     put(&root, "usr/bin/provost", &binary, 0o755)?;
-    put(
-        &root,
-        "lib/systemd/system/provost.service",
-        &packaging("systemd/provost.service")?,
-        0o644,
-    )?;
+    for unit in [
+        "provost.service",
+        "provost-backup.service",
+        "provost-backup.timer",
+    ] {
+        put(
+            &root,
+            &format!("lib/systemd/system/{unit}"),
+            &packaging(&format!("systemd/{unit}"))?,
+            0o644,
+        )?;
+    }
     put(
         &root,
         "etc/provost/provost.toml",
@@ -268,7 +274,8 @@ fn manual(program: &Program) -> Outcome<String> {
     section(
         "FILES",
         "/etc/provost/provost.toml   the configuration\n/var/lib/provost            the data\n\
-         /var/lib/provost-keys       the keys, and the token of the first admin",
+         /var/lib/provost-keys       the keys, and the token of the first admin\n\
+         /var/backups/provost        the backups of provost-backup.timer, which nobody starts but you",
     );
     Ok(page)
 }

@@ -20,6 +20,7 @@ mod faults;
 mod fuzz;
 mod http;
 mod journal;
+mod monitoring;
 mod mutants;
 mod nightly;
 mod oidc;
@@ -106,6 +107,8 @@ enum Task {
     Dist(dist::Arguments),
     /// Install those packages into fresh places and use them
     DistCheck(dist::CheckArguments),
+    /// Have promtool check and try the alert rules, and read the figures of the program
+    Monitoring(monitoring::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Write docs/compatibility.md from the tables that the tasks keep
@@ -225,6 +228,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Nightly(arguments) => nightly::run(arguments)?,
         Task::Dist(arguments) => dist::run(arguments)?,
         Task::DistCheck(arguments) => dist::check(arguments)?,
+        Task::Monitoring(arguments) => monitoring::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Compatibility(arguments) => compatibility::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,

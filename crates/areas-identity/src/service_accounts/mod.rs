@@ -109,7 +109,7 @@ fn operations() -> Vec<Entry> {
 /// Makes an organization's first account in the unit that makes the organization, and the account that
 /// recovers a locked-out organization (D3.3). Returns the account's id and its token.
 pub use create::issue_admin;
-pub use store::ending_first_admins;
+pub use store::{EndingTokens, ending_first_admins, ending_tokens};
 
 /// The name of the account that an organization begins with.
 pub const FIRST_ADMIN: &str = "first-admin";

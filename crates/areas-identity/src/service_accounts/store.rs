@@ -149,6 +149,14 @@ statements! {
         WHERE a.name_key = ?1 AND a.deleted_at IS NULL AND a.status = 'active' AND t.revoked_at IS NULL \
         AND t.expires_at > ?2 GROUP BY t.organization_id HAVING MAX(t.expires_at) <= ?3 \
         ORDER BY t.organization_id LIMIT 100";
+    /// How many tokens end before three instants, and when the next one does.
+    ENDING_COUNTS = unscoped("figures name no organization") "\
+        SELECT COUNT(CASE WHEN t.expires_at <= ?2 THEN 1 END), COUNT(CASE WHEN t.expires_at <= ?3 THEN 1 END), \
+        COUNT(CASE WHEN t.expires_at <= ?4 THEN 1 END), MIN(t.expires_at) \
+        FROM service_account_tokens t JOIN service_accounts a ON a.organization_id = t.organization_id \
+        AND a.id = t.service_account_id \
+        WHERE t.revoked_at IS NULL AND t.superseded_by_id IS NULL AND a.deleted_at IS NULL \
+        AND a.status = 'active' AND t.expires_at > ?1";
     /// Remembers the last warning.
     WARNED = "UPDATE service_account_tokens SET expiry_warned_days = ?3 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL AND (expiry_warned_days IS NULL OR expiry_warned_days > ?3)";
     /// Who an account is, for tokens that act for it.
@@ -169,6 +177,33 @@ pub fn ending_first_admins(
     tx.query(&FIRST_ADMINS_ENDING, params![name.as_str(), now, until], |row| {
         Ok((OrganizationId::from_store(row.get(0)?), row.get(1)?))
     })
+}
+
+/// How many tokens of enabled accounts end soon that nothing has replaced.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EndingTokens {
+    /// Within a day.
+    pub within_a_day: i64,
+    /// Within seven days.
+    pub within_a_week: i64,
+    /// Within fourteen days, when their owners are warned for the first time (D2.4).
+    pub within_two_weeks: i64,
+    /// When the next of all ends.
+    pub next_end: Option<Timestamp>,
+}
+
+/// Counts the tokens that end soon, of every organization.
+pub fn ending_tokens(tx: &mut Tx<'_>, now: Timestamp) -> Result<EndingTokens> {
+    let [day, week, two_weeks] = [1, 7, 14].map(|days| now.plus_secs(days * 86_400));
+    let counted = tx.query_opt(&ENDING_COUNTS, params![now, day, week, two_weeks], |row| {
+        Ok(EndingTokens {
+            within_a_day: row.get(0)?,
+            within_a_week: row.get(1)?,
+            within_two_weeks: row.get(2)?,
+            next_end: row.get(3)?,
+        })
+    })?;
+    Ok(counted.unwrap_or_default())
 }
 
 /// An account with its listed tokens.

@@ -23,6 +23,7 @@ use crate::identity::{self, Identity, State};
 use provost_kernel::audit::hex;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::checkpoint::{Checkpoint, parse_and_verify};
+use provost_kernel::db::Tx;
 use provost_kernel::merkle;
 use provost_kernel::{Code, Error, Kernel, OperationContext, Result, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +62,19 @@ pub async fn make_checkpoints(kernel: &Arc<Kernel>) -> Result<usize> {
         }
     }
     failure.map_or(Ok(made), Err)
+}
+
+/// Returns the time of the oldest entry of any chain that no checkpoint covers yet, leaving out the checkpoints' own.
+pub fn oldest_unsigned(tx: &mut Tx<'_>) -> Result<Option<Timestamp>> {
+    let mut oldest: Option<Timestamp> = None;
+    for chain in store::chains(tx)? {
+        if chain.length > chain.covered
+            && let Some(time) = store::oldest_open(tx, &chain)?
+        {
+            oldest = Some(oldest.map_or(time, |known| known.min(time)));
+        }
+    }
+    Ok(oldest)
 }
 
 /// Signs a checkpoint over all entries of one chain; says whether it was this call that did.

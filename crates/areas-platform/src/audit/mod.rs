@@ -46,7 +46,7 @@ mod verify_start;
 
 pub use given_up::{Forfeit, given_up, retirement};
 pub use lost::{Remainder, is_lost, last_act, remainders};
-pub use make_checkpoints::make_checkpoints;
+pub use make_checkpoints::{make_checkpoints, oldest_unsigned};
 pub use model::origin;
 pub use register::{Event, Register};
 pub use verify_entries::{Finding, Report, Verifier};

@@ -1,7 +1,7 @@
 //! `/metrics` for Prometheus, on an address of its own. No label names an organization or a principal.
 
 use super::failure::Failure;
-use super::logging;
+use super::{ages, logging};
 use crate::config::Config;
 use crate::mcp;
 use axum::Router;
@@ -16,6 +16,7 @@ use provost_kernel::expose::edge::{Certificates, Edge, EdgeSettings, RequestId, 
 use provost_kernel::supervisor::Supervisor;
 use provost_mcp::Guard;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -78,8 +79,10 @@ pub async fn start(
         handle.clone(),
         kernel.clone(),
         certificates,
+        config.store.data_dir(),
         guard(kernel, address),
     ));
+    ages::start(kernel, supervisor);
     let stop = supervisor.token();
     supervisor.spawn("metrics", async move {
         if let Err(error) = serve(listener, router, &settings, Tls::Off, stop).await {
@@ -168,6 +171,10 @@ fn describe(kernel: &Kernel) {
         "process_start_time_seconds",
         "When the process started, since the Unix epoch."
     );
+    ages::describe();
+    // Who counts an increase needs the nothing that was before it.
+    metrics::counter!("provost_ends_unwritten_total").increment(0);
+    metrics::counter!("provost_rights_unproven_total").increment(0);
     metrics::gauge!("provost_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     metrics::gauge!("process_start_time_seconds").set(seconds(kernel.clock.now().as_ms()));
 }
@@ -195,6 +202,7 @@ fn router(
     handle: PrometheusHandle,
     kernel: Arc<Kernel>,
     certificates: Option<Certificates>,
+    data_dir: PathBuf,
     guard: Guard,
 ) -> Router {
     let guard = Arc::new(guard);
@@ -203,6 +211,7 @@ fn router(
         let response = match guard.check(request.uri(), request.headers()) {
             Ok(()) => {
                 measure(&kernel, certificates.as_ref());
+                ages::measure(&data_dir, kernel.clock.now());
                 let form = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
                 (form, handle.render()).into_response()
             }

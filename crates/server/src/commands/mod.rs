@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 called wrongly; client commands have more (`provost service-accounts --help`).
 
+mod ages;
 mod audit;
 mod completions;
 mod config;

@@ -136,7 +136,7 @@ impl History {
 }
 
 /// Whether nobody on the way reads what is sent there.
-fn is_private(endpoint: &str) -> bool {
+pub(super) fn is_private(endpoint: &str) -> bool {
     let Ok(uri) = endpoint.parse::<Uri>() else {
         return false;
     };

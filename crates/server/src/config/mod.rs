@@ -3,6 +3,7 @@
 //! Unknown keys are refused everywhere. Secrets come by file reference or from the environment, and are never
 //! printed. This is the only place that reads the environment.
 
+mod backup;
 mod environment;
 mod external;
 mod history;
@@ -10,6 +11,7 @@ mod oauth;
 mod sections;
 mod sign_in;
 
+pub use backup::BackupStore;
 pub use environment::Environment;
 pub use external::{ExternalKind, ExternalManager};
 pub use history::History;
@@ -48,6 +50,8 @@ pub struct Config {
     pub writer: Writer,
     /// Where recorded events are kept once they are sealed.
     pub history: History,
+    /// How the store of backups is reached.
+    pub backup: BackupStore,
     /// Delegated access by OAuth.
     pub oauth: OAuth,
     /// The log.
@@ -117,6 +121,7 @@ impl Config {
         self.http.tls()?;
         self.external_managers()?;
         self.history.check()?;
+        self.backup.check()?;
         self.oauth.settings()?;
         sign_in_providers(&self.oauth.sign_in)?;
         Ok(())

@@ -104,14 +104,16 @@ fn unit() -> Outcome {
         println!("unit: NOT read, there is no systemd-analyze");
         return Ok(());
     }
-    let unit = process::root().join("packaging/systemd/provost.service");
-    let mut judge = Command::new("systemd-analyze");
-    judge
-        .args(["security", "--offline=true", "--threshold=20", "--no-pager"])
-        .arg(&unit);
-    let said = process::output(&mut judge)?;
-    let last = said.lines().rev().find(|line| !line.trim().is_empty());
-    println!("unit: {}", last.unwrap_or_default().trim());
+    for name in ["provost.service", "provost-backup.service"] {
+        let unit = process::root().join("packaging/systemd").join(name);
+        let mut judge = Command::new("systemd-analyze");
+        judge
+            .args(["security", "--offline=true", "--threshold=20", "--no-pager"])
+            .arg(&unit);
+        let said = process::output(&mut judge)?;
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        println!("{name}: {}", last.unwrap_or_default().trim());
+    }
     println!("unit: NOT run under systemd, which needs a machine of its own");
     Ok(())
 }
@@ -131,6 +133,7 @@ fn debian(package: &Path, stage: &Path) -> Outcome {
         "usr/bin/provost",
         "etc/provost/provost.toml",
         "lib/systemd/system/provost.service",
+        "lib/systemd/system/provost-backup.timer",
         "var/lib/provost-keys",
     ] {
         if !root.join(place).exists() {
@@ -142,6 +145,12 @@ fn debian(package: &Path, stage: &Path) -> Outcome {
     let token = token.trim();
     asks_a_module(token)?;
     println!("Debian package: the unit's command line is ready, tells it, and a Rego policy decides");
+    for kept in [1, 2, 2] {
+        backs_up(&root, kept)?;
+    }
+    println!(
+        "Debian package: the timer's command line makes backups beside the server, and removes old ones"
+    );
     server.stop()?;
     // The same package once more is an upgrade to its scripts.
     inside_of(&root, &["dpkg", "--install", &inside])?;
@@ -206,6 +215,39 @@ fn inside_of(root: &Path, words: &[&str]) -> Outcome<String> {
     process::output(&mut command)
 }
 
+/// Returns the command line of a unit.
+fn command_line(unit: &str) -> Outcome<String> {
+    let unit = process::root().join("packaging/systemd").join(unit);
+    let text = std::fs::read_to_string(&unit).context(unit.display())?;
+    let line = text.lines().find_map(|line| line.strip_prefix("ExecStart="));
+    line.map(str::to_owned).context("the unit starts something")
+}
+
+/// Runs the timer's command line as its user, keeping two; afterwards there are so many backups.
+fn backs_up(root: &Path, expected: usize) -> Outcome {
+    let line = command_line("provost-backup.service")?.replace("--keep 14", "--keep 2");
+    let mut command = Command::new("chroot");
+    command
+        .arg("--userspec=provost:provost")
+        .arg(root)
+        .args(line.split_whitespace())
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    process::output(&mut command)?;
+    let folder = root.join("var/backups/provost");
+    let found = std::fs::read_dir(&folder).context(folder.display())?.flatten();
+    let whole = found
+        .filter(|entry| entry.file_name().to_string_lossy().ends_with(".db.mac"))
+        .count();
+    if whole != expected {
+        return Err(Failure::new(format!(
+            "{} holds {whole} backups and not {expected}",
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
 /// The unit's command line, as its user.
 struct Service {
     process: Child,
@@ -214,12 +256,7 @@ struct Service {
 
 impl Service {
     fn start(root: &Path) -> Outcome<Self> {
-        let unit = process::root().join("packaging/systemd/provost.service");
-        let unit = std::fs::read_to_string(&unit).context(unit.display())?;
-        let line = unit
-            .lines()
-            .find_map(|line| line.strip_prefix("ExecStart="))
-            .context("the unit starts something")?;
+        let line = command_line("provost.service")?;
         let socket = root.join("tmp/notify");
         drop(std::fs::remove_file(&socket));
         let told = UnixDatagram::bind(&socket).context("cannot listen for the service")?;

@@ -14,6 +14,7 @@ mod restore;
 mod restored_line;
 mod schema;
 pub(crate) mod segments;
+pub(crate) mod series;
 
 pub use accept::Accept;
 pub use backup::{Backup, open};
