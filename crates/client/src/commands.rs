@@ -19,6 +19,7 @@ fn own() -> Vec<HandCommand> {
     own.extend(crate::backtests::own());
     own.extend(crate::directory::own());
     own.extend(crate::events::own());
+    own.push(crate::export::own());
     own.extend(crate::history::own());
     own.extend(crate::hook::own());
     own.extend(crate::policies::own());
@@ -66,7 +67,9 @@ pub fn add_to(root: Command) -> Command {
 /// Returns the groups of the API, and behind them those that have commands of one's own alone.
 fn groups() -> Vec<catalogue::Group> {
     let mut groups = catalogue::groups();
-    for own in own().iter().filter(|own| !own.is_of_one_word()) {
+    // The command of the hook says itself what it is.
+    let beside = |own: &&HandCommand| !own.is_of_one_word() && own.group != crate::hook::GROUP;
+    for own in own().iter().filter(beside) {
         if groups.iter().all(|(name, _)| *name != own.group) {
             groups.push((own.group, Vec::new()));
         }

@@ -12,6 +12,7 @@ mod commands;
 pub mod complete;
 mod directory;
 pub mod events;
+mod export;
 mod history;
 pub mod hook;
 mod jobs;

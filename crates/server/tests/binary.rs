@@ -16,6 +16,8 @@ mod decisions;
 mod descent;
 #[path = "binary/event_epochs.rs"]
 mod event_epochs;
+#[path = "binary/export.rs"]
+mod export;
 #[path = "binary/files.rs"]
 mod files;
 #[path = "binary/first_start.rs"]
