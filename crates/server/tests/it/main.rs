@@ -44,6 +44,7 @@ mod oauth;
 mod oauth_sign_in;
 mod openapi;
 mod otlp;
+mod packaging;
 mod permissions;
 mod person_gateway;
 mod policies;
