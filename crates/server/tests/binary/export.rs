@@ -22,10 +22,10 @@ fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-fn seqs(lines: &[Value]) -> Vec<i64> {
+fn seqs(lines: &[Value]) -> Vec<usize> {
     let entries = lines.iter().filter(|line| line["kind"] == "audit");
     entries
-        .map(|line| line["record"]["seq"].as_i64().unwrap())
+        .map(|line| usize::try_from(line["record"]["seq"].as_u64().unwrap()).unwrap())
         .collect()
 }
 
@@ -57,7 +57,7 @@ fn every_entry_and_every_decision_is_written_once_over_several_runs() {
         }
         assert_eq!(decisions(&written), ["call-0", "call-1", "call-2"]);
         let before = seqs(&written);
-        assert_eq!(before, (1..=before.len() as i64).collect::<Vec<_>>());
+        assert_eq!(before, (1..=before.len()).collect::<Vec<_>>());
         // A run is one entry itself, which the next one writes.
         let next = lines(&succeed(export(&home, &server, &token, &["--what", "audit"])));
         let exports = |lines: &[Value]| {
@@ -67,9 +67,9 @@ fn every_entry_and_every_decision_is_written_once_over_several_runs() {
             found.count()
         };
         assert_eq!(exports(&next), 1, "{next:?}");
-        let all: BTreeSet<i64> = before.iter().copied().chain(seqs(&next)).collect();
+        let all: BTreeSet<usize> = before.iter().copied().chain(seqs(&next)).collect();
         assert_eq!(all.len(), before.len() + seqs(&next).len());
-        assert_eq!(all.last().copied(), Some(all.len() as i64));
+        assert_eq!(all.last().copied(), Some(all.len()));
         let mode = std::fs::metadata(home.path("cursor"))
             .unwrap()
             .permissions()
@@ -156,5 +156,5 @@ fn whoever_follows_leaves_one_entry_and_gets_what_comes() {
     assert_eq!(of("createHeadlessServiceAccount"), 3, "{written:?}");
     assert_eq!(of("exportHeadlessAuditEvents"), 1, "{written:?}");
     let seqs = seqs(&written);
-    assert_eq!(seqs, (1..=seqs.len() as i64).collect::<Vec<_>>());
+    assert_eq!(seqs, (1..=seqs.len()).collect::<Vec<_>>());
 }
