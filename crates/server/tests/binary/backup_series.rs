@@ -74,7 +74,7 @@ fn a_series_is_called_as_it_is_meant() {
     let home = home("series_words");
     home.init();
     for (words, said) in [
-        (&["--keep", "2", "a.db"][..], "--to"),
+        (&["--keep", "2", "a.db"][..], "--keep"),
         (&["--keep", "0", "--to", "backups"], "--keep"),
         (&["a.db", "--to", "backups"], "cannot be used with"),
         (&["--to", "https://example.com/b"], "--to takes a folder or s3://"),

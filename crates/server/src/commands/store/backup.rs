@@ -50,7 +50,7 @@ pub struct Backup {
     #[arg(long, value_name = "DIR|URL")]
     to: Option<String>,
     /// Keep so many backups of this store there, the new one among them, and remove older ones
-    #[arg(long, value_name = "N", requires = "to", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(long, value_name = "N", requires = "to", conflicts_with = "target", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     keep: Option<u16>,
     #[command(flatten)]
     store: StoreFlags,
