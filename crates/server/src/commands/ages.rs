@@ -14,6 +14,9 @@ use std::time::Duration;
 /// How often the store is asked.
 const EVERY: Duration = Duration::from_mins(1);
 
+/// When it is asked first: behind a first start, which makes its organization meanwhile.
+const FIRST: Duration = Duration::from_secs(2);
+
 /// Describes the figures.
 pub fn describe() {
     metrics::describe_gauge!(
@@ -38,15 +41,17 @@ pub fn describe() {
 pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     let (kernel, stop) = (kernel.clone(), supervisor.token());
     supervisor.spawn("metrics-ages", async move {
+        let mut wait = FIRST;
         loop {
-            if let Err(error) = ask(&kernel).await {
-                tracing::debug!(cause = error.private(), "the store tells no figures: {error}");
-            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(EVERY) => {}
+                () = tokio::time::sleep(wait) => {}
             }
+            if let Err(error) = ask(&kernel).await {
+                tracing::debug!(cause = error.private(), "the store tells no figures: {error}");
+            }
+            wait = EVERY;
         }
     });
 }
