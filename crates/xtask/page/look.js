@@ -37,9 +37,14 @@
     if (ratio < 4.5) faint.add(`${text.slice(0, 40)} (${ratio.toFixed(2)})`);
   }
 
+  // To another place of the same page a link may lead, if there is that place.
+  const leads = (element) => {
+    const to = element.getAttribute("href");
+    return !(to.startsWith("#") && document.getElementById(to.slice(1)));
+  };
   const names = new Set([...document.querySelectorAll("*")].map((element) => element.localName));
   const acts = [...document.querySelectorAll("*")].filter((element) =>
-    element.getAttributeNames().some((name) => name.startsWith("on") || name === "href" || name === "src"),
+    element.getAttributeNames().some((name) => name.startsWith("on") || name === "src" || (name === "href" && leads(element))),
   );
   return {
     width: document.documentElement.scrollWidth,

@@ -2,8 +2,8 @@
 
 use super::markdown::markdown;
 use super::page::page;
-use super::table;
 use super::view::RunView;
+use super::{table, tried};
 use crate::cli::{Exit, Failure, Form, Printer, Terminal, replace_file};
 use clap::{Arg, ArgMatches, ValueHint, value_parser};
 use serde_json::Value;
@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Answer<'a> {
     html: Option<PathBuf>,
     json: Option<PathBuf>,
+    /// What the files say about the policies that were tried.
+    tried: Option<Value>,
     form: Form,
     /// Whether a comment is wanted instead of a table.
     is_comment: bool,
@@ -36,7 +38,7 @@ pub fn output_args() -> Vec<Arg> {
         file("html", "Writes the page into this file; - for standard output"),
         file(
             "json",
-            "Writes the run as the server tells it into this file; - for standard output",
+            "Writes the run into this file, with the policies that were tried; - for standard output",
         ),
         Arg::new("format")
             .long("format")
@@ -55,6 +57,7 @@ impl<'a> Answer<'a> {
         let answer = Self {
             html: path("html"),
             json: path("json"),
+            tried: None,
             form: Form::chosen(matches, terminal),
             is_comment: matches.contains_id("format"),
             is_printed: true,
@@ -79,6 +82,12 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// Has the files say what was tried.
+    #[must_use]
+    pub fn about(self, tried: Option<Value>) -> Self {
+        Self { tried, ..self }
+    }
+
     /// Writes the files that were asked for, then prints.
     ///
     /// Errors: usage when it is no run; output when a file cannot be written.
@@ -94,6 +103,7 @@ impl<'a> Answer<'a> {
 
     /// Writes the files that were asked for.
     fn write(&self, run: &Value) -> Result<(), Failure> {
+        let run = &tried::with(run, self.tried.as_ref());
         if let Some(path) = &self.html {
             self.put(path, page(&RunView::read(run)?).as_bytes())?;
         }

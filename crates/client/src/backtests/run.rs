@@ -3,7 +3,7 @@
 use super::answer::{Answer, output_args};
 use super::candidate::{FAMILIES, candidate};
 use super::view::RunView;
-use super::{wait, window};
+use super::{tried, wait, window};
 use crate::cli::{Client, Confirm, Consent, Exit, Failure, Terminal, connection_args, consent_args};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
@@ -84,6 +84,11 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     if wait::is_wanted(matches) || answer.has_files() {
         client.note(&format!("backtest {id}"));
         let run = wait::until_the_end(&client, &id).await?;
+        let tried = match tried::of_candidate(&candidate) {
+            None if answer.has_files() => Some(tried::of_run(&client, &run).await?),
+            known => known,
+        };
+        let answer = answer.about(tried);
         return wait::conclude(&run, &answer, &gates);
     }
     answer.print(&created)?;

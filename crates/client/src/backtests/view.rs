@@ -54,6 +54,27 @@ pub struct RunView {
     pub result_digest: Option<String>,
     pub live_enforcement_changed: bool,
     pub expires_at: Option<String>,
+    /// Added by this program to a run that it saves.
+    pub tried: Option<Tried>,
+}
+
+/// Which policies were tried.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Tried {
+    pub changes: Vec<TriedPolicy>,
+    /// Whether the server does not show them to who asked.
+    pub withheld: bool,
+}
+
+/// One of them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TriedPolicy {
+    pub family: String,
+    pub policy_id: String,
+    /// Absent where the policy was taken out.
+    pub definition: Option<Value>,
 }
 
 /// Who did it.

@@ -114,6 +114,50 @@ pub fn headline(run: &RunView) -> Option<String> {
     ))
 }
 
+/// Returns how many approvals a day there would be more or fewer, and how many that are in all; `None` where approvals are what
+/// they were.
+pub fn approvals(results: &Results) -> Option<(String, String)> {
+    const WORD: &str = "require_approval";
+    let changes = results.changes();
+    let of = |is_it: fn(&Change) -> bool| -> u64 {
+        let those = changes.iter().filter(|change| is_it(change));
+        those.fold(0, |sum, change| sum.saturating_add(change.count))
+    };
+    let (more, fewer) = (of(|change| change.to == WORD), of(|change| change.from == WORD));
+    let (from, to) = (
+        results.oldest_event_at.as_deref()?,
+        results.newest_event_at.as_deref()?,
+    );
+    let span = Timestamp::parse(to)?.as_ms() - Timestamp::parse(from)?.as_ms();
+    // A part of a day is a day: nobody should believe in a hundred a day because of one busy hour.
+    let days = u64::try_from(span).ok()?.div_ceil(86_400_000).max(1);
+    if more == 0 && fewer == 0 {
+        return None;
+    }
+    let (sign, count) = if more >= fewer {
+        ("+", more - fewer)
+    } else {
+        ("−", fewer - more)
+    };
+    let tenths = u128::from(count) * 10 / u128::from(days);
+    let a_day = match (count, tenths) {
+        (0, _) => "0".to_owned(),
+        (_, 0) => format!("{sign}<0.1"),
+        (_, tenths) => format!("{sign}{}.{}", tenths / 10, tenths % 10),
+    };
+    let all: Vec<String> = [(more, "more"), (fewer, "fewer")]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{} {word}", number(*count)))
+        .collect();
+    let in_days = if days == 1 {
+        "a day".to_owned()
+    } else {
+        format!("{} days", number(days))
+    };
+    Some((a_day, format!("{} in {in_days}", all.join(", "))))
+}
+
 /// What was evaluated, which may be less than the window that was asked for.
 fn between(run: &RunView, results: &Results) -> String {
     let from = results.oldest_event_at.as_deref().unwrap_or(&run.window.from);
@@ -366,6 +410,31 @@ mod tests {
             said(json!({ "require_approval_to_block": 5 }), 5),
             "all had needed approval and would have been blocked."
         );
+    }
+
+    #[test]
+    fn approvals_are_counted_a_day_more_and_fewer() {
+        let said = |changes: Value, to: &str| {
+            let run = run(&json!({ "changed": 9, "byChange": changes,
+                "oldestEventAt": "2026-11-01T00:00:00.000Z", "newestEventAt": to }));
+            approvals(run.results.as_ref().unwrap()).map(|(a_day, words)| (a_day, plain(&words)))
+        };
+        let month = "2026-11-30T12:00:00.000Z";
+        let both = json!({ "allow_to_require_approval": 1_290, "require_approval_to_block": 30 });
+        assert_eq!(
+            said(both, month),
+            Some(("+42.0".into(), "1 290 more, 30 fewer in 30 days".into()))
+        );
+        let fewer = said(json!({ "require_approval_to_allow": 45 }), month);
+        assert_eq!(fewer, Some(("−1.5".into(), "45 fewer in 30 days".into())));
+        let few = said(json!({ "allow_to_require_approval": 1 }), month);
+        assert_eq!(few, Some(("+<0.1".into(), "1 more in 30 days".into())));
+        let hour = said(
+            json!({ "allow_to_require_approval": 5 }),
+            "2026-11-01T01:00:00.000Z",
+        );
+        assert_eq!(hour, Some(("+5.0".into(), "5 more in a day".into())));
+        assert_eq!(said(json!({ "allow_to_block": 5 }), month), None);
     }
 
     #[test]

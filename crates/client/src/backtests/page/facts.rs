@@ -96,6 +96,41 @@ fn list(html: &mut Html, run: &RunView) {
     if let Some(attempt) = run.attempt.filter(|attempt| *attempt > 1) {
         fact(html, "Attempts", |html| html.text(&number(attempt)));
     }
+    commands(html, run);
+}
+
+/// Says with which commands to go on.
+fn commands(html: &mut Html, run: &RunView) {
+    let sample = run.results.as_ref().and_then(|results| results.samples.first());
+    for (name, words, id) in [
+        (
+            "This page again",
+            "provost backtests report --html FILE ",
+            Some(&run.id),
+        ),
+        (
+            "Every example",
+            "provost backtests samples ",
+            sample.map(|_| &run.id),
+        ),
+        (
+            "The first example whole",
+            "provost history get ",
+            sample.map(|sample| &sample.event_id),
+        ),
+    ] {
+        // What a shell would take apart is nobody's id, and is not put into a command.
+        let is_id = |id: &&String| {
+            !id.is_empty()
+                && id.len() <= 64
+                && id
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        let Some(id) = id else { continue };
+        let id = Some(id).filter(is_id).map_or("ID", String::as_str);
+        fact(html, name, |html| html.words("code", "", &format!("{words}{id}")));
+    }
 }
 
 fn set(html: &mut Html, name: &str, set: &PolicySet) {

@@ -1,7 +1,7 @@
 //! A run as one page for people who decide: no script, no network, nothing but this text.
 //!
 //! ```text
-//! RunView ──► headline · figures · caveats ──► days ──► before and after ──► subjects, tools, policies
+//! RunView ──► headline · figures · caveats ──► what was tried ──► days ──► before and after ──► subjects, tools, policies
 //!                                                          ──► samples ──► facts
 //! ```
 //!
@@ -12,19 +12,22 @@
 //! INVARIANT PG-2: the page of a run asks for nothing and runs nothing; a browser is told so before the first
 //! content. Proof: `cargo xtask page`.
 //!
-//! Absent on purpose: what the events held (the samples have ids and decisions only, D9.4), any link.
+//! Absent on purpose: what the events held (the samples have ids and decisions only, D9.4), any link that leads away.
 
 mod days;
 mod facts;
 mod flow;
 mod ranking;
+mod rules;
 mod samples;
 
 use super::view::{Direction, Results, RunView};
-use super::words::{caveats, headline, number, percent};
+use super::words::{approvals, caveats, headline, number, percent};
 use provost_words::html::Html;
+use rules::Anchors;
 
-const BEFORE_TITLE: &str = "<!DOCTYPE html>
+/// How every page of this program begins: a browser is told that it asks for nothing before there is anything to ask for.
+pub(crate) const BEFORE_TITLE: &str = "<!DOCTYPE html>
 <html lang=\"en\">
 <head>
 <meta charset=\"utf-8\">
@@ -35,18 +38,21 @@ const BEFORE_TITLE: &str = "<!DOCTYPE html>
 <meta name=\"generator\" content=\"Provost\">
 ";
 
+pub(crate) const STYLE: &str = include_str!("style.css");
+
 /// Returns the page of a run.
 pub fn page(run: &RunView) -> String {
     let mut html = Html::default();
     html.raw(BEFORE_TITLE);
     html.words("title", "", &format!("{}: policy backtest", title(run)));
     html.raw("<style>\n");
-    html.raw(include_str!("style.css"));
+    html.raw(STYLE);
     html.raw("</style>\n</head>\n<body>\n");
     html.element("main", &[], |html| {
         top(html, run);
+        rules::add(html, run.tried.as_ref());
         if let Some(results) = &run.results {
-            body(html, results);
+            body(html, results, &Anchors::of(run.tried.as_ref()));
         }
         facts::add(html, run);
     });
@@ -106,20 +112,43 @@ fn figures(html: &mut Html, results: &Results) {
     );
     let open = results.unknown.saturating_add(results.errors);
     let mut figures = vec![
-        ("Events evaluated", "", all, "recorded requests".to_owned()),
-        ("Changed", "", results.changed, percent(results.changed, all)),
-        ("Stricter", "strict", stricter, "more is stopped".to_owned()),
-        ("More lenient", "loose", looser, "more passes".to_owned()),
+        (
+            "Events evaluated",
+            "",
+            number(all),
+            "recorded requests".to_owned(),
+        ),
+        (
+            "Changed",
+            "",
+            number(results.changed),
+            percent(results.changed, all),
+        ),
+        (
+            "Stricter",
+            if stricter > 0 { "strict" } else { "" },
+            number(stricter),
+            "more is stopped".to_owned(),
+        ),
+        (
+            "More lenient",
+            if looser > 0 { "loose" } else { "" },
+            number(looser),
+            "more passes".to_owned(),
+        ),
     ];
+    if let Some((a_day, in_words)) = approvals(results) {
+        figures.push(("Approvals a day", "", a_day, in_words));
+    }
     if open > 0 {
-        figures.push(("Not decidable", "", open, percent(open, all)));
+        figures.push(("Not decidable", "", number(open), percent(open, all)));
     }
     html.element("dl", &[("class", "figures")], |html| {
         for (name, class, count, note) in figures {
             html.element("div", &[], |html| {
                 html.words("dt", "", name);
-                html.element("dd", &[("class", if count > 0 { class } else { "" })], |html| {
-                    html.text(&number(count));
+                html.element("dd", &[("class", class)], |html| {
+                    html.text(&count);
                     html.words("small", "", &note);
                 });
             });
@@ -127,16 +156,16 @@ fn figures(html: &mut Html, results: &Results) {
     });
 }
 
-fn body(html: &mut Html, results: &Results) {
+fn body(html: &mut Html, results: &Results, anchors: &Anchors<'_>) {
     days::add(html, &results.by_day);
     flow::add(html, &results.changes(), results.changed);
     ranking::subjects(html, results);
-    ranking::tools_and_policies(html, results);
-    samples::add(html, &results.samples);
+    ranking::tools_and_policies(html, results, anchors);
+    samples::add(html, &results.samples, anchors);
 }
 
 /// Adds a part of the page with its heading and a line that says what it shows.
-fn section(html: &mut Html, heading: &str, hint: &str, inner: impl FnOnce(&mut Html)) {
+pub(crate) fn section(html: &mut Html, heading: &str, hint: &str, inner: impl FnOnce(&mut Html)) {
     html.element("section", &[], |html| {
         html.words("h2", "", heading);
         if !hint.is_empty() {
@@ -159,6 +188,10 @@ mod tests {
             "candidate": { "kind": "X", "policyIds": ["X", "X"], "digest": "X" } },
         "window": { "from": "X", "to": "X" },
         "filters": { "subjectIds": ["X"], "tools": ["X"], "resourceIds": ["X"] },
+        "tried": { "changes": [{ "family": "X", "policyId": "X" }, { "family": "X", "policyId": "X", "definition": {
+            "id": "X", "name": "X", "action": "block", "evaluateOn": ["prompt"], "message": "X", "appliesTo": { "users": ["X"] },
+            "conditions": { "field": "X", "op": "eq", "value": "X" },
+            "exceptions": [{ "id": "X", "reason": "X", "conditions": { "field": "X", "op": "in", "value": ["X"] } }] } }] },
         "engineVersion": "X", "datasetDigest": "X", "resultDigest": "X", "expiresAt": "X",
         "truncated": true, "truncatedBy": "X", "partial": true,
         "results": {
@@ -234,11 +267,16 @@ mod tests {
     fn the_page_asks_for_nothing_and_runs_nothing() {
         let page = page_of("x");
         for word in [
-            "<script", "<link", "<img", "<iframe", "<a ", "<form", "url(", "@import", "http:", "https:",
+            "<script", "<link", "<img", "<iframe", "<form", "url(", "@import", "http:", "https:",
         ] {
             assert!(!page.contains(word), "{word}");
         }
         assert!(!markup(&page).contains(" on"), "an element acts");
+        let links = page.matches("href=").count();
+        assert!(
+            links > 0 && links == page.matches("href=\"#rule-").count(),
+            "a link leads away"
+        );
         let policy = page.find("Content-Security-Policy").unwrap();
         assert!(policy < page.find("<style").unwrap() && policy < page.find("<title").unwrap());
     }

@@ -2,6 +2,7 @@
 
 use super::super::view::Results;
 use super::super::words::{number, percent};
+use super::rules::Anchors;
 use super::section;
 use provost_words::html::{Html, share};
 
@@ -46,11 +47,12 @@ pub fn subjects(html: &mut Html, results: &Results) {
             whole: "Evaluated",
             rows: rows.collect(),
         },
+        &Anchors::of(None),
     );
 }
 
 /// Adds the tools and the policies, beside each other where there is room.
-pub fn tools_and_policies(html: &mut Html, results: &Results) {
+pub fn tools_and_policies(html: &mut Html, results: &Results, anchors: &Anchors<'_>) {
     let tools = results.tools().into_iter().map(|row| Row {
         name: &row.tool,
         kind: String::new(),
@@ -78,12 +80,12 @@ pub fn tools_and_policies(html: &mut Html, results: &Results) {
         rows: policies.collect(),
     };
     html.element("div", &[("class", "pair")], |html| {
-        add(html, &tools);
-        add(html, &policies);
+        add(html, &tools, &Anchors::of(None));
+        add(html, &policies, anchors);
     });
 }
 
-fn add(html: &mut Html, ranking: &Ranking<'_>) {
+fn add(html: &mut Html, ranking: &Ranking<'_>, anchors: &Anchors<'_>) {
     if ranking.rows.is_empty() {
         return;
     }
@@ -92,7 +94,7 @@ fn add(html: &mut Html, ranking: &Ranking<'_>) {
         let affected = ranking.rows.iter().filter(|row| row.changed > 0).count();
         let shown = if affected == 0 { SHOWN_UNCHANGED } else { affected };
         let (first, rest) = ranking.rows.split_at(shown.min(SHOWN).min(ranking.rows.len()));
-        table(html, ranking, ranking.caption, first);
+        table(html, ranking, ranking.caption, first, anchors);
         if !rest.is_empty() {
             let unchanged = if affected <= first.len() {
                 " without a change"
@@ -101,7 +103,7 @@ fn add(html: &mut Html, ranking: &Ranking<'_>) {
             };
             html.element("details", &[], |html| {
                 html.words("summary", "", &format!("{} more{unchanged}", rest.len()));
-                table(html, ranking, "The others", rest);
+                table(html, ranking, "The others", rest, anchors);
             });
         }
         if ranking.rows.len() >= MAX_ROWS {
@@ -110,7 +112,7 @@ fn add(html: &mut Html, ranking: &Ranking<'_>) {
     });
 }
 
-fn table(html: &mut Html, ranking: &Ranking<'_>, caption: &str, rows: &[Row<'_>]) {
+fn table(html: &mut Html, ranking: &Ranking<'_>, caption: &str, rows: &[Row<'_>], anchors: &Anchors<'_>) {
     let greatest = ranking.rows.iter().map(|row| row.changed).max().unwrap_or(0);
     html.element("table", &[("class", "ranking")], |html| {
         html.words("caption", "", caption);
@@ -132,7 +134,7 @@ fn table(html: &mut Html, ranking: &Ranking<'_>, caption: &str, rows: &[Row<'_>]
             for row in rows {
                 html.element("tr", &[], |html| {
                     html.element("th", &[("scope", "row")], |html| {
-                        html.name(row.name);
+                        anchors.name(html, row.name);
                         if !row.kind.is_empty() {
                             html.raw(" ");
                             html.element("span", &[("class", "kind")], |html| html.name(&row.kind));
@@ -209,6 +211,7 @@ mod tests {
                 by_tool: vec![tool],
                 ..Results::default()
             },
+            &Anchors::of(None),
         );
         let html = html.into_string();
         assert!(html.contains("By tool") && !html.contains("By policy"));

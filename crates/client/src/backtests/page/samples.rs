@@ -2,6 +2,7 @@
 
 use super::super::view::{Sample, SetDecision};
 use super::super::words::{self, action, instant, number};
+use super::rules::Anchors;
 use super::section;
 use provost_words::html::Html;
 
@@ -9,7 +10,7 @@ use provost_words::html::Html;
 const SHOWN: usize = 12;
 
 /// Adds the section; nothing where there are none.
-pub fn add(html: &mut Html, samples: &[Sample]) {
+pub fn add(html: &mut Html, samples: &[Sample], anchors: &Anchors<'_>) {
     if samples.is_empty() {
         return;
     }
@@ -17,30 +18,35 @@ pub fn add(html: &mut Html, samples: &[Sample]) {
         "One recorded event for each behaviour that would have changed, the most frequent behaviour first.";
     section(html, "Examples", hint, |html| {
         let (first, rest) = samples.split_at(samples.len().min(SHOWN));
-        table(html, "Events whose decision would have changed", first);
+        table(html, "Events whose decision would have changed", first, anchors);
         if !rest.is_empty() {
             html.element("details", &[], |html| {
                 html.words("summary", "", &format!("{} more", rest.len()));
-                table(html, "More events whose decision would have changed", rest);
+                table(
+                    html,
+                    "More events whose decision would have changed",
+                    rest,
+                    anchors,
+                );
             });
         }
     });
 }
 
-fn table(html: &mut Html, caption: &str, samples: &[Sample]) {
+fn table(html: &mut Html, caption: &str, samples: &[Sample], anchors: &Anchors<'_>) {
     // Blocks are no table to a browser; the roles keep it one for whoever listens.
     html.element("table", &[("class", "samples"), ("role", "table")], |html| {
         html.words("caption", "", caption);
         html.raw("<thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\" class=\"when\">When</th><th scope=\"col\" role=\"columnheader\">Who</th><th scope=\"col\" role=\"columnheader\">What</th><th scope=\"col\" role=\"columnheader\" class=\"change\">Before → after</th><th scope=\"col\" role=\"columnheader\">Decided by</th><th scope=\"col\" role=\"columnheader\" class=\"count\">Times</th></tr></thead>\n");
         html.element("tbody", &[("role", "rowgroup")], |html| {
             for sample in samples {
-                row(html, sample);
+                row(html, sample, anchors);
             }
         });
     });
 }
 
-fn row(html: &mut Html, sample: &Sample) {
+fn row(html: &mut Html, sample: &Sample, anchors: &Anchors<'_>) {
     html.element("tr", &[("role", "row")], |html| {
         let head = [("scope", "row"), ("role", "rowheader"), ("class", "when")];
         html.element("th", &head, |html| {
@@ -65,7 +71,7 @@ fn row(html: &mut Html, sample: &Sample) {
             html.words("strong", "", &action(&sample.candidate.decision));
         });
         cell(html, "Decided by", "", |html| {
-            deciders(html, &sample.baseline, &sample.candidate);
+            deciders(html, &sample.baseline, &sample.candidate, anchors);
         });
         cell(html, "Times", "count", |html| {
             html.text(&number(sample.count.unwrap_or(1)));
@@ -82,7 +88,7 @@ fn cell(html: &mut Html, label: &str, class: &str, inner: impl FnOnce(&mut Html)
 }
 
 /// Names the policies that decide after the change; where none does any more, those that did.
-fn deciders(html: &mut Html, baseline: &SetDecision, candidate: &SetDecision) {
+fn deciders(html: &mut Html, baseline: &SetDecision, candidate: &SetDecision, anchors: &Anchors<'_>) {
     let (ids, before) = if candidate.policy_ids.is_empty() {
         (&baseline.policy_ids, !baseline.policy_ids.is_empty())
     } else {
@@ -93,7 +99,7 @@ fn deciders(html: &mut Html, baseline: &SetDecision, candidate: &SetDecision) {
     }
     for (place, id) in ids.iter().enumerate() {
         html.raw(if place > 0 { ", " } else { "" });
-        html.name(id);
+        anchors.name(html, id);
     }
     if before {
         html.raw(" ");
@@ -123,7 +129,7 @@ mod tests {
             ..Sample::default()
         };
         let mut html = Html::default();
-        add(&mut html, &[sample]);
+        add(&mut html, &[sample], &Anchors::of(None));
         let html = html.into_string();
         for words in [
             "20 Nov 2026, 03:15 UTC",
@@ -140,7 +146,7 @@ mod tests {
     fn more_than_a_screen_unfolds() {
         let samples: Vec<Sample> = (0..100).map(|_| Sample::default()).collect();
         let mut html = Html::default();
-        add(&mut html, &samples);
+        add(&mut html, &samples, &Anchors::of(None));
         assert!(html.into_string().contains("<summary>88 more</summary>"));
     }
 }
