@@ -23,6 +23,7 @@ fn own() -> Vec<HandCommand> {
     own.extend(crate::history::own());
     own.extend(crate::hook::own());
     own.extend(crate::policies::own());
+    own.extend(crate::posture::own());
     own.extend(crate::resource_credentials::own());
     own.extend(crate::skills::own());
     own

@@ -19,6 +19,7 @@ mod jobs;
 mod managed_config;
 pub mod mcp;
 mod policies;
+mod posture;
 mod resource_credentials;
 mod skills;
 
