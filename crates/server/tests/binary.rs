@@ -12,6 +12,8 @@ mod backup_series;
 mod closing;
 #[path = "binary/decisions.rs"]
 mod decisions;
+#[path = "binary/demo.rs"]
+mod demo;
 #[path = "binary/descent.rs"]
 mod descent;
 #[path = "binary/event_epochs.rs"]

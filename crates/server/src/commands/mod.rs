@@ -6,6 +6,7 @@ mod ages;
 mod audit;
 mod completions;
 mod config;
+mod demo;
 mod failure;
 mod history;
 mod init;
@@ -82,6 +83,7 @@ fn own_command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(serve::Serve::command())
+        .subcommand(demo::Demo::command())
         .subcommand(init::Init::command())
         .subcommand(recover::Recover::command())
         .subcommand(
@@ -135,6 +137,7 @@ fn run(matches: &ArgMatches) -> Outcome {
     }
     match path.as_slice() {
         ["serve"] => read::<serve::Serve>(inner)?.run(),
+        ["demo"] => read::<demo::Demo>(inner)?.run(),
         ["init"] => read::<init::Init>(inner)?.run(),
         ["mcp"] => provost_client::mcp::run(inner).map_err(Failure::new),
         ["recover"] => read::<recover::Recover>(inner)?.run(),

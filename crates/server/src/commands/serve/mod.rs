@@ -9,7 +9,7 @@
 
 mod first;
 mod service_manager;
-mod stop;
+pub(super) mod stop;
 mod token_file;
 
 use super::failure::{Failure, Outcome};
@@ -18,6 +18,7 @@ use super::store_flags::{Absent, StoreFlags, StoreLocation, close_store, make_pr
 use super::{logging, metrics};
 use crate::config::{Config, Environment, check_public_url, sign_in_providers};
 use crate::{app, background, closing, mcp};
+use clap::Parser;
 use provost_areas_platform::audit::{self, ForeignStorePolicy};
 use provost_areas_platform::identity;
 use provost_areas_policy::modules::Workers;
@@ -34,6 +35,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -87,6 +89,9 @@ pub struct Serve {
     organization: Option<String>,
     #[command(flatten)]
     store: StoreFlags,
+    /// Who is told the address once requests are answered, instead of the log.
+    #[arg(skip)]
+    on_ready: Option<Sender<String>>,
 }
 
 /// Sees to it that a crash writes no memory to a disk: it holds keys, and tokens of requests in freed buffers.
@@ -110,7 +115,7 @@ const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
 ///
 /// The allocator takes no other word for it than the environment of a new program, so that this one begins again as itself,
 /// before it has opened anything. Where it cannot, it goes on as it is.
-fn give_memory_back() {
+pub(super) fn give_memory_back() {
     if std::env::var_os(PURGE_DELAY).is_some() {
         return;
     }
@@ -130,15 +135,28 @@ impl Serve {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         give_memory_back();
-        let config = self.configure()?;
+        self.run_with(&self.configure()?)
+    }
+
+    /// Returns a server that tells its address to `on_ready` and is otherwise as no flag makes it.
+    pub(super) fn telling(on_ready: Sender<String>) -> Result<Self, Failure> {
+        let flags = Self::try_parse_from(["serve"]).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Self {
+            on_ready: Some(on_ready),
+            ..flags
+        })
+    }
+
+    /// Serves as `config` says, whatever the flags and the environment are, until a signal ends it.
+    pub(super) fn run_with(&self, config: &Config) -> Outcome {
         config.check()?;
         logging::start(&config.log, logging::SERVER)?;
         forbid_core_dumps();
         let certificates = config.http.tls()?.certificates()?;
         warn_of_end(certificates.as_ref(), SystemClock::new().now());
         let tls = certificates.clone().map_or(Tls::Off, Tls::Read);
-        let _lock = take_folder(&config)?;
-        let place = StoreLocation::find(&config, Absent::Make)?;
+        let _lock = take_folder(config)?;
+        let place = StoreLocation::find(config, Absent::Make)?;
         if config.store.keys_dir().1 && place.data_dir.is_some() {
             tracing::info!(
                 "the keys lie inside the data folder; another disk (--keys-dir) keeps a copied folder harmless"
@@ -171,13 +189,13 @@ impl Serve {
             .with(sign_in_providers(&config.oauth.sign_in)?)
             .with(config.history.open(&config.store.data_dir(), runtime.handle())?);
         let location = place.location.clone();
-        let kernel = place.start_with(settings(&config, url.clone())?, extras)?;
+        let kernel = place.start_with(settings(config, url.clone())?, extras)?;
         if let Some(workers) = kernel.extra::<Workers>() {
             workers.begin();
         }
         let stopped = kernel.clone();
         let server = Server {
-            config: &config,
+            config,
             certificates,
             tls,
             listener,
@@ -321,9 +339,14 @@ impl Server<'_> {
         };
         let edge = Edge::new(settings.clone(), kernel.clock.clone(), kernel.entropy.clone());
         let router = edge.wrap(app::router(&kernel, reading));
-        let scheme = if settings.tls_is_ours { "https" } else { "http" };
-        tracing::info!(target: logging::ANNOUNCE, "listening on {scheme}://{address}");
-        tracing::info!(target: logging::ANNOUNCE, "ready");
+        if let Some(on_ready) = &flags.on_ready {
+            // Who asked may have gone since.
+            drop(on_ready.send(url));
+        } else {
+            let scheme = if settings.tls_is_ours { "https" } else { "http" };
+            tracing::info!(target: logging::ANNOUNCE, "listening on {scheme}://{address}");
+            tracing::info!(target: logging::ANNOUNCE, "ready");
+        }
         service_manager::ready(supervisor);
         if let Some(first) = first {
             logging::flush();
