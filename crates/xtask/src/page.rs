@@ -4,6 +4,7 @@
 //! people to look at.
 
 mod browser;
+mod demo;
 mod hostile;
 mod sign_in;
 
@@ -23,15 +24,18 @@ const WIDTHS: [u32; 4] = [390, 640, 900, 1280];
 const PICTURED: [u32; 2] = [390, 1280];
 
 /// What the page may consist of; whatever else a browser finds came from the run.
-const ELEMENTS: &str = "bdi body br caption code dd details div dl dt figcaption figure h1 h2 h3 head header html i \
-    li line main meta p path rect section small span strong style summary svg table tbody td text th thead title tr ul";
+const ELEMENTS: &str = "a bdi body br caption code dd details div dl dt figcaption figure h1 h2 h3 head header html i \
+    li line main meta p path pre rect section small span strong style summary svg table tbody td text th thead title tr ul";
 
-/// Look at the report page of a backtest in headless Chromium, and sign in with it
+/// Look at the pages of reports in headless Chromium, and sign in with it
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Use this binary instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Write the picture of a report that README shows into this file: docs/images/backtest-report.png
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -55,7 +59,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
             for is_dark in [false, true] {
                 let view = View { width, is_dark };
                 let seen = browser.look(&page, view)?;
-                judge(&run, view, &seen).context(format_args!("the page {name}, {view}"))?;
+                judge(&run, view, &seen, ": policy backtest")
+                    .context(format_args!("the page {name}, {view}"))?;
                 if PICTURED.contains(&width) {
                     let picture = pictures.join(format!("{name}-{width}-{}.png", view.scheme()));
                     browser.photograph(&picture, width, seen.height)?;
@@ -64,9 +69,17 @@ pub fn run(arguments: &Arguments) -> Outcome {
             }
         }
     }
+    let of_demo = demo::look(
+        &mut browser,
+        &binary,
+        &workplace.folder,
+        &pictures,
+        arguments.picture.as_deref(),
+    )?;
     let signed_in = sign_in::look(&mut browser, &binary, &workplace.folder, &pictures)?;
     browser.close();
     workplace.remove()?;
+    println!("The report of the demo and the page of how it stands are right in {of_demo} views.");
     println!("The pages of signing in are right in {signed_in} views, and a code reached its client.");
     println!(
         "The report page is right in {views} views; pictures are in {}",
@@ -106,7 +119,7 @@ fn page_of(binary: &Path, folder: &Path, name: &str, run: &Value) -> Outcome<Pat
     Ok(page)
 }
 
-fn judge(run: &Value, view: View, seen: &BrowserView) -> Outcome {
+fn judge(run: &Value, view: View, seen: &BrowserView, title: &str) -> Outcome {
     let has_days = run.pointer("/results/byDay").is_some();
     let allowed: Vec<&str> = ELEMENTS.split_whitespace().collect();
     let foreign: Vec<&String> = seen
@@ -152,7 +165,7 @@ fn judge(run: &Value, view: View, seen: &BrowserView) -> Outcome {
             format!("every table has a caption: {} of {}", seen.captions, seen.tables),
         ),
         (
-            seen.title.ends_with(": policy backtest"),
+            seen.title.ends_with(title),
             format!("the title is its own, not {:?}", seen.title),
         ),
     ];
@@ -183,7 +196,8 @@ mod tests {
             width: 390,
             is_dark: false,
         };
-        judge(&run, view, &seen()).unwrap();
+        judge(&run, view, &seen(), ": policy backtest").unwrap();
+        judge(&run, view, &seen(), ": posture").unwrap_err();
         let faults: [fn(&mut BrowserView); 9] = [
             |seen| seen.asked.push("http://evil.example".into()),
             |seen| seen.complaints.push("refused to load".into()),
@@ -198,7 +212,7 @@ mod tests {
         for fault in faults {
             let mut seen = seen();
             fault(&mut seen);
-            judge(&run, view, &seen).unwrap_err();
+            judge(&run, view, &seen, ": policy backtest").unwrap_err();
         }
     }
 

@@ -159,8 +159,8 @@ impl Browser {
         self.look_at(&format!("file://{}", page.display()), view)
     }
 
-    /// Opens a page and says what became of it.
-    pub fn look_at(&mut self, address: &str, view: View) -> Outcome<BrowserView> {
+    /// Opens a page and changes nothing of it.
+    pub fn open(&mut self, address: &str, view: View) -> Outcome {
         let scheme = json!([{ "name": "prefers-color-scheme", "value": view.scheme() }]);
         self.ask(
             "Emulation.setEmulatedMedia",
@@ -171,7 +171,12 @@ impl Browser {
         self.ask("Emulation.setDeviceMetricsOverride", &size)?;
         self.said.clear();
         self.ask("Page.navigate", &json!({ "url": address }))?;
-        self.wait_for_page()?;
+        self.wait_for_page()
+    }
+
+    /// Opens a page and says what became of it.
+    pub fn look_at(&mut self, address: &str, view: View) -> Outcome<BrowserView> {
+        self.open(address, view)?;
         let asked = self.ask(
             "Runtime.evaluate",
             &json!({ "expression": LOOK, "returnByValue": true }),
