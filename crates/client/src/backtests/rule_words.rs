@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 20;
 
 /// Attributes that have a word of everyday language.
 const FIELDS: [(&str, &str); 12] = [
-    ("identity.group_ids", "one of the user's groups"),
+    ("identity.group_ids", "the list of the user's groups"),
     ("identity.user_id", "the user"),
     ("llm.model", "the model"),
     ("mcp.server_id", "the MCP server"),
@@ -178,6 +178,8 @@ fn predicate(value: &Value) -> Option<String> {
     Some(match op {
         "exists" => format!("{field} is known"),
         "in" => format!("{field} is {}", any_of(&value["value"])),
+        "contains_any" => format!("{field} contains {}", any_of(&value["value"])),
+        "contains_all" => format!("{field} contains {}", listed(value["value"].as_array()?)),
         "not_in" => format!("{field} is not {}", any_of(&value["value"])),
         other => format!("{field} {} {}", compare(other)?, shown(&value["value"])),
     })
@@ -260,7 +262,7 @@ mod tests {
                 { "eventCount": { "within": "1d", "op": "gte", "value": 1,
                     "where": { "field": "mcp.server_id", "op": "not_in", "value": ["a", "b"] } } } ] },
             "exceptions": [{ "id": "e", "reason": "on call", "expiresAt": "2027-01-01T00:00:00Z",
-                "conditions": { "field": "identity.group_ids", "op": "in", "value": ["Platform"] } }],
+                "conditions": { "field": "identity.group_ids", "op": "contains_any", "value": ["Platform", "On call"] } }],
         }));
         assert_eq!(
             said,
@@ -268,7 +270,7 @@ mod tests {
                 "A tool call or a prompt of the groups “Engineering”, “Support” needs approval if (the tool is “Bash” and its \
                  command matches “rm.*”) or not (llm.input_tokens is at least 5) or the number of the subject's events of the \
                  1d before in which the MCP server is not one of “a”, “b” is at least 1.",
-                "Not if one of the user's groups is “Platform”, until 2027-01-01T00:00:00Z (on call).",
+                "Not if the list of the user's groups contains one of “Platform”, “On call”, until 2027-01-01T00:00:00Z (on call).",
             ]
         );
     }

@@ -148,7 +148,7 @@ fn the_commands_of_a_demo_work_and_its_end_leaves_nothing() {
 /// Proves DM-1.
 #[test]
 fn the_next_demo_removes_what_a_killed_one_left_and_nothing_else() {
-    let home = home("demo-killed");
+    let home = home("demo_killed");
     let foreign = temporary(&home).join("provost-demo-0123456789abcdef");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("notes"), "mine").unwrap();
@@ -166,7 +166,7 @@ fn the_next_demo_removes_what_a_killed_one_left_and_nothing_else() {
 
 #[test]
 fn a_demo_that_is_kept_can_be_served_later() {
-    let home = home("demo-kept");
+    let home = home("demo_kept");
     let mut kept = Demo::start(&home, &["--keep", "kept"]);
     kept.wait_for(" serve --data-dir ");
     // A terminal that is closed ends it, too.
