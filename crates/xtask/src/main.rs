@@ -18,6 +18,7 @@ mod endure;
 mod failure;
 mod faults;
 mod fuzz;
+mod guides;
 mod http;
 mod journal;
 mod monitoring;
@@ -70,6 +71,8 @@ enum Task {
     Schemathesis(schemathesis::Arguments),
     /// Take the tour of the guides against the real binary
     Tour(tour::Arguments),
+    /// Type the commands of the README and the guides, and compare what they say
+    Guides(guides::Arguments),
     /// Connect real MCP clients to the real binary and run the conformance suite
     Clients(clients::Arguments),
     /// Ask real clients what they do with each member of their settings, and keep it as data
@@ -210,6 +213,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Lint => suite::lint()?,
         Task::Schemathesis(arguments) => schemathesis::run(arguments)?,
         Task::Tour(arguments) => tour::run(arguments)?,
+        Task::Guides(arguments) => guides::run(arguments)?,
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::ProbeClients(arguments) => probe_clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,

@@ -40,6 +40,7 @@ const fn net(name: &'static str, words: &'static str) -> Net {
 
 const NETS: &[Net] = &[
     net("tests", "test --nightly"),
+    net("guides", "guides"),
     net("clients", "clients --engine both"),
     net("schemathesis", "schemathesis --engine both --max-examples 100"),
     net("crash", "crash --engine both --cycles 100"),
