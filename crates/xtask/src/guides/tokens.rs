@@ -216,6 +216,6 @@ mod tests {
     fn blanks_and_the_form_of_json_count_for_nothing() {
         assert_eq!(tokens("{\"a\": 1,\n \"b\": []}"), tokens("{\"a\":1,\"b\":[]}"));
         assert_ne!(tokens("1164 lines"), tokens("1165 lines"));
-        assert_eq!(tokens("http://a.b/c").len(), 6);
+        assert_eq!(tokens("http://a.b/c").len(), 7);
     }
 }
