@@ -79,7 +79,7 @@ fn a_series_is_called_as_it_is_meant() {
         (&["a.db", "--to", "backups"], "cannot be used with"),
         (&["--to", "https://example.com/b"], "--to takes a folder or s3://"),
         (&["--to", "s3://bucket/b"], "backup.access_key_id_file"),
-        (&[], "--to"),
+        (&[], "<TARGET>"),
     ] {
         let (code, text) = refuse(home.command(&[&["store", "backup"], words].concat()));
         assert!(code == 2 && text.contains(said), "{words:?}: {code} {text}");
