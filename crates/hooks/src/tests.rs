@@ -68,7 +68,9 @@ fn obeyed(client: Client, moment: Moment, answer: &Answer) -> &'static str {
     }
 }
 
-/// Proves HK-3. What a client does, by client, moment and decision.
+/// What a client does, by client, moment and decision.
+///
+/// Proves HK-3.
 #[test]
 fn every_decision_is_answered_as_the_table_says() {
     let mut lines = Vec::new();
@@ -209,7 +211,7 @@ fn who_enforces_without_a_decision_refuses_with_words() {
 }
 
 proptest! {
-    /// Proves HK-1 and HK-4.
+    /// Proves HK-1, HK-4.
     #[test]
     fn no_answer_gives_a_permission_and_each_is_one_object_or_nothing(
         client in 0_usize..3, moment in 0_usize..3, action in 0_usize..7, own in any::<bool>(), unknown in any::<bool>(),

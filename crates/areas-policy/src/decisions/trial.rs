@@ -112,6 +112,11 @@ struct PartTruth {
     holds: &'static str,
 }
 
+/// What no schema says is 422 (ADR 0015).
+fn lacks(path: &str, message: &'static str) -> Error {
+    Error::new(Code::InvalidDefinition, format!("{path}: {message}")).and_field(path, message)
+}
+
 impl Operation for TestPolicies {
     const META: Meta = Meta::query("testHeadlessPolicies", "/policies/test", "policies")
         .access("policies:read", &Role::ALL)
@@ -142,8 +147,8 @@ impl Operation for TestPolicies {
         match (&body.definition, body.family) {
             (Some(definition), Some(family)) => definition.definition(family.into()).map(drop),
             (None, None) => Ok(()),
-            (Some(_), None) => Err(Error::invalid("/family", "is required with a definition")),
-            (None, Some(_)) => Err(Error::invalid("/definition", "is required with a family")),
+            (Some(_), None) => Err(lacks("/family", "is required with a definition")),
+            (None, Some(_)) => Err(lacks("/definition", "is required with a family")),
         }
     }
 

@@ -124,7 +124,9 @@ async fn status_needs_no_token_and_its_exit_code_is_the_health() {
     assert!(outcome.err.contains("is the server running"), "{}", outcome.err);
 }
 
-/// Proves CL-1: over a connection that others can read the health is asked, and no token is sent.
+/// Over a connection that others can read the health is asked, and no token is sent.
+///
+/// Proves CL-1.
 #[tokio::test]
 async fn status_tells_the_version_to_who_has_a_token() {
     let server = Server::playing([

@@ -150,7 +150,9 @@ async fn who_destroys_something_reads_its_name_and_its_id_first() {
     assert_eq!((outcome.code, asked.len()), (0, 1), "{outcome:?}");
 }
 
-/// Proves CL-2: the name may be gone when the command is repeated.
+/// The name may be gone when the command is repeated.
+///
+/// Proves CL-2.
 #[tokio::test]
 async fn the_line_that_repeats_a_command_names_the_id() {
     let words = [

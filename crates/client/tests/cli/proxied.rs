@@ -75,7 +75,9 @@ fn none() -> crate::http::Answer {
     json(200, &json!({ "widgets": [], "total": 0 }))
 }
 
-/// Proves CL-1: what passes through the proxy is encrypted for the server.
+/// What passes through the proxy is encrypted for the server.
+///
+/// Proves CL-1.
 #[tokio::test]
 async fn a_server_is_reached_through_the_proxy_which_never_sees_the_token() {
     let server = Server::encrypted([none()], tls::acceptor_of("named")).await;

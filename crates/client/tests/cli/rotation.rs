@@ -84,7 +84,9 @@ async fn a_token_is_replaced_in_its_file() {
     );
 }
 
-/// Proves CL-2, CL-6: whatever comes between, the same key asks for the same token.
+/// Whatever comes between, the same key asks for the same token.
+///
+/// Proves CL-2, CL-6.
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_again_by_the_next_run_under_the_same_key() {
     let folder = folder();

@@ -201,7 +201,9 @@ fn stand_in(answer: Option<&'static str>) -> u16 {
     port
 }
 
-/// Proves HK-2 and HK-6 with the real program.
+/// With the real program.
+///
+/// Proves HK-2, HK-6.
 #[test]
 fn whatever_fails_nothing_runs_in_enforce_and_everything_in_monitor() {
     let machine = machine("failing");
