@@ -490,6 +490,7 @@ tried by the tests.
 **Before you start**: a server, and a token with the scope `policies:read` in `PROVOST_TOKEN`. To try an example, save it with its cases and ask
 the server; nothing is recorded:
 
+<!-- not run: its files lie in the repository; the tests of the language run them -->
 ```sh
 provost policies test crates/policy/examples/language/01-a-tool-is-blocked.json
 provost policies lint crates/policy/examples/language/

@@ -95,7 +95,7 @@ mod tests {
         .unwrap();
         let text = markdown(&run);
         assert!(
-            text.contains("**Of 10 tool calls between 22 Aug 2026 and 20 Nov 2026, 1 "),
+            text.contains("**Of 10 events between 22 Aug 2026 and 20 Nov 2026, 1 "),
             "{text}"
         );
         assert!(
