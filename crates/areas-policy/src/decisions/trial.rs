@@ -142,16 +142,6 @@ impl Operation for TestPolicies {
     type Body = TrialBody;
     type Output = TrialAnswer;
 
-    fn validate(input: &Input<Self>) -> Result<()> {
-        let body = &input.body;
-        match (&body.definition, body.family) {
-            (Some(definition), Some(family)) => definition.definition(family.into()).map(drop),
-            (None, None) => Ok(()),
-            (Some(_), None) => Err(lacks("/family", "is required with a definition")),
-            (None, Some(_)) => Err(lacks("/definition", "is required with a family")),
-        }
-    }
-
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<TrialAnswer> {
         let body = &input.body;
         let cases = body.cases.read()?;
@@ -159,21 +149,25 @@ impl Operation for TestPolicies {
             let message = "holds more cases than are explained at once: 10";
             return Err(Error::invalid("/cases", message));
         }
-        let asked = if let (Some(definition), Some(family)) = (&body.definition, body.family) {
-            of_definition(definition.definition(family.into())?)?
-        } else {
-            let org = ctx.org();
-            let live = policies::live(&mut ctx.tx(), org)?;
-            Asked {
-                version: Some(Version {
-                    id: live.version_id,
-                    digest: live.set.digest().to_owned(),
-                }),
-                set: live.set,
-                warnings: Vec::new(),
+        // What the schema says comes first, so that a body that breaks it is 400 whatever else is wrong with it.
+        let (cases, symbols) = judged(ctx, cases, body.definition.is_none())?;
+        let asked = match (&body.definition, body.family) {
+            (Some(definition), Some(family)) => of_definition(definition.definition(family.into())?)?,
+            (None, None) => {
+                let org = ctx.org();
+                let live = policies::live(&mut ctx.tx(), org)?;
+                Asked {
+                    version: Some(Version {
+                        id: live.version_id,
+                        digest: live.set.digest().to_owned(),
+                    }),
+                    set: live.set,
+                    warnings: Vec::new(),
+                }
             }
+            (Some(_), None) => return Err(lacks("/family", "is required with a definition")),
+            (None, Some(_)) => return Err(lacks("/definition", "is required with a family")),
         };
-        let (cases, symbols) = judged(ctx, cases, asked.version.is_some())?;
         let trial = PendingTrial {
             kernel: Kernel::behind(ctx.services())?,
             organization: ctx.organization().clone(),

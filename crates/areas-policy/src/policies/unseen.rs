@@ -110,7 +110,7 @@ fn nearest<'a>(key: &str, values: &'a [SeenValue]) -> Vec<&'a SeenValue> {
         if is_part(&letters, &other) {
             found.push((most, value));
         } else if letters.len() <= LETTERS && letters.len().abs_diff(other.len()) <= most {
-            let steps = distance(&letters, &other);
+            let steps = strsim::osa_distance(key, &value.key);
             if steps <= most {
                 found.push((steps, value));
             }
@@ -134,26 +134,6 @@ fn is_part(one: &[char], other: &[char]) -> bool {
     };
     let short: String = short.iter().collect();
     short.chars().count() >= 3 && words(long).contains(&short)
-}
-
-/// Returns how many letters are to be put in, taken out, replaced or exchanged with their neighbours to make one text of another.
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, a) in one.iter().enumerate() {
-        let mut next = vec![row + 1];
-        for (column, b) in other.iter().enumerate() {
-            let replaced = last[column] + usize::from(a != b);
-            let mut steps = replaced.min(last[column + 1] + 1).min(next[column] + 1);
-            let is_exchanged = row > 0 && column > 0 && *a == other[column - 1] && one[row - 1] == *b;
-            if is_exchanged {
-                steps = steps.min(before_last[column - 1] + 1);
-            }
-            next.push(steps);
-        }
-        before_last = std::mem::replace(&mut last, next);
-    }
-    last[other.len()]
 }
 
 /// Adds every text that a definition compares a watched attribute with. The walk is as deep as the engine lets conditions be.
@@ -288,24 +268,6 @@ mod tests {
             json!({ "logic": { "module": "input.tool.id == \"Bsah\"" } }),
         ] {
             assert_eq!(told(&definition, true), [], "{definition}");
-        }
-    }
-
-    #[test]
-    fn neighbours_are_steps_away() {
-        let steps = |a: &str, b: &str| {
-            let letters = |text: &str| text.chars().collect::<Vec<char>>();
-            distance(&letters(a), &letters(b))
-        };
-        for (a, b, expected) in [
-            ("", "", 0),
-            ("bash", "bash", 0),
-            ("bash", "bsah", 1),
-            ("shel", "shell", 1),
-            ("a", "", 1),
-            ("read", "write", 4),
-        ] {
-            assert_eq!((steps(a, b), steps(b, a)), (expected, expected), "{a} {b}");
         }
     }
 }

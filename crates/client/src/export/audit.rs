@@ -39,15 +39,17 @@ impl Follower {
     pub async fn next(&mut self, client: &Client<'_>, cursor: &Cursor) -> Result<Batch, Failure> {
         let now = client.terminal.clock.now();
         let is_due = self.entry_at.is_none_or(|at| now.as_ms() - at.as_ms() >= HOUR_MS);
+        let last = cursor.audit_seq;
         let entries = if is_due || self.is_behind {
             self.entry_at = Some(now);
-            self.exported(client, cursor.audit_seq).await?
+            self.exported(client, last).await?
         } else {
-            match listed(client, cursor.audit_seq).await? {
+            match listed(client, last).await? {
                 Some(entries) => entries,
-                None => self.exported(client, cursor.audit_seq).await?,
+                None => self.exported(client, last).await?,
             }
         };
+        let entries = behind(cursor, entries)?;
         chained(cursor, &entries)?;
         Ok(Batch {
             entries,
@@ -55,9 +57,10 @@ impl Follower {
         })
     }
 
-    async fn exported(&mut self, client: &Client<'_>, after: i64) -> Result<Vec<Value>, Failure> {
+    /// Returns the entries from a place on, that place among them.
+    async fn exported(&mut self, client: &Client<'_>, last: i64) -> Result<Vec<Value>, Failure> {
         let request = Request::get(&["audit", "export"])
-            .query("after", after.to_string())
+            .query("after", (last - 1).max(0).to_string())
             .query("limit", EXPORT_LIMIT.to_string())
             .download();
         let answer = client.send(&request).await?;
@@ -70,8 +73,8 @@ impl Follower {
     }
 }
 
-/// Returns what the list has after a place; `None` where that is too much for it.
-async fn listed(client: &Client<'_>, after: i64) -> Result<Option<Vec<Value>>, Failure> {
+/// Returns what the list has from a place on, that place among it; `None` where that is too much for it.
+async fn listed(client: &Client<'_>, last: i64) -> Result<Option<Vec<Value>>, Failure> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     for _ in 0..PAGES {
         let mut request = Request::get(&["audit", "events"]).query("limit", PAGE);
@@ -82,14 +85,8 @@ async fn listed(client: &Client<'_>, after: i64) -> Result<Option<Vec<Value>>, F
         let Some(Value::Array(entries)) = page.get_mut("events").map(Value::take) else {
             return Err(strange(&"a page of the audit log has no events"));
         };
-        if cursor.is_none()
-            && let Some(newest) = entries.first()
-            && place(newest) < after
-        {
-            return Err(went_back(after));
-        }
         for entry in entries {
-            if place(&entry) <= after {
+            if place(&entry) < last {
                 found.reverse();
                 return Ok(Some(found));
             }
@@ -107,6 +104,25 @@ async fn listed(client: &Client<'_>, after: i64) -> Result<Option<Vec<Value>>, F
 /// Returns the place of an entry.
 pub fn place(entry: &Value) -> i64 {
     entry["seq"].as_i64().unwrap_or_default()
+}
+
+/// Returns the entries behind the cursor, of those from its last one on.
+///
+/// The last one is asked for again, because a log that went back behind it has nothing to be chained to it. Where it was pruned, the next
+/// one is chained to its hash.
+fn behind(cursor: &Cursor, mut entries: Vec<Value>) -> Result<Vec<Value>, Failure> {
+    let Some(hash) = cursor.audit_hash.as_deref() else {
+        entries.retain(|entry| place(entry) > cursor.audit_seq);
+        return Ok(entries);
+    };
+    match entries.first() {
+        Some(first) if place(first) > cursor.audit_seq => Ok(entries),
+        Some(last) if place(last) == cursor.audit_seq && last["hash"].as_str() == Some(hash) => {
+            entries.remove(0);
+            Ok(entries)
+        }
+        _ => Err(went_back(cursor.audit_seq)),
+    }
 }
 
 /// Sees that the entries go on where the cursor ends, without a gap, and that each is chained to the one before it.
@@ -151,6 +167,20 @@ mod tests {
             audit_seq: seq,
             audit_hash: hash.map(str::to_owned),
             decisions_until: None,
+        }
+    }
+
+    #[test]
+    fn a_log_that_does_not_hold_what_was_exported_went_back() {
+        let entry = |seq: i64, hash: &str| json!({ "seq": seq, "hash": hash });
+        let cursor = cursor(7, Some("h7"));
+        let rest = |entries: Vec<Value>| behind(&cursor, entries).map(|rest| rest.len());
+        assert_eq!(rest(vec![entry(7, "h7")]).unwrap(), 0);
+        assert_eq!(rest(vec![entry(7, "h7"), entry(8, "h8")]).unwrap(), 1);
+        // The seventh was pruned.
+        assert_eq!(rest(vec![entry(8, "h8")]).unwrap(), 1);
+        for gone in [vec![], vec![entry(7, "x7")], vec![entry(7, "x7"), entry(8, "h8")]] {
+            assert_eq!(rest(gone).unwrap_err().exit, Exit::Conflict);
         }
     }
 

@@ -49,7 +49,7 @@ fn every_entry_and_every_decision_is_written_once_over_several_runs() {
                 .map(|line| line["record"]["callId"].as_str().unwrap().to_owned())
                 .collect::<Vec<_>>()
         };
-        for _ in 0..60 {
+        for _ in 0..1_000 {
             written.extend(lines(&succeed(export(&home, &server, &token, &[]))));
             if decisions(&written).len() == 3 {
                 break;
@@ -66,7 +66,7 @@ fn every_entry_and_every_decision_is_written_once_over_several_runs() {
         };
         // A run is an entry itself, which a later one writes: the log keeps such entries a moment after the answer.
         let mut next = Vec::new();
-        for _ in 0..50 {
+        for _ in 0..1_000 {
             next.extend(lines(&succeed(export(
                 &home,
                 &server,

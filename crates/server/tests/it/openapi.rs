@@ -648,6 +648,10 @@ async fn try_bodies(app: &App, document: &Value, entry: &Entry, draw: &mut Draw)
         let reply = call.json(body.clone()).send().await;
         let status = reply.status.as_u16();
         assert_ne!(status, 500, "{} {body}", meta.id);
+        // What is larger than an operation reads is refused before anybody looks into it.
+        if status == 413 && body.to_string().len() > meta.limit.bytes {
+            continue;
+        }
         if is_valid {
             // A body that can be read may ask for what must be confirmed.
             let waits = status == 400 && reply.code() == "confirmation_required";

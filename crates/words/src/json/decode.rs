@@ -275,6 +275,14 @@ impl<'de> Deserializer<'de> for Node {
         self.deserialize_any(visitor)
     }
 
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
+        // serde_json's own map would take `null` for an empty one.
+        if self.value.is_null() {
+            return Err(de::Error::invalid_type(Unexpected::Unit, &"an object"));
+        }
+        self.deserialize_any(visitor)
+    }
+
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -312,7 +320,7 @@ impl<'de> Deserializer<'de> for Node {
     }
 
     serde::forward_to_deserialize_any! {
-        f32 f64 char str string bytes byte_buf unit unit_struct tuple tuple_struct map
+        f32 f64 char str string bytes byte_buf unit unit_struct tuple tuple_struct
         identifier ignored_any
     }
 }

@@ -190,6 +190,8 @@ struct Order {
     choice: Option<Choice>,
     #[serde(default)]
     price: Option<f64>,
+    #[serde(default)]
+    extra: serde_json::Map<String, Value>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -282,6 +284,8 @@ fn a_value_of_the_wrong_type_is_named_and_not_shown() {
         ),
         ("items", json!({}), "must be an array, not an object"),
         ("labels", json!([]), "must be an object, not an array"),
+        ("labels", json!(null), "must be an object, not null"),
+        ("extra", json!(null), "must be an object, not null"),
         ("choice", json!("hunter2"), "has none of the accepted forms"),
         ("price", json!("hunter2"), "must be a number, not a string"),
     ] {

@@ -157,7 +157,8 @@ fn chart(html: &mut Html, bars: &[Bar], height: u64, class: &str, count: fn(&Bar
     });
 }
 
-fn rule(html: &mut Html, y: &str, class: &str) {
+/// Draws a line across the whole chart.
+pub(crate) fn rule(html: &mut Html, y: &str, class: &str) {
     let at = [
         ("x1", "0"),
         ("x2", "100%"),

@@ -14,7 +14,7 @@
 //!
 //! Absent on purpose: what the events held (the samples have ids and decisions only, D9.4), any link that leads away.
 
-mod days;
+pub(crate) mod days;
 mod facts;
 mod flow;
 mod ranking;

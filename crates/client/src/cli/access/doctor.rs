@@ -9,14 +9,11 @@ use super::super::own::{CommandFuture, HandCommand};
 use super::super::print::{Form, Printer};
 use super::super::profile::is_private;
 use super::super::proxy::{Proxy, is_this_machine};
-use super::super::send::Sender;
-use super::super::server::{Call, Server};
 use super::super::table;
 use super::super::terminal::Terminal;
 use super::identity::Identity;
 use super::status;
 use clap::{ArgMatches, Command};
-use http::{HeaderMap, Method};
 use provost_words::time::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
@@ -189,27 +186,7 @@ fn proxy(found: &mut Findings, place: &Place, terminal: &Terminal) {
 
 /// Looks whether the server answers, what time it has, and whether it is ready.
 async fn server(found: &mut Findings, place: &Place, terminal: &Terminal) -> bool {
-    let asked = async {
-        let server = Server::anonymous(place)?;
-        let call = Call {
-            method: Method::GET,
-            target: ALIVE.to_owned(),
-            headers: HeaderMap::new(),
-            body: None,
-            is_download: false,
-        };
-        let sender = Sender {
-            server: &server,
-            terminal,
-            retries: place.retries,
-            quiet: true,
-            repeat: None,
-            unmodified: false,
-            weighs: false,
-        };
-        sender.send(&call).await
-    };
-    let reply = match asked.await {
+    let reply = match status::ask(place, ALIVE, terminal, true).await {
         Ok(reply) => reply,
         Err(failure) => {
             found.failed("connection", failure);

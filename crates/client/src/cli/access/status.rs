@@ -5,7 +5,7 @@ use super::super::failure::{Exit, Failure};
 use super::super::own::{CommandFuture, HandCommand};
 use super::super::print::{Form, Printer};
 use super::super::send::Sender;
-use super::super::server::{Call, Server};
+use super::super::server::{Call, Reply, Server};
 use super::super::table;
 use super::super::terminal::Terminal;
 use super::identity::Identity;
@@ -104,14 +104,17 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     Ok(terminal.print(table::facts(&rows, terminal.width).as_bytes())?)
 }
 
-/// Asks the server whether it is ready, and returns what it says.
-///
-/// Errors: `Unavailable` when it is not, `Unreachable` when nobody answers.
-pub(super) async fn ready(place: &Place, terminal: &Terminal, quiet: bool) -> Result<Value, Failure> {
+/// Asks what everybody may: without a token, and without saying more than the answer.
+pub(super) async fn ask(
+    place: &Place,
+    target: &str,
+    terminal: &Terminal,
+    quiet: bool,
+) -> Result<Reply, Failure> {
     let server = Server::anonymous(place)?;
     let call = Call {
         method: Method::GET,
-        target: READY.to_owned(),
+        target: target.to_owned(),
         headers: HeaderMap::new(),
         body: None,
         is_download: false,
@@ -125,7 +128,14 @@ pub(super) async fn ready(place: &Place, terminal: &Terminal, quiet: bool) -> Re
         unmodified: false,
         weighs: false,
     };
-    let reply = sender.send(&call).await?;
+    sender.send(&call).await
+}
+
+/// Asks the server whether it is ready, and returns what it says.
+///
+/// Errors: `Unavailable` when it is not, `Unreachable` when nobody answers.
+pub(super) async fn ready(place: &Place, terminal: &Terminal, quiet: bool) -> Result<Value, Failure> {
+    let reply = ask(place, READY, terminal, quiet).await?;
     let answer = super::super::print::parsed(&reply)?;
     if answer.get("status").and_then(Value::as_str) != Some("ready") {
         return Err(Failure::new(

@@ -3,6 +3,7 @@
 
 use super::super::view::Decisions;
 use super::DAY_MS;
+use crate::backtests::page::days::rule;
 use crate::backtests::words::{action, date, number, percent};
 use provost_words::html::{Html, scaled, share};
 use provost_words::time::Timestamp;
@@ -114,17 +115,6 @@ fn chart(
         rule(html, &tall, "axis");
         html.element("text", &[("x", "0"), ("y", "14")], |html| html.text(&number(top)));
     });
-}
-
-fn rule(html: &mut Html, y: &str, class: &str) {
-    let at = [
-        ("x1", "0"),
-        ("x2", "100%"),
-        ("y1", y),
-        ("y2", y),
-        ("class", class),
-    ];
-    html.element("line", &at, |_| {});
 }
 
 fn ends(html: &mut Html, days: &[Day]) {
