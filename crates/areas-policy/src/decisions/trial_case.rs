@@ -33,6 +33,13 @@ impl TryFrom<ExactNumbers<Vec<Value>>> for Cases {
     }
 }
 
+/// A time of at most 30 days, in each of its units.
+const AGO: &str = "^(\
+    ([1-9]|[12][0-9]|30)d|\
+    ([1-9][0-9]?|[1-6][0-9]{2}|7[01][0-9]|720)h|\
+    ([1-9][0-9]{0,3}|[1-3][0-9]{4}|4[0-2][0-9]{3}|43[01][0-9]{2}|43200)m|\
+    ([1-9][0-9]{0,5}|1[0-9]{6}|2[0-4][0-9]{5}|25[0-8][0-9]{4}|259[01][0-9]{3}|2592000)s)$";
+
 impl schemars::JsonSchema for Cases {
     fn inline_schema() -> bool {
         true
@@ -44,7 +51,7 @@ impl schemars::JsonSchema for Cases {
         let earlier = json!({
             "type": "object",
             "properties": {
-                "ago": { "type": "string", "pattern": "^[1-9][0-9]*[smhd]$", "maxLength": 32,
+                "ago": { "type": "string", "pattern": AGO,
                     "description": "How long before the event of the case it happened: 90s, 15m, 2h, at most 30d." },
                 "event": event_schema(),
             },

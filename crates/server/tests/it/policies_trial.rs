@@ -272,3 +272,47 @@ fn what_is_no_test_is_refused_with_its_places() {
         );
     });
 }
+
+#[test]
+fn the_schema_says_how_long_ago_something_may_have_been() {
+    each("trial_ago", |app: Arc<App>| async move {
+        let document: Value =
+            serde_json::from_str(include_str!("../../../../openapi/headless-v1.json")).unwrap();
+        let schema = document
+            .pointer(
+                "/paths/~1api~1headless~1v1~1organizations~1{organizationId}~1policies~1test/post/requestBody/content\
+                 /application~1json/schema/properties/cases/items/properties/earlier/items/properties/ago",
+            )
+            .unwrap();
+        let schema = jsonschema::validator_for(schema).unwrap();
+        for (ago, is_taken) in [
+            ("1s", true),
+            ("999999s", true),
+            ("2592000s", true),
+            ("2592001s", false),
+            ("10000000s", false),
+            ("43200m", true),
+            ("43201m", false),
+            ("720h", true),
+            ("721h", false),
+            ("30d", true),
+            ("31d", false),
+            ("0d", false),
+            ("01d", false),
+            ("100000000000000000000000000000d", false),
+            ("1w", false),
+            (" 1d", false),
+        ] {
+            let event = json!({ "occasion": "pre_tool", "attributes": { "tool.id": "Bash" } });
+            let body = json!({ "cases": [{ "event": event, "earlier": [{ "ago": ago, "event": event }] }] });
+            let reply = tried(&app, body).await;
+            assert_eq!(
+                reply.status,
+                if is_taken { 200 } else { 400 },
+                "{ago}: {}",
+                reply.text()
+            );
+            assert_eq!(schema.is_valid(&json!(ago)), is_taken, "{ago}");
+        }
+    });
+}

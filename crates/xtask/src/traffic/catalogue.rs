@@ -53,10 +53,11 @@ const fn keyed(id: &'static str, prepare: Prepare) -> Operation {
 }
 
 /// POST operations that read.
-const READS: [&str; 3] = [
+const READS: [&str; 4] = [
     "resolveHeadlessLlmGatewaySubjects",
     "validateHeadlessPolicyRego",
     "validateHeadlessPolicyPlan",
+    "testHeadlessPolicies",
 ];
 
 /// Every operation, in the order of its area.
