@@ -71,7 +71,7 @@ pub struct Decision {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct Reply {
     decisions: Vec<One>,
 }
 
@@ -110,7 +110,7 @@ impl Decision {
     ///
     /// Errors: it is no such answer.
     pub fn read(answer: &[u8], events: usize) -> Result<Self, &'static str> {
-        let told: Told =
+        let told: Reply =
             serde_json::from_slice(answer).map_err(|_| "the answer is not one of a Provost server")?;
         if told.decisions.len() != events || events == 0 {
             return Err("the answer does not decide about every event");

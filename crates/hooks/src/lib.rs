@@ -30,7 +30,8 @@ mod tests;
 pub use answer::{Answer, answer, undecided};
 pub use client::{Client, Mode};
 pub use decision::{Action, Decision};
-pub use question::{Heard, Moment, Question, Unheard, hear};
+pub use question::{Message, Moment, Question, UnreadableEvent, hear};
 pub use registration::{
-    CLIENT_SECONDS, Conflict, Found, command_line, found, hooks, merged, merged_text, removed, removed_text,
+    CLIENT_SECONDS, Conflict, Registration, command_line, found, hooks, merged, merged_text, removed,
+    removed_text,
 };

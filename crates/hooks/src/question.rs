@@ -135,7 +135,7 @@ pub struct Question {
 
 /// What was heard.
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum Message {
     /// Something that policies judge.
     Question(Box<Question>),
     /// Something that no policy judges: the client goes on.
@@ -144,7 +144,7 @@ pub enum Heard {
 
 /// Why an event was not understood; the sentence quotes nothing of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unheard(pub String);
+pub struct UnreadableEvent(pub String);
 
 #[derive(Clone, Debug)]
 struct Event {
@@ -158,8 +158,8 @@ struct Event {
 /// Returns what a client says in these bytes.
 ///
 /// Errors: they are not one event of this client.
-pub fn hear(client: Client, bytes: &[u8]) -> Result<Heard, Unheard> {
-    let unheard = |why: &str| Unheard(format!("the event of {} {why}", client.name()));
+pub fn hear(client: Client, bytes: &[u8]) -> Result<Message, UnreadableEvent> {
+    let unheard = |why: &str| UnreadableEvent(format!("the event of {} {why}", client.name()));
     if bytes.len() > MAX_EVENT {
         return Err(unheard("has more than 16 MiB"));
     }
@@ -177,14 +177,14 @@ pub fn hear(client: Client, bytes: &[u8]) -> Result<Heard, Unheard> {
     let name = payload.hook_event_name.as_str();
     let Some(moment) = Moment::of(client, name) else {
         if REMARKS.contains(&name) {
-            return Ok(Heard::Remark);
+            return Ok(Message::Remark);
         }
         return Err(unheard("has a name that this version of provost does not know"));
     };
     if moment != Moment::Prompt && text(&payload.tool_name).is_none() {
         return Err(unheard("names no tool"));
     }
-    Ok(Heard::Question(Box::new(Question {
+    Ok(Message::Question(Box::new(Question {
         client,
         moment,
         folder: text(&payload.cwd).map(str::to_owned),

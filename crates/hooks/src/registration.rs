@@ -21,7 +21,7 @@ pub struct Conflict(pub String);
 
 /// What is registered in settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Registration {
     /// The command line.
     pub command: String,
     /// The names of the events at which it is asked.
@@ -77,13 +77,13 @@ fn is_ours(client: Client, hook: &Value) -> bool {
 }
 
 /// Returns what is registered of ours; `None` when nothing is.
-pub fn found(client: Client, settings: &Value) -> Option<Found> {
-    let mut found: Option<Found> = None;
+pub fn found(client: Client, settings: &Value) -> Option<Registration> {
+    let mut found: Option<Registration> = None;
     for (event, groups) in settings["hooks"].as_object()? {
         let groups = groups.as_array().into_iter().flatten();
         let hooks = groups.flat_map(|group| group["hooks"].as_array().into_iter().flatten());
         for hook in hooks.filter(|hook| is_ours(client, hook)) {
-            let one = found.get_or_insert_with(|| Found {
+            let one = found.get_or_insert_with(|| Registration {
                 command: hook["command"].as_str().unwrap_or_default().to_owned(),
                 events: Vec::new(),
                 on_failure: true,

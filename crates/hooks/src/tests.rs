@@ -25,8 +25,8 @@ fn event(client: Client, moment: Moment) -> Value {
 
 fn question(client: Client, event: &Value) -> Question {
     match hear(client, event.to_string().as_bytes()).unwrap() {
-        Heard::Question(question) => *question,
-        Heard::Remark => panic!("a remark: {event}"),
+        Message::Question(question) => *question,
+        Message::Remark => panic!("a remark: {event}"),
     }
 }
 
@@ -337,7 +337,7 @@ fn content_that_is_not_said_null_unreadable_or_too_long_is_missing() {
         (format!(r#","tool_input":{{"command":"{long}"}}"#), "long"),
     ] {
         let text = format!(r#"{{"hook_event_name":"PreToolUse","tool_name":"Bash"{written}}}"#);
-        let Heard::Question(question) = hear(Client::ClaudeCode, text.as_bytes()).unwrap() else {
+        let Message::Question(question) = hear(Client::ClaudeCode, text.as_bytes()).unwrap() else {
             panic!("a remark");
         };
         let event = question.request(None, Mode::Enforce)["events"][0].clone();
@@ -357,7 +357,7 @@ fn an_input_reaches_the_server_as_it_was_written() {
     // The server judges what it says: numbers without a nearest one, members that are there twice.
     let input = r#"{"command":"ls","command":"rm","n":1e999}"#;
     let text = format!(r#"{{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{input}}}"#);
-    let Heard::Question(question) = hear(Client::Codex, text.as_bytes()).unwrap() else {
+    let Message::Question(question) = hear(Client::Codex, text.as_bytes()).unwrap() else {
         panic!("a remark");
     };
     let event = question.request(None, Mode::Enforce)["events"][0].clone();
@@ -391,7 +391,7 @@ fn what_is_no_event_is_not_understood() {
     }
     assert!(matches!(
         hear(Client::ClaudeCode, br#"{"hook_event_name":"SessionStart"}"#),
-        Ok(Heard::Remark)
+        Ok(Message::Remark)
     ));
 }
 

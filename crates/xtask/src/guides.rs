@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Context, Failure, Outcome};
 use crate::product::{self, Workplace};
 use crate::{clock, process};
-use compare::Meant;
+use compare::Glossary;
 use page::{How, Page, Step};
 use shell::Shell;
 
@@ -160,7 +160,7 @@ fn walk(page: &Page, binary: &Path, folder: &Path, is_verbose: bool) -> Outcome<
     if !page.starts_a_server() {
         shell.start_a_server()?;
     }
-    let mut meant = Meant::default();
+    let mut meant = Glossary::default();
     meant.stands_for("127.0.0.1:8080", &shell.address.to_string());
     let mut faults = Vec::new();
     for (line, step) in &page.steps {
@@ -174,7 +174,12 @@ fn walk(page: &Page, binary: &Path, folder: &Path, is_verbose: bool) -> Outcome<
     Ok(faults)
 }
 
-fn perform(step: &Step, shell: &mut Shell, meant: &mut Meant, is_verbose: bool) -> Outcome<Option<String>> {
+fn perform(
+    step: &Step,
+    shell: &mut Shell,
+    meant: &mut Glossary,
+    is_verbose: bool,
+) -> Outcome<Option<String>> {
     let typed = match step {
         Step::LeftOut { .. } => return Ok(None),
         Step::File { name, content } => {

@@ -12,7 +12,7 @@
 use super::answer::{Verdict, Version};
 use super::decide::refuse;
 use super::judge::TIME_LIMIT;
-use super::trial_case::{Case, Cases, Expected};
+use super::trial_case::{Case, Cases, Expectation};
 use crate::history::{self, IncomingEvent, Provenance};
 use crate::modules::{self, Runs};
 use crate::policies::{self, AuthoredDefinition, FamilyWord, Warning};
@@ -156,7 +156,7 @@ impl Operation for TestPolicies {
             (None, None) => {
                 let org = ctx.org();
                 let live = policies::live(&mut ctx.tx(), org)?;
-                Asked {
+                Judge {
                     version: Some(Version {
                         id: live.version_id,
                         digest: live.set.digest().to_owned(),
@@ -181,13 +181,13 @@ impl Operation for TestPolicies {
 }
 
 /// Who is asked.
-struct Asked {
+struct Judge {
     version: Option<Version>,
     set: Arc<PolicySet>,
     warnings: Vec<Warning>,
 }
 
-fn of_definition(definition: &Arc<Definition>) -> Result<Asked> {
+fn of_definition(definition: &Arc<Definition>) -> Result<Judge> {
     let mut enabled = definition.clone();
     if !definition.is_enabled() {
         let mut document = definition.authored().clone();
@@ -195,7 +195,7 @@ fn of_definition(definition: &Arc<Definition>) -> Result<Asked> {
         let read = Definition::read(definition.family(), &document);
         enabled = Arc::new(read.map_err(|violations| policies::violated(&violations, "/definition"))?);
     }
-    Ok(Asked {
+    Ok(Judge {
         version: None,
         set: Arc::new(PolicySet::new([enabled]).map_err(Error::internal)?),
         warnings: policies::warnings(definition),
@@ -205,7 +205,7 @@ fn of_definition(definition: &Arc<Definition>) -> Result<Asked> {
 /// A case as the evaluator takes it: what happened before, and what is judged.
 struct JudgedCase {
     name: Option<String>,
-    expect: Option<Expected>,
+    expect: Option<Expectation>,
     earlier: Vec<Event>,
     event: Event,
 }
@@ -287,7 +287,7 @@ fn may_ask(ctx: &OperationContext<'_>, events: &[IncomingEvent]) -> Result<()> {
 struct PendingTrial {
     kernel: Arc<Kernel>,
     organization: OrganizationId,
-    asked: Asked,
+    asked: Judge,
     cases: Vec<JudgedCase>,
     symbols: Symbols,
     explains: bool,
@@ -396,7 +396,7 @@ impl PendingTrial {
     }
 }
 
-fn is_as(expect: Expected, outcome: &Outcome) -> bool {
+fn is_as(expect: Expectation, outcome: &Outcome) -> bool {
     expect.action.is_none_or(|action| action == outcome.action)
         && expect
             .matched

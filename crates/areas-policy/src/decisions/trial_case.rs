@@ -85,7 +85,7 @@ impl schemars::JsonSchema for Cases {
 
 /// What an author expects; what is not said may be anything.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Expected {
+pub struct Expectation {
     /// The action.
     pub action: Option<Action>,
     /// Whether some policy has a part in it.
@@ -100,7 +100,7 @@ pub struct Case {
     /// Its name, for people.
     pub name: Option<String>,
     /// What is expected; nothing where nothing was said.
-    pub expect: Option<Expected>,
+    pub expect: Option<Expectation>,
     /// Its events, the oldest first and the judged one last, each with the time between. Units: milliseconds.
     pub events: Vec<(i64, IncomingEvent)>,
 }
@@ -208,7 +208,7 @@ fn incoming(sent: &Value) -> std::result::Result<IncomingEvent, Vec<Fault>> {
     }
 }
 
-fn expected(sent: &Value) -> std::result::Result<Expected, Vec<Fault>> {
+fn expected(sent: &Value) -> std::result::Result<Expectation, Vec<Fault>> {
     let members = object(sent, "", &["action", "matched", "unknown"])?;
     let mut faults = Vec::new();
     let mut boolean = |name: &str| match members.get(name) {
@@ -232,7 +232,7 @@ fn expected(sent: &Value) -> std::result::Result<Expected, Vec<Fault>> {
         }
     };
     if faults.is_empty() {
-        return Ok(Expected {
+        return Ok(Expectation {
             action,
             matched,
             unknown,

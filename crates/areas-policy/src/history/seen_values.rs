@@ -69,11 +69,11 @@ pub struct SeenValues {
 
 /// What this process knows of every organization.
 #[derive(Debug, Default)]
-struct Known(Mutex<HashMap<OrganizationId, Arc<SeenValues>>>);
+struct Census(Mutex<HashMap<OrganizationId, Arc<SeenValues>>>);
 
 /// Returns what was seen of an organization; nothing before it was looked at. It is read from memory: no statement.
 pub fn seen_values(services: &Services, organization: &OrganizationId) -> Option<Arc<SeenValues>> {
-    let known = services.own(Known::default);
+    let known = services.own(Census::default);
     let known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
     known.get(organization).cloned()
 }
@@ -106,7 +106,7 @@ pub async fn count_values(kernel: &Arc<Kernel>) -> Result<()> {
                 seen.values.entry(field).or_default().push(value);
             }
         }
-        let known = kernel.own(Known::default);
+        let known = kernel.own(Census::default);
         let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(organization, Arc::new(seen));
     }

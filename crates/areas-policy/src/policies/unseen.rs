@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 500;
 const LETTERS: usize = 40;
 
 /// A place of a definition that compares an attribute with a text.
-struct Compared<'a> {
+struct Comparison<'a> {
     field: Field,
     pointer: String,
     text: &'a str,
@@ -68,7 +68,7 @@ fn among(seen: &SeenValues, authored: &Value, bound: &Value, counts: bool) -> Ve
     warnings
 }
 
-fn warning(place: &Compared<'_>, days: i64, values: &[SeenValue], counts: bool) -> Warning {
+fn warning(place: &Comparison<'_>, days: i64, values: &[SeenValue], counts: bool) -> Warning {
     let near = nearest(&name_key(place.field, place.text), values);
     let name = place.field.name();
     let days = match days {
@@ -137,18 +137,18 @@ fn is_part(one: &[char], other: &[char]) -> bool {
 }
 
 /// Adds every text that a definition compares a watched attribute with. The walk is as deep as the engine lets conditions be.
-fn collect<'a>(definition: &'a Value, pointer: &str, places: &mut Vec<Compared<'a>>) {
+fn collect<'a>(definition: &'a Value, pointer: &str, places: &mut Vec<Comparison<'a>>) {
     for (member, field) in [("resources", Field::RESOURCE), ("products", Field::PRODUCT)] {
         let listed = definition["appliesTo"][member].as_array().into_iter().flatten();
         for (at, item) in listed.enumerate() {
-            places.extend(item.as_str().map(|text| Compared {
+            places.extend(item.as_str().map(|text| Comparison {
                 field,
                 pointer: format!("{pointer}/appliesTo/{member}/{at}"),
                 text,
             }));
         }
     }
-    places.extend(definition["skillId"].as_str().map(|text| Compared {
+    places.extend(definition["skillId"].as_str().map(|text| Comparison {
         field: Field::SKILL,
         pointer: format!("{pointer}/skillId"),
         text,
@@ -158,7 +158,7 @@ fn collect<'a>(definition: &'a Value, pointer: &str, places: &mut Vec<Compared<'
     }
 }
 
-fn compared<'a>(node: &'a Value, pointer: &str, places: &mut Vec<Compared<'a>>) {
+fn compared<'a>(node: &'a Value, pointer: &str, places: &mut Vec<Comparison<'a>>) {
     match node {
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
@@ -181,7 +181,7 @@ fn compared<'a>(node: &'a Value, pointer: &str, places: &mut Vec<Compared<'a>>) 
                 let items = items.map(|(at, item)| (format!("{pointer}/value/{at}"), item));
                 let whole = std::iter::once((format!("{pointer}/value"), value));
                 places.extend(whole.chain(items).filter_map(|(pointer, item)| {
-                    Some(Compared {
+                    Some(Comparison {
                         field,
                         pointer,
                         text: item.as_str()?,

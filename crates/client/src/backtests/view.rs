@@ -55,13 +55,13 @@ pub struct RunView {
     pub live_enforcement_changed: bool,
     pub expires_at: Option<String>,
     /// Added by this program to a run that it saves.
-    pub tried: Option<Tried>,
+    pub tried: Option<PolicyChanges>,
 }
 
 /// Which policies were tried.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Tried {
+pub struct PolicyChanges {
     pub changes: Vec<TriedPolicy>,
     /// Whether the server does not show them to who asked.
     pub withheld: bool,

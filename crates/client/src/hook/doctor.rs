@@ -11,7 +11,7 @@ use super::settings_text::SettingsFile;
 use super::{caller, guarded, sample};
 use crate::cli::{Exit, Failure, Terminal, lines_visible};
 use clap::{ArgMatches, Command};
-use provost_hooks::{CLIENT_SECONDS, Client, Decision, Found, Heard, Mode, hear};
+use provost_hooks::{CLIENT_SECONDS, Client, Decision, Message, Mode, Registration, hear};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -176,7 +176,7 @@ async fn user(settings: &HookSettings, kept: &KeptToken, findings: &mut Findings
              run: provost hook install CLIENT --user WORD",
         );
     };
-    let Ok(Heard::Question(question)) =
+    let Ok(Message::Question(question)) =
         hear(Client::ClaudeCode, sample::event(Client::ClaudeCode).as_bytes())
     else {
         return findings.fail("the sample event is not understood");
@@ -271,7 +271,7 @@ fn registration(
 }
 
 /// Without a word, it is enforced.
-fn mode_of(found: &Found) -> Mode {
+fn mode_of(found: &Registration) -> Mode {
     if found.command.contains("--mode monitor") {
         Mode::Monitor
     } else {

@@ -9,7 +9,7 @@ use crate::cli::{Failure, Terminal};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use provost_hooks::{
-    Answer, CLIENT_SECONDS, Client, Decision, Heard, Mode, Question, answer, hear, undecided,
+    Answer, CLIENT_SECONDS, Client, Decision, Message, Mode, Question, answer, hear, undecided,
 };
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -193,8 +193,8 @@ fn worked(
         return failed(None, &format!("the event cannot be read: {error}"));
     }
     let question = match hear(invocation.client, &bytes) {
-        Ok(Heard::Question(question)) => *question,
-        Ok(Heard::Remark) => return Answer::pass(),
+        Ok(Message::Question(question)) => *question,
+        Ok(Message::Remark) => return Answer::pass(),
         Err(unheard) => return failed(None, &unheard.0),
     };
     *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(question.clone());

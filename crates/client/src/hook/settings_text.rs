@@ -2,7 +2,7 @@
 
 use crate::cli::{Exit, Failure, replace_file};
 use provost_hooks::{
-    Client, Conflict, Found, Mode, found, hooks, merged, merged_text, removed, removed_text,
+    Client, Conflict, Mode, Registration, found, hooks, merged, merged_text, removed, removed_text,
 };
 use provost_words::json;
 use serde_json::{Map, Value};
@@ -60,7 +60,7 @@ impl SettingsFile {
     /// Returns what is registered of ours.
     ///
     /// Errors: as [`Self::members`].
-    pub fn found(&self) -> Result<Option<Found>, Failure> {
+    pub fn found(&self) -> Result<Option<Registration>, Failure> {
         Ok(found(self.client, &Value::Object(self.members()?)))
     }
 

@@ -34,14 +34,14 @@ pub fn warned(matches: &ArgMatches, found: usize) -> Result<(), Failure> {
 
 /// A command of the API that takes the flag.
 #[derive(Clone, Copy)]
-struct Written {
+struct WriteCommand {
     group: &'static str,
     verb: &'static str,
     /// The family; none where the body says it.
     family: Option<&'static str>,
 }
 
-impl Written {
+impl WriteCommand {
     fn command(self) -> Command {
         let command = command_of(&catalogue::of_group(self.group), self.group, self.verb, &[]);
         command
@@ -106,7 +106,7 @@ fn note(client: &Client<'_>, answer: &Value) -> usize {
 /// Makes a hand command of each.
 macro_rules! written {
     ($($constant:ident = $group:literal $verb:literal $family:expr, $example:literal;)*) => {
-        $(const $constant: Written = Written { group: $group, verb: $verb, family: $family };)*
+        $(const $constant: WriteCommand = WriteCommand { group: $group, verb: $verb, family: $family };)*
 
         /// Returns the commands.
         pub fn own() -> Vec<HandCommand> {

@@ -6,12 +6,12 @@ use super::tokens::{Kind, Token, tokens};
 
 /// What the names that a page shows stand for in this run.
 #[derive(Default)]
-pub struct Meant {
+pub struct Glossary {
     /// Ids and tokens of the page, and those that were given in their place.
     names: BTreeMap<String, String>,
 }
 
-impl Meant {
+impl Glossary {
     /// Makes a name of the page stand for another one.
     pub fn stands_for(&mut self, shown: &str, really: &str) {
         self.names.insert(shown.to_owned(), really.to_owned());
@@ -151,7 +151,7 @@ mod tests {
             "{\"id\":\"…\",\"name\":\"dep…\",…}",
             "…\"name\":\"deploy\"…",
         ] {
-            assert_eq!(Meant::default().compare(shown, said), Ok(()), "{shown}");
+            assert_eq!(Glossary::default().compare(shown, said), Ok(()), "{shown}");
         }
         for shown in [
             "{…\"name\":\"other\"…}",
@@ -159,13 +159,13 @@ mod tests {
             "…\"x\":[1]}",
             "{",
         ] {
-            Meant::default().compare(shown, said).unwrap_err();
+            Glossary::default().compare(shown, said).unwrap_err();
         }
     }
 
     #[test]
     fn an_id_that_was_shown_stands_for_the_one_that_was_said() {
-        let mut meant = Meant::default();
+        let mut meant = Glossary::default();
         let (shown, said) = ("sa_01m7vtxjtx8qjtcka6tev678wv", "sa_01m7vv9kh2kev1h5hjrtv1gvsk");
         meant
             .compare(&format!("made {shown}"), &format!("made {said}"))
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn the_place_where_they_part_is_said() {
-        let parted = Meant::default()
+        let parted = Glossary::default()
             .compare("one two four", "one two three")
             .unwrap_err();
         assert_eq!(parted, "shown \"four\", said \"three\"");
-        let rest = Meant::default().compare("one", "one two").unwrap_err();
+        let rest = Glossary::default().compare("one", "one two").unwrap_err();
         assert_eq!(rest, "nothing is shown of \"two\"");
     }
 }

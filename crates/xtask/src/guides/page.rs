@@ -14,7 +14,7 @@ pub struct Page {
 
 #[derive(Debug)]
 pub enum Step {
-    Type(Typed),
+    Type(Input),
     File {
         name: String,
         content: String,
@@ -31,7 +31,7 @@ pub enum Step {
 
 /// Something that is typed.
 #[derive(Debug)]
-pub struct Typed {
+pub struct Input {
     pub text: String,
     pub how: How,
     pub exit: Exit,
@@ -220,7 +220,7 @@ impl Reader {
             Some(Note::Exits(code)) => Exit::Code(code),
             _ => Exit::Success,
         };
-        let typed = Typed {
+        let typed = Input {
             text,
             how: How::Block,
             exit,
@@ -258,7 +258,7 @@ impl Reader {
         if block.language == "sh" {
             self.steps.push((
                 block.line,
-                Step::Type(Typed {
+                Step::Type(Input {
                     text: block.text,
                     how,
                     exit,
@@ -303,7 +303,7 @@ impl Reader {
             } else {
                 Exit::Success
             };
-            let typed = Typed {
+            let typed = Input {
                 text,
                 how: How::One,
                 exit,
@@ -340,7 +340,7 @@ mod tests {
         ```sh\nsleep 3600\n```\n\n<!-- set up:\ntrue\n-->\n```\n$ say 'two\n  lines' \\\n    more\none\n$ fail\nerror: no\n$ echo $?\n1\n```\n\n\
         <!-- in: file a.csv -->\n```\na,b\n```\n\n1. In a list:\n\n   ```sh\n   if it\n     is so\n   ```\n";
 
-    fn typed(page: &Page) -> Vec<&Typed> {
+    fn typed(page: &Page) -> Vec<&Input> {
         page.steps
             .iter()
             .filter_map(|(_, step)| match step {

@@ -36,7 +36,7 @@ pub struct Shell {
     steps: usize,
 }
 
-pub struct Said {
+pub struct ShellOutput {
     pub text: String,
     pub status: i32,
 }
@@ -124,7 +124,7 @@ impl Shell {
     }
 
     /// Types something and waits until it is over.
-    pub fn types(&mut self, text: &str, how: How) -> Outcome<Said> {
+    pub fn types(&mut self, text: &str, how: How) -> Outcome<ShellOutput> {
         self.steps += 1;
         let name = format!("typed/{}", self.steps);
         let word = match how {
@@ -141,7 +141,7 @@ impl Shell {
         writeln!(self.names, "{word} {name}").context("the shell is gone")?;
         let said = self.until_mark()?;
         let (text, status) = said;
-        Ok(Said {
+        Ok(ShellOutput {
             text: as_seen(&text),
             status: status.parse().context("the shell says no status")?,
         })

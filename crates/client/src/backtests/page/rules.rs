@@ -1,7 +1,7 @@
 //! What was tried: each policy in words and as JSON, and what the person reads whom it meets.
 
 use super::super::rule_words::{badge, sentences};
-use super::super::view::{Tried, TriedPolicy};
+use super::super::view::{PolicyChanges, TriedPolicy};
 use super::section;
 use provost_words::html::Html;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const MAX_LINES: usize = 400;
 pub struct Anchors<'a>(Vec<&'a str>);
 
 impl<'a> Anchors<'a> {
-    pub fn of(tried: Option<&'a Tried>) -> Self {
+    pub fn of(tried: Option<&'a PolicyChanges>) -> Self {
         let all = tried.into_iter().flat_map(|tried| &tried.changes);
         Self(
             all.take(MAX_POLICIES)
@@ -39,7 +39,7 @@ impl<'a> Anchors<'a> {
 }
 
 /// Adds the section; nothing of a run that says nothing about it.
-pub fn add(html: &mut Html, tried: Option<&Tried>) {
+pub fn add(html: &mut Html, tried: Option<&PolicyChanges>) {
     let Some(tried) = tried else { return };
     if tried.changes.is_empty() && !tried.withheld {
         return;
@@ -134,11 +134,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn tried(changes: &Value) -> Tried {
+    fn tried(changes: &Value) -> PolicyChanges {
         serde_json::from_value(json!({ "changes": changes })).unwrap()
     }
 
-    fn shown(tried: Option<&Tried>) -> String {
+    fn shown(tried: Option<&PolicyChanges>) -> String {
         let mut html = Html::default();
         add(&mut html, tried);
         html.into_string()
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn what_is_not_shown_is_said() {
         assert_eq!(shown(None), "");
-        let withheld = Tried {
+        let withheld = PolicyChanges {
             withheld: true,
-            ..Tried::default()
+            ..PolicyChanges::default()
         };
         assert!(shown(Some(&withheld)).contains("audit:read"));
         let policy = json!({ "family": "content", "policyId": "p" });

@@ -76,7 +76,7 @@ impl Typist {
         };
         let matches = self.root.clone().try_get_matches_from(line);
         let matches = matches.map_err(|error| failed(&error.to_string()))?;
-        let (answer, notes) = (Written::default(), Written::default());
+        let (answer, notes) = (Capture::default(), Capture::default());
         let terminal = terminal(token, &answer, &notes);
         match provost_client::ask(&matches, &terminal).await {
             0 => Ok(serde_json::from_str(&answer.text()).unwrap_or(Value::Null)),
@@ -85,7 +85,7 @@ impl Typist {
     }
 }
 
-fn terminal(token: &Secret<String>, answer: &Written, notes: &Written) -> Terminal {
+fn terminal(token: &Secret<String>, answer: &Capture, notes: &Capture) -> Terminal {
     let mut terminal = Terminal::system();
     terminal.stdin = Mutex::new(Box::new(io::empty()));
     terminal.stdout = Mutex::new(Box::new(answer.clone()));
@@ -104,16 +104,16 @@ fn terminal(token: &Secret<String>, answer: &Written, notes: &Written) -> Termin
 
 /// What a command wrote.
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct Capture(Arc<Mutex<Vec<u8>>>);
 
-impl Written {
+impl Capture {
     fn text(&self) -> String {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-impl Write for Written {
+impl Write for Capture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend_from_slice(bytes);

@@ -74,7 +74,7 @@ impl Demo {
                 path.display()
             ));
         }
-        let asked = Asked::listen()?;
+        let asked = StopRequest::listen()?;
         let folder = match &self.keep {
             Some(path) => DemoFolder::kept(path)?,
             None => DemoFolder::temporary()?,
@@ -85,7 +85,7 @@ impl Demo {
         done
     }
 
-    fn serve(&self, folder: &DemoFolder, asked: &Asked) -> Outcome {
+    fn serve(&self, folder: &DemoFolder, asked: &StopRequest) -> Outcome {
         show::out(&words::beginning(folder))?;
         let config = configuration(folder);
         let token = organization(&config)?;
@@ -188,11 +188,11 @@ fn organization(config: &Config) -> Result<Secret<String>, Failure> {
 }
 
 /// Whether somebody has asked for the end. From its start on no signal ends the process by itself, which would leave the folder.
-struct Asked {
+struct StopRequest {
     served: CancellationToken,
 }
 
-impl Asked {
+impl StopRequest {
     fn listen() -> Result<Self, Failure> {
         let served = CancellationToken::new();
         let (begun, has_begun) = channel();

@@ -70,14 +70,14 @@ impl Backup {
 }
 
 /// A backup that is whole.
-pub struct Made {
+pub struct WholeBackup {
     file: PathBuf,
     size_bytes: u64,
     segments: usize,
     keys: Vec<String>,
 }
 
-impl Made {
+impl WholeBackup {
     /// Says what there is.
     pub fn tell(&self) -> Outcome {
         let file = &self.file;
@@ -107,7 +107,7 @@ impl Made {
 }
 
 /// Makes a backup in a new file.
-pub fn make(config: &Config, file: &Path, now: Timestamp) -> Result<Made, Failure> {
+pub fn make(config: &Config, file: &Path, now: Timestamp) -> Result<WholeBackup, Failure> {
     let location = config.store.location()?;
     let mut conn = open(&location)?;
     let known: Vec<(String, Vec<u8>)> =
@@ -128,7 +128,7 @@ pub fn make(config: &Config, file: &Path, now: Timestamp) -> Result<Made, Failur
             let _ = std::fs::remove_file(file);
             let _ = std::fs::remove_file(backup_mac::beside(file));
         })?;
-    Ok(Made {
+    Ok(WholeBackup {
         file: file.to_owned(),
         size_bytes,
         segments,
