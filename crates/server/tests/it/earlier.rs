@@ -268,7 +268,7 @@ fn an_upgrade_proves_the_rows_that_are_there_once_and_says_so() {
         for _ in 0..2 {
             runtime.block_on(async {
                 let app = earlier.open();
-                assert_eq!(crate::proofs::found(&app).await, []);
+                assert_eq!(crate::mechanisms::proofs::found(&app).await, []);
                 let said = app
                     .kernel
                     .read_system(|tx| tx.query(&PROVEN, &[], |row| row.get::<String>(0)));

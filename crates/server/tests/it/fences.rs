@@ -7,7 +7,7 @@ use crate::areas::mcp_sessions::{new_session, open};
 use crate::areas::oauth::{public_client, register};
 use crate::areas::resources::{credential_body, make_resource};
 use crate::areas_beside::every_area;
-use crate::oauth;
+use crate::access::oauth;
 use crate::support::{App, each, each_of};
 use provost_kernel::event::{EventData, EventKind, EventOf};
 use provost_kernel::fence::{Readers, TargetKind};

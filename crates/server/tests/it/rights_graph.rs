@@ -738,7 +738,7 @@ fn the_rights_of_a_new_area_grow_by_no_detour() {
                 of_role(&place, role, "operations", &mut graph).await;
                 place.must_be_sound();
             }
-            assert_eq!(crate::proofs::found(&app).await, []);
+            assert_eq!(crate::mechanisms::proofs::found(&app).await, []);
             let changed = |operation: &str| {
                 assert!(
                     graph.done.contains(operation),
@@ -777,7 +777,7 @@ fn rights_grow_by_no_detour() {
             walk(&place, seed, steps).await;
             place.must_be_sound();
             // PF-1: whatever all of them did, each row has its proof and the heads have the sum.
-            assert_eq!(crate::proofs::found(&app).await, []);
+            assert_eq!(crate::mechanisms::proofs::found(&app).await, []);
             let operations = app.kernel.registry.entries();
             let refused = operations.iter().map(|entry| entry.meta.id);
             let refused = refused.filter(|id| !graph.done.contains(id));

@@ -9,7 +9,7 @@
 use super::run;
 use crate::areas::{self, mcp_sessions};
 use crate::areas_beside::every_area;
-use crate::backtests_worker::{Worker, ended};
+use crate::policy::backtests_worker::{Worker, ended};
 use crate::samples::{self, Target};
 use crate::support::{App, fresh_key, with_trio};
 use provost_kernel::auth::Role;

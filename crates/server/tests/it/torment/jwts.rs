@@ -8,7 +8,7 @@
 //! Absent on purpose: forging by breaking the algorithms, and signatures of PS256 over oddities (a millisecond each).
 
 use super::run;
-use crate::oauth::{API, read, token, trusting, user, workshop};
+use crate::access::oauth::{API, read, token, trusting, user, workshop};
 use crate::support::{App, Dice, seed};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

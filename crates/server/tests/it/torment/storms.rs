@@ -4,7 +4,7 @@
 //! The storm itself is the test `a_storm_of_one_request_has_one_effect_and_one_answer` of `idempotency.rs`.
 
 use super::run::{self, Progress};
-use crate::idempotency::{RepeatableRequest, assert_one_effect, ends, fixture, writes};
+use crate::mechanisms::idempotency::{RepeatableRequest, assert_one_effect, ends, fixture, writes};
 use crate::support::{App, Dice, Reply, at_night, cut_after, seed};
 use provost_kernel::operation::Kind;
 use serde_json::{Map, Value, json};

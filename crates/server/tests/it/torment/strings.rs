@@ -4,7 +4,7 @@
 //! in the export of the audit log, in the events and in the log.
 
 use super::run;
-use crate::idempotency::{RepeatableRequest, fixture, writes};
+use crate::mechanisms::idempotency::{RepeatableRequest, fixture, writes};
 use crate::support::{App, fresh_key, with_trio};
 use provost_kernel::expose::openapi;
 use serde_json::{Value, json};

@@ -22,8 +22,8 @@
 use super::run::{self, Progress};
 use crate::areas::directory;
 use crate::areas::history::NDJSON;
-use crate::backtests_worker::{Worker, ended};
-use crate::decisions::{ask, content, decide, policy, rego, words};
+use crate::policy::backtests_worker::{Worker, ended};
+use crate::policy::decisions::{ask, content, decide, policy, rego, words};
 use crate::support::{App, Dice, seed};
 use provost_kernel::Timestamp;
 use provost_policy::Family;

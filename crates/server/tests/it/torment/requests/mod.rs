@@ -12,7 +12,7 @@ mod scene;
 mod values;
 
 use super::run::{self, Progress};
-use crate::decisions::{ask as ask_about, call, decide_one};
+use crate::policy::decisions::{ask as ask_about, call, decide_one};
 use crate::samples;
 use crate::support::{App, Dice, seed};
 use form::Form;

@@ -2,7 +2,7 @@
 
 use super::values::Document;
 use crate::areas;
-use crate::oauth;
+use crate::access::oauth;
 use crate::samples::{self, Target};
 use crate::support::{App, Dice, Reply, every_scope};
 use provost_kernel::auth::Role;

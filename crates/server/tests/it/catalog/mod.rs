@@ -1,0 +1,5 @@
+//! Managed settings and skills.
+
+pub mod managed_config;
+pub mod skill_registry;
+pub mod skill_tokens;

@@ -1,0 +1,17 @@
+//! Policies, decisions, history, telemetry and backtests.
+
+pub mod backtests;
+pub mod backtests_inspect;
+pub mod backtests_worker;
+pub mod decisions;
+pub mod history;
+pub mod history_store;
+pub mod module_workers;
+pub mod otlp;
+pub mod policies;
+pub mod policies_client;
+pub mod policies_definitions;
+pub mod policies_plans;
+pub mod policies_trial;
+pub mod policies_versions;
+pub mod policies_warnings;
