@@ -328,6 +328,8 @@ pub struct Areas {
     rights: OnceLock<Vec<RightsTable>>,
     migrations: OnceLock<Vec<Migration>>,
     schemes: OnceLock<Vec<&'static dyn TokenScheme>>,
+    /// A good answer of each operation by its id, as JSON.
+    answers: &'static str,
 }
 
 impl Services {
@@ -379,7 +381,15 @@ impl Areas {
             rights: OnceLock::new(),
             migrations: OnceLock::new(),
             schemes: OnceLock::new(),
+            answers: "{}",
         }
+    }
+
+    /// Returns the same program with examples of its answers: an object of one good answer of each operation, by its id.
+    #[must_use]
+    pub const fn answering(mut self, answers: &'static str) -> Self {
+        self.answers = answers;
+        self
     }
 
     /// Returns each area in declared order.
@@ -390,9 +400,11 @@ impl Areas {
     /// Returns the operations, in declared order.
     pub fn registry(&self) -> Registry {
         self.iter()
-            .fold(Registry::default(), |registry, area| match area.fences {
-                Some(fences) => registry.area((area.operations)(), fences),
-                None => registry.with((area.operations)()),
+            .fold(Registry::answering(self.answers), |registry, area| {
+                match area.fences {
+                    Some(fences) => registry.area((area.operations)(), fences),
+                    None => registry.with((area.operations)()),
+                }
             })
     }
 

@@ -72,7 +72,28 @@ pub fn document(registry: &Registry) -> Value {
     closed(&mut document);
     for_strangers(&mut document);
     plain(&mut document);
+    // After all that brings schemas into form: an answer is data, whatever its members are called.
+    exemplify(&mut document, &registry.answers());
     document
+}
+
+/// Shows of each operation the answer that is kept as its example.
+fn exemplify(document: &mut Value, answers: &Map<String, Value>) {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    let operations = paths.flat_map(|(_, item)| item.as_object_mut().into_iter().flatten());
+    for (_, operation) in operations {
+        let id = operation["operationId"].as_str().unwrap_or_default();
+        let Some(answer) = answers.get(id).cloned() else {
+            continue;
+        };
+        let responses = operation["responses"].as_object_mut().into_iter().flatten();
+        let contents = responses
+            .filter(|(status, _)| status.starts_with('2'))
+            .filter_map(|(_, response)| response.pointer_mut("/content/application~1json"));
+        for content in contents {
+            content["example"] = answer.clone();
+        }
+    }
 }
 
 /// Returns what a toolset is about, for the document's readers.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One ability of the product.
 pub trait Operation: 'static {
@@ -257,9 +257,24 @@ fn members(schema: &Schema) -> Vec<String> {
 pub struct Registry {
     entries: Vec<Entry>,
     fences: DeclaredKinds,
+    answers: &'static str,
 }
 
 impl Registry {
+    /// Returns a registry without operations, with examples of the answers of those to come: an object by their ids.
+    #[must_use]
+    pub fn answering(answers: &'static str) -> Self {
+        Self {
+            answers,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the examples of answers, by the ids of operations. A test makes them and reads each.
+    pub fn answers(&self) -> Map<String, Value> {
+        serde_json::from_str(self.answers).unwrap_or_default()
+    }
+
     /// Adds an area: its operations, and who reads the details of what it does.
     #[must_use]
     pub fn area(mut self, entries: Vec<Entry>, fences: &'static Fences) -> Self {

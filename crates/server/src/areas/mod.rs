@@ -16,7 +16,7 @@ pub use provost_areas_platform::{audit, capabilities, events, settings};
 pub use provost_areas_policy::{backtests, decisions, history, otlp, policies};
 
 /// Every area of the product, in the order in which their operations are listed and their work is done.
-pub static ALL: Areas = Areas::of(LIST);
+pub static ALL: Areas = Areas::of(LIST).answering(include_str!("../../../../openapi/examples.json"));
 
 static LIST: &[&Area] = &[
     &installation::AREA,

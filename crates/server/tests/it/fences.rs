@@ -2,12 +2,12 @@
 //!
 //! What is expected is written anew here, kind by kind, and shares no line with the declarations of the areas.
 
+use crate::access::oauth;
 use crate::areas::directory::{group, user};
 use crate::areas::mcp_sessions::{new_session, open};
 use crate::areas::oauth::{public_client, register};
 use crate::areas::resources::{credential_body, make_resource};
 use crate::areas_beside::every_area;
-use crate::access::oauth;
 use crate::support::{App, each, each_of};
 use provost_kernel::event::{EventData, EventKind, EventOf};
 use provost_kernel::fence::{Readers, TargetKind};

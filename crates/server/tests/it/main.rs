@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod access;
+mod answers;
 mod areas;
 mod areas_beside;
 mod areas_graph;

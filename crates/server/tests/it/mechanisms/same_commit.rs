@@ -5,9 +5,9 @@
 //! readers     ↑ judge both: the victim may still do it
 //! ```
 
+use crate::access::oauth::{answer, code, post, redeeming, user};
 use crate::areas::directory::{chunk, import};
 use crate::areas::oauth::{public_client, register};
-use crate::access::oauth::{answer, code, post, redeeming, user};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::{OperationContext, Result, params};

@@ -287,7 +287,9 @@ async fn assert_gap_free(app: &App) {
     let numbers: Vec<_> = entries.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=entries.len() as u64).collect::<Vec<_>>());
     let lines = app.get("/audit/export?limit=10000").await;
-    crate::platform::audit_complete::assert_chain(&lines.text().lines().map(str::to_owned).collect::<Vec<_>>());
+    crate::platform::audit_complete::assert_chain(
+        &lines.text().lines().map(str::to_owned).collect::<Vec<_>>(),
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Nobody asks content out of recorded events without the scope for it (BT-8), and what was asked is kept (BT-9).
 
+use crate::access::oauth;
 use crate::policy::backtests::content;
 use crate::policy::backtests_worker::{Worker, ended};
-use crate::access::oauth;
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_areas_policy::history::{self, Durability, EventId, NewEvent};
 use provost_backtest::record::OwnedRecord;

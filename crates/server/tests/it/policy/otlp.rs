@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
 
-const LOGS: &[u8] = include_bytes!("../../../otlp/tests/fixtures/logs.pb");
-const LOGS_GZIP: &[u8] = include_bytes!("../../../otlp/tests/fixtures/logs.pb.gz");
-const TRACES: &[u8] = include_bytes!("../../../otlp/tests/fixtures/traces.pb");
+const LOGS: &[u8] = include_bytes!("../../../../otlp/tests/fixtures/logs.pb");
+const LOGS_GZIP: &[u8] = include_bytes!("../../../../otlp/tests/fixtures/logs.pb.gz");
+const TRACES: &[u8] = include_bytes!("../../../../otlp/tests/fixtures/traces.pb");
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 

@@ -1,10 +1,10 @@
 //! How sessions begin, are used and end, and what a token may do afterwards.
 
 use super::*;
+use crate::access::oauth::{self, code, post, redeeming};
 use crate::areas::directory::user;
 use crate::areas::mcp_sessions::{new_session, open};
 use crate::areas::oauth::{public_client, register};
-use crate::access::oauth::{self, code, post, redeeming};
 use crate::mechanisms::same_commit::make_by_mcp;
 use crate::support::{each, fresh_key, with_trio};
 use provost_areas_platform::announcements::TokenRevoked;

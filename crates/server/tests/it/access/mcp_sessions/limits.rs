@@ -1,9 +1,9 @@
 //! How many sessions there may be, whose they are, and what is left of those that are forgotten.
 
 use super::*;
+use crate::access::oauth;
 use crate::areas::directory::{chunk, end, import, run_jobs, user};
 use crate::areas::mcp_sessions::{new_session, open};
-use crate::access::oauth;
 use crate::support::each;
 use provost_oauth::corpus::Workshop;
 

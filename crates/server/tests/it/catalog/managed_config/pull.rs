@@ -1,8 +1,8 @@
 //! Who gets values in the clear, what remembers it, and whose machines are whose (ADR 0048).
 
 use super::{PROFILES, profile, publish, publish_all};
-use crate::areas::oauth::{public_client, register};
 use crate::access::oauth;
+use crate::areas::oauth::{public_client, register};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::kernel::Extras;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! How a word, a document or a number is written is no way past a policy (BY-4, BY-5, MK-2, NW-2).
 
 use super::{ask, call, content, decide, decide_one, policy, rego};
+use crate::access::oauth;
 use crate::areas::directory;
 use crate::areas::history::NDJSON;
 use crate::policy::backtests_worker::{Worker, ended};
-use crate::access::oauth;
 use crate::support::{App, each, fresh_key};
 use provost_kernel::db::{Access, Conn};
 use provost_policy::Family;

@@ -1,8 +1,8 @@
 //! Who asks, and what can be asked about: made anew for every store.
 
 use super::values::Document;
-use crate::areas;
 use crate::access::oauth;
+use crate::areas;
 use crate::samples::{self, Target};
 use crate::support::{App, Dice, Reply, every_scope};
 use provost_kernel::auth::Role;
