@@ -26,6 +26,7 @@
 //!
 //! Keeps HS-13: nothing is sealed into a place, and nothing removed, unless the place carries the marker that the
 //! store names (`standing.rs`).
+//! Keeps HS-15: a call that was decided about and that telemetry tells of is one event (`decided_calls.rs`).
 //! INVARIANT HS-14: where a segment cannot be read and the rows that it stands for are still there, they are read in
 //! its place.
 //!
@@ -34,6 +35,7 @@
 //! Absent on purpose: an audit entry for each event (D9.11); changing or removing single events; searching texts;
 //! merging segments.
 
+mod decided_calls;
 pub mod fences;
 mod get;
 mod import;
@@ -56,6 +58,7 @@ mod store;
 mod tell;
 mod view;
 
+pub use decided_calls::undecided;
 pub use incoming::{Fault, IncomingEvent};
 pub use model::{EventId, NewEvent, Provenance};
 pub use order::{Sequence, accept, accept_now};
@@ -94,9 +97,15 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0009_history", "0014_history_order", "0032_history_values"],
-    statements: &[store::STATEMENTS],
+    migrations: &migrations![
+        "0009_history",
+        "0014_history_order",
+        "0032_history_values",
+        "0036_history_calls"
+    ],
+    statements: &[store::STATEMENTS, decided_calls::STATEMENTS],
     records: &[
+        ("history_calls", "digests of what happened"),
         ("history_chunks", "what happened"),
         ("history_heads", "numbers of chunks"),
         ("history_imports", "which bodies arrived"),

@@ -13,6 +13,7 @@
 //!
 //! Keeps HS-1, HS-8.
 
+use super::decided_calls;
 use super::model::{ChunkId, EventId, NewEvent, instant_of_place};
 use super::store::{self, NewChunk};
 use provost_backtest::record::{self, Attribute, OwnedRecord};
@@ -431,6 +432,7 @@ fn unwritten(error: &Error) -> Error {
 }
 
 async fn write(kernel: &Arc<Kernel>, organization: OrganizationId, events: Vec<NewEvent>) -> Result<()> {
+    let calls = decided_calls::among(&events);
     let chunks = if events.len() <= INLINE {
         encode(kernel, &events)?
     } else {
@@ -439,7 +441,8 @@ async fn write(kernel: &Arc<Kernel>, organization: OrganizationId, events: Vec<N
     };
     let told = ChunkMetrics::of(&chunks);
     let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
-        chunks.iter().try_for_each(|chunk| store::add_chunk(ctx, chunk))
+        chunks.iter().try_for_each(|chunk| store::add_chunk(ctx, chunk))?;
+        decided_calls::note(ctx, &calls)
     };
     kernel.system(organization, None, run).await?;
     told.count();

@@ -83,6 +83,7 @@ pub fn receive(ctx: &mut OperationContext<'_>, signal: Signal, received: &PlainP
     };
     let events = events(ctx, reading.events)?;
     ctx.send_later(encoding.content_type(), async move {
+        let events = history::undecided(&kernel, &organization, events).await?;
         let recorder = history::recorder(&kernel);
         recorder
             .append(&organization, events, Durability::Durable)

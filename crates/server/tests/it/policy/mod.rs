@@ -8,6 +8,7 @@ pub mod history;
 pub mod history_store;
 pub mod module_workers;
 pub mod otlp;
+pub mod otlp_decided;
 pub mod policies;
 pub mod policies_client;
 pub mod policies_definitions;
