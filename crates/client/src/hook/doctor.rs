@@ -37,6 +37,16 @@ pub fn command() -> Command {
 struct Findings {
     text: String,
     failed: usize,
+    trouble: Trouble,
+}
+
+/// What is wrong with the hooks of a machine.
+#[derive(Default)]
+pub struct Trouble {
+    /// What keeps them from working.
+    pub failures: Vec<String>,
+    /// What somebody should know.
+    pub warnings: Vec<String>,
 }
 
 impl Findings {
@@ -45,11 +55,13 @@ impl Findings {
     }
 
     fn warn(&mut self, line: &str) {
+        self.trouble.warnings.push(line.to_owned());
         self.say("warning", line);
     }
 
     fn fail(&mut self, line: &str) {
         self.failed += 1;
+        self.trouble.failures.push(line.to_owned());
         self.say("FAILED", line);
     }
 
@@ -63,10 +75,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let homes = Homes::of(terminal);
     let mut findings = Findings::default();
     let config = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
-    if let Some((settings, kept)) = file(config, &homes, &mut findings) {
-        token(&settings, &kept, &mut findings).await;
-        user(&settings, &kept, &mut findings).await;
-    }
+    settings_of(config, &homes, &mut findings).await;
     let named = matches
         .get_one::<String>("client")
         .and_then(|word| Client::named(word));
@@ -94,6 +103,34 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         0 => Ok(()),
         1 => Err(Failure::new(Exit::Refused, "one check failed")),
         several => Err(Failure::new(Exit::Refused, format!("{several} checks failed"))),
+    }
+}
+
+/// Looks at the hooks of this machine and of this person as `provost hook doctor` does, where a client has a registration; nothing
+/// where none has.
+pub async fn look(terminal: &Terminal) -> Option<Trouble> {
+    let homes = Homes::of(terminal);
+    let mut findings = Findings::default();
+    let mut registered = false;
+    for client in Client::ALL {
+        for whose in [Whose::Machine, Whose::User] {
+            if let Ok(path) = places::file(client, whose, Path::new("/"), &homes) {
+                registered |= registration((client, whose), path, terminal, &mut findings);
+            }
+        }
+    }
+    if !registered && findings.failed == 0 {
+        return None;
+    }
+    settings_of(None, &homes, &mut findings).await;
+    Some(findings.trouble)
+}
+
+/// Looks at the file of the hook, and at what its token may.
+async fn settings_of(named: Option<&Path>, homes: &Homes, findings: &mut Findings) {
+    if let Some((settings, kept)) = file(named, homes, findings) {
+        token(&settings, &kept, findings).await;
+        user(&settings, &kept, findings).await;
     }
 }
 

@@ -27,6 +27,7 @@ mod settings;
 mod settings_text;
 mod uninstall;
 
+pub use doctor::look;
 pub use run::run_if_asked;
 
 use crate::cli::HandCommand;

@@ -283,9 +283,28 @@ async fn doctor_looks_at_everything_and_says_what_mends_it() {
         " server       ready\n",
         " token        deploy (service account), role operator, organization acme, from PROVOST_TOKEN\n",
         " token's end  expires in 60 d\n",
+        " hooks        no agent of this machine asks",
+        " backups      ",
     ] {
         assert!(outcome.out.contains(words), "{words}\n{}", outcome.out);
     }
+    // A hook that is registered and has no file of its own does not work, and is said to.
+    let claude = home.join(".claude");
+    std::fs::create_dir_all(&claude).expect("a folder");
+    let registered = json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command",
+        "command": "/nowhere/provost hook run claude-code --mode enforce" }] }] } });
+    std::fs::write(claude.join("settings.json"), registered.to_string()).expect("a file");
+    let alive = json(200, &json!({ "status": "ok" })).with("date", "Thu, 26 Nov 2026 12:00:02 GMT");
+    let server = Server::playing([alive, ready(), json(200, &capabilities())]).await;
+    let outcome = Provost::script()
+        .home(home.clone())
+        .does(&server, &["doctor"])
+        .await;
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    for words in ["lacks onFailure", "no tail that refuses", "provost hook doctor"] {
+        assert!(outcome.out.contains(words), "{words}\n{}", outcome.out);
+    }
+    std::fs::remove_dir_all(&claude).expect("it goes");
     let late = json(200, &json!({ "status": "ok" })).with("date", "Thu, 26 Nov 2026 12:05:00 GMT");
     let revoked = refusal(401, "token_revoked", "the token was revoked");
     let server = Server::playing([

@@ -11,6 +11,7 @@ use super::super::profile::is_private;
 use super::super::proxy::{Proxy, is_this_machine};
 use super::super::table;
 use super::super::terminal::Terminal;
+use super::doctor_machine;
 use super::identity::Identity;
 use super::status;
 use clap::{ArgMatches, Command};
@@ -26,6 +27,8 @@ const ALIVE: &str = "/healthz";
 const SKEW_MS: i64 = 5_000;
 /// Signed requests and tokens of other issuers are refused from here on. Units: milliseconds.
 const WRONG_MS: i64 = 60_000;
+/// Where packages put the server's data.
+pub(super) const DATA: &str = "/var/lib/provost";
 /// A token that ends within this time wants to be renewed. Units: seconds.
 const SOON_SECS: i64 = 14 * 86_400;
 
@@ -39,7 +42,7 @@ pub(super) const COMMAND: HandCommand = HandCommand {
 
 fn command() -> Command {
     Command::new("doctor")
-        .about("Looks at URL, TLS, clock, token, versions, proxy and files, and says what mends each")
+        .about("Looks at URL, TLS, clock, token, versions, proxy, files, hooks and backups, and says what mends each")
         .args(connection::args())
         .mut_arg("global.timeout", |arg| arg.default_value("10"))
         .mut_arg("global.retries", |arg| arg.default_value("0"))
@@ -73,18 +76,18 @@ struct Finding {
 
 /// Everything that was looked at.
 #[derive(Default)]
-struct Findings {
+pub(super) struct Findings {
     all: Vec<Finding>,
     /// The exit code of the first failure.
     exit: Option<Exit>,
 }
 
 impl Findings {
-    fn ok(&mut self, what: &'static str, says: impl Into<String>) {
+    pub(super) fn ok(&mut self, what: &'static str, says: impl Into<String>) {
         self.add(what, State::Ok, says.into(), None);
     }
 
-    fn warn(&mut self, what: &'static str, says: impl Into<String>, fix: impl Into<String>) {
+    pub(super) fn warn(&mut self, what: &'static str, says: impl Into<String>, fix: impl Into<String>) {
         self.add(what, State::Warning, says.into(), Some(fix.into()));
     }
 
@@ -97,7 +100,7 @@ impl Findings {
         });
     }
 
-    fn failed(&mut self, what: &'static str, failure: Failure) {
+    pub(super) fn failed(&mut self, what: &'static str, failure: Failure) {
         self.exit.get_or_insert(failure.exit);
         let mut lines = failure.lines.into_iter();
         let says = lines.next().unwrap_or_default();
@@ -116,6 +119,7 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         found.warn("variables", says, "correct the name, or remove the variable");
     }
     files(&mut found, matches, terminal);
+    doctor_machine::hooks(&mut found, terminal).await;
     match place_and_token(matches, terminal) {
         Err(failure) => found.failed("settings", failure),
         Ok((place, token)) => {
@@ -124,6 +128,7 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
             proxy(&mut found, &place, terminal);
             let is_reached = server(&mut found, &place, terminal).await;
             disk(&mut found, &place);
+            doctor_machine::backups(&mut found, &place, terminal.clock.now());
             match token {
                 Err(failure) => found.failed("token", failure),
                 Ok((token, token_source)) => {
@@ -239,7 +244,6 @@ fn clock(found: &mut Findings, theirs: Timestamp, ours: Timestamp) {
 
 /// Looks how much room the server's data has, where it lies on this machine in the place that packages use.
 fn disk(found: &mut Findings, place: &Place) {
-    const DATA: &str = "/var/lib/provost";
     if !is_this_machine(&place.url.parse().unwrap_or_default()) || !Path::new(DATA).is_dir() {
         return;
     }

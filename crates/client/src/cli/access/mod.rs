@@ -4,6 +4,7 @@
 //! that took the place of another is on the disk before the command says that it is done.
 
 mod doctor;
+mod doctor_machine;
 mod identity;
 mod login;
 mod logout;
