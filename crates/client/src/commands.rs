@@ -139,7 +139,11 @@ pub async fn ask(matches: &ArgMatches, terminal: &Terminal) -> u8 {
     };
     let (verb, matches) = below.subcommand().unwrap_or(("", below));
     if let Some(own) = own().into_iter().find(|own| own.is(group, verb)) {
-        return cli::report((own.run)(matches, terminal).await, terminal);
+        let done = match cli::prepare_jq(matches, terminal) {
+            Ok(()) => (own.run)(matches, terminal).await,
+            Err(failure) => Err(failure),
+        };
+        return cli::report(done, terminal);
     }
     cli::run(&catalogue::of_group(group), group, below, terminal).await
 }

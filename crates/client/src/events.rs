@@ -2,7 +2,7 @@
 //!
 //! No server is asked: the table was made of `webhooks` of the API document when that was written, and a test compares both.
 
-use crate::cli::{Column, Failure, Form, HandCommand, Printer, Terminal, list_output_arg};
+use crate::cli::{Column, Failure, Form, HandCommand, Printer, Terminal, jq_arg, list_output_arg};
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn own() -> [HandCommand; 1] {
                 .about(
                     "Lists the kinds of events, with who reads their data; as JSON also schemas and examples",
                 )
-                .arg(list_output_arg())
+                .args([list_output_arg(), jq_arg()])
         },
         examples: &["provost events kinds", "provost events kinds --output jsonl"],
         run: |matches, terminal| Box::pin(async { kinds(matches, terminal) }),

@@ -2,6 +2,7 @@
 
 use super::connection::DEFAULT_URL;
 use super::flags::file_arg;
+use super::jq::jq_arg;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ValueHint, value_parser};
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ pub(super) fn args() -> Vec<Arg> {
     ];
     args.into_iter()
         .chain(profile_args())
-        .chain([output_arg()])
+        .chain([output_arg(), jq_arg()])
         .map(|arg| arg.help_heading(HEADING))
         .collect()
 }

@@ -1,5 +1,6 @@
 //! Why a command did not do what was asked, and the exit code that says so to a script.
 
+use super::print::Unfiltered;
 use serde_json::Value;
 use std::io;
 
@@ -113,6 +114,9 @@ impl From<io::Error> for Failure {
                 status: None,
                 refusal: None,
             };
+        }
+        if let Some(Unfiltered(line)) = error.get_ref().and_then(|cause| cause.downcast_ref()) {
+            return Self::usage(line.as_str());
         }
         Self::new(Exit::Output, format!("the answer could not be written: {error}"))
     }

@@ -37,6 +37,11 @@ pub(super) async fn invoke(
             "--columns is for tables and csv: JSON holds every member of every item",
         ));
     }
+    if terminal.jq.get().is_some() && matches!(operation.answer, Shape::Lines | Shape::Bytes) {
+        return Err(Failure::usage(
+            "--jq: the answer of this command is not one JSON document",
+        ));
+    }
     let connection = Connection::resolve(matches, terminal)?;
     let quiet = matches.get_flag("global.quiet");
     let mut draft = Draft::new(operation, matches, &connection.place, terminal)?;

@@ -30,6 +30,7 @@ mod failure;
 mod flags;
 mod instant;
 mod invoke;
+mod jq;
 mod kinds;
 mod known;
 mod layout;
@@ -67,6 +68,7 @@ pub use draft::body_of;
 pub use failure::{EXIT_CODES, Exit, Failure};
 pub use instant::of_http_date;
 pub use invoke::lost_references;
+pub use jq::{JqFilter, jq_arg, prepare as prepare_jq};
 pub use known::{KnownWord, profiles as known_profiles, records as known_records};
 pub use own::{CommandFuture, HandCommand, report};
 pub use pages::Trail;
@@ -105,8 +107,13 @@ pub async fn perform(
 /// `matches` are those of the group's command.
 pub async fn run(api: &Api, group: &str, matches: &ArgMatches, terminal: &Terminal) -> u8 {
     let done = match matches.subcommand() {
-        _ if group == PROFILE => profile_command::run(matches, terminal),
-        Some((verb, matches)) => perform(api, (group, verb), matches, terminal).await,
+        Some((_, own)) if group == PROFILE => {
+            jq::prepare(own, terminal).and_then(|()| profile_command::run(matches, terminal))
+        }
+        Some((verb, matches)) => match jq::prepare(matches, terminal) {
+            Ok(()) => perform(api, (group, verb), matches, terminal).await,
+            Err(failure) => Err(failure),
+        },
         None => Err(Failure::usage(format!("say what to do with {group}"))),
     };
     report(done, terminal)

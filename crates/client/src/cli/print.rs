@@ -9,7 +9,7 @@ use super::terminal::Terminal;
 use super::yaml;
 use clap::ArgMatches;
 use serde_json::Value;
-use std::io;
+use std::{fmt, io};
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub enum Form {
 impl Form {
     /// Returns the form that was asked for: a table on a terminal or when columns are named, JSON elsewhere.
     pub fn chosen(matches: &ArgMatches, terminal: &Terminal) -> Self {
+        if terminal.jq.get().is_some() {
+            return Self::Json;
+        }
         match matches.get_one::<String>("global.output").map(String::as_str) {
             Some("table") => Self::Table,
             Some("wide") => Self::Wide,
@@ -63,7 +66,7 @@ impl Printer<'_> {
     pub fn object(&self, object: &Value) -> io::Result<()> {
         match self.form {
             Form::Table | Form::Wide | Form::Csv => self.text(&table::object(object, self.terminal.width)),
-            Form::Json => self.text(&format!("{object:#}\n")),
+            Form::Json => self.json(object),
             Form::Yaml => self.text(&yaml::text(object)),
             Form::JsonLines => self.lines(std::slice::from_ref(object)),
         }
@@ -77,7 +80,7 @@ impl Printer<'_> {
             .map(Vec::as_slice)
             .unwrap_or_default();
         match self.form {
-            Form::Json => self.text(&format!("{page:#}\n")),
+            Form::Json => self.json(page),
             Form::Yaml => self.text(&yaml::text(page)),
             Form::JsonLines => self.lines(items),
             Form::Csv => {
@@ -114,6 +117,23 @@ impl Printer<'_> {
         }
     }
 
+    /// Prints an answer as it is, or what the program of `--jq` makes of it. Where that cannot be, the answer is printed whole: it may
+    /// hold what is told once.
+    fn json(&self, answer: &Value) -> io::Result<()> {
+        let whole = || format!("{answer:#}\n");
+        let Some(filter) = self.terminal.jq.get() else {
+            return self.text(&whole());
+        };
+        match filter.apply(answer) {
+            Ok(text) => self.text(&text),
+            Err(why) => {
+                self.text(&whole())?;
+                let line = format!("--jq: {why}; the answer is printed whole");
+                Err(io::Error::new(io::ErrorKind::InvalidInput, Unfiltered(line)))
+            }
+        }
+    }
+
     /// Prints each item on a line of its own.
     pub fn lines(&self, items: &[Value]) -> io::Result<()> {
         let mut text = String::new();
@@ -128,6 +148,18 @@ impl Printer<'_> {
         self.terminal.print(self.terminal.shown(text).as_bytes())
     }
 }
+
+/// An answer that a program of jq could do nothing with.
+#[derive(Debug)]
+pub(super) struct Unfiltered(pub String);
+
+impl fmt::Display for Unfiltered {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unfiltered {}
 
 /// Returns the JSON of an answer; `null` when it has no body.
 pub(super) fn parsed(reply: &Reply) -> Result<Value, Failure> {

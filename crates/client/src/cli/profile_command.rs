@@ -3,6 +3,7 @@
 use super::column::Column;
 use super::connection::{checked_token, list_output_arg, normal, profile_file_arg, profile_path, text};
 use super::failure::{EXIT_CODES, Exit, Failure};
+use super::jq::jq_arg;
 use super::print::{Form, Printer};
 use super::profile::{Profile, Profiles};
 use super::terminal::Terminal;
@@ -49,7 +50,11 @@ pub fn command() -> Command {
         .about("Keeps names for servers, with organization and token")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .args([profile_file_arg().global(true), list_output_arg().global(true)])
+        .args([
+            profile_file_arg().global(true),
+            list_output_arg().global(true),
+            jq_arg().global(true),
+        ])
         .after_long_help(EXIT_CODES)
         .subcommand(set)
         .subcommand(

@@ -2,6 +2,7 @@
 
 use super::Failure;
 pub use super::environment::Surroundings;
+use super::jq::JqFilter;
 use dialoguer::console::Term;
 use dialoguer::{Input, Password};
 use provost_words::time::{Clock, SystemClock};
@@ -9,7 +10,7 @@ use provost_words::visible::{lines_visible, visible};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Asks a person.
 pub trait Prompt: Send + Sync {
@@ -42,6 +43,8 @@ pub struct Terminal {
     pub prompt: Option<Box<dyn Prompt>>,
     /// What the process was started with.
     pub surroundings: Surroundings,
+    /// Through what JSON is printed, once a command says so.
+    pub jq: OnceLock<JqFilter>,
 }
 
 impl Terminal {
@@ -65,6 +68,7 @@ impl Terminal {
             clock: Box::new(SystemClock::new()),
             prompt: can_ask.then(|| Box::new(Person) as Box<dyn Prompt>),
             surroundings: Surroundings::of_process(),
+            jq: OnceLock::new(),
         }
     }
 

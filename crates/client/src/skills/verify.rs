@@ -5,7 +5,7 @@ use super::receipt::{Receipt, Receipts, State};
 use super::reference::{self, Reference};
 use super::signed::Listing;
 use crate::cli::{
-    Column, Exit, Failure, Form, Printer, Terminal, TrustedKeys, list_output_arg, offline_trust_args,
+    Column, Exit, Failure, Form, Printer, Terminal, TrustedKeys, jq_arg, list_output_arg, offline_trust_args,
 };
 use clap::{ArgMatches, Command};
 use provost_words::dsse::SignedKind;
@@ -22,7 +22,7 @@ pub fn command() -> Command {
         )
         .arg(reference::arg().help("The skill: [NAMESPACE/]NAME[@VERSION], or its id [default: all]"))
         .args(offline_trust_args())
-        .arg(list_output_arg().help_heading("Output"))
+        .args([list_output_arg(), jq_arg()].map(|arg| arg.help_heading("Output")))
 }
 
 pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {

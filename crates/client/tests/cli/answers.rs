@@ -111,3 +111,83 @@ async fn an_empty_list_says_so_beside_the_output() {
     let outcome = Provost::person(&[]).asks(&server, &["widgets", "list"]).await;
     assert_eq!((outcome.out.as_str(), outcome.err.as_str()), ("", "none\n"));
 }
+
+#[tokio::test]
+async fn a_program_of_jq_sees_the_answer_and_nothing_else() {
+    let lists = |program: &'static str| async move {
+        let server = Server::playing([json(200, &page())]).await;
+        Provost::script()
+            .asks(&server, &["widgets", "list", "--jq", program])
+            .await
+    };
+    let outcome = lists(".widgets[].id").await;
+    assert_eq!(
+        (outcome.code, outcome.out.as_str()),
+        (0, "w_1\nw_2\n"),
+        "{}",
+        outcome.err
+    );
+    let outcome = lists(r#"[.widgets[] | select(.id | test("2$")) | {id}], .total"#).await;
+    assert!(outcome.out.starts_with("[{\"id\":\"w_2\"}]\n"), "{}", outcome.out);
+
+    // Whatever comes out cannot steer a terminal.
+    let server = Server::playing([json(200, &page())]).await;
+    let command = ["widgets", "list", "--jq", r#""\u001b[2J""#];
+    let outcome = Provost::person(&[]).asks(&server, &command).await;
+    assert!(!outcome.out.contains('\u{1b}'), "{:?}", outcome.out);
+
+    // Refused before anything is asked for, with the place.
+    for (program, place) in [
+        (".widgets[", "character 10: expected closing bracket"),
+        (".a | }", "at character "),
+        ("1 + ", "expected term"),
+        (".a | env", "character 6: there is no filter env"),
+        ("$ENV", "character 1: there is no variable $ENV"),
+        ("input", "there is no filter input"),
+        ("halt", "there is no filter halt"),
+        ("stderr", "there is no filter stderr"),
+        (r#"include "x"; ."#, "files cannot be included"),
+    ] {
+        let server = Server::playing([]).await;
+        let outcome = Provost::script()
+            .asks(&server, &["widgets", "list", "--jq", program])
+            .await;
+        assert_eq!(outcome.code, 2, "{program}: {}", outcome.err);
+        assert!(outcome.err.contains(place), "{program}: {}", outcome.err);
+    }
+    let server = Server::playing([]).await;
+    let command = ["widgets", "list", "--jq", ".", "--output", "csv"];
+    let outcome = Provost::script().asks(&server, &command).await;
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.err.contains("--jq reads JSON: leave out --output csv"),
+        "{}",
+        outcome.err
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_a_program_of_jq_cannot_read_is_printed_whole() {
+    let answer = json!({ "widget": { "id": "w_1", "secret": "told once" } });
+    let server = Server::playing([json(200, &answer)]).await;
+    let command = [
+        "widgets",
+        "update",
+        "w_1",
+        "--name",
+        "Wheel",
+        "--reason",
+        "r",
+        "--jq",
+        ".widget.id | keys",
+    ];
+    let outcome = Provost::script().asks(&server, &command).await;
+    // The server did it: that is not what a wrong flag ends with.
+    assert_eq!(outcome.code, 9, "{}", outcome.err);
+    assert!(outcome.out.contains("told once"), "{}", outcome.out);
+    assert!(
+        outcome.err.contains("the answer is printed whole"),
+        "{}",
+        outcome.err
+    );
+}

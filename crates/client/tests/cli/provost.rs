@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The token of every test; it may stand nowhere but in the authorization header.
 pub const TOKEN: &str = "prov_sat_testtesttest_thisIsTheSecretPart";
@@ -234,6 +234,7 @@ impl Provost {
                 home: self.home,
                 ..self.surroundings
             },
+            jq: OnceLock::new(),
         };
         let code = run(&matches, &terminal).await;
         let questions = questions.lock().expect("no panic").clone();

@@ -1,0 +1,145 @@
+//! `--jq`: what a program of jq makes of an answer, read by jaq.
+//!
+//! A program sees the answer and nothing else: what reads the environment or more input, writes to standard error, or ends the process
+//! is not there, and no file can be included.
+
+use super::failure::Failure;
+use super::terminal::Terminal;
+use clap::{Arg, ArgMatches};
+use jaq_core::load::{Arena, File, Loader, lex, parse};
+use jaq_core::{Compiler, Ctx, Native, Vars, compile, data, load};
+use jaq_json::{Val, read};
+use serde_json::Value;
+
+/// LIMIT: bytes of a program, and of what comes out of one answer.
+const MAX_PROGRAM: usize = 64 * 1024;
+const MAX_OUTPUT: usize = 64 * 1024 * 1024;
+
+/// What a program must not do, by the names of what is built in, and what rests on them.
+const CLOSED: [&str; 8] = [
+    "env",
+    "debug_empty",
+    "stderr_empty",
+    "halt",
+    "halt_error",
+    "debug",
+    "stderr",
+    "input_line_number",
+];
+
+type Data = data::JustLut<Val>;
+type Program = compile::Filter<Native<Data>>;
+
+/// A program that was read once, so that a wrong one is refused before anything is asked for.
+#[derive(Clone, Debug)]
+pub struct JqFilter(String);
+
+/// Returns the flag.
+pub fn jq_arg() -> Arg {
+    Arg::new("global.jq")
+        .long("jq")
+        .value_name("EXPR")
+        .value_parser(JqFilter::read)
+        .help("Prints what this program of jq makes of the JSON; texts without quotes")
+}
+
+/// Makes the terminal print JSON through the program that was named, if one was.
+///
+/// Errors: usage, with a form of the answer that is not JSON.
+pub fn prepare(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let Ok(Some(filter)) = matches.try_get_one::<JqFilter>("global.jq") else {
+        return Ok(());
+    };
+    let form = matches.try_get_one::<String>("global.output").ok().flatten();
+    if let Some(form) = form.filter(|form| *form != "json") {
+        return Err(Failure::usage(format!(
+            "--jq reads JSON: leave out --output {form}, or say --output json"
+        )));
+    }
+    // A command runs once in a process; the first program stays.
+    let _ = terminal.jq.set(filter.clone());
+    Ok(())
+}
+
+impl JqFilter {
+    /// Reads a program. Errors: a sentence that names the place in it.
+    fn read(code: &str) -> Result<Self, String> {
+        if code.len() > MAX_PROGRAM {
+            return Err("a program has at most 64 KiB".to_owned());
+        }
+        program(code)?;
+        Ok(Self(code.to_owned()))
+    }
+
+    /// Returns what comes out of an answer: a line for each value, texts as they are.
+    ///
+    /// Errors: a sentence about what cannot be done with this answer.
+    pub fn apply(&self, answer: &Value) -> Result<String, String> {
+        let program = program(&self.0)?;
+        let input = read::parse_single(answer.to_string().as_bytes()).map_err(|error| error.to_string())?;
+        let context = Ctx::<Data>::new(&program.lut, Vars::new([]));
+        let mut text = String::new();
+        for value in program.id.run((context, input)) {
+            match value {
+                Ok(Val::TStr(value)) => text.push_str(&String::from_utf8_lossy(&value)),
+                Ok(value) => text.push_str(&value.to_string()),
+                Err(stop) => {
+                    let why = stop.get_err().map(|error| error.to_string());
+                    return Err(why.unwrap_or_else(|_| "the program ends outside of its loop".to_owned()));
+                }
+            }
+            text.push('\n');
+            if text.len() > MAX_OUTPUT {
+                return Err("more than 64 MiB come out".to_owned());
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn program(code: &str) -> Result<Program, String> {
+    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let defs = defs.filter(|def| !CLOSED.contains(&def.name));
+    let funs = jaq_core::funs::<Data>()
+        .chain(jaq_std::funs())
+        .chain(jaq_json::funs());
+    let funs = funs.filter(|(name, ..)| !CLOSED.contains(name));
+    let arena = Arena::default();
+    let file = File { code, path: () };
+    let modules = Loader::new(defs).load(&arena, file);
+    let modules = modules.map_err(|errors| {
+        let first = errors.first().map(|(_, error)| match error {
+            load::Error::Io(imports) => imports
+                .first()
+                .map(|(path, _)| at(code, path, "files cannot be included")),
+            load::Error::Lex(errors) => errors.first().map(|error| unlexed(code, error)),
+            load::Error::Parse(errors) => errors.first().map(|error| unparsed(code, error)),
+        });
+        first.flatten().unwrap_or_else(|| UNREADABLE.to_owned())
+    })?;
+    let compiled = Compiler::default().with_funs(funs).compile(modules);
+    compiled.map_err(|errors| {
+        let first = errors.first().and_then(|(_, errors)| errors.first());
+        first.map_or_else(
+            || UNREADABLE.to_owned(),
+            |(name, kind)| at(code, name, &format!("there is no {} {name}", kind.as_str())),
+        )
+    })
+}
+
+const UNREADABLE: &str = "is no program of jq";
+
+fn unlexed(code: &str, (expected, rest): &lex::Error<&str>) -> String {
+    at(code, rest, &format!("expected {}", expected.as_str()))
+}
+
+fn unparsed(code: &str, (expected, found): &parse::Error<&str>) -> String {
+    at(code, found, &format!("expected {}", expected.as_str()))
+}
+
+/// Says where in a program something is: the place of its first character, from 1.
+fn at(code: &str, part: &str, what: &str) -> String {
+    let offset = (part.as_ptr() as usize).wrapping_sub(code.as_ptr() as usize);
+    let before = code.get(..offset).unwrap_or(code);
+    format!("at character {}: {what}", before.chars().count() + 1)
+}
