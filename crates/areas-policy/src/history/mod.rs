@@ -101,7 +101,7 @@ pub static AREA: Area = Area {
         "0009_history",
         "0014_history_order",
         "0032_history_values",
-        "0036_history_calls"
+        "0033_history_calls"
     ],
     statements: &[store::STATEMENTS, decided_calls::STATEMENTS],
     records: &[
