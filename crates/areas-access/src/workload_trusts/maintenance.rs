@@ -1,24 +1,14 @@
-//! What the operator's commands ask of the area: the check of a store, its notes, and the restore of a backup (D12.9).
+//! What the operator's commands ask of the area: the check of a store and its notes.
 
 use super::model::MAX_LIFETIME_SECS;
 use super::rules::{ClaimRule, Kind, Named, named};
-use super::store;
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::db::Tx;
-use provost_kernel::{OperationContext, Result, Timestamp, params, statements};
-
-/// Why a trust is suspended that a restore holds back.
-const RESTORED: &str = "restored";
+use provost_kernel::{Result, Timestamp, params, statements};
 
 statements! {
     /// Every trust, and whether its account is there.
     EVERY = unscoped("a check looks at every organization") concat!("SELECT w.organization_id, w.id, w.kind, w.claims, w.scopes, w.lifetime_secs, a.id FROM workload_trusts w ", provost_areas_identity::joined_account!("w.organization_id", "w.service_account_id"), "ORDER BY w.organization_id, w.id");
-}
-
-/// Suspends every trust of the organization, in the unit that restores it: what was taken away since the backup is not known.
-pub fn hold_every(ctx: &mut OperationContext<'_>, _: &'static str) -> Result<()> {
-    let (org, now) = (ctx.org(), ctx.now());
-    ctx.queue(&store::HOLD_EVERY, params![org, now, RESTORED])
 }
 
 struct Found {

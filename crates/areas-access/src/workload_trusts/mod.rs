@@ -30,6 +30,7 @@ mod delete;
 mod ends;
 pub mod fences;
 mod get;
+mod held;
 mod list;
 mod maintenance;
 mod model;
@@ -77,14 +78,14 @@ pub static AREA: Area = Area {
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0030_workload_trusts"],
-    statements: &[store::STATEMENTS, maintenance::STATEMENTS],
+    statements: &[store::STATEMENTS, held::STATEMENTS, maintenance::STATEMENTS],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
     testimonies: &[&fences::TRUSTS],
     check: Check::Find(maintenance::broken_invariants),
     notes: Some(maintenance::whole_owners),
     on: &[&Subscriber(principal_ended), &Subscriber(account_narrowed)],
-    restore: Some(maintenance::hold_every),
+    held: &[held::KIND],
     guides: &[provost_kernel::guide!(
         "workload-identity",
         "Workload identity: CI without stored secrets"

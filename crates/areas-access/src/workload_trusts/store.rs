@@ -35,8 +35,6 @@ statements! {
     NAME_TAKEN = "SELECT id FROM workload_trusts WHERE organization_id = ?1 AND name_key = ?2 AND id <> ?3";
     /// Replaces what can change of a trust.
     SAVE = "UPDATE workload_trusts SET name = ?3, name_key = ?4, audience = ?5, claims = ?6, scopes = ?7, lifetime_secs = ?8, max_token_age_secs = ?9, jwks = ?10, suspended_at = ?11, suspended_reason = ?12, updated_at = ?13, tokens_from = ?14 WHERE organization_id = ?1 AND id = ?2";
-    /// Suspends every trust that is not, in the unit that restores an organization.
-    HOLD_EVERY = "UPDATE workload_trusts SET suspended_at = ?2, suspended_reason = ?3 WHERE organization_id = ?1 AND suspended_at IS NULL";
     /// Refuses what was issued until now, for every trust of the organization: what was exchanged may be forgotten.
     REFUSE_ISSUED = "UPDATE workload_trusts SET tokens_from = ?2 WHERE organization_id = ?1 AND (tokens_from IS NULL OR tokens_from < ?2)";
     /// The trusts of an account.

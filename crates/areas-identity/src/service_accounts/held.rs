@@ -17,6 +17,8 @@ statements! {
     COUNT_HELD = "SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2";
     /// What those that are held could do.
     HELD_RIGHTS = "SELECT id, permission_role, scopes, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 AND (CAST(?3 AS TEXT) IS NULL OR id = CAST(?3 AS TEXT)) ORDER BY id";
+    /// An account that is held.
+    IS_HELD = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NULL AND disabled_reason = ?3";
     /// Enables one that is held.
     RELEASE = "UPDATE service_accounts \
         SET status = 'active', disabled_at = NULL, disabled_reason = NULL, updated_at = CASE \
@@ -45,6 +47,13 @@ fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
     let org = ctx.org();
     let count = ctx.query_opt(&COUNT_HELD, params![org, RESTORED], |row| row.get(0))?;
     Ok(count.unwrap_or(0))
+}
+
+/// Says whether a restore holds an account back.
+pub fn is_held(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
+    let org = ctx.org();
+    let held = ctx.query_opt(&IS_HELD, params![org, id, RESTORED], |_| Ok(()))?;
+    Ok(held.is_some())
 }
 
 /// Returns a page of the accounts that are held, by id.

@@ -35,6 +35,7 @@ mod update;
 mod worker;
 
 pub use credentials::{AccountTokens, FORM};
+pub use held::is_held;
 use maintenance::{broken_invariants, revoke_every_token};
 pub use model::{Rights, ScopeList, may_be_held};
 pub use store::{Principal, owned_by, principal};

@@ -1,5 +1,7 @@
 //! A store that went back while its keys stayed, and what accepting the loss takes away again (EN-4).
 
+mod lost_trusts;
+
 use crate::harness::{Home, Server, homes, homes_once, refuse, sign, succeed};
 use provost_kernel::db::{Access, Conn, Location};
 use provost_kernel::time::{Clock, SystemClock};

@@ -210,7 +210,7 @@ fn read(server: &Server, token: &str, path: &str) -> (u16, Value) {
 }
 
 /// Makes an account, a user with a role, a client and a link, and returns their ids and the account's token.
-fn populate(home: &Home, server: &Server, admin: &str) -> ([String; 3], String) {
+fn populate(home: &Home, server: &Server, admin: &str) -> ([String; 4], String) {
     let account = json!({ "name": "robot", "permissionRole": "operator", "scopes": ["policies:read"] });
     let (status, account) = change(server, admin, "/service-accounts", &account);
     assert_eq!(status, 201, "{account}");
@@ -221,10 +221,18 @@ fn populate(home: &Home, server: &Server, admin: &str) -> ([String; 3], String) 
         "grantTypes": ["authorization_code"], "scopes": ["policies:read"], "tokenEndpointAuthMethod": "none" });
     let (status, client) = change(server, admin, "/mcp/clients", &client);
     assert_eq!(status, 201, "{client}");
+    let trust = json!({
+        "name": "deploy", "kind": "github", "issuer": "https://token.actions.githubusercontent.com",
+        "serviceAccountId": account["serviceAccount"]["id"],
+        "claims": [{ "claim": "repository_id", "value": "74" }],
+    });
+    let (status, trust) = change(server, admin, "/workload-trusts", &trust);
+    assert_eq!(status, 201, "{trust}");
     let ids = [
         &account["serviceAccount"]["id"],
         &user["user"]["id"],
         &client["id"],
+        &trust["workloadTrust"]["id"],
     ];
     let ids = ids.map(|id| id.as_str().unwrap().to_owned());
     let sql = format!(
@@ -241,7 +249,7 @@ fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
     for (home, target) in homes("holds").into_iter().zip(homes("held")) {
         let server = home.serve(&[]);
         let admin = server.token();
-        let ([account, user, client], token) = populate(&home, &server, &admin);
+        let ([account, user, client, trust], token) = populate(&home, &server, &admin);
         home.run(&["store", "backup", "backup.db"]);
         server.stop();
         let printed = succeed(restore(&home, &target, &["backup.db", "--json"]));
@@ -249,7 +257,7 @@ fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
         let new = made["token"].as_str().unwrap();
         let server = serve_restored(&home, &target);
         let (status, held) = read(&server, new, "/restore/held");
-        assert_eq!((status, held["total"].as_i64()), (200, Some(5)), "{held}");
+        assert_eq!((status, held["total"].as_i64()), (200, Some(6)), "{held}");
         let kinds: Vec<&str> = held["held"]
             .as_array()
             .unwrap()
@@ -263,7 +271,8 @@ fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
                 "service_account",
                 "user",
                 "mcp_client",
-                "identity_link"
+                "identity_link",
+                "workload_trust"
             ]
         );
         let (_, page) = read(&server, new, "/restore/held?limit=2&offset=2");
@@ -287,7 +296,7 @@ fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
         assert_eq!(change(&server, new, "/restore/release", &wrong).0, 404);
         let both = json!({ "ids": [account], "all": true, "confirm": true });
         assert_eq!(change(&server, new, "/restore/release", &both).0, 400);
-        assert_eq!(read(&server, new, "/restore/held").1["total"], 5);
+        assert_eq!(read(&server, new, "/restore/held").1["total"], 6);
         // One whom somebody keeps out stays out when the others are released.
         let disabled = change(
             &server,
@@ -302,6 +311,7 @@ fn a_restore_holds_back_everybody_until_an_administrator_releases_them() {
         assert_eq!(status, 200, "{released}");
         assert_eq!(released["userIds"], json!([user]));
         assert_eq!(released["mcpClientIds"], json!([client]));
+        assert_eq!(released["workloadTrustIds"], json!([trust]));
         assert_eq!(released["serviceAccountIds"].as_array().unwrap().len(), 1);
         assert_eq!(read(&server, new, "/restore/held").1["total"], 0);
         assert_eq!(
@@ -351,7 +361,7 @@ fn nobody_releases_what_could_do_more_than_they_can() {
         &json!({ "all": true, "confirm": true }),
     );
     assert_eq!((status, &refused["code"]), (403, &json!("escalation_forbidden")));
-    assert_eq!(read(&server, weak, "/restore/held").1["total"], 5);
+    assert_eq!(read(&server, weak, "/restore/held").1["total"], 6);
     let own = json!({ "ids": [account], "confirm": true });
     assert_eq!(change(&server, weak, "/restore/release", &own).0, 200);
 }

@@ -1,6 +1,6 @@
 //! Who reads the details of what the area does, and what its events say.
 //!
-//! What a restore holds back is accounts, clients and identity links.
+//! What a restore holds back is accounts, clients, identity links and workload trusts.
 
 use provost_kernel::fence::Readers;
 use schemars::JsonSchema;
@@ -35,7 +35,9 @@ provost_kernel::event_data! {
         users: usize,
         /// Registered MCP clients.
         mcp_clients: usize,
-    } like r#"{"serviceAccounts":2,"users":14,"mcpClients":1}"#;
+        /// Workload trusts.
+        workload_trusts: usize,
+    } like r#"{"serviceAccounts":2,"users":14,"mcpClients":1,"workloadTrusts":3}"#;
 
     /// Rows that are not what Provost wrote.
     Disagreement {

@@ -44,8 +44,8 @@ impl Operation for ListHeld {
         .command("restore", "held").columns(&["name", "kind", "permissionRole as role", "lastChangedAt as changed", "id"])
         .says(
             "List who is held back since a restore",
-            "Service accounts, then users who have a role, registered clients and identity links, each with its last \
-             change before the backup was made. Empty where the store was never restored, or everybody was released.",
+            "Service accounts, then users who have a role, registered clients, identity links and workload trusts, each \
+             with its last change before the backup was made. Empty where the store was never restored, or everybody was released.",
         )
         .sensitive();
     type Path = Empty;

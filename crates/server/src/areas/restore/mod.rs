@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! provost store restore   everybody who can act is held: accounts disabled, users with a role suspended, clients blocked,
-//!                         identity links held; tokens revoked, sessions ended
+//!                         identity links held, workload trusts suspended; tokens revoked, sessions ended
 //! held → acts again       released here, or enabled, reactivated, unblocked one at a time by the ordinary operations
 //! ```
 //!

@@ -19,6 +19,8 @@ pub enum Kind {
     McpClient,
     /// Who a user is at an issuer; its id is the user's.
     IdentityLink,
+    /// A workload trust.
+    WorkloadTrust,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
             "user" => Some(Self::User),
             "mcp_client" => Some(Self::McpClient),
             "identity_link" => Some(Self::IdentityLink),
+            "workload_trust" => Some(Self::WorkloadTrust),
             _ => None,
         }
     }
@@ -57,7 +60,7 @@ pub fn kinds(ctx: &OperationContext<'_>) -> Result<Vec<(Kind, &'static HeldKind)
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "HeldPrincipal")]
 pub struct HeldView {
-    /// What it is: `service_account`, `user`, `mcp_client` or `identity_link`.
+    /// What it is: `service_account`, `user`, `mcp_client`, `identity_link` or `workload_trust`.
     kind: Kind,
     /// Its id; of an identity link that of its user.
     id: String,

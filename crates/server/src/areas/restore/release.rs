@@ -27,7 +27,7 @@ const MAX_IDS: usize = 100;
 pub struct ReleaseBody {
     /// `true`: everybody who is held.
     all: Option<bool>,
-    /// 1 to 100 ids of service accounts, users and clients. The links of a user are released with the user.
+    /// 1 to 100 ids of service accounts, users, clients and workload trusts. The links of a user are released with the user.
     #[schemars(length(min = 1, max = 100))]
     ids: Option<Vec<String>>,
 }
@@ -44,6 +44,8 @@ pub struct ReleaseResult {
     user_ids: Vec<String>,
     /// The registered clients.
     mcp_client_ids: Vec<String>,
+    /// The workload trusts.
+    workload_trust_ids: Vec<String>,
 }
 
 impl Operation for ReleaseHeld {
@@ -60,8 +62,9 @@ impl Operation for ReleaseHeld {
     .says(
         "Let those act again whom a restore holds back",
         "Look at the list of held records first: what was taken away after the backup was made would come back. Tokens stay \
-         revoked; rotate them. Nobody releases what could do more than they can. An id that is not held is a 404, and then \
-         nobody is released.",
+         revoked; rotate them. Nobody releases what could do more than they can. A workload trust needs `workload_trusts:write` and \
+         `service_accounts:rotate` besides, and an account that is not held back itself (409). An id that is not held is a \
+         404. Where one is refused nobody is released.",
     );
     type Path = Empty;
     type Query = Empty;
@@ -88,17 +91,19 @@ impl Operation for ReleaseHeld {
             ("/serviceAccountIds", &released.service_account_ids),
             ("/userIds", &released.user_ids),
             ("/mcpClientIds", &released.mcp_client_ids),
+            ("/workloadTrustIds", &released.workload_trust_ids),
         ];
         for (path, ids) in kinds.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             ctx.change(path, Value::Null, json!(ids));
         }
-        let [service_accounts, users, mcp_clients] = kinds.map(|(_, ids)| ids.len());
+        let [service_accounts, users, mcp_clients, workload_trusts] = kinds.map(|(_, ids)| ids.len());
         ctx.emit(
             &fences::RELEASED,
             &fences::ReleasedPrincipals {
                 service_accounts,
                 users,
                 mcp_clients,
+                workload_trusts,
             },
         );
         Ok(released)
@@ -112,6 +117,7 @@ impl ReleaseResult {
             Kind::ServiceAccount => &mut self.service_account_ids,
             Kind::User | Kind::IdentityLink => &mut self.user_ids,
             Kind::McpClient => &mut self.mcp_client_ids,
+            Kind::WorkloadTrust => &mut self.workload_trust_ids,
         }
     }
 }
@@ -126,32 +132,32 @@ fn everybody(ctx: &mut OperationContext<'_>) -> Result<ReleaseResult> {
     Ok(released)
 }
 
+/// Releases those of these ids, kind by kind in the order of the areas: an account before the trusts that act as it, however
+/// the caller put them.
 fn these(ctx: &mut OperationContext<'_>, ids: &[String]) -> Result<ReleaseResult> {
+    // PostgreSQL takes no NUL in a text, and no id has one.
+    if ids.iter().any(|id| id.contains('\0')) {
+        return Err(Error::new(Code::NotFound, "no id has the character U+0000"));
+    }
     let mut released = ReleaseResult::default();
-    let kinds = kinds(ctx)?;
-    for (place, id) in ids.iter().enumerate() {
-        // PostgreSQL takes no NUL in a text, and no id has one.
-        if id.contains('\0') {
-            return Err(Error::new(Code::NotFound, "no id has the character U+0000"));
-        }
-        let mut is_held = false;
-        for (kind, held) in &kinds {
+    let mut is_held = vec![false; ids.len()];
+    for (kind, held) in kinds(ctx)? {
+        for (id, is_held) in ids.iter().zip(&mut is_held) {
             if (held.release)(ctx, Some(id))?.is_empty() {
                 continue;
             }
-            is_held = true;
-            let known = released.of(*kind);
+            *is_held = true;
+            let known = released.of(kind);
             // A user and the links of that user have one id.
-            if known.last() != Some(id) {
+            if !known.contains(id) {
                 known.push(id.clone());
             }
         }
-        if !is_held {
-            let message = format!(
-                "the id at /ids/{place} is not held back; the list of held records names those that are"
-            );
-            return Err(Error::new(Code::NotFound, message));
-        }
+    }
+    if let Some(place) = is_held.iter().position(|is_held| !is_held) {
+        let message =
+            format!("the id at /ids/{place} is not held back; the list of held records names those that are");
+        return Err(Error::new(Code::NotFound, message));
     }
     Ok(released)
 }

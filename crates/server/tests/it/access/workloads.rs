@@ -5,6 +5,7 @@ mod again;
 mod audited;
 mod claims;
 mod ends;
+mod held;
 mod keys;
 mod written;
 

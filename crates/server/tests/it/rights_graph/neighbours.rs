@@ -17,6 +17,7 @@ statements! {
     HOLD_USER = "UPDATE directory_users SET status = 'suspended', suspended_at = ?3, suspended_by = 'restore' WHERE organization_id = ?1 AND id = ?2";
     HOLD_CLIENT = "UPDATE oauth_clients SET blocked_at = ?3, blocked_reason = 'restored' WHERE organization_id = ?1 AND id = ?2";
     HOLD_LINK = "UPDATE oauth_identities SET held_at = ?3 WHERE organization_id = ?1 AND user_id = ?2";
+    HOLD_TRUST = "UPDATE workload_trusts SET suspended_at = ?3, suspended_reason = 'restored' WHERE organization_id = ?1 AND id = ?2";
 }
 
 const ISSUER: &str = "https://issuer.example";
@@ -278,6 +279,8 @@ pub async fn neighbours(app: &App, me: &Caller, operation: &str) -> Vec<Neighbou
             hold(app, &HOLD_USER, &user).await;
             let client = bosses_client(app).await;
             hold(app, &HOLD_CLIENT, &client).await;
+            let trust = one_of(app, &boss(app).await).await;
+            hold(app, &HOLD_TRUST, &trust).await;
             let path = || "/restore/release".to_owned();
             let ids = |id: &str| json!({ "ids": [id] });
             vec![
@@ -285,6 +288,7 @@ pub async fn neighbours(app: &App, me: &Caller, operation: &str) -> Vec<Neighbou
                 post("an admin user", path(), ids(&user)),
                 post("the link of an admin user", path(), ids(&active)),
                 post("an admin's client", path(), ids(&client)),
+                post("an admin's workloads", path(), ids(&trust)),
                 post("everybody", path(), json!({ "all": true })),
             ]
         }

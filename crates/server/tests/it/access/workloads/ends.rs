@@ -204,27 +204,3 @@ fn a_session_of_a_workload_makes_nothing_that_outlives_it() {
         not_accepted(&scene.exchange(&app, &session).await);
     });
 }
-
-/// Proves RH-1.
-#[test]
-fn a_restore_suspends_every_trust_until_somebody_lets_it_in() {
-    each("workload_restore", |app| async move {
-        let scene = Scene::of(&app, Platform::Github, "viewer", &["policies:read"]).await;
-        let restore = provost_areas_access::workload_trusts::AREA.restore.unwrap();
-        crate::access::oauth::unit(&app, move |ctx| restore(ctx, "store_restored")).await;
-        not_accepted(&scene.exchange(&app, &scene.token(&app, |_| {})).await);
-        let shown = app.get(&format!("{TRUSTS}/{}", scene.trust)).await;
-        assert_eq!(shown.ok()["workloadTrust"]["suspendedReason"], "restored");
-        let weak = ["workload_trusts:write", "service_accounts:rotate"];
-        let (_, weak) = app.account("weak", "admin", &weak).await;
-        let weak = app.view_of(app.organization.clone(), weak);
-        let on = json!({ "suspended": false });
-        scene
-            .update(&weak, on.clone())
-            .await
-            .refused(403, "escalation_forbidden");
-        scene.update(&app, on).await.ok();
-        app.advance(1);
-        works(&app, &scene.session(&app).await).await;
-    });
-}
