@@ -22,7 +22,7 @@ use provost_kernel::keys::MacPurpose;
 use provost_kernel::{OperationContext, Result, Timestamp};
 
 /// What a preview showed.
-const PREVIEW_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/preview-token/v1");
+pub(super) const PREVIEW_TOKEN: MacPurpose = MacPurpose::Own("provost/mac/preview-token/v1");
 
 /// How long a preview token is good. Units: seconds (D8.7).
 const TOKEN_SECS: i64 = 15 * 60;
@@ -118,15 +118,10 @@ impl Plan {
         if_match: Option<&str>,
     ) -> Result<()> {
         let etag = self.etag(ctx);
-        let by_header = if_match.is_none_or(|list| {
-            list.split(',')
-                .any(|tag| matches!(tag.trim(), t if t == "*" || t == etag))
-        });
-        if by_header && token.is_none_or(|token| self.accepts(ctx, token)) {
+        if is_named(if_match, &etag) && token.is_none_or(|token| self.accepts(ctx, token)) {
             return Ok(());
         }
-        let message = "this is not what was previewed, or the preview is too old; preview again";
-        Err(Error::new(Code::PreconditionFailed, message).with_header("etag", etag))
+        Err(moved(etag))
     }
 
     fn accepts(&self, ctx: &OperationContext<'_>, token: &PreviewToken) -> bool {
@@ -159,6 +154,20 @@ impl Plan {
             .collect();
         f(&parts)
     }
+}
+
+/// Says whether a precondition names what is now; none and `*` name everything.
+pub fn is_named(if_match: Option<&str>, etag: &str) -> bool {
+    if_match.is_none_or(|list| {
+        list.split(',')
+            .any(|tag| matches!(tag.trim(), t if t == "*" || t == etag))
+    })
+}
+
+/// Returns the refusal of what is something else than was seen, with the `ETag` of now.
+pub fn moved(etag: String) -> Error {
+    let message = "this is not what was previewed, or the preview is too old; preview again";
+    Error::new(Code::PreconditionFailed, message).with_header("etag", etag)
 }
 
 /// Says whether a caller binds the performance to something that was seen. `*` binds to nothing.

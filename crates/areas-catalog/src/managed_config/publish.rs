@@ -3,15 +3,17 @@
 use super::content::{Content, Fault, refusal};
 use super::difference::{self, Difference};
 use super::digest::ContentDigest;
-use super::model::{AutoPublish, ProfilePath, Release};
+use super::model::{AutoPublish, Profile, ProfilePath, Release};
+use super::plan::{self, PREVIEW_TOKEN};
 use super::store::{self, ProfileWithRelease};
 use super::targets::{Findings, Weakening, weakening};
 use super::views::{ReleaseRef, ReleaseView, Warning};
 use super::{PULL, machines, manifest, redact};
 use crate::managed_config::fences;
+use provost_kernel::audit::hex;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
-use provost_kernel::operation::{Input, Meta, Method, Operation};
+use provost_kernel::operation::{Input, Meta, Method, Operation, Precondition};
 use provost_kernel::text::Reason;
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -115,12 +117,14 @@ impl Operation for Publish {
         r#"{"content": {"enforced": {"permissions": {"deny": ["Read(./.env)"]}},
                "defaults": {"model": "opus"}}}"#,
     )
-    .answers(&["Location"])
+    .precondition(Precondition::Match)
+    .answers(&["Location", "ETag"])
     .reads_up_to(2 << 20, 32)
     .says(
         "Publish a release of managed configuration",
-        "What is current already makes no release: created is false. preview=true shows what would change, and publishes \
-         nothing.",
+        "What is current already makes no release: created is false. preview=true shows what would change, publishes \
+         nothing, and answers an ETag: sent as If-Match, it refuses (412) another content than was previewed, and one that \
+         another release came before.",
     )
     .previews_where_asked();
     type Path = ProfilePath;
@@ -138,19 +142,13 @@ impl Operation for Publish {
             let message = format!("automatic publishing of this profile is {state}; set autoPublish to on");
             return Err(Error::new(Code::Conflict, message));
         }
-        let Findings {
-            mut faults, warnings, ..
-        } = profile.findings(&body.content);
-        faults.extend(redact::marks(&body.content));
-        if body.strict {
-            faults.extend(warnings.iter().flat_map(Fault::of_warning));
-        }
-        if !faults.is_empty() {
-            let message = "the content is not what the target's program takes";
-            return Err(refusal(Code::InvalidDefinition, message, "/content", &faults));
-        }
+        let warnings = taken(&profile, body)?;
         let canonical = body.content.canonical();
         let digest = ContentDigest::of(&canonical);
+        let etag = tag(ctx, &profile, current.as_ref(), &digest);
+        if !plan::is_named(input.if_match.as_deref(), &etag) {
+            return Err(plan::moved(etag));
+        }
         let epoch = store::epoch(ctx)?;
         let is_same = |current: &&Release| current.content_digest == digest && current.store_epoch == epoch;
         let same = current.as_ref().filter(is_same);
@@ -193,6 +191,7 @@ impl Operation for Publish {
                     .collect(),
                 weakens_enforcement: weakened,
             };
+            ctx.header("etag", etag);
             return Ok(PublishOutcome::Preview(Box::new(preview)));
         }
         if let Some(current) = same {
@@ -229,4 +228,42 @@ impl Operation for Publish {
             warnings,
         })))
     }
+}
+
+/// Returns the name of what a preview shows: another one as soon as another release is current, and for another content (D1.9).
+/// It is keyed, so that it says nothing of hidden values.
+fn tag(
+    ctx: &OperationContext<'_>,
+    profile: &Profile,
+    current: Option<&Release>,
+    wanted: &ContentDigest,
+) -> String {
+    let words = [
+        "publication",
+        ctx.org(),
+        profile.id.as_str(),
+        current.map_or("", |release| release.id.as_str()),
+        current.map_or("", |release| release.content_digest.clear()),
+        wanted.clear(),
+    ];
+    let mac = ctx.services().keys.mac(PREVIEW_TOKEN, &words.map(str::as_bytes));
+    format!("\"{}\"", hex(&mac[..16]))
+}
+
+/// Returns what the program takes of a content although it has no effect.
+///
+/// Errors: `InvalidDefinition` for what it does not take; where that was asked for, also for what is only warned of.
+fn taken(profile: &Profile, body: &PublishBody) -> Result<Vec<Warning>> {
+    let Findings {
+        mut faults, warnings, ..
+    } = profile.findings(&body.content);
+    faults.extend(redact::marks(&body.content));
+    if body.strict {
+        faults.extend(warnings.iter().flat_map(Fault::of_warning));
+    }
+    if faults.is_empty() {
+        return Ok(warnings);
+    }
+    let message = "the content is not what the target's program takes";
+    Err(refusal(Code::InvalidDefinition, message, "/content", &faults))
 }

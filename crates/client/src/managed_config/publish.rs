@@ -89,7 +89,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         consent: Consent::of(matches, terminal, Confirm::Absent)?,
     };
     let answer = if is_preview {
-        publication.send(true).await?
+        publication.preview().await?.0
     } else {
         publication.perform(matches.get_flag("yes")).await?
     };
@@ -137,8 +137,10 @@ impl Publication<'_> {
     /// Errors: usage, when the person does not say yes.
     pub async fn perform(&self, is_said: bool) -> Result<Value, Failure> {
         let terminal = self.client.terminal;
+        let mut seen = None;
         if let Some(prompt) = terminal.prompt.as_deref().filter(|_| !is_said) {
-            let preview = self.send(true).await?;
+            let (preview, etag) = self.preview().await?;
+            seen = etag;
             if preview["wouldCreate"] == json!(false) {
                 terminal.note(
                     "nothing changes: the current release says the same already; nothing was published",
@@ -155,18 +157,26 @@ impl Publication<'_> {
                 return Err(Failure::usage("not confirmed; nothing was published"));
             }
         }
-        self.send(false).await
-    }
-
-    async fn send(&self, is_preview: bool) -> Result<Value, Failure> {
-        let path = [GROUP, "profiles", &self.profile, "releases"];
-        let request = Request::new(Method::POST, &path).json(&self.body);
-        let request = if is_preview {
-            request.query("preview", "true")
-        } else {
-            request
+        // What was shown is what the person said yes to: the server refuses it when somebody else published meanwhile. An
+        // earlier server names nothing.
+        let request = match &seen {
+            Some(etag) => self.request().header("if-match", etag),
+            None => self.request(),
         };
         self.client.send(&request.consent(&self.consent)?).await?.json()
+    }
+
+    /// Returns what would change, and the name of that.
+    async fn preview(&self) -> Result<(Value, Option<String>), Failure> {
+        let request = self.request().query("preview", "true").consent(&self.consent)?;
+        let answer = self.client.send(&request).await?;
+        let etag = answer.header("etag").map(str::to_owned);
+        Ok((answer.json()?, etag))
+    }
+
+    fn request(&self) -> Request {
+        let path = [GROUP, "profiles", &self.profile, "releases"];
+        Request::new(Method::POST, &path).json(&self.body)
     }
 }
 

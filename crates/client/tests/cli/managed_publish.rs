@@ -21,15 +21,32 @@ fn published() -> Answer {
     )
 }
 
+const SHOWN: &str = "\"6f1d0d5e\"";
+
 fn preview() -> Answer {
-    json(
+    let answer = json(
         200,
         &json!({
             "mode": "preview", "wouldCreate": true, "renderedDiff": { "lines": ["-old line", "+new line"], "truncated": false },
             "weakensEnforcement": [{ "path": "/enforced/permissions/deny", "message": "no longer forbids all that it forbade" }],
             "warnings": [],
         }),
-    )
+    );
+    match answer {
+        Answer::Says {
+            status,
+            mut headers,
+            body,
+        } => {
+            headers.push(("etag", SHOWN.to_owned()));
+            Answer::Says {
+                status,
+                headers,
+                body,
+            }
+        }
+        other => other,
+    }
 }
 
 fn file(name: &str, text: &str) -> PathBuf {
@@ -155,10 +172,19 @@ async fn a_person_sees_what_would_change_and_is_asked() {
     assert!(asked[1].target.ends_with("/releases"));
     let key = |place: usize| asked[place].json()["idempotencyKey"].clone();
     assert_eq!(key(0), key(1), "a preview leaves the key unused");
+    let named = [asked[0].header("if-match"), asked[1].header("if-match")];
+    assert_eq!(named, ["", SHOWN], "what was shown is what is published");
+
+    let moved = json!({ "code": "precondition_failed", "message": "this is not what was previewed" });
+    let server = Server::playing([preview(), json(412, &moved)]).await;
+    let outcome = publishes(Provost::person(&["yes"]), &server, &body).await;
+    assert_eq!(outcome.code, 5, "{outcome:?}");
+    assert!(outcome.err.contains("not what was previewed"), "{}", outcome.err);
 
     let server = Server::playing([published()]).await;
     let outcome = publishes(Provost::person(&[]), &server, &[&body[..], &["--yes"]].concat()).await;
     assert_eq!((outcome.code, server.asked().len()), (0, 1), "{outcome:?}");
+    assert_eq!(server.asked()[0].header("if-match"), "", "nothing was shown");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Publishing: what is refused, what is warned of, and what a look at it shows.
 
 use super::{PROFILES, profile, publish, traces};
-use crate::support::{App, each, fresh_key, with_trio};
+use crate::support::{App, Reply, each, fresh_key, with_trio};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -15,6 +15,67 @@ fn warned(answer: &Value) -> Vec<(&str, &str)> {
             )
         })
         .collect()
+}
+
+/// Publishes with a precondition.
+async fn bound(app: &App, path: &str, content: &Value, tag: &str) -> Reply {
+    let body = with_trio(json!({ "content": content }), &fresh_key());
+    let call = app
+        .request("POST", &format!("{path}/releases"))
+        .header("if-match", tag);
+    call.json(body).send().await
+}
+
+/// Proves MC-3.
+#[test]
+fn a_publication_is_bound_to_its_preview_where_that_was_said() {
+    each("mc_publish_bound", |app: Arc<App>| async move {
+        let path = profile(&app, "claude_code").await;
+        let wanted = json!({ "enforced": { "permissions": { "deny": ["Bash(rm *)"] } } });
+        let other = json!({ "enforced": { "permissions": { "deny": ["Bash"] } } });
+        let look = async |content: &Value| {
+            let releases = format!("{path}/releases?preview=true");
+            let shown = app.write("POST", &releases, json!({ "content": content })).await;
+            shown.ok();
+            shown.header("etag").to_owned()
+        };
+        let (first, again) = (look(&wanted).await, look(&wanted).await);
+        assert!(first.len() > 30 && first == again, "{first}");
+        assert_ne!(first, look(&other).await);
+        // Another content than the one that was shown.
+        let refused = bound(&app, &path, &other, &first).await;
+        refused.refused(412, "precondition_failed");
+        assert_eq!(refused.header("etag"), look(&other).await);
+        // Somebody else published meanwhile.
+        publish(&app, &path, json!({ "model": "opus" })).await;
+        let before = traces(&app, &path).await;
+        for tag in [first.as_str(), "\"nothing\"", "W/\"nothing\", \"other\""] {
+            let refused = bound(&app, &path, &wanted, tag).await;
+            refused.refused(412, "precondition_failed");
+            assert_eq!(refused.header("etag"), look(&wanted).await);
+        }
+        assert_eq!(traces(&app, &path).await, before);
+        let now = look(&wanted).await;
+        let done = bound(&app, &path, &wanted, &format!("{first}, {now}")).await;
+        assert_eq!(
+            (&done.ok()["created"], &done.json["release"]["version"]),
+            (&json!(true), &json!(2))
+        );
+        // What was published is not published again by the name of what was before it.
+        bound(&app, &path, &wanted, &now)
+            .await
+            .refused(412, "precondition_failed");
+        let same = bound(&app, &path, &wanted, &look(&wanted).await).await;
+        assert_eq!(same.ok()["created"], false);
+        // Whoever binds it to nothing publishes as before.
+        assert_eq!(bound(&app, &path, &other, "*").await.ok()["created"], true);
+        publish(&app, &path, json!({ "model": "opus" })).await;
+        // The name is the profile's: the first release of another one has another.
+        let second = profile(&app, "claude_code").await;
+        bound(&app, &second, &wanted, &first)
+            .await
+            .refused(412, "precondition_failed");
+    });
 }
 
 #[test]
