@@ -40,7 +40,8 @@ pub use condition::{
 };
 pub use definition::{Acl, Advice, Definition, Reference, Scope, Transform};
 pub use eval::{
-    Ahead, BATCH_ROWS, Batch, BatchFault, Comparison, EventWindow, Pair, Scan, SubjectStates, Tally,
+    Ahead, BATCH_ROWS, Batch, BatchFault, Comparison, EventWindow, FailureCause, Pair, Scan, SubjectStates,
+    Tally,
 };
 pub use event::{Event, LostPath, Value};
 pub use family::{Family, Occasion};

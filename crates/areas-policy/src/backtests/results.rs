@@ -30,6 +30,10 @@ pub struct Results {
     pub unreadable: Vec<UnreadableSource>,
     /// Events that one of the sets could not judge, because a recorded attribute is missing.
     pub unknown: u64,
+    /// Why policies could not judge events, at most 20 causes, those with the most events first. An event that several
+    /// policies cannot judge, or that lacks several attributes, stands in several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_failure: Vec<FailureCount>,
     /// Changed events by what became of what; changes that did not occur are left out.
     pub by_change: ByChange,
     /// When the newest event happened; absent without events.
@@ -66,6 +70,27 @@ pub struct UnreadableSource {
     pub name: String,
     /// Its lost events.
     pub events: u64,
+}
+
+/// Why a policy could not judge events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct FailureCount {
+    /// The policy.
+    pub policy_id: String,
+    /// `content`, `access`, `resource` or `skill_acl`.
+    pub family: String,
+    /// `missing_attribute`; `module_failed`, where a Rego module failed or had no time left; `undecided`, where a name means
+    /// several records or what happened before is not known.
+    pub cause: String,
+    /// The attribute that the events have and whose value nobody can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<String>,
+    /// Events that the baseline's policy could not judge for it.
+    pub baseline: u64,
+    /// Events that the candidate's policy could not judge for it.
+    pub candidate: u64,
 }
 
 /// What a policy did.

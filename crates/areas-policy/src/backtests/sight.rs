@@ -148,6 +148,8 @@ mod tests {
             "eventsEvaluated": totals.iter().sum::<u64>(), "unchanged": unchanged, "changed": changed,
             "errors": errors, "unknown": unknown, "byChange": by_change,
             "byPolicy": [{ "policyId": "p", "family": "content", "matched": 9, "changed": 9 }],
+            "byFailure": [{ "policyId": "p", "family": "content", "cause": "missing_attribute",
+                "attribute": "tool.input.command", "baseline": 9, "candidate": 9 }],
             "bySubject": [{ "subjectId": "s", "kind": "user", "changed": 9, "evaluated": 9 }],
             "byTool": [{ "tool": "t", "changed": 9, "evaluated": 9 }],
             "byDay": [{ "day": "2026-11-20", "changed": 9, "evaluated": 9 }],

@@ -255,6 +255,12 @@ impl<'a> Judge<'a> {
         } else {
             comparison.add_weighted(before, after, &rows.weights)
         };
+        for (which, scan) in [before, after].into_iter().enumerate() {
+            for (at, cause, events) in scan.failures(&batch, &rows.weights) {
+                let sums = self.totals.failures.entry((which, index(at), cause)).or_default();
+                *sums += events;
+            }
+        }
         self.subjects.evaluate(&rows.subjects, &rows.weights);
         self.tools.evaluate(&rows.tools, &rows.weights);
         self.days(origin, &rows, &changed);

@@ -23,6 +23,7 @@
 
 mod checkpoint;
 mod checkpoint_state;
+mod failures;
 mod fingerprints;
 mod judge;
 mod names;
@@ -33,6 +34,7 @@ mod totals;
 mod words;
 mod work;
 
+pub use failures::{ByFailure, FailureWord};
 pub use results::{ByChange, ByDay, ByPolicy, BySubject, ByTool, Results, Sample, SampleDecision};
 pub use totals::SubjectKind;
 pub use words::words;
@@ -48,7 +50,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The version of what a run finds: raised when the same events and sets would give other results.
-pub const ENGINE_VERSION: &str = "4";
+pub const ENGINE_VERSION: &str = "5";
 
 /// What is asked.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! What a run found, in the form of the wire. Source: D9.4.
 
+use super::failures::{ByFailure, causes};
 use super::totals::{Behaviour, Name, SubjectKind, Totals, ids};
 use super::work::is_lost;
 use super::{Engine, judge};
@@ -32,6 +33,9 @@ pub struct Results {
     pub unreadable: Vec<UnreadableSource>,
     /// Events that one of the two sets could not judge.
     pub unknown: u64,
+    /// Why policies could not judge events, those causes with the most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_failure: Vec<ByFailure>,
     /// Changed events by `<from>_to_<to>`; those that occur.
     pub by_change: ByChange,
     /// The instant of the newest event that was read.
@@ -196,6 +200,7 @@ impl Results {
             errors: totals.errors,
             unreadable: lost(&totals),
             unknown: sums.unknown,
+            by_failure: causes(engine, &totals),
             by_change: ByChange(changes),
             newest_event_at: totals.span.map(|span| instant(span.1)),
             oldest_event_at: totals.span.map(|span| instant(span.0)),

@@ -2,7 +2,7 @@
 
 use super::checkpoint_state::{CheckpointState, Fingerprint, StoredCheckpoint};
 use provost_history::{EventPosition, Plan, Result};
-use provost_policy::{Action, Comparison, Occasion};
+use provost_policy::{Action, Comparison, FailureCause, Occasion};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -23,6 +23,9 @@ pub(super) struct Totals {
     /// Where they lie, as far as that is known: names of chunks and segments.
     pub lost: BTreeMap<String, u64>,
     pub comparison: Comparison,
+    /// Events that policies could not judge, by the set (0 is the baseline), the place of the policy in it, and the cause: no
+    /// more than there are policies and attributes.
+    pub failures: BTreeMap<Failure, u64>,
     /// The instants of the oldest and the newest event that was read.
     pub span: Option<(i64, i64)>,
     /// By day since the Unix epoch, UTC: evaluated, changed.
@@ -31,6 +34,9 @@ pub(super) struct Totals {
     pub tools: CheckpointState<Name>,
     pub behaviours: CheckpointState<Behaviour>,
 }
+
+/// The set, the place of the policy, the cause.
+type Failure = (usize, u32, FailureCause);
 
 /// What is counted of a subject or tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -119,6 +125,7 @@ impl Totals {
             errors: 0,
             lost: BTreeMap::new(),
             comparison: Comparison::default(),
+            failures: BTreeMap::new(),
             span: None,
             days: BTreeMap::new(),
             subjects: CheckpointState::new(SUBJECTS),
@@ -162,6 +169,9 @@ impl Totals {
             *self.lost.entry(name).or_default() += rows;
         }
         self.comparison.join(&part.comparison);
+        for (failure, events) in part.failures {
+            *self.failures.entry(failure).or_default() += events;
+        }
         if let Some(span) = part.span {
             self.saw(span);
         }
@@ -261,6 +271,7 @@ pub(super) struct StoredTotals {
     #[serde(default)]
     lost: BTreeMap<String, u64>,
     comparison: Comparison,
+    failures: Vec<(Failure, u64)>,
     span: Option<(i64, i64)>,
     days: Vec<(i64, (u64, u64))>,
     subjects: StoredCheckpoint<Name>,
@@ -275,6 +286,11 @@ impl From<&Totals> for StoredTotals {
             errors: totals.errors,
             lost: totals.lost.clone(),
             comparison: totals.comparison.clone(),
+            failures: totals
+                .failures
+                .iter()
+                .map(|(failure, events)| (*failure, *events))
+                .collect(),
             span: totals.span,
             days: totals.days.iter().map(|(day, sums)| (*day, *sums)).collect(),
             subjects: totals.subjects.store(),
@@ -291,6 +307,7 @@ impl From<StoredTotals> for Totals {
             errors: stored.errors,
             lost: stored.lost,
             comparison: stored.comparison,
+            failures: stored.failures.into_iter().collect(),
             span: stored.span,
             days: stored.days.into_iter().collect(),
             subjects: CheckpointState::restore(SUBJECTS, stored.subjects),

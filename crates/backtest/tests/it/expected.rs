@@ -28,6 +28,8 @@ struct Counts<'a> {
     by_change: BTreeMap<String, u64>,
     /// By the baseline and by the candidate.
     by_policy: BTreeMap<(&'static str, String), [Pair; 2]>,
+    /// By family, policy, cause and attribute: of the baseline and of the candidate.
+    failures: BTreeMap<(usize, String, &'static str, Option<&'static str>), [u64; 2]>,
     by_subject: BTreeMap<(SubjectKind, &'a str), Pair>,
     by_tool: BTreeMap<&'a str, Pair>,
     by_day: BTreeMap<i64, Pair>,
@@ -139,6 +141,9 @@ impl Naive<'_> {
                 add(&mut counts.by_policy.entry((of, id.clone())).or_default()[which]);
             }
         }
+        for (which, verdict) in verdicts.iter().enumerate() {
+            self.fail(counts, which, event, verdict);
+        }
         if let Some(subject) = subject(event) {
             add(counts.by_subject.entry(subject).or_default());
         }
@@ -158,6 +163,47 @@ impl Naive<'_> {
             // Events come oldest first, and in the order of their ids.
             let known = counts.behaviours.entry(key).or_default();
             *known = (known.0 + 1, self.sample(at, verdicts));
+        }
+    }
+
+    /// Counts why enforced policies could not judge an event.
+    fn fail(&self, counts: &mut Counts<'_>, which: usize, event: &Plain, verdict: &Verdict) {
+        let failed = verdict
+            .findings
+            .iter()
+            .filter(|(_, reason)| *reason == "evaluation_failed");
+        for (id, _) in failed {
+            let (of, policy) = self.policies[which]
+                .iter()
+                .find(|(_, p)| p["id"] == json!(id))
+                .unwrap();
+            if policy["enforcement"] == json!("monitor") {
+                continue;
+            }
+            let place = Family::ALL
+                .iter()
+                .position(|family| family.word() == *of)
+                .unwrap();
+            let set = self.sets[which].policies().iter();
+            let compiled = set.clone().find(|policy| policy.id() == id.as_str()).unwrap();
+            let read: Vec<&str> = compiled.fields().iter().map(|field| field.name()).collect();
+            let lacking = event
+                .missing
+                .iter()
+                .filter(|name| compiled.is_rego() || read.contains(name));
+            let mut causes: Vec<_> = lacking.map(|name| ("missing_attribute", Some(*name))).collect();
+            if causes.is_empty() {
+                let word = if compiled.is_rego() {
+                    "module_failed"
+                } else {
+                    "undecided"
+                };
+                causes.push((word, None));
+            }
+            for (word, attribute) in causes {
+                let key = (place, id.clone(), word, attribute);
+                counts.failures.entry(key).or_default()[which] += 1;
+            }
         }
     }
 
@@ -200,7 +246,20 @@ impl Naive<'_> {
             sample["count"] = json!(count);
             sample
         });
-        json!({
+        let mut failures: Vec<_> = counts.failures.iter().collect();
+        failures.sort_by_key(|(_, [before, after])| std::cmp::Reverse(*before.max(after)));
+        let failures = failures.into_iter().take(20).map(
+            |((place, id, cause, attribute), [before, after])| {
+                let mut line = json!({"policyId": id, "family": Family::ALL[*place].word(), "cause": cause,
+                "baseline": before, "candidate": after});
+                if let Some(attribute) = attribute {
+                    line["attribute"] = json!(attribute);
+                }
+                line
+            },
+        );
+        let failures: Vec<Value> = failures.collect();
+        let mut results = json!({
             "eventsEvaluated": counts.by_word.values().sum::<u64>(), "unchanged": count("unchanged"),
             "changed": count("changed"), "errors": 0, "unknown": count("unknown"), "byChange": counts.by_change,
             "byPolicy": self.policies_of(&counts.by_policy),
@@ -208,7 +267,11 @@ impl Naive<'_> {
             "byTool": ranked(counts.by_tool.into_iter().map(|(id, sums)| pair("tool", id, sums)), "evaluated"),
             "byDay": days.map(|(day, sums)| pair("day", &instant(day * DAY_MS)[..10], *sums)).collect::<Vec<_>>(),
             "samples": samples.collect::<Vec<_>>(),
-        })
+        });
+        if !failures.is_empty() {
+            results["byFailure"] = json!(failures);
+        }
+        results
     }
 
     /// The policies of both sets, the candidate's where both have one.

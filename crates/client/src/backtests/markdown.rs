@@ -11,7 +11,7 @@ use super::words::{caveats, headline};
 use crate::cli::visible;
 
 /// The lists that are shown, by the first of their heads.
-const SHOWN: [&str; 3] = ["FROM", "POLICY", "TOOL"];
+const SHOWN: [&str; 4] = ["FROM", "POLICY", "NOT JUDGED BY", "TOOL"];
 
 /// Returns the text.
 pub fn markdown(run: &RunView) -> String {
@@ -89,6 +89,8 @@ mod tests {
             "results": {
                 "eventsEvaluated": 10, "changed": 1, "unchanged": 9, "byChange": { "allow_to_block": 1 },
                 "bySubject": [{ "subjectId": "usr_ada", "kind": "user", "changed": 1, "evaluated": 5 }],
+                "byFailure": [{ "policyId": "a|b", "family": "content", "cause": "missing_attribute",
+                    "attribute": "tool.input", "baseline": 1, "candidate": 2 }],
                 "byTool": [{ "tool": "![x](http://evil) | @team `a`", "changed": 1, "evaluated": 5 }],
             },
         }))
@@ -100,6 +102,14 @@ mod tests {
         );
         assert!(
             text.contains("| `![x](http://evil) \\| @team 'a'` | 1 | 5 |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| not judged by | family | because | baseline | candidate |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| `a\\|b` | content | tool.input is missing | 1 | 2 |"),
             "{text}"
         );
         assert!(!text.contains("usr_ada"), "{text}");

@@ -84,6 +84,15 @@ pub fn lists(results: &Results) -> Vec<List> {
             percent(t.changed, t.evaluated),
         ]
     });
+    let failures = results.by_failure.iter().map(|failure| {
+        vec![
+            failure.policy_id.clone(),
+            failure.family.replace('_', " "),
+            failure.why(),
+            number(failure.baseline),
+            number(failure.candidate),
+        ]
+    });
     let samples = results.samples.iter().take(SAMPLES).map(|sample| {
         let what = sample
             .tool
@@ -111,6 +120,10 @@ pub fn lists(results: &Results) -> Vec<List> {
             policies.collect(),
         ),
         (
+            vec!["NOT JUDGED BY", "FAMILY", "BECAUSE", "BASELINE", "CANDIDATE"],
+            failures.collect(),
+        ),
+        (
             vec!["SUBJECT", "KIND", "CHANGED", "EVALUATED", "SHARE"],
             subjects.collect(),
         ),
@@ -134,6 +147,8 @@ mod tests {
             "window": { "from": "2026-08-22T00:00:00.000Z", "to": "2026-11-20T00:00:00.000Z" },
             "results": {
                 "eventsEvaluated": 10, "changed": 1, "unchanged": 9, "byChange": { "allow_to_block": 1 },
+                "byFailure": [{ "policyId": "shells", "family": "content", "cause": "missing_attribute",
+                    "attribute": "tool.input.command", "baseline": 0, "candidate": 3 }],
                 "byTool": [{ "tool": "buy", "changed": 1, "evaluated": 5 }, { "tool": "look", "evaluated": 5 }],
                 "samples": [{ "eventId": "hev_1", "at": "2026-11-01T00:00:00.000Z", "tool": "buy", "count": 1,
                     "baseline": { "decision": "allow" }, "candidate": { "decision": "block", "policyIds": ["p\u{1b}[2J"] } }],
@@ -153,6 +168,7 @@ mod tests {
             "p\\u001b[2J",
             "run btr_1",
             "result sha256:ab",
+            "tool.input.command is missing",
         ] {
             assert!(text.contains(words), "{words} in {text}");
         }

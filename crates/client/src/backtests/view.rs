@@ -157,6 +157,7 @@ pub struct Results {
     pub errors: u64,
     pub unreadable: Vec<UnreadableRow>,
     pub unknown: u64,
+    pub by_failure: Vec<FailureRow>,
     pub by_change: BTreeMap<String, u64>,
     pub newest_event_at: Option<String>,
     pub oldest_event_at: Option<String>,
@@ -178,6 +179,30 @@ pub struct Results {
 pub struct UnreadableRow {
     pub name: String,
     pub events: u64,
+}
+
+/// Why a policy could not judge events.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FailureRow {
+    pub policy_id: String,
+    pub family: String,
+    pub cause: String,
+    pub attribute: Option<String>,
+    pub baseline: u64,
+    pub candidate: u64,
+}
+
+impl FailureRow {
+    /// Returns the cause in words.
+    pub fn why(&self) -> String {
+        match (self.cause.as_str(), &self.attribute) {
+            ("missing_attribute", Some(attribute)) => format!("{attribute} is missing"),
+            ("module_failed", _) => "the module failed".to_owned(),
+            ("undecided", _) => "a name or the past is unclear".to_owned(),
+            (word, _) => word.replace('_', " "),
+        }
+    }
 }
 
 /// What one policy did.

@@ -301,9 +301,14 @@ pub fn caveats(run: &RunView) -> Vec<String> {
     if results.unknown > 0 {
         all.push(format!(
             "{} ({}) cannot be said: a policy could not be evaluated for them, for example because the event was \
-             recorded without an attribute that the policy reads. They count neither as changed nor as unchanged.",
+             recorded without an attribute that the policy reads. They count neither as changed nor as unchanged{}.",
             events(results.unknown),
-            percent(results.unknown, evaluated)
+            percent(results.unknown, evaluated),
+            if results.by_failure.is_empty() {
+                ""
+            } else {
+                "; the causes are listed by policy"
+            }
         ));
     }
     if results.errors > 0 {

@@ -9,6 +9,7 @@
 mod ahead;
 mod batch;
 mod check;
+mod failures;
 mod mask;
 mod name;
 mod pair;
@@ -23,6 +24,7 @@ mod tracker;
 pub use ahead::Ahead;
 pub(crate) use ahead::ahead;
 pub use batch::{BATCH_ROWS, Batch, BatchFault};
+pub use failures::FailureCause;
 pub use pair::Pair;
 pub use past::EventWindow;
 pub(crate) use row::{ModuleCalls, Row};

@@ -507,6 +507,17 @@ impl<'a> Scan<'a> {
         told.unwrap_or_else(|| self.at(id, row))
     }
 
+    /// Returns the rows of the last batch for which a node's answer is not known, if there are some.
+    pub(super) fn open_rows(&self, id: NodeId) -> Option<Bits> {
+        if self.found[id as usize] != NodeState::Mask {
+            return None;
+        }
+        let mask = &self.masks[id as usize];
+        let mut open = mask.may;
+        each(&mut open, &mask.sure, |a, b| a & !b);
+        open.iter().any(|word| *word != 0).then_some(open)
+    }
+
     /// Returns the answer of an answered node for a row.
     fn at(&self, id: NodeId, row: usize) -> Truth {
         let mask = &self.masks[id as usize];

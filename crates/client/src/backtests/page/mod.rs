@@ -1,7 +1,7 @@
 //! A run as one page for people who decide: no script, no network, nothing but this text.
 //!
 //! ```text
-//! RunView ──► headline · figures · caveats ──► what was tried ──► days ──► before and after ──► subjects, tools, policies
+//! RunView ──► headline · figures · caveats ──► what was tried ──► days ──► before and after ──► subjects, tools, policies, failures
 //!                                                          ──► samples ──► facts
 //! ```
 //!
@@ -16,6 +16,7 @@
 
 pub(crate) mod days;
 mod facts;
+mod failures;
 mod flow;
 mod ranking;
 mod rules;
@@ -161,6 +162,7 @@ fn body(html: &mut Html, results: &Results, anchors: &Anchors<'_>) {
     flow::add(html, &results.changes(), results.changed);
     ranking::subjects(html, results);
     ranking::tools_and_policies(html, results, anchors);
+    failures::add(html, &results.by_failure, anchors);
     samples::add(html, &results.samples, anchors);
 }
 
@@ -198,6 +200,8 @@ mod tests {
             "eventsEvaluated": 9, "changed": 5, "unknown": 1, "errors": 1, "byChange": { "X_to_X": 5 },
             "oldestEventAt": "X", "newestEventAt": "X",
             "byPolicy": [{ "policyId": "X", "family": "X", "matched": 5, "changed": 5 }],
+            "byFailure": [{ "policyId": "X", "family": "X", "cause": "X", "attribute": "X", "baseline": 1, "candidate": 5 },
+                { "policyId": "X", "family": "X", "cause": "missing_attribute", "attribute": "X", "candidate": 5 }],
             "bySubject": [{ "subjectId": "X", "kind": "X", "changed": 5, "evaluated": 9 }],
             "byTool": [{ "tool": "X", "changed": 5, "evaluated": 9 }],
             "byDay": [{ "day": "X", "changed": 5, "evaluated": 9 },

@@ -436,6 +436,7 @@ fn is_restricted(run: &Value, results: &Value) {
         "byTool",
         "byDay",
         "byPolicy",
+        "byFailure",
         "user 0",
     ] {
         assert!(!text.contains(absent), "{absent} in {text}");
