@@ -209,6 +209,17 @@ impl Browser {
         self.address()
     }
 
+    /// Says whether what a selector finds is seen without scrolling.
+    pub fn is_in_sight(&mut self, selector: &str) -> Outcome<bool> {
+        let look = format!(
+            "(() => {{ const place = document.querySelector({selector:?}).getBoundingClientRect(); \
+             return scrollY === 0 && place.height > 0 && place.top >= 0 && place.bottom <= innerHeight; }})()"
+        );
+        let asked = json!({ "expression": look, "returnByValue": true });
+        let answer = self.ask("Runtime.evaluate", &asked)?;
+        Ok(answer["result"]["value"] == true)
+    }
+
     /// Returns the address of the page that is open.
     pub fn address(&mut self) -> Outcome<String> {
         let where_it_is = json!({ "expression": "location.href", "returnByValue": true });

@@ -67,6 +67,13 @@ pub fn look(browser: &mut Browser, binary: &Path, folder: &Path, pictures: &Path
                 let view = View { width, is_dark };
                 let seen = browser.look_at(&ask(hint), view)?;
                 judge(&seen, view, title).context(format_args!("the page {name}, {view}"))?;
+                for button in ["button[value=allow]", "button[value=deny]"] {
+                    if hint == "ada" && !browser.is_in_sight(button)? {
+                        return Err(Failure::new(format!(
+                            "expected that {button} of {name} is in sight, {view}"
+                        )));
+                    }
+                }
                 if PICTURED.contains(&width) {
                     let picture = pictures.join(format!("{name}-{width}-{}.png", view.scheme()));
                     browser.photograph(&picture, width, seen.height)?;
