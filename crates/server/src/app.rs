@@ -220,6 +220,8 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
     let document = openapi::document(&kernel.registry).to_string();
     let endpoint = crate::mcp::router(kernel, document.clone());
     let document = bytes::Bytes::from(document);
+    // Whoever asks whether requests are taken, by whichever route, is answered together with the others.
+    let probe = Arc::default();
     // Few ask for this form, so it is made when somebody does.
     let form_3_0: Arc<OnceLock<bytes::Bytes>> = Arc::default();
     let public: Router = Router::new()
@@ -243,13 +245,14 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
         .with_state(kernel.clone());
     routes::router(kernel, reading)
         .merge(public)
-        .merge(readiness::routes(kernel).method_not_allowed_fallback(method_not_allowed))
+        .merge(readiness::routes(kernel, &probe).method_not_allowed_fallback(method_not_allowed))
+        .merge(crate::pages::routes(kernel, &probe))
         .merge(endpoint)
         .merge(oauth::routes(kernel).method_not_allowed_fallback(method_not_allowed))
 }
 
 /// Answers `OPTIONS` with the methods, and every other method with a refusal that names them (D1.8).
-async fn method_not_allowed(request: axum::extract::Request) -> Response {
+pub(crate) async fn method_not_allowed(request: axum::extract::Request) -> Response {
     let allow = http::HeaderValue::from_static("GET, HEAD, OPTIONS");
     if request.method() == http::Method::OPTIONS {
         return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();

@@ -9,6 +9,7 @@ pub mod commands;
 pub mod config;
 pub mod mcp;
 mod opening;
+mod pages;
 pub mod proofs;
 mod readiness;
 pub mod rotation;

@@ -31,13 +31,17 @@ pub const READY: &str = "/readyz";
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Returns the two routes.
-pub fn routes(kernel: &Arc<Kernel>) -> Router {
-    let probe = Arc::new(Probe::default());
-    let state = (kernel.clone(), probe);
+pub fn routes(kernel: &Arc<Kernel>, probe: &Arc<Probe>) -> Router {
+    let state = (kernel.clone(), probe.clone());
     Router::new()
         .route(ALIVE, get(alive))
         .route(READY, get(ready))
         .with_state(state)
+}
+
+/// Returns whether requests are taken, as [`READY`] says it.
+pub async fn is_ready(kernel: &Kernel, probe: &Probe) -> bool {
+    !kernel.is_broken() && probe.ask(kernel).await.is_ok() && !kernel.is_broken()
 }
 
 async fn alive() -> Response {
@@ -71,7 +75,7 @@ async fn ready(State((kernel, probe)): State<(Arc<Kernel>, Arc<Probe>)>, request
 
 /// The question that is asked of the store, one at a time.
 #[derive(Default)]
-struct Probe {
+pub struct Probe {
     /// How many were begun.
     begun: AtomicU64,
     /// The number of the last one that was answered, and why it was not well.

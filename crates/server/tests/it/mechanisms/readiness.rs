@@ -62,6 +62,11 @@ fn a_server_whose_readers_stand_still_is_alive_and_not_ready() {
         }
         let took = asked.elapsed().as_secs_f32();
         assert!((1.9..10.0).contains(&took), "{took} s");
+        // The first page says the same to people, and the reference asks the store nothing.
+        let page = ask(&app, "/").await;
+        assert_eq!(page.status, StatusCode::OK);
+        assert!(page.text().contains("It is not ready") && !page.text().contains("It is ready"));
+        assert_eq!(ask(&app, "/docs").await.status, StatusCode::OK);
         go_on.clear();
         reads.join_all().await;
         assert_eq!(ask(&app, "/readyz").await.status, StatusCode::OK);

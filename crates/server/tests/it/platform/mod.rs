@@ -3,6 +3,7 @@
 pub mod audit_complete;
 pub mod ends;
 pub mod keys_beside;
+pub mod pages;
 pub mod restore_held;
 pub mod settings;
 pub mod summaries;

@@ -85,7 +85,10 @@ fn declared(app: &App) -> BTreeMap<Vec<String>, BTreeSet<&'static str>> {
 }
 
 /// Routes that are no operations. A new one is to be named here.
-const BESIDE: [(&str, &[&str]); 4] = [
+const BESIDE: [(&str, &[&str]); 7] = [
+    ("/", &["GET", "HEAD"]),
+    ("/docs", &["GET", "HEAD"]),
+    ("/docs/audit", &["GET", "HEAD"]),
     ("/healthz", &["GET", "HEAD"]),
     ("/readyz", &["GET", "HEAD"]),
     ("/.well-known/provost-keys.json", &["GET", "HEAD"]),

@@ -46,6 +46,9 @@ fn routes(app: &App) -> BTreeMap<String, BTreeSet<&'static str>> {
         "/readyz",
         "/.well-known/provost-keys.json",
         "/api/headless/v1/openapi.json",
+        "/",
+        "/docs",
+        "/docs/audit",
     ] {
         routes.insert(public.to_owned(), ["GET", "HEAD", "OPTIONS"].into());
     }
@@ -117,7 +120,8 @@ fn what_is_not_a_route_is_not_found() {
     each_of(every_area(), "unknown", |app: Arc<App>| async move {
         let base = app.path("");
         let mut paths: Vec<String> = [
-            "/",
+            "/docs/",
+            "/docs/nothing/here",
             "/api",
             "/api/headless",
             "/api/headless/v1",
