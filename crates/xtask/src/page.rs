@@ -6,6 +6,7 @@
 mod browser;
 mod demo;
 mod hostile;
+mod own;
 mod sign_in;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ const PICTURED: [u32; 2] = [390, 1280];
 const ELEMENTS: &str = "a bdi body br caption code dd details div dl dt figcaption figure h1 h2 h3 head header html i \
     li line main meta p path pre rect section small span strong style summary svg table tbody td text th thead title tr ul";
 
-/// Look at the pages of reports in headless Chromium, and sign in with it
+/// Look at the pages of reports and of a server in headless Chromium, and sign in with it
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Use this binary instead of building one
@@ -79,7 +80,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let signed_in = sign_in::look(&mut browser, &binary, &workplace.folder, &pictures)?;
     browser.close();
     workplace.remove()?;
-    println!("The report of the demo and the page of how it stands are right in {of_demo} views.");
+    println!(
+        "The report of the demo, the page of how it stands, and the pages of its server are right in {of_demo} views."
+    );
     println!("The pages of signing in are right in {signed_in} views, and a code reached its client.");
     println!(
         "The report page is right in {views} views; pictures are in {}",

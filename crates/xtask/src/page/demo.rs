@@ -1,4 +1,4 @@
-//! The demo's own pages: the report of its backtest, and how its organization stands. One of their pictures stands in README.
+//! The demo's own pages: the report of its backtest, how its organization stands, and what its server shows. One of their pictures stands in README.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::Value;
 
 use super::browser::{Browser, View};
-use super::{PICTURED, WIDTHS, judge};
+use super::{PICTURED, WIDTHS, judge, own};
 use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 
@@ -24,7 +24,7 @@ struct Demo {
     said: String,
 }
 
-/// Looks at both pages, and writes the picture of README if it is wanted; returns how many views there were.
+/// Looks at the pages, and writes the picture of README if it is wanted; returns how many views there were.
 pub fn look(
     browser: &mut Browser,
     binary: &Path,
@@ -41,7 +41,7 @@ pub fn look(
     let run: Value = serde_json::from_str(&run).context("the backtest of the demo is no JSON")?;
     let posture = folder.join("posture.html");
     demo.posture(binary, &posture)?;
-    let mut views = 0;
+    let mut views = own::look(browser, &demo.value("url")?, pictures)?;
     for (name, page, title, run) in [
         ("demo-report", &report, ": policy backtest", &run),
         ("demo-posture", &posture, ": posture", &Value::Null),
