@@ -125,11 +125,11 @@ impl<'a> Call<'a> {
             .pointer("/requestBody/content/application~1json/example")
     }
 
-    /// The media type of a body that is no JSON.
+    /// The media type of a body that has no example: it is sent from a file, also where it is JSON.
     pub fn media_type(&self) -> Option<&'a str> {
         let content = self.operation.pointer("/requestBody/content")?.as_object()?;
-        let is_json = content.contains_key("application/json");
-        content.keys().next().map(String::as_str).filter(|_| !is_json)
+        let has_example = self.example().is_some();
+        content.keys().next().map(String::as_str).filter(|_| !has_example)
     }
 
     /// Whether the answer is nothing that a terminal shows.

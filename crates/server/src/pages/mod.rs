@@ -25,7 +25,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     IF_NONE_MATCH, REFERRER_POLICY, VARY, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -101,7 +101,7 @@ async fn first(State(pages): State<Arc<Pages>>) -> Response {
     let mut response = answer(Body::from(start::page(is_ready)));
     response
         .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        .insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -139,8 +139,6 @@ fn chapter_of(reference: Option<&Reference>, name: &str, request: &Request) -> R
     }
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    // A newer program has other pages at the same addresses, so each use asks whether there is one.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(ETAG, chapter.etag.clone());
     if is_packed && !is_known {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
