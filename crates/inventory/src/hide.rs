@@ -1,0 +1,75 @@
+//! Names and kinds instead of values.
+
+use crate::fingerprint::InventoryKey;
+use crate::secrets::looks_secret;
+use provost_words::visible::visible;
+
+/// LIMIT: characters of a name in a report. Ours.
+const MAX_NAME: usize = 128;
+/// LIMIT: arguments that are described. Ours.
+const MAX_SHAPES: usize = 32;
+
+/// Returns a name as a report may show it: what looks like a credential becomes its fingerprint.
+pub(crate) fn name(key: &InventoryKey, text: &str) -> String {
+    if looks_secret(text) {
+        return format!("hidden:{}", key.of("name", text));
+    }
+    let shown = visible(text);
+    match shown.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown.into_owned(),
+    }
+}
+
+/// Returns what kind of value a text is.
+pub(crate) fn kind(text: &str) -> &'static str {
+    if looks_secret(text) {
+        "secret"
+    } else if text.contains("://") {
+        "url"
+    } else if text.contains("${") {
+        "reference"
+    } else if text.starts_with(['/', '~', '.', '\\']) || text.contains('/') {
+        "path"
+    } else if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        "number"
+    } else if text.contains('=') {
+        "assignment"
+    } else {
+        "word"
+    }
+}
+
+/// Returns arguments by their kinds; of a flag its name is kept.
+pub(crate) fn shapes(key: &InventoryKey, arguments: &[String]) -> Vec<String> {
+    let shape = |text: &String| match flag(text) {
+        Some((flag, Some(value))) => format!("{}=<{}>", name(key, flag), kind(value)),
+        Some((flag, None)) => name(key, flag),
+        None => format!("<{}>", kind(text)),
+    };
+    arguments.iter().take(MAX_SHAPES).map(shape).collect()
+}
+
+/// Returns the name of a flag, and its value if that stands with it. A short flag may have its value behind its letter: `-ppassword`.
+pub(crate) fn flag(text: &str) -> Option<(&str, Option<&str>)> {
+    let is_name = |name: &str| {
+        name.len() <= 40
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    if let Some(long) = text.strip_prefix("--") {
+        let (name, value) = long
+            .split_once('=')
+            .map_or((long, None), |(name, value)| (name, Some(value)));
+        return is_name(name).then_some((&text[..name.len() + 2], value));
+    }
+    let short = text.strip_prefix('-')?;
+    let end = short.char_indices().nth(1).map_or(short.len(), |(at, _)| at);
+    if !is_name(&short[..end]) {
+        return None;
+    }
+    let value = (end < short.len()).then_some(&short[end..]);
+    Some((&text[..=end], value))
+}

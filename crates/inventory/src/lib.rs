@@ -1,0 +1,38 @@
+#![forbid(unsafe_code)]
+//! What a scan of a machine finds: which AI clients are configured there, with which MCP servers, skills, hooks and settings, and in
+//! which of their files credentials lie.
+//!
+//! ```text
+//! readers (data) ──► Disk (bounded, behind a fence) ──► syntax ──► servers, settings, skills, credentials ──► Scan ──► report
+//! ```
+//!
+//! INVARIANT IV-1: a scan reads; it starts no program, opens no connection, and opens nothing but regular files and folders. Proof: in part.
+//! INVARIANT IV-2: no value leaves: of environments, headers, arguments and credentials a report holds names, kinds and fingerprints
+//! under the caller's key; what looks like a credential is not shown as a name either.
+//! INVARIANT IV-3: a link is followed only to what lies behind the same fence: the home, a project that a client names, or the root.
+//! INVARIANT IV-4: what could not be read is a fault of its section, and the section says that it is not complete.
+//!
+//! Absent on purpose: HTTP, clocks, the environment, a server. Who calls says when to stop.
+
+mod client;
+mod disk;
+mod fingerprint;
+mod hide;
+mod identity;
+mod launch;
+mod packages;
+mod readers;
+mod report;
+mod scan;
+mod secrets;
+mod server;
+mod skills;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Client, Platform};
+pub use disk::Fault;
+pub use fingerprint::InventoryKey;
+pub use report::{Found, Observation, Pin, Place, Scan, Section, SectionFault, ServerFacts};
+pub use scan::{Machine, scan};

@@ -1,0 +1,199 @@
+//! What a scan found. Nothing in these types holds a value of an environment, a header, an argument or a credential.
+
+use crate::client::Client;
+use crate::disk::Fault;
+use crate::secrets::Pattern;
+use provost_words::digest::{document_sha256, sha256_hex};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// How exactly a version is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pin {
+    /// One release.
+    Exact,
+    /// Whatever is the newest, or the newest of a range.
+    Floating,
+    /// One content.
+    Digest,
+    /// It has no versions.
+    None,
+}
+
+/// Where something stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Place {
+    /// The kind of file: `~/.claude.json`, `P/.mcp.json`.
+    pub class: &'static str,
+    /// The fingerprint of its path.
+    pub path: String,
+    /// The fingerprint of the project's path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+}
+
+/// What is known of a configured server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerFacts {
+    /// Its identity.
+    pub key: String,
+    /// How its client calls it.
+    pub configured_name: String,
+    /// `user`, `project`, `managed` or `plugin`.
+    pub scope: &'static str,
+    /// `stdio`, `http`, `sse` or `builtin`.
+    pub transport: &'static str,
+    /// The version, where one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How exactly.
+    pub version_pin: Pin,
+    /// `pipeline`, where only a shell understands the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<&'static str>,
+    /// Whether the key does not say wholly what runs.
+    pub weak: bool,
+    /// The kinds of its arguments.
+    pub arg_shapes: Vec<String>,
+    /// The names of its variables.
+    pub env_names: Vec<String>,
+    /// The names of its headers.
+    pub header_names: Vec<String>,
+    /// How many credentials stand in its configuration.
+    pub secrets_inline: usize,
+    /// Whether its client starts it.
+    pub enabled: bool,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Observation {
+    /// An MCP server in a configuration.
+    McpServer(ServerFacts),
+    /// A skill.
+    #[serde(rename_all = "camelCase")]
+    Skill {
+        /// The name of its folder.
+        name: String,
+        /// The digest of its files, as the registry makes it; absent where not all could be read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
+    /// A plugin or an extension of a client.
+    Extension {
+        /// Its name.
+        name: String,
+        /// Whether its client loads it.
+        enabled: bool,
+    },
+    /// Commands that a client runs at an event.
+    Hook {
+        /// The event.
+        event: String,
+        /// How many.
+        commands: usize,
+    },
+    /// A setting that decides what a client may do.
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// A truth, a number of members, a known word, or `set`.
+        value: String,
+    },
+    /// Names of variables that a client sets for everything that it starts.
+    Environment {
+        /// The names.
+        names: Vec<String>,
+    },
+    /// A credential in a file.
+    #[serde(rename_all = "camelCase")]
+    Credential {
+        /// What it looks like.
+        pattern: Pattern,
+        /// The member that holds it.
+        member_name: String,
+        /// Its fingerprint; of one of our own tokens the part that may be shown.
+        fingerprint: String,
+        /// The bits of the file's permissions, octal.
+        file_mode: String,
+        /// Whether everybody on the machine can read it.
+        world_readable: bool,
+    },
+    /// Conversations that a client kept.
+    Sessions {
+        /// How many files.
+        files: usize,
+    },
+}
+
+/// An observation, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Where, without the path itself.
+    pub place: Place,
+    /// What.
+    #[serde(flatten)]
+    pub observation: Observation,
+    /// The path on this machine; no part of a report.
+    #[serde(skip)]
+    pub file: PathBuf,
+}
+
+/// A file that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SectionFault {
+    /// Where.
+    pub place: Place,
+    /// Why.
+    pub fault: Fault,
+    /// The path on this machine; no part of a report.
+    #[serde(skip)]
+    pub file: PathBuf,
+}
+
+/// What was found of one client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Section {
+    /// The client.
+    pub client: Client,
+    /// The account whose home was read.
+    pub user: String,
+    /// The digest of the observations and faults.
+    pub digest: String,
+    /// Whether everything could be read.
+    pub complete: bool,
+    /// What could not.
+    pub faults: Vec<SectionFault>,
+    /// What was found.
+    pub observations: Vec<Found>,
+}
+
+impl Section {
+    pub(crate) fn new(
+        client: Client,
+        user: String,
+        faults: Vec<SectionFault>,
+        observations: Vec<Found>,
+    ) -> Self {
+        let said = serde_json::to_value((&observations, &faults)).map(|said| document_sha256(&said));
+        Self {
+            client,
+            user,
+            digest: format!("sha256:{}", said.unwrap_or_else(|_| sha256_hex(b""))),
+            complete: faults.is_empty(),
+            faults,
+            observations,
+        }
+    }
+}
+
+/// What a scan found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Scan {
+    /// One for each client that has left something.
+    pub sections: Vec<Section>,
+}
