@@ -1,0 +1,278 @@
+//! What stands in one file.
+
+use super::{MAX_PROJECTS, Spot, Walk};
+use crate::client::Platform;
+use crate::disk::Fault;
+use crate::hide;
+use crate::identity::Ground;
+use crate::readers::{File, Part};
+use crate::report::Observation;
+use crate::secrets::{self, Pattern};
+use crate::server;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+impl Walk<'_> {
+    /// Reads a part of a file; `None` when something has a type that its client does not read.
+    pub(super) fn part(&mut self, file: &File, spot: &Spot, value: &Value, part: Part) -> Option<()> {
+        match part {
+            Part::Servers(pointer) => {
+                let scope = file.scope;
+                pointed(value, pointer).map_or(Some(()), |servers| self.servers(spot, scope, servers))
+            }
+            Part::ServersOfProjects([first, _, last]) => {
+                let Some(projects) = value.get(first) else {
+                    return Some(());
+                };
+                for (path, project) in projects.as_object()? {
+                    let spot = Spot {
+                        client: spot.client,
+                        path: spot.path.clone(),
+                        fence: spot.fence.clone(),
+                        class: spot.class,
+                        project: Some(self.on_disk(path)),
+                    };
+                    if let Some(servers) = project.get(last) {
+                        self.servers(&spot, "project", servers)?;
+                    }
+                }
+                Some(())
+            }
+            Part::ServersOfProjects(_) => None,
+            Part::Projects(pointer) => {
+                let Some(projects) = pointed(value, pointer) else {
+                    return Some(());
+                };
+                for path in projects.as_object()?.keys() {
+                    self.project(spot, path);
+                }
+                Some(())
+            }
+            Part::Workspace(pointer) => {
+                if let Some(folder) = pointed(value, pointer).and_then(Value::as_str)
+                    && let Some(path) = folder.strip_prefix("file://")
+                {
+                    self.project(spot, &unescaped(path));
+                }
+                Some(())
+            }
+            Part::Hooks(pointer) => {
+                let Some(hooks) = pointed(value, pointer) else {
+                    return Some(());
+                };
+                for (event, groups) in hooks.as_object()? {
+                    let commands = commands(groups);
+                    if commands > 0 {
+                        let event = hide::name(self.key, event);
+                        self.note(spot, Observation::Hook { event, commands });
+                    }
+                }
+                Some(())
+            }
+            Part::Environment(pointer) => {
+                let Some(names) = pointed(value, pointer) else {
+                    return Some(());
+                };
+                let names: Vec<String> = names
+                    .as_object()?
+                    .keys()
+                    .take(64)
+                    .map(|name| hide::name(self.key, name))
+                    .collect();
+                if !names.is_empty() {
+                    self.note(spot, Observation::Environment { names });
+                }
+                Some(())
+            }
+            Part::Extensions(pointer) => {
+                let Some(names) = pointed(value, pointer) else {
+                    return Some(());
+                };
+                for (name, enabled) in names.as_object()? {
+                    let name = hide::name(self.key, name);
+                    let enabled = enabled != &Value::Bool(false);
+                    self.note(spot, Observation::Extension { name, enabled });
+                }
+                Some(())
+            }
+            Part::Switch(pointer, name, words) => {
+                if let Some(value) = pointed(value, pointer) {
+                    let value = setting(value, words);
+                    self.note(spot, Observation::Setting { name, value });
+                }
+                Some(())
+            }
+        }
+    }
+
+    fn servers(&mut self, spot: &Spot, scope: &'static str, servers: &Value) -> Option<()> {
+        let named: Vec<(String, &Value)> = match servers {
+            Value::Null => Vec::new(),
+            Value::Object(servers) => servers
+                .iter()
+                .map(|(name, server)| (name.clone(), server))
+                .collect(),
+            Value::Array(servers) => servers
+                .iter()
+                .enumerate()
+                .map(|(at, server)| {
+                    let name = server.get("name").and_then(Value::as_str);
+                    (name.map_or_else(|| at.to_string(), str::to_owned), server)
+                })
+                .collect(),
+            _ => return None,
+        };
+        let mut outcome = Some(());
+        for (name, server) in named {
+            // VS Code's Claude-like form and Goose keep notes among the servers; a text is no server.
+            let base = spot.project.as_deref().unwrap_or(self.home);
+            let ground = Ground {
+                disk: self.disk,
+                root: self.root,
+                home: self.home,
+                base: (
+                    base,
+                    if base.starts_with(self.home) {
+                        self.home
+                    } else {
+                        base
+                    },
+                ),
+            };
+            match server::facts(&name, server, scope, spot.client.word(), self.key, &ground) {
+                Some(facts) => self.note(spot, Observation::McpServer(facts)),
+                None => outcome = None,
+            }
+        }
+        outcome
+    }
+
+    /// Returns where a path of the machine lies on this disk.
+    fn on_disk(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    fn project(&mut self, spot: &Spot, path: &str) {
+        if !path.starts_with('/') {
+            return;
+        }
+        let Ok(project) = self.on_disk(path).canonicalize() else {
+            return;
+        };
+        // macOS asks the person before a program may look there.
+        let asks = ["Documents", "Desktop", "Downloads"]
+            .iter()
+            .any(|name| project.starts_with(self.home.join(name)));
+        if !project.starts_with(self.root) || (asks && self.platform == Platform::Macos) {
+            self.fault(spot, Fault::NotPermitted);
+        } else if self.projects.len() >= MAX_PROJECTS {
+            self.fault(spot, Fault::Truncated);
+        } else if project != self.home && project.parent().is_some() {
+            // The home's own files are read already.
+            self.projects.insert(project);
+        }
+    }
+
+    pub(super) fn credentials(
+        &mut self,
+        spot: &Spot,
+        member: &str,
+        value: &Value,
+        mode: u32,
+        seen: &mut BTreeSet<String>,
+        levels: usize,
+    ) {
+        if levels == 0 {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                let Some((pattern, text)) = secrets::found(member, text) else {
+                    return;
+                };
+                let fingerprint = match pattern {
+                    Pattern::ProvostToken => public_part(text),
+                    _ => None,
+                };
+                let fingerprint = fingerprint.unwrap_or_else(|| self.key.of("credential", text));
+                if seen.insert(format!("{member}\n{fingerprint}")) {
+                    let member_name = hide::name(self.key, member);
+                    self.note(
+                        spot,
+                        Observation::Credential {
+                            pattern,
+                            member_name,
+                            fingerprint,
+                            file_mode: format!("{mode:04o}"),
+                            world_readable: mode & 0o004 != 0,
+                        },
+                    );
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.credentials(spot, member, item, mode, seen, levels - 1);
+                }
+            }
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.credentials(spot, name, value, mode, seen, levels - 1);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn pointed<'a>(value: &'a Value, pointer: &[&str]) -> Option<&'a Value> {
+    pointer.iter().try_fold(value, |value, name| value.get(name))
+}
+
+/// Counts the commands below an event.
+fn commands(groups: &Value) -> usize {
+    match groups {
+        Value::Array(items) => items.iter().map(commands).sum(),
+        Value::Object(group) => match group.get("hooks") {
+            Some(hooks) => commands(hooks),
+            None => 1,
+        },
+        _ => 0,
+    }
+}
+
+/// Returns a setting without what a person may have written into it.
+fn setting(value: &Value, words: &[&str]) -> String {
+    match value {
+        Value::Bool(truth) => truth.to_string(),
+        Value::Array(items) => items.len().to_string(),
+        Value::Object(members) => members.len().to_string(),
+        Value::String(text) if words.contains(&text.as_str()) => text.clone(),
+        _ => "set".to_owned(),
+    }
+}
+
+/// Returns `prov_sat_` and the lookup id of one of our tokens.
+fn public_part(token: &str) -> Option<String> {
+    let mut parts = token.splitn(4, '_');
+    let (lead, kind, lookup) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_id = lookup.len() == 12 && lookup.bytes().all(|b| b.is_ascii_alphanumeric());
+    (is_id && kind.len() == 3 && parts.next().is_some()).then(|| format!("{lead}_{kind}_{lookup}"))
+}
+
+/// Returns a path of an address with its escapes undone.
+fn unescaped(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [byte, behind @ ..] = rest {
+        let escape = behind.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let escaped = escape
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+            .filter(|_| *byte == b'%');
+        bytes.push(escaped.unwrap_or(*byte));
+        rest = behind
+            .get(if escaped.is_some() { 2 } else { 0 }..)
+            .unwrap_or_default();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
