@@ -84,7 +84,7 @@ struct Spot {
 
 impl Walk<'_> {
     fn files(&mut self, in_projects: bool) {
-        for file in FILES {
+        for file in FILES.into_iter().flatten() {
             if matches!(file.at, At::Project(_)) == in_projects {
                 for spot in self.spots(file.client, file.at, file.class) {
                     self.file(file, &spot);

@@ -1,0 +1,388 @@
+//! Files of command lines, and of programs that are no editors alone.
+
+use super::At::{Home, Machine, Project, Settings};
+use super::Part::{Environment, Extensions, Hooks, Projects, Servers, ServersOfProjects, Switch};
+use super::{File, HOOKS, MCP_SERVERS, Part, file};
+use crate::client::Client::{ClaudeCode, ClaudeDesktop, Codex, Continue, GeminiCli, Goose, Opencode, Zed};
+use crate::syntax::Format::{Json, Jsonc, Toml, Yaml};
+
+const CLAUDE_SETTINGS: &[Part] = &[
+    Hooks(&["hooks"]),
+    Environment(&["env"]),
+    Extensions(&["enabledPlugins"]),
+    Switch(&["disableAllHooks"], "disableAllHooks", &[]),
+    Switch(&["allowManagedHooksOnly"], "allowManagedHooksOnly", &[]),
+    Switch(&["enableAllProjectMcpServers"], "enableAllProjectMcpServers", &[]),
+    Switch(&["apiKeyHelper"], "apiKeyHelper", &[]),
+    Switch(&["sandbox", "enabled"], "sandbox.enabled", &[]),
+    Switch(&["permissions", "allow"], "permissions.allow", &[]),
+    Switch(&["permissions", "deny"], "permissions.deny", &[]),
+    Switch(
+        &["permissions", "defaultMode"],
+        "permissions.defaultMode",
+        &["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"],
+    ),
+];
+const CODEX_CONFIG: &[Part] = &[
+    Servers(&["mcp_servers"]),
+    Projects(&["projects"]),
+    Hooks(&["hooks"]),
+    Switch(
+        &["approval_policy"],
+        "approval_policy",
+        &["untrusted", "on-failure", "on-request", "never"],
+    ),
+    Switch(
+        &["sandbox_mode"],
+        "sandbox_mode",
+        &["read-only", "workspace-write", "danger-full-access"],
+    ),
+    Switch(&["features"], "features", &[]),
+    Switch(&["otel"], "otel", &[]),
+    Switch(&["allow_managed_hooks_only"], "allow_managed_hooks_only", &[]),
+];
+const GEMINI_SETTINGS: &[Part] = &[
+    Servers(&["mcpServers"]),
+    Hooks(&["hooks"]),
+    Switch(&["hooksConfig", "enabled"], "hooksConfig.enabled", &[]),
+    Switch(&["mcp", "allowed"], "mcp.allowed", &[]),
+    Switch(&["mcp", "excluded"], "mcp.excluded", &[]),
+];
+const OPENCODE: &[Part] = &[
+    Servers(&["mcp"]),
+    Switch(&["permission"], "permission", &["allow", "ask", "deny"]),
+];
+const CONTINUE: &[Part] = &[
+    Servers(&["mcpServers"]),
+    Servers(&["experimental", "modelContextProtocolServers"]),
+];
+const CLAUDE_MACHINE: [&str; 3] = [
+    "etc/claude-code/managed-settings.json",
+    "Library/Application Support/ClaudeCode/managed-settings.json",
+    "Program Files/ClaudeCode/managed-settings.json",
+];
+const CLAUDE_MACHINE_PARTS: [&str; 3] = [
+    "etc/claude-code/managed-settings.d/*.json",
+    "Library/Application Support/ClaudeCode/managed-settings.d/*.json",
+    "Program Files/ClaudeCode/managed-settings.d/*.json",
+];
+const CLAUDE_MACHINE_MCP: [&str; 3] = [
+    "etc/claude-code/managed-mcp.json",
+    "Library/Application Support/ClaudeCode/managed-mcp.json",
+    "Program Files/ClaudeCode/managed-mcp.json",
+];
+const GEMINI_MACHINE: [&str; 3] = [
+    "etc/gemini-cli/settings.json",
+    "Library/Application Support/GeminiCli/settings.json",
+    "ProgramData/gemini-cli/settings.json",
+];
+const CODEX_MACHINE: [&str; 3] = [
+    "etc/codex/config.toml",
+    "etc/codex/config.toml",
+    "ProgramData/OpenAI/Codex/config.toml",
+];
+const CODEX_REQUIREMENTS: [&str; 3] = [
+    "etc/codex/requirements.toml",
+    "etc/codex/requirements.toml",
+    "ProgramData/OpenAI/Codex/requirements.toml",
+];
+const CODEX_MANAGED: [&str; 3] = [
+    "etc/codex/managed_config.toml",
+    "etc/codex/managed_config.toml",
+    "ProgramData/OpenAI/Codex/managed_config.toml",
+];
+
+/// Every kind of file of the others. Those that name projects stand before those in projects.
+pub(super) const FILES: &[File] = &[
+    file(
+        ClaudeCode,
+        Home(".claude.json"),
+        "~/.claude.json",
+        Json,
+        "user",
+        &[
+            Servers(&["mcpServers"]),
+            ServersOfProjects(&["projects", "*", "mcpServers"]),
+            Projects(&["projects"]),
+        ],
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/settings.json"),
+        "~/.claude/settings.json",
+        Json,
+        "user",
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/settings.local.json"),
+        "~/.claude/settings.local.json",
+        Json,
+        "user",
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/plugins/**/.mcp.json"),
+        "~/.claude/plugins/**/.mcp.json",
+        Json,
+        "plugin",
+        MCP_SERVERS,
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/plugins/**/plugin.json"),
+        "~/.claude/plugins/**/plugin.json",
+        Json,
+        "plugin",
+        MCP_SERVERS,
+    ),
+    file(
+        ClaudeCode,
+        Project(".mcp.json"),
+        "P/.mcp.json",
+        Json,
+        "project",
+        MCP_SERVERS,
+    ),
+    file(
+        ClaudeCode,
+        Project(".claude/settings.json"),
+        "P/.claude/settings.json",
+        Json,
+        "project",
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Project(".claude/settings.local.json"),
+        "P/.claude/settings.local.json",
+        Json,
+        "project",
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Machine(CLAUDE_MACHINE),
+        "managed-settings.json",
+        Json,
+        "managed",
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Machine(CLAUDE_MACHINE_PARTS),
+        "managed-settings.d/*.json",
+        Json,
+        "managed",
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Machine(CLAUDE_MACHINE_MCP),
+        "managed-mcp.json",
+        Json,
+        "managed",
+        MCP_SERVERS,
+    ),
+    file(
+        ClaudeDesktop,
+        Settings("Claude/claude_desktop_config.json"),
+        "claude_desktop_config.json",
+        Json,
+        "user",
+        MCP_SERVERS,
+    ),
+    file(
+        Codex,
+        Home(".codex/config.toml"),
+        "~/.codex/config.toml",
+        Toml,
+        "user",
+        CODEX_CONFIG,
+    ),
+    file(
+        Codex,
+        Home(".codex/*.config.toml"),
+        "~/.codex/*.config.toml",
+        Toml,
+        "user",
+        CODEX_CONFIG,
+    ),
+    file(
+        Codex,
+        Home(".codex/hooks.json"),
+        "~/.codex/hooks.json",
+        Json,
+        "user",
+        HOOKS,
+    ),
+    file(
+        Codex,
+        Project(".codex/config.toml"),
+        "P/.codex/config.toml",
+        Toml,
+        "project",
+        CODEX_CONFIG,
+    ),
+    file(
+        Codex,
+        Machine(CODEX_MACHINE),
+        "codex/config.toml",
+        Toml,
+        "managed",
+        CODEX_CONFIG,
+    ),
+    file(
+        Codex,
+        Machine(CODEX_REQUIREMENTS),
+        "codex/requirements.toml",
+        Toml,
+        "managed",
+        CODEX_CONFIG,
+    ),
+    file(
+        Codex,
+        Machine(CODEX_MANAGED),
+        "codex/managed_config.toml",
+        Toml,
+        "managed",
+        CODEX_CONFIG,
+    ),
+    file(
+        GeminiCli,
+        Home(".gemini/settings.json"),
+        "~/.gemini/settings.json",
+        Jsonc,
+        "user",
+        GEMINI_SETTINGS,
+    ),
+    file(
+        GeminiCli,
+        Home(".gemini/trustedFolders.json"),
+        "~/.gemini/trustedFolders.json",
+        Jsonc,
+        "user",
+        &[Projects(&[])],
+    ),
+    file(
+        GeminiCli,
+        Home(".gemini/extensions/*/gemini-extension.json"),
+        "~/.gemini/extensions/*/gemini-extension.json",
+        Jsonc,
+        "plugin",
+        MCP_SERVERS,
+    ),
+    file(
+        GeminiCli,
+        Project(".gemini/settings.json"),
+        "P/.gemini/settings.json",
+        Jsonc,
+        "project",
+        GEMINI_SETTINGS,
+    ),
+    file(
+        GeminiCli,
+        Machine(GEMINI_MACHINE),
+        "gemini-cli/settings.json",
+        Jsonc,
+        "managed",
+        GEMINI_SETTINGS,
+    ),
+    file(
+        Zed,
+        Home(".config/zed/settings.json"),
+        "~/.config/zed/settings.json",
+        Jsonc,
+        "user",
+        &[Servers(&["context_servers"])],
+    ),
+    file(
+        Zed,
+        Project(".zed/settings.json"),
+        "P/.zed/settings.json",
+        Jsonc,
+        "project",
+        &[Servers(&["context_servers"])],
+    ),
+    file(
+        Goose,
+        Home(".config/goose/config.yaml"),
+        "~/.config/goose/config.yaml",
+        Yaml,
+        "user",
+        &[
+            Servers(&["extensions"]),
+            Switch(
+                &["GOOSE_MODE"],
+                "GOOSE_MODE",
+                &["auto", "approve", "smart_approve", "chat"],
+            ),
+        ],
+    ),
+    file(
+        Opencode,
+        Home(".config/opencode/opencode.json"),
+        "~/.config/opencode/opencode.json",
+        Jsonc,
+        "user",
+        OPENCODE,
+    ),
+    file(
+        Opencode,
+        Home(".config/opencode/opencode.jsonc"),
+        "~/.config/opencode/opencode.jsonc",
+        Jsonc,
+        "user",
+        OPENCODE,
+    ),
+    file(
+        Opencode,
+        Project("opencode.json"),
+        "P/opencode.json",
+        Jsonc,
+        "project",
+        OPENCODE,
+    ),
+    file(
+        Opencode,
+        Project("opencode.jsonc"),
+        "P/opencode.jsonc",
+        Jsonc,
+        "project",
+        OPENCODE,
+    ),
+    file(
+        Continue,
+        Home(".continue/config.yaml"),
+        "~/.continue/config.yaml",
+        Yaml,
+        "user",
+        CONTINUE,
+    ),
+    file(
+        Continue,
+        Home(".continue/config.json"),
+        "~/.continue/config.json",
+        Jsonc,
+        "user",
+        CONTINUE,
+    ),
+    file(
+        Continue,
+        Home(".continue/mcpServers/*.yaml"),
+        "~/.continue/mcpServers/*.yaml",
+        Yaml,
+        "user",
+        CONTINUE,
+    ),
+    file(
+        Continue,
+        Project(".continue/mcpServers/*.yaml"),
+        "P/.continue/mcpServers/*.yaml",
+        Yaml,
+        "project",
+        CONTINUE,
+    ),
+];
