@@ -1,4 +1,4 @@
-//! The identity of an MCP server: one key for every spelling of the same thing. Ours.
+//! The identity of an MCP server: one key for every spelling of the same thing.
 //!
 //! What a key does not say wholly is weak: a command of no known form, a program that another environment or registry may replace. A
 //! weak key names a form; nothing should be approved by it.

@@ -1,6 +1,7 @@
-//! Which files are read of each client, and what in them: data. Ours.
+//! Which files are read of each client, and what in them: data.
 //!
-//! Rows rest on documents and on other scanners' lists where no program could be run; `cargo xtask clients inventory` says which were.
+//! Claude Code, Codex and Gemini CLI were seen to write what is read of them; the other rows rest on documents and on the lists of other
+//! scanners, because their programs could not be run.
 
 mod agents;
 mod editors;
