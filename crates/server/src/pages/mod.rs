@@ -98,11 +98,7 @@ pub fn routes(kernel: &Arc<Kernel>, probe: &Arc<Probe>) -> Router {
 
 async fn first(State(pages): State<Arc<Pages>>) -> Response {
     let is_ready = is_ready(&pages.kernel, &pages.probe).await;
-    let mut response = answer(Body::from(start::page(is_ready)));
-    response
-        .headers_mut()
-        .insert(HeaderValue::from_static("no-store"));
-    response
+    answer(Body::from(start::page(is_ready)))
 }
 
 async fn contents(State(pages): State<Arc<Pages>>, request: Request) -> Response {
