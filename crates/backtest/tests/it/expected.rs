@@ -4,7 +4,7 @@ use crate::naive::{self, Plain, Verdict};
 use crate::support::{Policies, id, occasion, plain};
 use provost_backtest::record::OwnedRecord;
 use provost_backtest::run::{Question, SubjectKind};
-use provost_policy::{Family, PolicySet, Projection, Symbols};
+use provost_policy::{Event, Family, Field, PolicySet, Projection, Symbols, Value as AttributeValue};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -187,11 +187,15 @@ impl Naive<'_> {
             let set = self.sets[which].policies().iter();
             let compiled = set.clone().find(|policy| policy.id() == id.as_str()).unwrap();
             let read: Vec<&str> = compiled.fields().iter().map(|field| field.name()).collect();
-            let lacking = event
-                .missing
-                .iter()
+            // An attribute below the tool's input is missing with it, and where the input has it in no readable form.
+            let mut symbols = Symbols::new();
+            let whole = (&event.attributes, &event.missing);
+            let whole = Event::read(&mut symbols, event.at_ms, occasion(event), whole.0, whole.1).unwrap();
+            let lacking = Field::all().filter(|field| whole.get(*field) == AttributeValue::Missing);
+            let lacking = lacking
+                .map(Field::name)
                 .filter(|name| compiled.is_rego() || read.contains(name));
-            let mut causes: Vec<_> = lacking.map(|name| ("missing_attribute", Some(*name))).collect();
+            let mut causes: Vec<_> = lacking.map(|name| ("missing_attribute", Some(name))).collect();
             if causes.is_empty() {
                 let word = if compiled.is_rego() {
                     "module_failed"
