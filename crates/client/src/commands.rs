@@ -25,6 +25,7 @@ fn own() -> Vec<HandCommand> {
     own.extend(crate::policies::own());
     own.extend(crate::posture::own());
     own.extend(crate::resource_credentials::own());
+    own.push(crate::scan::own());
     own.extend(crate::skills::own());
     own
 }

@@ -8,7 +8,7 @@ const JOBS: [(&str, &[&str]); 7] = [
     (
         "Begin",
         &[
-            "demo", "login", "logout", "whoami", "status", "doctor", "token", "profile",
+            "demo", "scan", "login", "logout", "whoami", "status", "doctor", "token", "profile",
         ],
     ),
     (

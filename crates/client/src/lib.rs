@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 //! Everything of the program that talks to a server: the commands of the API, those that are written by hand, and the relay
-//! for MCP.
+//! for MCP. Beside them what shows people their own machine, which talks to nobody.
 //!
 //! The program `provost` adds the commands of an operator to these. Absent on purpose: the areas, a store, Parquet, Rego. What
 //! runs on employees' machines and in CI needs none of them, and a test keeps their drivers out of what is linked.
@@ -21,6 +21,7 @@ pub mod mcp;
 mod policies;
 mod posture;
 mod resource_credentials;
+mod scan;
 mod skills;
 
 pub use commands::{add_to, ask, command, run};

@@ -197,3 +197,12 @@ pub struct Scan {
     /// One for each client that has left something.
     pub sections: Vec<Section>,
 }
+
+impl Scan {
+    /// Returns the report as a server gets it, one member a line: what people read before they agree is what is sent.
+    ///
+    /// Errors: those of the writer, which has none for these types.
+    pub fn report(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}

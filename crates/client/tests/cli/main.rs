@@ -29,6 +29,7 @@ mod proxied;
 mod refusals;
 mod retries;
 mod rotation;
+mod scan;
 mod secrets;
 mod signer;
 mod skills;
