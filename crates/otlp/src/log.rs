@@ -8,7 +8,7 @@
 //!
 //! INVARIANT OT-4: one tool call is one `pre_tool` and one `post_tool`, one model call at most one `prompt` and one
 //! `response`, whichever exporter tells of it; records of one call that come in two payloads are two events, but for a call that a hook
-//! asked about (HS-15).
+//! asked about (HS-16).
 
 use crate::attributes::{AttributeValue, Attributes, json_of};
 use crate::event::{Event, document, short};

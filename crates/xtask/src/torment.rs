@@ -94,7 +94,7 @@ impl Subject {
             ),
             Self::Storms => plan(
                 "storms",
-                "idempotency::a_storm_of_one_request_has_one_effect_and_one_answer",
+                "mechanisms::idempotency::a_storm_of_one_request_has_one_effect_and_one_answer",
                 &["R10"],
                 "Storms of one request with disconnects and retries, each with one effect and one answer",
             ),

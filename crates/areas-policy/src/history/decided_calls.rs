@@ -5,7 +5,7 @@
 //!   telemetry                                                                 └─ tells of the call ── same call? nothing is recorded
 //! ```
 //!
-//! INVARIANT HS-15: a call that was decided about and that telemetry tells of afterwards is one event, the decision's. Telemetry
+//! INVARIANT HS-16: a call that was decided about and that telemetry tells of afterwards is one event, the decision's. Telemetry
 //! changes no decision and hides none, and what it says is left out only where the decision's event says all of it: the same
 //! occasion, session and call id of the same organization, the same user, and no attribute that the decision's event lacks or has
 //! otherwise.
@@ -22,7 +22,7 @@ use super::model::NewEvent;
 use provost_backtest::record::{DECISIONS, OwnedRecord};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
-use provost_kernel::{Kernel, OperationContext, Result, params};
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, params};
 use provost_policy::{Field, exact_text, sha256_hex};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -110,12 +110,12 @@ pub(super) fn note(ctx: &mut OperationContext<'_>, calls: &[DecidedCall]) -> Res
 }
 
 /// Forgets the calls of yesterday.
-pub(super) fn forget(ctx: &mut OperationContext<'_>) -> Result<()> {
-    let (org, before) = (ctx.org(), ctx.now().plus_secs(-KEPT_SECS));
+pub(super) fn forget(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
+    let (org, before) = (ctx.org(), now.earlier_by(KEPT_SECS).instant());
     ctx.execute(&FORGET, params![org, before]).map(drop)
 }
 
-/// Returns what telemetry tells, without what the events of decisions say already (HS-15).
+/// Returns what telemetry tells, without what the events of decisions say already (HS-16).
 ///
 /// Cost: one look-up for each session, and one for each call of those in which something was decided.
 pub async fn undecided(

@@ -26,7 +26,7 @@
 //!
 //! Keeps HS-13: nothing is sealed into a place, and nothing removed, unless the place carries the marker that the
 //! store names (`standing.rs`).
-//! Keeps HS-15: a call that was decided about and that telemetry tells of is one event (`decided_calls.rs`).
+//! Keeps HS-16: a call that was decided about and that telemetry tells of is one event (`decided_calls.rs`).
 //! INVARIANT HS-14: where a segment cannot be read and the rows that it stands for are still there, they are read in
 //! its place.
 //!

@@ -9,7 +9,7 @@
 //! read before has long finished, or finds the same events in the other form.
 
 use super::model::DAY_MS;
-use super::{SegmentPlace, place_standing, segment_files, store};
+use super::{SegmentPlace, decided_calls, place_standing, segment_files, store};
 use provost_areas_platform::removal;
 use provost_areas_platform::settings;
 use provost_kernel::auth::OrganizationId;
@@ -53,7 +53,10 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
 
 async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<()> {
     let oldest = oldest(kernel, organization, now).await?;
-    let expire = move |ctx: &mut OperationContext<'_>| store::expire(ctx, oldest).map(drop);
+    let expire = move |ctx: &mut OperationContext<'_>| {
+        decided_calls::forget(ctx, now)?;
+        store::expire(ctx, oldest).map(drop)
+    };
     kernel.system(organization.clone(), None, expire).await?;
     remove_sealed_chunks(kernel, organization, now).await?;
     remove_chunks(kernel, organization, now, oldest).await?;

@@ -512,7 +512,6 @@ pub(super) fn expire(ctx: &mut OperationContext<'_>, before: SureTime) -> Result
     let (org, now, before) = (ctx.org(), ctx.now(), before.instant());
     let segments = ctx.execute(&EXPIRE_SEGMENTS, params![org, before, now])?;
     ctx.execute(&DELETE_IMPORTS, params![org, before])?;
-    super::decided_calls::forget(ctx)?;
     Ok(segments)
 }
 

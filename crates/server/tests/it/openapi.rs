@@ -862,6 +862,7 @@ fn the_document_declares_the_headers_that_act() {
     };
     let acting = [
         "cancelHeadlessPolicyBacktest",
+        "publishHeadlessManagedConfigRelease",
         "rollbackHeadlessManagedConfigProfile",
     ];
     assert_eq!(with("If-Match"), BTreeSet::from(acting));

@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 19] = [
+const BY_TIME: [&str; 20] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -91,6 +91,7 @@ const BY_TIME: [&str; 19] = [
     "provost_areas_identity::words::store::PRUNE_ENDED",
     "provost_areas_identity::words::unresolved::PRUNE",
     "provost_areas_policy::backtests::store::PRUNE_RESULTS",
+    "provost_areas_policy::history::decided_calls::FORGET",
     "provost_areas_policy::history::store::DELETE_IMPORTS",
     "provost_kernel::idempotency::PRUNE",
     "provost_kernel::outbox::PRUNE",

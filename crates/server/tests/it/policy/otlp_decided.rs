@@ -1,4 +1,4 @@
-//! Calls that a hook asked about and that telemetry tells of again (HS-15).
+//! Calls that a hook asked about and that telemetry tells of again (HS-16).
 
 use crate::areas::directory::user;
 use crate::support::{App, each};
@@ -71,7 +71,7 @@ async fn sources(app: &App, occasion: &str) -> Vec<Value> {
     events.into_iter().map(|event| event["source"].clone()).collect()
 }
 
-/// Proves HS-15.
+/// Proves HS-16.
 #[test]
 fn what_a_hook_asked_about_and_telemetry_tells_again_is_one_event() {
     each("otlp_decided", |app: Arc<App>| async move {
@@ -119,7 +119,7 @@ fn what_a_hook_asked_about_and_telemetry_tells_again_is_one_event() {
     });
 }
 
-/// Proves HS-15.
+/// Proves HS-16.
 #[test]
 fn what_differs_from_what_was_asked_is_an_event_of_its_own() {
     each("otlp_undecided", |app: Arc<App>| async move {
@@ -160,7 +160,9 @@ fn what_differs_from_what_was_asked_is_an_event_of_its_own() {
     });
 }
 
-/// Proves HS-15: what is told before hides no verdict, and is not taken back.
+/// Proves HS-16.
+///
+/// What is told before hides no verdict, and is not taken back.
 #[test]
 fn a_verdict_is_recorded_whatever_was_told_before() {
     each("otlp_told_first", |app: Arc<App>| async move {
