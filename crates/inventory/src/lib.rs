@@ -34,5 +34,5 @@ mod tests;
 pub use client::{Client, Platform};
 pub use disk::Fault;
 pub use fingerprint::InventoryKey;
-pub use report::{Found, Observation, Pin, Place, Scan, Section, SectionFault, ServerFacts};
+pub use report::{Observation, Pin, Place, Scan, Section, SectionFault, ServerFacts, Sighting};
 pub use scan::{Machine, scan};

@@ -60,7 +60,7 @@ pub(crate) struct Folder {
 }
 
 /// Files that are only counted.
-pub(crate) struct Kept {
+pub(crate) struct SessionFiles {
     pub(crate) client: Client,
     pub(crate) at: At,
     pub(crate) class: &'static str,
@@ -114,13 +114,13 @@ pub(crate) const SKILLS: &[Folder] = &[
 ];
 
 /// Conversations that clients keep: their number says that a client is used.
-pub(crate) const SESSIONS: &[Kept] = &[
-    Kept {
+pub(crate) const SESSIONS: &[SessionFiles] = &[
+    SessionFiles {
         client: ClaudeCode,
         at: Home(".claude/projects/*/*.jsonl"),
         class: "~/.claude/projects/*/*.jsonl",
     },
-    Kept {
+    SessionFiles {
         client: Codex,
         at: Home(".codex/sessions/*/*/*/*.jsonl"),
         class: "~/.codex/sessions/**",

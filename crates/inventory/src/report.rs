@@ -132,7 +132,7 @@ pub enum Observation {
 
 /// An observation, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct Sighting {
     /// Where, without the path itself.
     pub place: Place,
     /// What.
@@ -169,7 +169,7 @@ pub struct Section {
     /// What could not.
     pub faults: Vec<SectionFault>,
     /// What was found.
-    pub observations: Vec<Found>,
+    pub observations: Vec<Sighting>,
 }
 
 impl Section {
@@ -177,7 +177,7 @@ impl Section {
         client: Client,
         user: String,
         faults: Vec<SectionFault>,
-        observations: Vec<Found>,
+        observations: Vec<Sighting>,
     ) -> Self {
         let said = serde_json::to_value((&observations, &faults)).map(|said| document_sha256(&said));
         Self {

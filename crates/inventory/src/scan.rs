@@ -7,7 +7,7 @@ use crate::disk::{Disk, Fault, MAX_FILE};
 use crate::fingerprint::InventoryKey;
 use crate::hide;
 use crate::readers::{At, FILES, File, Part, SESSIONS, SKILLS};
-use crate::report::{Found, Observation, Place, Scan, Section, SectionFault};
+use crate::report::{Observation, Place, Scan, Section, SectionFault, Sighting};
 use crate::{skills, syntax};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,7 @@ struct Walk<'a> {
     platform: Platform,
     key: &'a InventoryKey,
     projects: BTreeSet<PathBuf>,
-    found: BTreeMap<Client, Vec<Found>>,
+    found: BTreeMap<Client, Vec<Sighting>>,
     faults: BTreeMap<Client, Vec<SectionFault>>,
     count: usize,
 }
@@ -274,7 +274,7 @@ impl Walk<'_> {
         if self.count > MAX_OBSERVATIONS {
             return self.fault(spot, Fault::Truncated);
         }
-        let found = Found {
+        let found = Sighting {
             place: self.place(spot),
             observation,
             file: spot.path.clone(),

@@ -13,7 +13,7 @@ const MAX_VARIABLES: usize = 64;
 const MAX_HEADERS: usize = 32;
 
 /// What stands there. It holds values, and so has no `Debug`.
-struct Written {
+struct Entry {
     command: Vec<String>,
     url: Option<String>,
     variables: Vec<String>,
@@ -93,7 +93,7 @@ fn secrets(member: &str, value: &Value) -> usize {
     }
 }
 
-fn written(members: &Map<String, Value>) -> Option<Written> {
+fn written(members: &Map<String, Value>) -> Option<Entry> {
     // Continue has the server in a member of its own, Zed the command.
     if let Some(inner) = members.get("transport").and_then(Value::as_object) {
         return written(inner);
@@ -132,7 +132,7 @@ fn written(members: &Map<String, Value>) -> Option<Written> {
         headers.extend(names(options, &["headers"])?);
     }
     let is = |name: &str| members.get(name).and_then(Value::as_bool);
-    Some(Written {
+    Some(Entry {
         command,
         url,
         variables,

@@ -144,12 +144,16 @@ pub async fn undecided(
 }
 
 /// What the event of a decision says: digests of its attributes by their names.
-struct Said {
+struct CallDigests {
     principal: String,
     attributes: BTreeMap<String, String>,
 }
 
-fn known(tx: &mut Tx<'_>, org: &str, wanted: &BTreeSet<CallKey>) -> Result<HashMap<CallKey, Vec<Said>>> {
+fn known(
+    tx: &mut Tx<'_>,
+    org: &str,
+    wanted: &BTreeSet<CallKey>,
+) -> Result<HashMap<CallKey, Vec<CallDigests>>> {
     let mut known = HashMap::new();
     let mut session: Option<(&str, bool)> = None;
     for key in wanted {
@@ -168,7 +172,7 @@ fn known(tx: &mut Tx<'_>, org: &str, wanted: &BTreeSet<CallKey>) -> Result<HashM
         let of_call = params![org, key.session.as_str(), key.call.as_str()];
         let calls = tx.query(&OF_CALL, of_call, |row| {
             let said = serde_json::from_str(row.str(1)?).map_err(provost_kernel::Error::internal)?;
-            Ok(Said {
+            Ok(CallDigests {
                 principal: row.get(0)?,
                 attributes: said,
             })
@@ -178,7 +182,7 @@ fn known(tx: &mut Tx<'_>, org: &str, wanted: &BTreeSet<CallKey>) -> Result<HashM
     Ok(known)
 }
 
-impl Said {
+impl CallDigests {
     /// Says whether everything that an event tells stands in this one.
     fn says(&self, told: &OwnedRecord) -> bool {
         let attributes = told.flat();

@@ -10,6 +10,8 @@ use jaq_core::load::{Arena, File, Loader, lex, parse};
 use jaq_core::{Compiler, Ctx, Native, Vars, compile, data, load};
 use jaq_json::{Val, read};
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// LIMIT: bytes of a program, and of what comes out of one answer.
 const MAX_PROGRAM: usize = 64 * 1024;
@@ -32,7 +34,11 @@ type Program = compile::Filter<Native<Data>>;
 
 /// A program that was read once, so that a wrong one is refused before anything is asked for.
 #[derive(Clone, Debug)]
-pub struct JqFilter(String);
+pub struct JqFilter {
+    code: String,
+    /// Whether it has read an answer.
+    has_read: Arc<AtomicBool>,
+}
 
 /// Returns the flag.
 pub fn jq_arg() -> Arg {
@@ -61,6 +67,14 @@ pub fn prepare(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
     Ok(())
 }
 
+/// Says it where a program was named and the command printed nothing that it could read.
+pub fn warn_unread(terminal: &Terminal) {
+    let filter = terminal.jq.get();
+    if filter.is_some_and(|filter| !filter.has_read.load(Ordering::Relaxed)) {
+        terminal.note("warning: --jq had nothing to read: this command printed no JSON document");
+    }
+}
+
 impl JqFilter {
     /// Reads a program. Errors: a sentence that names the place in it.
     fn read(code: &str) -> Result<Self, String> {
@@ -68,14 +82,18 @@ impl JqFilter {
             return Err("a program has at most 64 KiB".to_owned());
         }
         program(code)?;
-        Ok(Self(code.to_owned()))
+        Ok(Self {
+            code: code.to_owned(),
+            has_read: Arc::default(),
+        })
     }
 
     /// Returns what comes out of an answer: a line for each value, texts as they are.
     ///
     /// Errors: a sentence about what cannot be done with this answer.
     pub fn apply(&self, answer: &Value) -> Result<String, String> {
-        let program = program(&self.0)?;
+        self.has_read.store(true, Ordering::Relaxed);
+        let program = program(&self.code)?;
         let input = read::parse_single(answer.to_string().as_bytes()).map_err(|error| error.to_string())?;
         let context = Ctx::<Data>::new(&program.lut, Vars::new([]));
         let mut text = String::new();

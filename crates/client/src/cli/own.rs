@@ -1,6 +1,7 @@
 //! Client commands written by hand, beside those made from the API document.
 
 use super::failure::{EXIT_CODES, Failure};
+use super::jq::warn_unread;
 use super::terminal::Terminal;
 use clap::{ArgMatches, Command};
 use std::pin::Pin;
@@ -42,7 +43,10 @@ impl HandCommand {
 
 /// Tells a person how a command ended and returns the exit code of the process.
 pub fn report(done: Result<(), Failure>, terminal: &Terminal) -> u8 {
-    let Err(failure) = done else { return 0 };
+    let Err(failure) = done else {
+        warn_unread(terminal);
+        return 0;
+    };
     for (place, line) in failure.lines.iter().enumerate() {
         terminal.note(&if place == 0 {
             format!("error: {line}")

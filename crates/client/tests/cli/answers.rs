@@ -1,6 +1,6 @@
 //! Tables and JSON.
 
-use crate::http::{Server, json};
+use crate::http::{Server, empty, json};
 use crate::provost::Provost;
 use serde_json::{Value, json};
 
@@ -190,4 +190,31 @@ async fn an_answer_that_a_program_of_jq_cannot_read_is_printed_whole() {
         "{}",
         outcome.err
     );
+}
+
+#[tokio::test]
+async fn a_program_of_jq_that_had_nothing_to_read_is_warned_of() {
+    let server = Server::playing([empty(204)]).await;
+    let command = [
+        "widgets",
+        "delete",
+        "w_1",
+        "--confirm",
+        "--reason",
+        "r",
+        "--jq",
+        ".",
+    ];
+    let outcome = Provost::script().asks(&server, &command).await;
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, ""), "{}", outcome.err);
+    assert!(
+        outcome.err.contains("warning: --jq had nothing to read"),
+        "{}",
+        outcome.err
+    );
+    let server = Server::playing([json(200, &page())]).await;
+    let outcome = Provost::script()
+        .asks(&server, &["widgets", "list", "--jq", "empty"])
+        .await;
+    assert_eq!((outcome.out.as_str(), outcome.err.as_str()), ("", ""));
 }

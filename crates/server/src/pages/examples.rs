@@ -22,7 +22,7 @@ pub const BEFORE: &str =
 const ORGANIZATION: &str = "organizationId";
 
 /// A parameter with the value that it has in the examples.
-struct Given<'a> {
+struct Argument<'a> {
     name: &'a str,
     place: &'a str,
     value: Sample,
@@ -31,19 +31,19 @@ struct Given<'a> {
 enum Sample {
     /// The reader knows it; the name of the variable.
     Variable(String),
-    Said(Value),
+    Literal(Value),
 }
 
 impl Sample {
     fn of(name: &str, schema: &Value) -> Self {
         if let Some(said) = members(schema, "examples").chain(members(schema, "enum")).next() {
-            return Self::Said(said.clone());
+            return Self::Literal(said.clone());
         }
         match schema["type"].as_str() {
             Some("integer" | "number") => {
-                Self::Said(schema.get("minimum").cloned().unwrap_or_else(|| json!(1)))
+                Self::Literal(schema.get("minimum").cloned().unwrap_or_else(|| json!(1)))
             }
-            Some("boolean") => Self::Said(true.into()),
+            Some("boolean") => Self::Literal(true.into()),
             _ => Self::Variable(variable(name)),
         }
     }
@@ -51,22 +51,22 @@ impl Sample {
     fn in_shell(&self) -> String {
         match self {
             Self::Variable(name) => format!("${name}"),
-            Self::Said(Value::String(text)) => text.clone(),
-            Self::Said(value) => value.to_string(),
+            Self::Literal(Value::String(text)) => text.clone(),
+            Self::Literal(value) => value.to_string(),
         }
     }
 
     fn in_python(&self) -> String {
         match self {
             Self::Variable(name) => format!("{{environ['{name}']}}"),
-            Self::Said(_) => self.in_shell(),
+            Self::Literal(_) => self.in_shell(),
         }
     }
 
     fn in_json(&self) -> Value {
         match self {
             Self::Variable(name) => name.as_str().into(),
-            Self::Said(value) => value.clone(),
+            Self::Literal(value) => value.clone(),
         }
     }
 }
@@ -85,13 +85,13 @@ fn variable(name: &str) -> String {
 
 impl<'a> Call<'a> {
     /// The parameters without which there is no call.
-    fn given(&self) -> Vec<Given<'a>> {
+    fn given(&self) -> Vec<Argument<'a>> {
         let needed = members(self.operation, "parameters").filter(|parameter| {
             parameter["in"] == "path" || (parameter["in"] == "query" && parameter["required"] == true)
         });
         let given = needed.filter_map(|parameter| {
             let name = parameter["name"].as_str()?;
-            Some(Given {
+            Some(Argument {
                 name,
                 place: parameter["in"].as_str()?,
                 value: Sample::of(name, &parameter["schema"]),

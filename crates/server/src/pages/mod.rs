@@ -6,7 +6,7 @@
 //! The reference is made of the document when somebody first asks for a page of it, and kept, packed and plain: what a stranger can cause
 //! afterwards is to send bytes that lie there.
 //!
-//! Absent on purpose: a search other than the browser's own, and a way to try an operation from the page. Both need scripts, and the second a token in a browser.
+//! Absent on purpose: tags for caches, because every answer of this server is `no-store`; a search other than the browser's own, and a way to try an operation from the page. Both need scripts, and the second a token in a browser.
 
 mod examples;
 mod fields;
@@ -23,12 +23,11 @@ use axum::response::Response;
 use axum::routing::get;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
-    REFERRER_POLICY, VARY, X_FRAME_OPTIONS,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY,
+    X_FRAME_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use provost_kernel::Kernel;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::expose::edge::Page;
@@ -122,21 +121,16 @@ fn chapter_of(reference: Option<&Reference>, name: &str, request: &Request) -> R
             request,
         );
     };
-    let is_known = knows(request.headers(), &chapter.etag);
     let is_packed = takes_packed(request.headers());
-    let body = match (is_known, is_packed) {
-        (true, _) => Bytes::new(),
-        (false, true) => chapter.packed.clone(),
-        (false, false) => chapter.plain.clone(),
+    let body = if is_packed {
+        &chapter.packed
+    } else {
+        &chapter.plain
     };
-    let mut response = answer(Body::from(body));
-    if is_known {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    }
+    let mut response = answer(Body::from(body.clone()));
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    headers.insert(ETAG, chapter.etag.clone());
-    if is_packed && !is_known {
+    if is_packed {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
@@ -151,18 +145,6 @@ fn is_first(request: &Request) -> bool {
 fn takes_packed(headers: &HeaderMap) -> bool {
     let named = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     named.is_some_and(|named| named.split(',').any(|coding| coding.trim() == "gzip"))
-}
-
-/// Whether a caller has what this tag stands for.
-fn knows(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let tags = headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    let own = etag.to_str().map(bare).unwrap_or_default();
-    tags.flat_map(|tags| tags.split(','))
-        .any(|tag| tag.trim() == "*" || bare(tag) == own)
 }
 
 /// Returns a whole page.

@@ -3,11 +3,7 @@
 use super::document;
 use super::examples::{BEFORE, Call};
 use super::fields::{self, members};
-use aws_lc_rs::digest::{SHA256, digest};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use http::HeaderValue;
 use provost_words::html::Html;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,19 +18,13 @@ const EVENTS: &str = "event-kinds";
 pub struct Chapter {
     pub plain: Bytes,
     pub packed: Bytes,
-    /// Weak, because both forms have it.
-    pub etag: HeaderValue,
 }
 
 impl Chapter {
     fn of(page: String) -> Self {
-        let hash = URL_SAFE_NO_PAD.encode(digest(&SHA256, page.as_bytes()));
-        let etag = HeaderValue::from_str(&format!("W/\"{hash}\""));
         Self {
             packed: packed(page.as_bytes()),
             plain: page.into(),
-            // Letters and digits are a value.
-            etag: etag.unwrap_or(HeaderValue::from_static("W/\"\"")),
         }
     }
 }

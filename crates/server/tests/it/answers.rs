@@ -101,8 +101,30 @@ impl Placeholders {
         }
     }
 
-    /// Replaces each word of a text that is an id or opaque.
+    /// Replaces what is Base64 with padding whole, because a slash in it would end a word; then each word that is an id or opaque.
     fn text(&mut self, text: &str) -> String {
+        let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+        let mut replaced = String::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let (end, is_run) = match rest.find(|c| !is_base64(c)) {
+                Some(0) => (first.len_utf8(), false),
+                end => (end.unwrap_or(rest.len()), true),
+            };
+            let (run, after) = rest.split_at(end);
+            if is_run && run.ends_with('=') && run.len() >= OPAQUE_FROM {
+                replaced += &filled(run);
+            } else {
+                // What is no run yet may be part of a word that has other characters.
+                replaced += run;
+            }
+            rest = after;
+        }
+        self.words(&replaced)
+    }
+
+    /// Replaces each word of a text that is an id or opaque.
+    fn words(&mut self, text: &str) -> String {
         let is_of_a_word = |c: char| c.is_ascii_alphanumeric() || "_-.=+".contains(c);
         let mut replaced = String::new();
         let mut rest = text;
@@ -133,6 +155,13 @@ impl Placeholders {
     }
 }
 
+/// Returns as many characters that say that they are an example. Only what is at fixed places stays where it is.
+fn filled(text: &str) -> String {
+    let filling = "Example".chars().cycle();
+    let one = |(c, fill)| if ".=".contains(c) { c } else { fill };
+    text.chars().zip(filling).map(one).collect()
+}
+
 /// Returns what stands for a word: for an id one of its kind, for an opaque one as many characters of the same sort.
 fn placeholder(word: &str, number: usize) -> String {
     if word.starts_with(FRESH) {
@@ -144,11 +173,6 @@ fn placeholder(word: &str, number: usize) -> String {
     {
         return format!("{kind}_01kaf9q2m4x7t8v3c5d6e0g{number:03}");
     }
-    let filled = |text: &str| -> String {
-        let filling = "Example".chars().cycle();
-        let one = |(c, fill)| if "_-.=+".contains(c) { c } else { fill };
-        text.chars().zip(filling).map(one).collect()
-    };
     // The beginning of a token is shown beside it: both have the same placeholder.
     if let Some((kind, secret)) = word.strip_prefix("prov_").and_then(|rest| rest.split_once('_')) {
         return format!("prov_{kind}_{}", filled(secret));

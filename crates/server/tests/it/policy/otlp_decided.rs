@@ -2,6 +2,7 @@
 
 use crate::areas::directory::user;
 use crate::support::{App, each};
+use provost_areas_policy::history;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -157,6 +158,27 @@ fn what_differs_from_what_was_asked_is_an_event_of_its_own() {
             let told = sources(&app, "pre_tool").await;
             assert_eq!(told.len(), place + 2, "{change}");
         }
+    });
+}
+
+/// Proves HS-16.
+///
+/// What was asked about is remembered for a day: an exporter that was away for longer tells of the call again.
+#[test]
+fn a_call_is_remembered_for_a_day() {
+    each("otlp_forgotten", |app: Arc<App>| async move {
+        user(&app, ADA).await;
+        ask(&app, "pre_tool", json!({})).await;
+        for hour in 1..=25 {
+            app.advance(3_600);
+            history::retain(&app.kernel).await.unwrap();
+            if hour == 23 {
+                tell(&app, &app.admin, json!({})).await;
+                assert_eq!(sources(&app, "pre_tool").await, ["decisions"]);
+            }
+        }
+        tell(&app, &app.admin, json!({})).await;
+        assert_eq!(sources(&app, "pre_tool").await, ["otlp", "decisions"]);
     });
 }
 
