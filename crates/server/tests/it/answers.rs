@@ -3,6 +3,9 @@
 //! What changes from run to run or must not be shown has a placeholder in its place that looks like it: ids, secrets, digests,
 //! cursors and signatures. Long lists keep their first items. The file is `openapi/examples.json`; the document shows each answer
 //! beside its schema, and a test compares the two. Answers that are schemas are left out.
+//!
+//! The program holds the file from its build: where the answers change, `UPDATE_GOLDENS=1` writes this file in a first run and the
+//! document in a second.
 
 use crate::samples::{self, assert_golden};
 use crate::support::{App, once_of};
