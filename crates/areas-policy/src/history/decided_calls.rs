@@ -7,8 +7,8 @@
 //!
 //! INVARIANT HS-16: a call that was decided about and that telemetry tells of afterwards is one event, the decision's. Telemetry
 //! changes no decision and hides none, and what it says is left out only where the decision's event says all of it: the same
-//! occasion, session and call id of the same organization, the same user, and no attribute that the decision's event lacks or has
-//! otherwise.
+//! occasion, session and call id of the same organization, the same user, no attribute that the decision's event lacks or has
+//! otherwise, and an instant that is not before the question.
 //!
 //! Whoever asked and tells in one person (one principal) may leave out what its telemetry does not show, and may name a shell's
 //! command otherwise than its hook does (Codex: `exec_command` with `cmd`, and `Bash` with `command`). From another principal
@@ -22,7 +22,7 @@ use super::model::NewEvent;
 use provost_backtest::record::{DECISIONS, OwnedRecord};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
-use provost_kernel::{Kernel, OperationContext, Result, SureTime, params};
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, Timestamp, params};
 use provost_policy::{Field, exact_text, sha256_hex};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -34,11 +34,17 @@ provost_kernel::statements! {
     /// Says whether anything of a session was decided about.
     HAS_SESSION = "SELECT 1 FROM history_calls WHERE organization_id = ?1 AND session_key = ?2 LIMIT 1";
     /// What was decided about a call.
-    OF_CALL = "SELECT principal_id, said FROM history_calls WHERE organization_id = ?1 AND session_key = ?2 AND call_key = ?3 ORDER BY event_id LIMIT 8";
+    OF_CALL = "SELECT principal_id, said, created_at FROM history_calls WHERE organization_id = ?1 AND session_key = ?2 AND call_key = ?3 ORDER BY event_id LIMIT 8";
     /// Forgets old calls.
     FORGET = "DELETE FROM history_calls WHERE organization_id = ?1 AND created_at < ?2";
 }
 
+/// How far the clock of who tells may be behind: what began earlier ran before anybody asked, and is an event. Units: milliseconds.
+const SKEW_MS: i64 = 10_000;
+/// What a shell of Codex is called by its telemetry, and by its hook.
+const CODEX_SHELL: [&str; 2] = ["exec_command", "Bash"];
+/// What the input of that shell may hold: the command, and how much of its output is waited for.
+const CODEX_MEMBERS: [&str; 3] = ["cmd", "yield_time_ms", "max_output_tokens"];
 /// How long a call is remembered: exporters send again for minutes. Units: seconds.
 const KEPT_SECS: i64 = 86_400;
 
@@ -146,6 +152,8 @@ pub async fn undecided(
 /// What the event of a decision says: digests of its attributes by their names.
 struct CallDigests {
     principal: String,
+    /// When that was written, which is after it was asked.
+    at: Timestamp,
     attributes: BTreeMap<String, String>,
 }
 
@@ -174,6 +182,7 @@ fn known(
             let said = serde_json::from_str(row.str(1)?).map_err(provost_kernel::Error::internal)?;
             Ok(CallDigests {
                 principal: row.get(0)?,
+                at: row.get(2)?,
                 attributes: said,
             })
         })?;
@@ -185,6 +194,9 @@ fn known(
 impl CallDigests {
     /// Says whether everything that an event tells stands in this one.
     fn says(&self, told: &OwnedRecord) -> bool {
+        if told.at_ms.saturating_add(SKEW_MS) < self.at.as_ms() {
+            return false;
+        }
         let attributes = told.flat();
         let is_own = told.principal.as_deref() == Some(self.principal.as_str());
         // Of whom nobody can say who it is, nobody can say that it is the same.
@@ -195,7 +207,7 @@ impl CallDigests {
         if !is_own && !self.attributes.keys().all(|name| attributes.contains_key(name)) {
             return false;
         }
-        let is_renamed = is_own && self.is_same_command(&attributes);
+        let is_renamed = is_own && self.is_same_shell(&attributes);
         attributes.iter().all(|(name, value)| {
             let own = self.attributes.get(name);
             match name.as_str() {
@@ -209,13 +221,17 @@ impl CallDigests {
         })
     }
 
-    /// Says whether a shell's command is told under another name than `command`, and is the same.
-    fn is_same_command(&self, told: &Map<String, Value>) -> bool {
-        let command = told.get(Field::TOOL_COMMAND.name());
+    /// Says whether Codex tells in its telemetry's words of a shell about which its hook asked in its own, and nothing more.
+    fn is_same_shell(&self, told: &Map<String, Value>) -> bool {
+        let [telemetry, hook] = CODEX_SHELL.map(Value::from);
+        let is_shell = told.get(Field::TOOL.name()) == Some(&telemetry)
+            && self.attributes.get(Field::TOOL.name()) == Some(&digest(&hook));
         let input = told.get(INPUT).and_then(Value::as_object);
+        let is_plain =
+            input.is_some_and(|input| input.keys().all(|name| CODEX_MEMBERS.contains(&name.as_str())));
+        let command = told.get(Field::TOOL_COMMAND.name());
         let own = self.attributes.get(Field::TOOL_COMMAND.name());
-        input.is_some_and(|input| !input.contains_key("command"))
-            && command.is_some_and(|command| own == Some(&digest(command)))
+        is_shell && is_plain && command.is_some_and(|command| own == Some(&digest(command)))
     }
 }
 

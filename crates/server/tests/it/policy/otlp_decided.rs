@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const ADA: &str = "ada@example.com";
 
-/// Tells of a call that ended now, in the words of Claude Code, as whoever holds this token; `change` replaces attributes.
+/// Tells of a call that ended `secondsAgo`, in the words of Claude Code, as whoever holds this token; `change` replaces attributes.
 async fn tell(app: &App, token: &str, change: Value) {
     let mut said = json!({ "tool_name": "Bash", "tool_use_id": "c-1", "session.id": "s-1", "user.email": ADA,
         "tool_input": "{ \"description\": \"Tidy up\", \"command\": \"rm -rf /srv\" }", "duration_ms": "40" });
@@ -19,15 +19,17 @@ async fn tell(app: &App, token: &str, change: Value) {
         .as_str()
         .unwrap_or("claude_code.tool_result")
         .to_owned();
+    let ago = said["secondsAgo"].as_str().map_or(0, |ago| ago.parse().unwrap());
+    let is_told = |name: &str| !["event", "secondsAgo"].contains(&name);
     let members = said
         .as_object()
         .unwrap()
         .iter()
-        .filter(|(name, value)| *name != "event" && !value.is_null());
+        .filter(|(name, value)| is_told(name) && !value.is_null());
     let attributes: Vec<Value> = members
         .map(|(key, text)| json!({ "key": key, "value": { "stringValue": text } }))
         .collect();
-    let at = (app.now().as_ms() * 1_000_000).to_string();
+    let at = ((app.now().as_ms() - ago * 1_000) * 1_000_000).to_string();
     let record = json!({ "eventName": name, "timeUnixNano": at, "attributes": attributes });
     let payload = json!({ "resourceLogs": [{ "scopeLogs": [{ "logRecords": [record] }] }] });
     let call = app.request("POST", "/otlp/v1/logs").token(token);
@@ -147,6 +149,20 @@ fn what_differs_from_what_was_asked_is_an_event_of_its_own() {
                 &admin,
                 json!({ "tool_parameters": "{\"full_command\":\"rm -rf /\"}" }),
             ),
+            // A command beside an input of another kind, and a shell that runs elsewhere or may do more.
+            (
+                &admin,
+                json!({ "tool_name": "Write", "tool_input": "{\"file_path\":\"/etc/passwd\",\"content\":\"x\"}",
+                    "tool_parameters": "{\"full_command\":\"rm -rf /srv\"}" }),
+            ),
+            (
+                &admin,
+                json!({ "event": "codex.tool_result", "tool_name": "exec_command", "session.id": null,
+                    "conversation.id": "s-1", "tool_use_id": null, "call_id": "c-1", "tool_input": null,
+                    "arguments": "{\"cmd\":\"rm -rf /srv\",\"workdir\":\"/etc\"}" }),
+            ),
+            // What ran before anybody asked.
+            (&admin, json!({ "secondsAgo": "30" })),
             // It tells more.
             (&admin, json!({ "device.id": "laptop-7" })),
             // Somebody else's telemetry that does not show all of it.
