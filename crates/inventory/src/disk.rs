@@ -1,17 +1,20 @@
 //! Reading files behind a fence: only regular files, only so many bytes, no link that leaves.
 //!
 //! ```text
-//! canonical path ──► below the fence? ──► each folder opened without following links ──► regular? small? ──► opened, asked again, read
+//! each part: a mount of another machine? a link? ──► below the fence? ──► each folder opened without following links
+//!     ──► regular? small? ──► opened, asked again, read
 //! ```
 //! A link that is put into the way after the first step is met by the third, which follows none.
 
+use crate::mounts::Mounts;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, statat};
 use serde::Serialize;
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// LIMIT: one file. Ours.
 pub(crate) const MAX_FILE: u64 = 2 << 20;
@@ -19,9 +22,11 @@ pub(crate) const MAX_FILE: u64 = 2 << 20;
 const MAX_FILES: usize = 5_000;
 /// LIMIT: entries of a folder that are looked at. Ours.
 const MAX_ENTRIES: usize = 2_000;
+/// LIMIT: links on the way to a file: the kernel's.
+const MAX_LINKS: usize = 40;
 
 /// Why something was not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// It is no regular file, or the system could not read it.
@@ -30,7 +35,7 @@ pub enum Fault {
     TooLarge,
     /// It is not what its client reads, or a member has another type.
     Malformed,
-    /// The system refuses it, or it lies behind a link that leaves the fence.
+    /// The system refuses it, or it lies behind a link that leaves the fence, or on another machine.
     NotPermitted,
     /// A limit of the scan stopped it.
     Truncated,
@@ -47,22 +52,76 @@ pub(crate) struct Content {
 pub(crate) struct Disk<'a> {
     stop: &'a dyn Fn() -> bool,
     files: Cell<usize>,
+    mounts: Mounts,
 }
 
 impl<'a> Disk<'a> {
-    pub(crate) fn new(stop: &'a dyn Fn() -> bool) -> Self {
+    pub(crate) fn new(stop: &'a dyn Fn() -> bool, mounts: Mounts) -> Self {
         Self {
             stop,
             files: Cell::new(0),
+            mounts,
+        }
+    }
+
+    /// Says whether time is up.
+    pub(crate) fn is_over(&self) -> bool {
+        (self.stop)()
+    }
+
+    /// Returns where a path leads; `None` where there is nothing. No part of it is touched before it is known that it lies on no other
+    /// machine.
+    pub(crate) fn resolved(&self, path: &Path) -> Result<Option<PathBuf>, Fault> {
+        let not_a_link = rustix::io::Errno::INVAL.raw_os_error();
+        let path = std::path::absolute(path).map_err(|error| fault(&error))?;
+        let mut waiting = parts(&path);
+        let (mut at, mut links) = (PathBuf::from("/"), 0);
+        while let Some(part) = waiting.pop() {
+            let next = match Path::new(&part).components().next() {
+                Some(Component::RootDir) => PathBuf::from("/"),
+                Some(Component::ParentDir) => at.parent().unwrap_or(&at).to_owned(),
+                Some(Component::Normal(name)) => at.join(name),
+                _ => continue,
+            };
+            if self.mounts.lies_elsewhere(&next) {
+                return Err(Fault::NotPermitted);
+            }
+            match std::fs::read_link(&next) {
+                Ok(_) if links == MAX_LINKS => return Err(Fault::Unreadable),
+                Ok(target) => {
+                    links += 1;
+                    waiting.extend(parts(&target));
+                }
+                Err(error) if error.raw_os_error() == Some(not_a_link) => at = next,
+                Err(error) if is_nothing(&error) => return Ok(None),
+                Err(error) => return Err(fault(&error)),
+            }
+        }
+        Ok(Some(at))
+    }
+
+    /// Returns what is at a path itself, also if it is a link.
+    pub(crate) fn kind(&self, path: &Path) -> Result<std::fs::FileType, Fault> {
+        if self.mounts.lies_elsewhere(path) {
+            return Err(Fault::NotPermitted);
+        }
+        let kind = path.symlink_metadata().map_err(|error| fault(&error))?;
+        Ok(kind.file_type())
+    }
+
+    fn behind(&self, path: &Path, fence: &Path) -> Result<Option<PathBuf>, Fault> {
+        match self.resolved(path)? {
+            Some(path) if !path.starts_with(fence) => Err(Fault::NotPermitted),
+            path => Ok(path),
         }
     }
 
     /// Returns a file behind a fence, whose path is canonical; `None` where there is none.
     pub(crate) fn read(&self, path: &Path, fence: &Path, max: u64) -> Result<Option<Content>, Fault> {
-        let Some(path) = behind(path, fence)? else {
+        let Some(path) = self.behind(path, fence)? else {
             return Ok(None);
         };
-        if (self.stop)() || self.files.replace(self.files.get() + 1) >= MAX_FILES {
+        if self.is_over() || self.files.replace(self.files.get() + 1) >= MAX_FILES {
             return Err(Fault::Truncated);
         }
         let (file, stat) = opened(&path, fence)?;
@@ -85,10 +144,10 @@ impl<'a> Disk<'a> {
     /// Returns the names in a folder behind a fence, in their order; none where there is no folder. A name that is no UTF-8 is left
     /// out: no client writes one.
     pub(crate) fn names(&self, folder: &Path, fence: &Path) -> Result<Vec<String>, Fault> {
-        let Some(folder) = behind(folder, fence)? else {
+        let Some(folder) = self.behind(folder, fence)? else {
             return Ok(Vec::new());
         };
-        if (self.stop)() {
+        if self.is_over() {
             return Err(Fault::Truncated);
         }
         let entries = match std::fs::read_dir(folder) {
@@ -116,14 +175,14 @@ fn fault(error: &io::Error) -> Fault {
     }
 }
 
-/// Returns where a path leads; `None` where there is nothing.
-fn behind(path: &Path, fence: &Path) -> Result<Option<PathBuf>, Fault> {
-    match path.canonicalize() {
-        Ok(path) if path.starts_with(fence) => Ok(Some(path)),
-        Ok(_) => Err(Fault::NotPermitted),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(fault(&error)),
-    }
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Returns the parts of a path, the first one last.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().rev();
+    parts.map(|part| part.as_os_str().to_owned()).collect()
 }
 
 /// Opens a regular file, following no link below the fence.
@@ -153,11 +212,12 @@ fn opened(path: &Path, fence: &Path) -> Result<(OwnedFd, Stat), Fault> {
     Ok((file, stat))
 }
 
-/// Says whether a file lies on another machine: reading it would connect.
+/// Says whether a file lies on another machine: reading it would connect. The list of mounts was asked before; this meets what was
+/// mounted since.
 #[cfg(target_os = "linux")]
 fn lies_elsewhere(file: &OwnedFd) -> bool {
-    /// NFS, SMB, CIFS, SMB 2, AFS, Coda, Ceph (`linux/magic.h`).
-    const NETWORKS: [u32; 7] = [
+    /// NFS, SMB, CIFS, SMB 2, AFS, Coda, Ceph, 9P, FUSE, autofs (`linux/magic.h`).
+    const NETWORKS: [u32; 10] = [
         0x6969,
         0x517b,
         0xff53_4d42,
@@ -165,6 +225,9 @@ fn lies_elsewhere(file: &OwnedFd) -> bool {
         0x5346_414f,
         0x7375_7245,
         0x00c3_6400,
+        0x0102_1997,
+        0x6573_5546,
+        0x0187,
     ];
     let kind = rustix::fs::fstatfs(file).map(|stat| stat.f_type);
     // The kernel's numbers have 32 bits; the type of the member differs by architecture.
@@ -178,4 +241,45 @@ fn lies_elsewhere(file: &OwnedFd) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn lies_elsewhere(_: &OwnedFd) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves IV-1.
+    #[test]
+    fn what_lies_on_another_machine_is_not_touched() {
+        let place = std::env::temp_dir().join(format!("provost-inventory-mounts-{}", std::process::id()));
+        std::fs::create_dir_all(place.join("far/below")).unwrap();
+        std::fs::write(place.join("far/below/file"), "x").unwrap();
+        let place = place.canonicalize().unwrap();
+        std::os::unix::fs::symlink("far/below", place.join("link")).unwrap();
+        let list = format!("1 0 0:1 / {}/far rw - nfs4 server:/ rw\n", place.display());
+        let disk = Disk::new(&|| false, Mounts::listed(list.as_bytes()));
+        for path in [
+            "far",
+            "far/below",
+            "far/below/file",
+            "far/none",
+            "link",
+            "link/file",
+        ] {
+            let path = place.join(path);
+            let refused = Some(Fault::NotPermitted);
+            assert_eq!(disk.resolved(&path).err(), refused, "{path:?}");
+            assert_eq!(disk.names(&path, &place).err(), refused, "{path:?}");
+            assert_eq!(disk.read(&path, &place, 9).err(), refused, "{path:?}");
+        }
+        assert_eq!(disk.kind(&place.join("far")).err(), Some(Fault::NotPermitted));
+        let plain = Disk::new(&|| false, Mounts::listed(b""));
+        for path in ["link/file", "link/../below/./file", "far/below/file"] {
+            let (path, wanted) = (place.join(path), place.join("far/below/file"));
+            assert_eq!(plain.resolved(&path), Ok(Some(wanted)), "{path:?}");
+        }
+        assert_eq!(plain.resolved(&place.join("link/file/none")), Ok(None));
+        std::os::unix::fs::symlink("circle", place.join("circle")).unwrap();
+        assert_eq!(plain.resolved(&place.join("circle")), Err(Fault::Unreadable));
+        std::fs::remove_dir_all(&place).unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 //! Names and kinds instead of values.
 
 use crate::fingerprint::InventoryKey;
-use crate::secrets::looks_secret;
+use crate::secrets::{has_long_run, looks_secret};
 use provost_words::visible::visible;
 
 /// LIMIT: characters of a name in a report. Ours.
@@ -9,9 +9,21 @@ const MAX_NAME: usize = 128;
 /// LIMIT: arguments that are described. Ours.
 const MAX_SHAPES: usize = 32;
 
+/// LIMIT: letters and digits of one word of a name; `beforeShellExecution` has 20. Ours.
+const LONG: usize = 24;
+
+/// Returns the name of a variable or a header; `*` for what is none: a list of names may hold `NAME=value`.
+pub(crate) fn identifier(key: &InventoryKey, text: &str) -> String {
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    if is_name { name(key, text) } else { "*".to_owned() }
+}
+
 /// Returns a name as a report may show it: what looks like a credential becomes its fingerprint.
 pub(crate) fn name(key: &InventoryKey, text: &str) -> String {
-    if looks_secret(text) {
+    if looks_secret(text) || has_long_run(text, LONG) {
         return format!("hidden:{}", key.of("name", text));
     }
     let shown = visible(text);

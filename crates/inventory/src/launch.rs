@@ -11,6 +11,33 @@ pub(crate) enum Launch {
     Pipeline(Vec<String>),
 }
 
+/// A command line without the programs around its command.
+pub(crate) struct Line {
+    pub(crate) launch: Launch,
+    /// The names of variables that were set on the way.
+    pub(crate) variables: Vec<String>,
+    /// Whether it starts in another folder than the one where its client is.
+    pub(crate) is_moved: bool,
+}
+
+/// Folders whose programs are what their names say.
+const FOLDERS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/bin", "/opt/homebrew/bin"];
+/// The same of Windows, in lower case.
+const WINDOWS_FOLDERS: [&str; 2] = ["c:/program files/nodejs", "c:/windows/system32"];
+
+/// Returns the name of a program if it is found by its name, or lies where systems have their programs: `./npx` may be anything.
+pub(crate) fn tool(program: &str) -> Option<String> {
+    if let Some(at) = program.rfind(['/', '\\']) {
+        let folder = program[..at].replace('\\', "/");
+        let is_known =
+            FOLDERS.contains(&folder.as_str()) || WINDOWS_FOLDERS.contains(&folder.to_lowercase().as_str());
+        if !is_known {
+            return None;
+        }
+    }
+    Some(base(program))
+}
+
 /// Returns the name of a program without its folder and ending.
 pub(crate) fn base(program: &str) -> String {
     let name = program
@@ -24,19 +51,31 @@ pub(crate) fn base(program: &str) -> String {
         .map_or(name.clone(), str::to_owned)
 }
 
-/// Takes away `env`, `sudo`, `nohup`, `timeout`, `cmd /c`, `sh -c` and our own guard; also returns the names of variables set on the way.
-pub(crate) fn unwrapped(mut words: Vec<String>) -> (Launch, Vec<String>) {
-    let mut variables = Vec::new();
+/// Takes away `env`, `sudo`, `nohup`, `timeout`, `cmd /c`, `sh -c` and our own guard.
+pub(crate) fn unwrapped(mut words: Vec<String>) -> Line {
+    let (mut variables, mut is_moved) = (Vec::new(), false);
+    let pipeline = |words, variables, is_moved| Line {
+        launch: Launch::Pipeline(words),
+        variables,
+        is_moved,
+    };
     for _ in 0..LEVELS {
         let Some((program, rest)) = words.split_first() else {
             break;
         };
-        let inner = match base(program).as_str() {
-            "env" => after(
-                rest,
-                &["-u", "--unset", "-C", "--chdir"],
-                &["-i", "-", "--ignore-environment"],
-            ),
+        let inner = match tool(program).unwrap_or_default().as_str() {
+            "env" => {
+                let inner = after(
+                    rest,
+                    &["-u", "--unset", "-C", "--chdir"],
+                    &["-i", "-", "--ignore-environment"],
+                );
+                let flags = rest.len() - inner.as_ref().map_or(0, Vec::len);
+                is_moved |= rest[..flags]
+                    .iter()
+                    .any(|word| word.starts_with("-C") || word.starts_with("--chdir"));
+                inner
+            }
             "sudo" | "doas" => after(rest, &["-u", "-g"], &["-E", "-n", "-H", "-S", "--preserve-env"]),
             "nohup" | "exec" | "time" => after(rest, &[], &[]),
             "nice" => after(rest, &["-n", "--adjustment"], &[]),
@@ -46,14 +85,19 @@ pub(crate) fn unwrapped(mut words: Vec<String>) -> (Launch, Vec<String>) {
                 &["--foreground", "-v"],
             )
             .and_then(|rest| rest.get(1..).map(<[String]>::to_vec)),
+            "cmd" if rest.iter().any(|word| is_of_shell(word, "%^!()")) => {
+                return pipeline(words, variables, is_moved);
+            }
             "cmd" => after_cmd(rest),
             "sh" | "bash" | "zsh" | "dash" => match rest {
-                [flag, line, ..]
+                [flag, line, behind @ ..]
                     if flag.starts_with('-') && flag.ends_with('c') && !flag.starts_with("--") =>
                 {
-                    match simple(line) {
+                    let is_of_shell =
+                        is_of_shell(line, "") || behind.iter().any(|word| is_of_shell(word, ""));
+                    match simple(line).filter(|_| !is_of_shell) {
                         Some(inner) => Some(inner),
-                        None => return (Launch::Pipeline(words), variables),
+                        None => return pipeline(words, variables, is_moved),
                     }
                 }
                 _ => None,
@@ -75,7 +119,16 @@ pub(crate) fn unwrapped(mut words: Vec<String>) -> (Launch, Vec<String>) {
         );
         words = inner[set..].to_vec();
     }
-    (Launch::Program(words), variables)
+    Line {
+        launch: Launch::Program(words),
+        variables,
+        is_moved,
+    }
+}
+
+/// Says whether a word holds a character with which a shell does more than split, also in quotes: shells differ in which of them count.
+fn is_of_shell(word: &str, more: &str) -> bool {
+    word.contains(|c| "|&;<>$`\r\n".contains(c) || more.contains(c))
 }
 
 fn is_assignment(word: &str) -> bool {

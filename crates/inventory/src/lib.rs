@@ -6,11 +6,14 @@
 //! readers (data) ──► Disk (bounded, behind a fence) ──► syntax ──► servers, settings, skills, credentials ──► Scan ──► report
 //! ```
 //!
-//! INVARIANT IV-1: a scan reads; it starts no program, opens no connection, and opens nothing but regular files and folders. Proof: in part.
-//! INVARIANT IV-2: no value leaves: of environments, headers, arguments and credentials a report holds names, kinds and fingerprints
-//! under the caller's key; what looks like a credential is not shown as a name either.
+//! INVARIANT IV-1: a scan reads; it starts no program, opens no connection, opens nothing but regular files and folders, and touches none
+//! that the kernel's list says to lie on another machine. Proof: in part.
+//! INVARIANT IV-2: no value leaves: of environments, headers, arguments, addresses and credentials a report holds names, kinds and
+//! fingerprints under the caller's key; what looks like a credential is not shown as a name either, and a digest without a key is of a file
+//! of the home, of a project or of the system's programs.
 //! INVARIANT IV-3: a link is followed only to what lies behind the same fence: the home, a project that a client names, or the root.
-//! INVARIANT IV-4: what could not be read is a fault of its section, and the section says that it is not complete.
+//! INVARIANT IV-4: what could not be read, and what is deeper or more than is read, is a fault of its section, and the section says that it
+//! is not complete.
 //!
 //! Absent on purpose: HTTP, clocks, the environment, a server. Who calls says when to stop.
 
@@ -20,6 +23,7 @@ mod fingerprint;
 mod hide;
 mod identity;
 mod launch;
+mod mounts;
 mod packages;
 mod readers;
 mod report;

@@ -144,7 +144,7 @@ pub struct Sighting {
 }
 
 /// A file that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SectionFault {
     /// Where.
     pub place: Place,

@@ -6,11 +6,13 @@ use crate::client::{Client, Platform};
 use crate::disk::{Disk, Fault, MAX_FILE};
 use crate::fingerprint::InventoryKey;
 use crate::hide;
+use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File, Part, SESSIONS, SKILLS};
 use crate::report::{Observation, Place, Scan, Section, SectionFault, Sighting};
 use crate::{skills, syntax};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// LIMIT: projects of a scan. Ours.
@@ -19,7 +21,13 @@ const MAX_PROJECTS: usize = 500;
 const MAX_DEPTH: usize = 5;
 /// LIMIT: observations of a scan. Ours.
 const MAX_OBSERVATIONS: usize = 2_000;
-/// LIMIT: levels of a document in which credentials are looked for; formats allow no more than twice that.
+/// LIMIT: observations of one file, so that one file does not take those of the others. Ours.
+const MAX_OF_FILE: usize = 200;
+/// LIMIT: faults of one client. Ours.
+const MAX_FAULTS: usize = 100;
+/// LIMIT: files that one pattern stands for. Ours.
+const MAX_MATCHES: usize = 5_000;
+/// LIMIT: levels of a document in which credentials are looked for; formats allow no more than twice that. What lies deeper is a fault.
 const MAX_LEVELS: usize = 64;
 
 /// What is scanned.
@@ -36,10 +44,10 @@ pub struct Machine<'a> {
 
 /// Scans the files of one home and of its machine.
 ///
-/// Errors: there is no such root or home.
+/// Errors: there is no such root or home, or it lies on another machine.
 pub fn scan(machine: &Machine<'_>, key: &InventoryKey) -> std::io::Result<Scan> {
-    let (root, home) = (machine.root.canonicalize()?, machine.home.canonicalize()?);
-    let disk = Disk::new(machine.stop);
+    let disk = Disk::new(machine.stop, Mounts::of_machine());
+    let (root, home) = (begin(&disk, machine.root)?, begin(&disk, machine.home)?);
     let mut walk = Walk {
         disk: &disk,
         root: &root,
@@ -49,13 +57,27 @@ pub fn scan(machine: &Machine<'_>, key: &InventoryKey) -> std::io::Result<Scan> 
         projects: BTreeSet::new(),
         found: BTreeMap::new(),
         faults: BTreeMap::new(),
+        noted: BTreeSet::new(),
         count: 0,
+        of_file: 0,
     };
     walk.files(false);
     walk.files(true);
     walk.skills();
     walk.sessions();
     Ok(walk.finish())
+}
+
+fn begin(disk: &Disk<'_>, folder: &Path) -> std::io::Result<PathBuf> {
+    match disk.resolved(folder) {
+        Ok(Some(folder)) => Ok(folder),
+        Ok(None) => Err(ErrorKind::NotFound.into()),
+        Err(Fault::NotPermitted) => Err(std::io::Error::new(
+            ErrorKind::PermissionDenied,
+            "it may not be read, or lies on another machine",
+        )),
+        Err(_) => Err(std::io::Error::other("it cannot be read")),
+    }
 }
 
 struct Walk<'a> {
@@ -67,7 +89,11 @@ struct Walk<'a> {
     projects: BTreeSet<PathBuf>,
     found: BTreeMap<Client, Vec<Sighting>>,
     faults: BTreeMap<Client, Vec<SectionFault>>,
+    /// The faults that stand in `faults`.
+    noted: BTreeSet<(Client, SectionFault)>,
     count: usize,
+    /// The observations of the file that is being read.
+    of_file: usize,
 }
 
 /// A folder in which files are looked for, the fence around it, and the project that it is.
@@ -129,7 +155,7 @@ impl Walk<'_> {
         for (base, fence, project) in bases {
             let parts: Vec<&str> = pattern.split('/').collect();
             let mut paths = Vec::new();
-            let outcome = self.matching(&base, &fence, &parts, MAX_DEPTH, &mut paths);
+            let faults = self.matching(&base, &fence, &parts, MAX_DEPTH, &mut paths);
             let spot = |path| Spot {
                 client,
                 path,
@@ -137,14 +163,15 @@ impl Walk<'_> {
                 class,
                 project: project.clone(),
             };
-            if let Err(fault) = outcome {
-                self.fault(&spot(base), fault);
+            for fault in faults {
+                self.fault(&spot(base.clone()), fault);
             }
             spots.extend(paths.into_iter().map(spot));
         }
         spots
     }
 
+    /// Finds what a pattern stands for. A folder that cannot be read is a fault, and the next one is gone into.
     fn matching(
         &self,
         folder: &Path,
@@ -152,33 +179,57 @@ impl Walk<'_> {
         parts: &[&str],
         depth: usize,
         paths: &mut Vec<PathBuf>,
-    ) -> Result<(), Fault> {
+    ) -> BTreeSet<Fault> {
         let Some((part, rest)) = parts.split_first() else {
+            if paths.len() == MAX_MATCHES {
+                return BTreeSet::from([Fault::Truncated]);
+            }
             paths.push(folder.to_owned());
-            return Ok(());
+            return BTreeSet::new();
         };
-        if *part == "**" {
-            self.matching(folder, fence, rest, depth, paths)?;
-            if depth > 0 {
-                for name in self.disk.names(folder, fence)? {
-                    let below = folder.join(name);
-                    // Links are not walked: they may lead in a circle.
-                    if below.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
-                        self.matching(&below, fence, parts, depth - 1, paths)?;
-                    }
+        if !part.contains('*') {
+            return self.matching(&folder.join(part), fence, rest, depth, paths);
+        }
+        let is_deep = *part == "**";
+        let mut faults = BTreeSet::new();
+        if is_deep {
+            faults.extend(self.matching(folder, fence, rest, depth, paths));
+            if depth == 0 {
+                return faults;
+            }
+        }
+        let names = match self.disk.names(folder, fence) {
+            Ok(names) => names,
+            Err(fault) => {
+                faults.insert(fault);
+                return faults;
+            }
+        };
+        let (begin, end) = part.split_once('*').unwrap_or_default();
+        for name in names {
+            if self.disk.is_over() || paths.len() == MAX_MATCHES {
+                faults.insert(Fault::Truncated);
+                break;
+            }
+            let below = folder.join(&name);
+            if !is_deep {
+                if name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end) {
+                    faults.extend(self.matching(&below, fence, rest, depth, paths));
+                }
+                continue;
+            }
+            match self.disk.kind(&below) {
+                // Links are not walked: they may lead in a circle.
+                Ok(kind) if kind.is_dir() => {
+                    faults.extend(self.matching(&below, fence, parts, depth - 1, paths));
+                }
+                Ok(_) => {}
+                Err(fault) => {
+                    faults.insert(fault);
                 }
             }
-            return Ok(());
         }
-        let Some((begin, end)) = part.split_once('*') else {
-            return self.matching(&folder.join(part), fence, rest, depth, paths);
-        };
-        for name in self.disk.names(folder, fence)? {
-            if name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end) {
-                self.matching(&folder.join(name), fence, rest, depth, paths)?;
-            }
-        }
-        Ok(())
+        faults
     }
 
     fn file(&mut self, file: &File, spot: &Spot) {
@@ -187,6 +238,7 @@ impl Walk<'_> {
             Ok(None) => return,
             Err(fault) => return self.fault(spot, fault),
         };
+        self.of_file = 0;
         // A section is there as soon as one of the client's files is.
         self.found.entry(spot.client).or_default();
         let Some(value) = syntax::value(&content.bytes, file.format).filter(Value::is_object) else {
@@ -219,6 +271,7 @@ impl Walk<'_> {
                         path: spot.path.join(&name),
                         ..spot_like(&spot)
                     };
+                    self.of_file = 0;
                     let shown = hide::name(self.key, &name);
                     match skills::digest(self.disk, &spot.path, &spot.fence) {
                         Ok(None) => {}
@@ -247,6 +300,7 @@ impl Walk<'_> {
                     path: self.home.to_owned(),
                     ..spot_like(first)
                 };
+                self.of_file = 0;
                 self.note(&spot, Observation::Sessions { files: spots.len() });
             }
         }
@@ -269,11 +323,17 @@ impl Walk<'_> {
         }
     }
 
+    /// Says whether no more is noted of the file that is being read.
+    fn is_full(&self) -> bool {
+        self.count >= MAX_OBSERVATIONS || self.of_file >= MAX_OF_FILE
+    }
+
     fn note(&mut self, spot: &Spot, observation: Observation) {
-        self.count += 1;
-        if self.count > MAX_OBSERVATIONS {
+        if self.is_full() {
             return self.fault(spot, Fault::Truncated);
         }
+        self.count += 1;
+        self.of_file += 1;
         let found = Sighting {
             place: self.place(spot),
             observation,
@@ -289,7 +349,8 @@ impl Walk<'_> {
             file: spot.path.clone(),
         };
         let faults = self.faults.entry(spot.client).or_default();
-        if !faults.contains(&fault) {
+        // The client's section is not complete with the first of them; who reads more than so many learns nothing.
+        if faults.len() < MAX_FAULTS && self.noted.insert((spot.client, fault.clone())) {
             faults.push(fault);
         }
     }

@@ -132,6 +132,12 @@ pub(crate) fn looks_secret(part: &str) -> bool {
             .any(|run| run.len() >= LONG && has_digits(run) && bits(run) >= 3.2)
 }
 
+/// Says whether so many letters and digits follow each other: longer than a word, it may be a secret that has no digit, or no letter.
+pub(crate) fn has_long_run(part: &str, least: usize) -> bool {
+    part.split(|c: char| !c.is_alphanumeric())
+        .any(|run| run.chars().count() >= least)
+}
+
 fn has_digits(run: &str) -> bool {
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
     digits >= 3 && digits < run.len()

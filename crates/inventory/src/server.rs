@@ -1,6 +1,6 @@
 //! A server as clients write it down: each has its own members for the same things.
 
-use crate::fingerprint::InventoryKey;
+use crate::client::Client;
 use crate::hide;
 use crate::identity::{self, Ground};
 use crate::report::{Pin, ServerFacts};
@@ -20,30 +20,61 @@ struct Entry {
     headers: Vec<String>,
     kind: String,
     enabled: bool,
+    /// Whether it says two things, or leaves to a folder or a file what runs.
+    is_doubtful: bool,
 }
+
+/// Members of which each names a server: clients differ in which of them they read first.
+const COMMANDS: [&str; 2] = ["command", "cmd"];
+const ADDRESSES: [&str; 5] = ["url", "httpUrl", "serverUrl", "uri", "endpoint"];
+/// Members that move a server into another folder, or bring variables from a file.
+const MOVING: [&str; 8] = [
+    "cwd",
+    "dir",
+    "directory",
+    "workingDirectory",
+    "working_directory",
+    "envFile",
+    "env_file",
+    "envFiles",
+];
+/// Types of servers that are started, and of those at an address.
+const STARTED: [&str; 3] = ["", "stdio", "local"];
+const REMOTE: [&str; 7] = [
+    "",
+    "http",
+    "sse",
+    "remote",
+    "streamable-http",
+    "streamable_http",
+    "streamableHttp",
+];
 
 /// Reads a server; `None` when a member has a type that its client does not read.
 pub(crate) fn facts(
     name: &str,
     value: &Value,
     scope: &'static str,
-    client: &str,
-    key: &InventoryKey,
+    client: Client,
     ground: &Ground<'_>,
 ) -> Option<ServerFacts> {
-    let written = written(value.as_object()?)?;
-    let identity = match &written.url {
+    let key = ground.key;
+    let written = written(value.as_object()?, client)?;
+    let is_builtin = client == Client::Goose && written.kind == "builtin";
+    let mut identity = match &written.url {
         // Who has both is a client's mistake; what runs here is the command.
-        Some(url) if written.command.is_empty() => identity::of_url(url),
-        _ if written.command.is_empty() && written.kind == "builtin" => {
-            let mut identity = identity::of_url("");
-            identity.key = format!("builtin:{client}/{}", hide::name(key, name).to_lowercase());
-            identity.is_weak = false;
-            identity
+        Some(url) if written.command.is_empty() => identity::of_url(url, key),
+        _ if written.command.is_empty() && is_builtin => {
+            let shown = hide::name(key, name).to_lowercase();
+            identity::builtin(format!("builtin:{}/{shown}", client.word()))
         }
         _ if written.command.is_empty() => return None,
         _ => identity::of_command(written.command.clone(), &written.variables, ground),
     };
+    identity.is_weak |= written.is_doubtful
+        || value["name"]
+            .as_str()
+            .is_some_and(|own| is_builtin && own != name);
     let transport = match (written.command.is_empty(), written.kind.as_str()) {
         (true, "builtin") => "builtin",
         (true, "sse") => "sse",
@@ -51,11 +82,8 @@ pub(crate) fn facts(
         (false, _) => "stdio",
     };
     let names = |names: &[String], most| {
-        names
-            .iter()
-            .take(most)
-            .map(|name| hide::name(key, name))
-            .collect()
+        let names = names.iter().take(most);
+        names.map(|name| hide::identifier(key, name)).collect()
     };
     Some(ServerFacts {
         key: identity.key,
@@ -93,25 +121,38 @@ fn secrets(member: &str, value: &Value) -> usize {
     }
 }
 
-fn written(members: &Map<String, Value>) -> Option<Entry> {
-    // Continue has the server in a member of its own, Zed the command.
-    if let Some(inner) = members.get("transport").and_then(Value::as_object) {
-        return written(inner);
+fn written(members: &Map<String, Value>, client: Client) -> Option<Entry> {
+    // Continue has the server in a member of its own. What other clients do not read is not the server.
+    if client == Client::Continue
+        && let Some(inner) = members.get("transport").and_then(Value::as_object)
+    {
+        let mut entry = described(inner)?;
+        let outside = [&COMMANDS[..], &ADDRESSES, &MOVING, &["args", "env"]];
+        entry.is_doubtful |= outside.iter().any(|names| count(members, names) > 0);
+        return Some(entry);
     }
+    described(members)
+}
+
+fn described(members: &Map<String, Value>) -> Option<Entry> {
     let mut command = Vec::new();
     let mut variables = names(members, &["env", "envs", "environment"])?;
-    match first(members, &["command", "cmd"]) {
+    let mut is_doubtful =
+        count(members, &COMMANDS) + count(members, &ADDRESSES) > 1 || count(members, &MOVING) > 0;
+    match first(members, &COMMANDS) {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => command.push(text.clone()),
         Some(Value::Array(items)) => command = texts(items)?,
+        // That of Zed.
         Some(Value::Object(inner)) => {
             command.push(inner.get("path")?.as_str()?.to_owned());
-            command.extend(texts(
-                inner
-                    .get("args")
-                    .map_or(Some(&[][..]), |args| args.as_array().map(Vec::as_slice))?,
-            )?);
+            let none: &[Value] = &[];
+            let arguments = inner
+                .get("args")
+                .map_or(Some(none), |args| args.as_array().map(Vec::as_slice));
+            command.extend(texts(arguments?)?);
             variables.extend(names(inner, &["env"])?);
+            is_doubtful |= count(inner, &MOVING) > 0 || count(members, &["args"]) > 0;
         }
         Some(_) => return None,
     }
@@ -122,7 +163,7 @@ fn written(members: &Map<String, Value>) -> Option<Entry> {
     }
     variables.extend(listed(members, "env_keys")?);
     variables.extend(listed(members, "env_vars")?);
-    let url = match first(members, &["url", "httpUrl", "serverUrl", "uri"]) {
+    let url = match first(members, &ADDRESSES) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text.clone()),
         Some(_) => return None,
@@ -132,22 +173,33 @@ fn written(members: &Map<String, Value>) -> Option<Entry> {
         headers.extend(names(options, &["headers"])?);
     }
     let is = |name: &str| members.get(name).and_then(Value::as_bool);
+    let kind = match members.get("type") {
+        None | Some(Value::Null) => String::new(),
+        Some(kind) => kind.as_str()?.to_owned(),
+    };
+    // Where the type says another thing than the members, nobody knows which of them a client follows.
+    is_doubtful |= (!command.is_empty() && !STARTED.contains(&kind.as_str()))
+        || (url.is_some() && !REMOTE.contains(&kind.as_str()));
     Some(Entry {
         command,
         url,
         variables,
         headers,
-        kind: members
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned(),
+        kind,
         enabled: is("enabled").unwrap_or(true) && !is("disabled").unwrap_or(false),
+        is_doubtful,
     })
 }
 
+/// Counts the members of these names that say something.
+fn count(members: &Map<String, Value>, names: &[&str]) -> usize {
+    let said = names.iter().filter_map(|name| members.get(*name));
+    said.filter(|value| !value.is_null()).count()
+}
+
 fn first<'a>(members: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
-    names.iter().find_map(|name| members.get(*name))
+    let said = names.iter().filter_map(|name| members.get(*name));
+    said.into_iter().find(|value| !value.is_null())
 }
 
 fn texts(items: &[Value]) -> Option<Vec<String>> {

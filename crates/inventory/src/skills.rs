@@ -24,7 +24,7 @@ pub(crate) fn digest(disk: &Disk<'_>, folder: &Path, fence: &Path) -> Result<Opt
                 return Err(Fault::Truncated);
             }
             // A link in a skill is none of its files, and the registry refuses it.
-            let kind = path.symlink_metadata().map_err(|_| Fault::Unreadable)?;
+            let kind = disk.kind(&path)?;
             if kind.is_dir() {
                 waiting.push((path, format!("{below}/"), depth + 1));
             } else if kind.is_symlink() {

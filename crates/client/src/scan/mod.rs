@@ -73,8 +73,6 @@ fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let home = home(matches, terminal)?;
     let cannot =
         |error: std::io::Error| Failure::usage(format!("cannot read the home {}: {error}", home.display()));
-    // In a file, and in a folder that may not be listed, a scan would find nothing and say so.
-    std::fs::read_dir(&home).map_err(cannot)?;
     let clock = SystemClock::new();
     let begin = clock.monotonic();
     let machine = Machine {
@@ -84,6 +82,9 @@ fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         stop: &|| clock.monotonic().saturating_sub(begin) >= MOST,
     };
     let found = scan(&machine, &InventoryKey::new(&SystemEntropy.seed())).map_err(cannot)?;
+    // In a file, and in a folder that may not be listed, a scan finds nothing and says so. Asked last, because the scan looks first
+    // whether the home lies on another machine.
+    std::fs::read_dir(&home).map_err(cannot)?;
     let unwritten = |error: serde_json::Error| {
         Failure::new(Exit::Output, format!("the report cannot be written: {error}"))
     };

@@ -29,9 +29,10 @@ fn home() -> PathBuf {
                 "env": { "ACME_TOKEN": KEY },
             },
             "far": {
-                "url": format!("https://ada:{CANARY}@mcp.acme.example/mcp?key={CANARY}"),
+                "url": format!("https://mcp.acme.example/mcp?key={CANARY}"),
                 "headers": { "Authorization": format!("Bearer {CANARY}") },
             },
+            "named": { "url": format!("https://ada:{CANARY}@mcp.acme.example/mcp") },
         },
         "projects": { work.to_str().expect("UTF-8"): {} },
     });
@@ -103,9 +104,16 @@ async fn a_scan_needs_no_server_and_reports_names_without_values() {
     assert_eq!(files["weak"], false);
     assert_eq!(files["envNames"], json!(["ACME_TOKEN"]));
     assert_eq!(files["place"]["class"], "~/.claude.json");
-    assert_eq!(
-        server("url:https://mcp.acme.example/mcp")["headerNames"],
-        json!(["Authorization"])
+    let far = server("url:https://mcp.acme.example/mcp");
+    assert_eq!(far["headerNames"], json!(["Authorization"]));
+    assert_eq!(far["weak"], true, "its query is not in its key");
+    let named = of_claude.iter().find(|found| found["configuredName"] == "named");
+    let named = named.expect("the address with a name");
+    assert!(
+        named["key"]
+            .as_str()
+            .is_some_and(|key| key.starts_with("cmd:hmac:")),
+        "{named}"
     );
     let pipeline = of_claude.iter().find(|found| found["shape"] == "pipeline");
     let pipeline = pipeline.expect("the server of the project");

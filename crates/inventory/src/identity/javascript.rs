@@ -1,12 +1,22 @@
 //! Servers that are started with JavaScript's tools.
 
-use super::{Ground, Identity, known, of_url};
-use crate::launch::{Launch, after, simple, unwrapped};
+use super::{Ground, Identity, launched, of_url};
+use crate::launch::{after, simple};
 use crate::packages;
 use crate::report::Pin;
 
+/// Returns what `npm exec` runs. It reads flags of its own behind the name as well, up to `--`.
+pub(super) fn npm_exec(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
+    let own = words.iter().take_while(|word| *word != "--");
+    let is_flag = |word: &&String| word.starts_with('-');
+    let is_late = own.skip_while(is_flag).any(|word| word.starts_with('-'));
+    let mut identity = npm(words, ground, levels)?;
+    identity.is_weak |= is_late;
+    Some(identity)
+}
+
 pub(super) fn npm(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
-    let (mut named, mut is_foreign, mut at) = (None, false, 0);
+    let (mut named, mut is_weak, mut at) = (None, false, 0);
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
         at += 1;
         let (flag, value) = word
@@ -25,44 +35,52 @@ pub(super) fn npm(words: &[String], ground: &Ground<'_>, levels: usize) -> Optio
                     // Two packages: nobody can say which of them holds the command.
                     "-p" | "--package" if named.is_some() => return None,
                     "-p" | "--package" => named = Some(value),
-                    "--registry" => is_foreign |= value.trim_end_matches('/') != "https://registry.npmjs.org",
-                    "--userconfig" => is_foreign = true,
-                    _ => {}
+                    "--registry" => is_weak |= value.trim_end_matches('/') != "https://registry.npmjs.org",
+                    _ => is_weak = true,
                 }
             }
             _ => return None,
         }
     }
-    let (spec, rest) = match named {
-        Some(spec) => (spec, words.get(at + 1..).unwrap_or_default()),
-        None => (words.get(at)?.clone(), &words[at + 1..]),
-    };
-    let package = packages::npm(&spec)?;
+    let command = words.get(at)?;
+    let rest = words.get(at + 1..).unwrap_or_default();
+    let package = packages::npm(named.as_ref().unwrap_or(command))?;
+    // A package that holds no such command leaves it to whatever has that name.
+    let own = package.key.rsplit([':', '/']).next();
+    is_weak |= named.is_some() && own != Some(command.as_str());
     let inner = match package.key.as_str() {
-        "npm:mcp-remote" => rest
-            .iter()
-            .find(|word| packages::url(word).is_some())
-            .map(|word| of_url(word)),
+        "npm:mcp-remote" => remote(rest, ground),
         "npm:supergateway" => bridged(rest, ground, levels),
         _ => None,
     };
     let mut identity = inner.unwrap_or_else(|| package.into());
-    identity.is_weak |= is_foreign;
+    identity.is_weak |= is_weak;
+    Some(identity)
+}
+
+/// Looks through `mcp-remote`: its first word is the address. Behind it only what leads nowhere else leaves the key strong.
+fn remote(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
+    let (address, more) = words.split_first()?;
+    packages::url(address)?;
+    let is_harmless =
+        |word: &String| word == "--debug" || (!word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()));
+    let mut identity = of_url(address, ground.key);
+    identity.is_weak |= !more.iter().all(is_harmless);
     Some(identity)
 }
 
 /// Looks through a bridge to what stands behind it.
 fn bridged(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
-    words.windows(2).find_map(|pair| match pair[0].as_str() {
-        "--sse" | "--streamableHttp" => packages::url(&pair[1]).map(|_| of_url(&pair[1])),
-        "--stdio" => {
-            let (Launch::Program(words), _) = unwrapped(simple(&pair[1])?) else {
-                return None;
-            };
-            known(&words, ground, levels)
-        }
-        _ => None,
-    })
+    let [flag, value, more @ ..] = words else {
+        return None;
+    };
+    let mut identity = match flag.as_str() {
+        "--sse" | "--streamableHttp" => packages::url(value).map(|_| of_url(value, ground.key))?,
+        "--stdio" => launched(simple(value)?, ground, levels),
+        _ => return None,
+    };
+    identity.is_weak |= !more.is_empty();
+    Some(identity)
 }
 
 pub(super) fn deno(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
@@ -80,23 +98,22 @@ pub(super) fn deno(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
 
 fn is_permission(word: &str) -> bool {
     ["-A", "-q", "--quiet", "--no-prompt", "--unstable"].contains(&word)
-        || ["--allow-", "--deny-", "--unstable-", "--node-modules-dir"]
+        || ["--allow-", "--deny-", "--unstable-"]
             .iter()
             .any(|begin| word.starts_with(begin))
 }
 
 pub(super) fn node(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
-    const ALONE: [&str; 6] = [
+    const ALONE: [&str; 5] = [
         "--no-warnings",
         "--enable-source-maps",
         "--trace-warnings",
         "--experimental-strip-types",
         "--experimental-vm-modules",
-        "run",
     ];
     let script = after(words, &[], &ALONE)?.into_iter().next()?;
     let plain = script.replace('\\', "/");
-    // The last one: packages have packages below them.
+    // The last one: packages have packages below them. Weak, because only a path says so: any folder may be called like a package.
     if let Some(at) = plain.rfind("/node_modules/") {
         let below = &plain[at + "/node_modules/".len()..];
         let parts: Vec<&str> = below.split('/').collect();
@@ -109,7 +126,7 @@ pub(super) fn node(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
             {
                 (package.version, package.pin) = (Some(version), Pin::Exact);
             }
-            return Some(package.into());
+            return Some(Identity::from(package).weak());
         }
     }
     ground.hashed(&script, "script")

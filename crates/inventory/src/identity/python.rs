@@ -4,6 +4,7 @@ use super::{Ground, Identity, known};
 use crate::launch::after;
 use crate::packages;
 
+/// Flags that bring other packages along, another interpreter, another folder: whatever they are, the key does not say it.
 const PYTHON_PACKAGES: [&str; 10] = [
     "--with",
     "--python",
@@ -39,7 +40,7 @@ const PYTHON_ALONE: [&str; 12] = [
 ];
 
 pub(super) fn pypi(words: &[String]) -> Option<Identity> {
-    let (mut from, mut is_foreign, mut at) = (None, false, 0);
+    let (mut from, mut is_weak, mut at) = (None, false, 0);
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
         at += 1;
         let (flag, value) = word
@@ -56,27 +57,40 @@ pub(super) fn pypi(words: &[String]) -> Option<Identity> {
             at += 1;
             words.get(at - 1).cloned()
         })?;
-        is_foreign |= is_index;
         if flag == "--from" || flag == "--spec" {
+            is_weak |= from.is_some();
             from = Some(value);
+        } else {
+            is_weak = true;
         }
     }
-    let spec = match from {
-        Some(spec) => spec,
-        None => words.get(at)?.clone(),
-    };
-    let mut identity = Identity::from(packages::pypi(&spec)?);
-    identity.is_weak = is_foreign;
+    let command = words.get(at)?;
+    let package = packages::pypi(from.as_ref().unwrap_or(command))?;
+    is_weak |= from.is_some() && package.key != format!("pypi:{}", packages::normalized(command));
+    let mut identity = Identity::from(package);
+    identity.is_weak |= is_weak;
     Some(identity)
 }
 
 pub(super) fn uv(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
-    let words = after(words, &PYTHON_PACKAGES, &PYTHON_ALONE)?;
-    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["tool", "run", ..] => return pypi(&words[2..]),
-        ["run", ..] => {}
-        _ => return None,
-    }
+    let behind = after(words, &PYTHON_PACKAGES, &PYTHON_ALONE)?;
+    let is_turned = has_value_flag(&words[..words.len() - behind.len()]);
+    let mut identity = match behind.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["tool", "run", ..] => pypi(&behind[2..]),
+        ["run", ..] => run(&behind, ground, levels),
+        _ => None,
+    }?;
+    identity.is_weak |= is_turned;
+    Some(identity)
+}
+
+fn has_value_flag(flags: &[String]) -> bool {
+    let names = flags.iter().filter_map(|word| word.split('=').next());
+    names.into_iter().any(|name| PYTHON_PACKAGES.contains(&name))
+}
+
+/// Returns what `uv run` runs: a script by its content, anything else weakly, because the project's own programs come first.
+fn run(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
     let inner = after(&words[1..], &PYTHON_PACKAGES, &PYTHON_ALONE)?;
     let flags = &words[1..words.len() - inner.len()];
     let with: Vec<&str> = flags
@@ -96,9 +110,13 @@ pub(super) fn uv(words: &[String], ground: &Ground<'_>, levels: usize) -> Option
         .find(|package| package.key == format!("pypi:{}", packages::normalized(program)));
     // `--with` only brings a library along when a script is run.
     match of_program {
-        Some(package) if !has_script => Some(package.into()),
-        _ if program.to_lowercase().ends_with(".py") => ground.hashed(program, "script"),
-        _ => known(&inner, ground, levels),
+        Some(package) if !has_script => Some(Identity::from(package).weak()),
+        _ if program.to_lowercase().ends_with(".py") => {
+            let mut identity = ground.hashed(program, "script")?;
+            identity.is_weak |= has_value_flag(flags);
+            Some(identity)
+        }
+        _ => known(&inner, ground, levels).map(Identity::weak),
     }
 }
 
@@ -116,14 +134,16 @@ pub(super) fn python(program: &str, words: &[String], ground: &Ground<'_>) -> Op
     }
 }
 
-/// Returns the package of a module whose files lie beside the interpreter.
+/// Returns the package of a module whose files lie beside the interpreter: weak, because only names of folders say so.
 fn module_of(program: &str, module: &str, ground: &Ground<'_>) -> Option<Identity> {
     let bin = program.rsplit_once('/')?.0;
-    let (library, fence) = ground.place(&format!("{}/lib", bin.rsplit_once('/')?.0));
+    let library = format!("{}/lib", bin.rsplit_once('/')?.0);
     let module = packages::normalized(module.split('.').next()?);
-    for python in ground.disk.names(&library, fence).ok()? {
-        let packages_of = library.join(&python).join("site-packages");
-        for entry in ground.disk.names(&packages_of, fence).ok()? {
+    for python in ground.names(&library)? {
+        let Some(entries) = ground.names(&format!("{library}/{python}/site-packages")) else {
+            continue;
+        };
+        for entry in entries {
             let Some((name, version)) = entry
                 .strip_suffix(".dist-info")
                 .and_then(|name| name.split_once('-'))
@@ -131,7 +151,8 @@ fn module_of(program: &str, module: &str, ground: &Ground<'_>) -> Option<Identit
                 continue;
             };
             if packages::normalized(name) == module {
-                return packages::pypi(&format!("{name}=={version}")).map(Identity::from);
+                let package = packages::pypi(&format!("{name}=={version}"))?;
+                return Some(Identity::from(package).weak());
             }
         }
     }

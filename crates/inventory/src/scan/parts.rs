@@ -78,7 +78,7 @@ impl Walk<'_> {
                     .as_object()?
                     .keys()
                     .take(64)
-                    .map(|name| hide::name(self.key, name))
+                    .map(|name| hide::identifier(self.key, name))
                     .collect();
                 if !names.is_empty() {
                     self.note(spot, Observation::Environment { names });
@@ -125,12 +125,18 @@ impl Walk<'_> {
         };
         let mut outcome = Some(());
         for (name, server) in named {
+            // Each may have a program that is read; none is asked for in vain.
+            if self.disk.is_over() || self.is_full() {
+                self.fault(spot, Fault::Truncated);
+                break;
+            }
             // VS Code's Claude-like form and Goose keep notes among the servers; a text is no server.
             let base = spot.project.as_deref().unwrap_or(self.home);
             let ground = Ground {
                 disk: self.disk,
                 root: self.root,
                 home: self.home,
+                key: self.key,
                 base: (
                     base,
                     if base.starts_with(self.home) {
@@ -140,7 +146,7 @@ impl Walk<'_> {
                     },
                 ),
             };
-            match server::facts(&name, server, scope, spot.client.word(), self.key, &ground) {
+            match server::facts(&name, server, scope, spot.client, &ground) {
                 Some(facts) => self.note(spot, Observation::McpServer(facts)),
                 None => outcome = None,
             }
@@ -157,8 +163,10 @@ impl Walk<'_> {
         if !path.starts_with('/') {
             return;
         }
-        let Ok(project) = self.on_disk(path).canonicalize() else {
-            return;
+        let project = match self.disk.resolved(&self.on_disk(path)) {
+            Ok(Some(project)) => project,
+            Ok(None) => return,
+            Err(fault) => return self.fault(spot, fault),
         };
         // macOS asks the person before a program may look there.
         let asks = ["Documents", "Desktop", "Downloads"]
@@ -184,7 +192,7 @@ impl Walk<'_> {
         levels: usize,
     ) {
         if levels == 0 {
-            return;
+            return self.fault(spot, Fault::Malformed);
         }
         match value {
             Value::String(text) => {

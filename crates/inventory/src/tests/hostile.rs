@@ -1,0 +1,354 @@
+//! Configurations that were written to be read wrongly: by a repository that somebody cloned, or by a package.
+
+use super::{Folder, faults, servers};
+use crate::{Fault, InventoryKey, Machine, Platform, Scan, ServerFacts, scan};
+use serde_json::{Map, Value, json};
+
+/// Scans servers of Cursor, in the order of their names.
+fn scanned(folder: &Folder, entries: &[Value]) -> Scan {
+    let named = entries.iter().enumerate();
+    let named: Map<String, Value> = named
+        .map(|(at, entry)| (format!("{at:04}"), entry.clone()))
+        .collect();
+    folder.write(
+        "home/ada/.cursor/mcp.json",
+        &json!({"mcpServers": named}).to_string(),
+    );
+    folder.scan()
+}
+
+fn facts(entries: &[Value]) -> Vec<ServerFacts> {
+    let folder = Folder::new(&format!("hostile-{}", entries.len()));
+    let scan = scanned(&folder, entries);
+    assert!(faults(&scan).is_empty(), "{scan:?}");
+    servers(&scan)
+        .into_iter()
+        .map(|(_, facts)| facts.clone())
+        .collect()
+}
+
+/// Proves IV-4.
+#[test]
+fn a_document_that_is_too_deep_is_a_fault_and_ends_no_scan() {
+    let folder = Folder::new("deep");
+    let key = vec!["a"; 79].join(".");
+    let toml = format!("{key} = {{ ").repeat(40) + "a = 1" + &" }".repeat(40);
+    folder.write("home/ada/.codex/config.toml", &toml);
+    let json = |levels: usize| {
+        let begin = r#"{"mcpServers": {"near": {"command": "npx", "args": ["near"]}}, "a": "#;
+        begin.to_owned()
+            + &r#"{"a": "#.repeat(levels)
+            + r#"{"apiKey": "sk-ant-api03-CaNaRyAbCdEfGhIjKlMnOpQrStUv"}"#
+            + &"}".repeat(levels + 1)
+    };
+    folder.write("home/ada/.claude.json", &json(70));
+    folder.write("home/ada/.cursor/mcp.json", &json(5_000));
+    folder.write(
+        "home/ada/.config/goose/config.yaml",
+        &format!("a: {}", "[".repeat(900) + &"]".repeat(900)),
+    );
+    let scan = folder.scan();
+    assert_eq!(faults(&scan), [Fault::Malformed; 4], "{scan:?}");
+    assert!(scan.sections.iter().all(|section| !section.complete));
+    assert_eq!(servers(&scan)[0].1.key, "npm:near", "what stands above is read");
+}
+
+/// Proves IV-2.
+#[test]
+fn no_part_of_an_address_that_may_be_a_value_is_shown() {
+    const SHOWN: [(&str, &str, bool); 8] = [
+        (
+            "https://MCP.acme.example:443/v1/Mcp/",
+            "url:https://mcp.acme.example/v1/Mcp",
+            false,
+        ),
+        ("http://[::1]:8080/mcp#part", "url:http://[::1]:8080/mcp", false),
+        (
+            "https://acme.example/key=hunter2/mcp",
+            "url:https://acme.example/*/mcp",
+            true,
+        ),
+        (
+            "https://acme.example/a;hunter2",
+            "url:https://acme.example/*",
+            true,
+        ),
+        (
+            "https://acme.example/a%3Dhunter2",
+            "url:https://acme.example/*",
+            true,
+        ),
+        (
+            "https://acme.example/123456789012345678901234/mcp",
+            "url:https://acme.example/*/mcp",
+            true,
+        ),
+        (
+            "https://abcdefghijklmnopqrstuvwx.acme.example/mcp",
+            "url:https://*.acme.example/mcp",
+            true,
+        ),
+        (
+            "https://acme.example/mcp?key=hunter2",
+            "url:https://acme.example/mcp",
+            true,
+        ),
+    ];
+    const REFUSED: [&str; 11] = [
+        "https://ada:S3cr/et!@hunter2.example/mcp",
+        "https://ada:hunter2?2@mcp.example",
+        "https://ada:12345/@hunter2/mcp",
+        "https://hunter2@acme.example/mcp",
+        "https://acme.example\\hunter2@other/mcp",
+        "https://acme.example:hunter2/mcp",
+        "https://acme.example/mcp?user=hunter2@acme.example",
+        "https://acme\u{202e}hunter2.example/mcp",
+        "https://acme.example/hunter2\u{200b}/mcp",
+        "https://[hunter2]/mcp",
+        "https://hunter2_.example/\n/mcp",
+    ];
+    let urls = SHOWN.iter().map(|(url, ..)| url).chain(&REFUSED);
+    let entries: Vec<Value> = urls.map(|url| json!({ "url": url })).collect();
+    let found = facts(&entries);
+    for ((url, key, is_weak), facts) in SHOWN.iter().zip(&found) {
+        assert_eq!((facts.key.as_str(), facts.weak), (*key, *is_weak), "{url}");
+    }
+    for (url, facts) in REFUSED.iter().zip(&found[SHOWN.len()..]) {
+        assert!(
+            facts.key.starts_with("cmd:hmac:") && facts.weak,
+            "{url}: {}",
+            facts.key
+        );
+    }
+    assert!(!serde_json::to_string(&found).unwrap().contains("hunter2"));
+}
+
+/// Proves IV-2.
+#[test]
+fn two_secrets_do_not_share_a_key_that_could_be_approved() {
+    let entry = |secret: &str| {
+        [
+            json!({"url": format!("https://acme.example/{secret}/mcp")}),
+            json!({"url": format!("https://{secret}.acme.example/mcp")}),
+            json!({"url": format!("https://acme.example/mcp?key={secret}")}),
+            json!({"command": "deno", "args": ["run", format!("https://acme.example/{secret}/a.ts")]}),
+        ]
+    };
+    let pair = [
+        entry("abcdefghijklmnopqrstuvwx"),
+        entry("zyxwvutsrqponmlkjihgfedc"),
+    ]
+    .concat();
+    let found = facts(&pair);
+    for (one, other) in found[..4].iter().zip(&found[4..]) {
+        assert!(one.key != other.key || (one.weak && other.weak), "{}", one.key);
+    }
+}
+
+/// Proves IV-2.
+#[test]
+fn a_list_of_names_shows_no_value() {
+    let found = facts(&[json!({
+        "command": "npx", "args": ["-y", "server-a"],
+        "env_vars": ["TOKEN=hunter2", "GOOD"],
+        "env": {"TOKEN=hunter2": "", "hunter2 x": "", "GOOD_2": "", "123456789012345678901234": "",
+            "abcdefghijklmnopqrstuvwxyz": ""},
+        "headers": {"X-Key": "", "X: hunter2": ""},
+    })]);
+    let said = serde_json::to_string(&found).unwrap();
+    for secret in [
+        "hunter2",
+        "123456789012345678901234",
+        "abcdefghijklmnopqrstuvwxyz",
+    ] {
+        assert!(!said.contains(secret), "{said}");
+    }
+    assert_eq!(found[0].header_names, ["X-Key", "*"]);
+    let is_shown = |name: &str| found[0].env_names.iter().any(|shown| shown == name);
+    assert!(is_shown("GOOD") && is_shown("GOOD_2") && is_shown("*"), "{said}");
+}
+
+/// Proves IV-2.
+#[test]
+fn what_a_command_names_cannot_be_found_by_trying() {
+    let folder = Folder::new("trying");
+    folder.write("etc/passwd", &"root:x:0:0:root:/root:/bin/bash\n".repeat(9));
+    folder.write("work/.keep", "");
+    let command = json!({"command": "db-mcp", "args": ["--password", "hunter2"]});
+    let file = json!({"command": "bash", "args": ["/etc/passwd"]});
+    folder.write(
+        "home/ada/.claude.json",
+        &json!({
+            "mcpServers": {"one": command, "two": file},
+            "projects": {"/": {"mcpServers": {"three": file}}, "/home": {"mcpServers": {"four": file}}},
+        })
+        .to_string(),
+    );
+    let keys = |seed: u8| -> Vec<String> {
+        let machine = Machine {
+            root: &folder.0,
+            home: &folder.home(),
+            platform: Platform::Linux,
+            stop: &|| false,
+        };
+        let scan = scan(&machine, &InventoryKey::new(&[seed; 32])).unwrap();
+        servers(&scan)
+            .iter()
+            .map(|(_, facts)| facts.key.clone())
+            .collect()
+    };
+    let (one, other) = (keys(7), keys(8));
+    assert_eq!((one.len(), one.clone()), (4, keys(7)));
+    for (one, other) in one.iter().zip(&other) {
+        assert!(one.starts_with("cmd:hmac:") && one != other, "{one} {other}");
+    }
+}
+
+#[test]
+fn an_entry_that_says_two_things_is_weak() {
+    let good = "https://good.example/mcp";
+    let weak = [
+        json!({"command": "npx", "args": ["server-a"], "url": good}),
+        json!({"command": "npx", "cmd": "evil", "args": ["server-a"]}),
+        json!({"url": good, "serverUrl": "https://evil.example"}),
+        json!({"url": good, "httpUrl": good}),
+        json!({"command": "npx", "args": ["server-a"], "type": "http"}),
+        json!({"url": good, "type": "stdio"}),
+        json!({"command": "npx", "args": ["server-a"], "type": "builtin"}),
+        json!({"command": {"path": "npx", "args": ["server-a"]}, "args": ["x"]}),
+        json!({"command": "npx", "args": ["server-a"], "cwd": "/tmp/evil"}),
+        json!({"command": "npx", "args": ["server-a"], "envFile": ".env"}),
+        json!({"command": "evil", "transport": {"type": "http", "url": good}}),
+    ];
+    let found = facts(&weak);
+    assert_eq!(found.len(), weak.len());
+    for (entry, facts) in weak.iter().zip(&found) {
+        assert!(facts.weak, "{entry}");
+    }
+    assert!(!found[10].key.contains("good"), "{}", found[10].key);
+    let strong = facts(&[
+        json!({"command": "npx", "args": ["server-a"], "url": null, "type": "stdio", "cwd": null}),
+        json!({"url": good, "type": "streamable-http"}),
+    ]);
+    assert!(strong.iter().all(|facts| !facts.weak), "{strong:?}");
+
+    let folder = Folder::new("transports");
+    folder.write(
+        "home/ada/.continue/config.yaml",
+        "experimental:\n  modelContextProtocolServers:\n    - transport: {type: stdio, command: npx, args: [server-a]}\n    \
+            - transport: {type: stdio, command: npx, args: [server-a]}\n      command: evil\n",
+    );
+    folder.write(
+        "home/ada/.config/goose/config.yaml",
+        "extensions:\n  developer: {type: builtin, name: other}\n  memory: {type: builtin, name: memory}\n",
+    );
+    let scan = folder.scan();
+    let found: Vec<(&str, bool)> = servers(&scan)
+        .iter()
+        .map(|(_, facts)| (facts.key.as_str(), facts.weak))
+        .collect();
+    let wanted = [
+        ("builtin:goose/developer", true),
+        ("builtin:goose/memory", false),
+        ("npm:server-a", false),
+        ("npm:server-a", true),
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn a_variable_that_brings_other_code_makes_a_key_weak() {
+    let turning = [
+        "npm_config_registry",
+        "NPM_CONFIG_PREFIX",
+        "UV_PYTHON",
+        "PIP_TARGET",
+        "LD_AUDIT",
+        "DYLD_X",
+        "NODE_EXTRA",
+        "PYTHONINSPECT",
+        "BUN_INSTALL",
+        "DOCKER_HOST",
+        "GOPROXY",
+        "GOFLAGS",
+        "BASH_ENV",
+        "ENV",
+        "PERL5OPT",
+        "RUBYOPT",
+        "Path",
+        "HOME",
+    ];
+    let harmless = ["API_KEY", "GOOGLE_API_KEY", "ENVIRONMENT", "MY_NODE", "DEBUG"];
+    let entry = |name: &&str| json!({"command": "npx", "args": ["server-a"], "env": {*name: "x"}});
+    let entries: Vec<Value> = turning.iter().chain(&harmless).map(entry).collect();
+    let found = facts(&entries);
+    for (name, facts) in turning.iter().chain(&harmless).zip(&found) {
+        assert_eq!(facts.weak, turning.contains(name), "{name}");
+    }
+}
+
+/// Proves IV-4.
+#[test]
+fn one_file_takes_no_more_than_its_part() {
+    let folder = Folder::new("part");
+    let many = vec![json!({"command": "npx", "args": ["server-a"]}); 300];
+    let bad = json!({"mcpServers": {"bad": 1}}).to_string();
+    for at in 0..150 {
+        folder.write(&format!("home/ada/.claude/plugins/p{at:03}/.mcp.json"), &bad);
+    }
+    folder.write(
+        "home/ada/.gemini/settings.json",
+        r#"{"mcpServers": {"far": {"command": "npx", "args": ["far"]}}}"#,
+    );
+    let scan = scanned(&folder, &many);
+    let found = servers(&scan);
+    assert_eq!(found.len(), 201);
+    assert!(found.iter().any(|(_, facts)| facts.key == "npm:far"));
+    let counts: Vec<usize> = scan.sections.iter().map(|section| section.faults.len()).collect();
+    assert_eq!(counts, [100, 1, 0]);
+    assert_eq!(scan.sections[1].faults[0].fault, Fault::Truncated);
+}
+
+/// Proves IV-4.
+#[test]
+fn time_is_asked_for_before_each_server() {
+    let folder = Folder::new("time");
+    let many = vec![json!({"command": "npx", "args": ["server-a"]}); 50];
+    scanned(&folder, &many);
+    let asked = std::cell::Cell::new(0);
+    let machine = Machine {
+        root: &folder.0,
+        home: &folder.home(),
+        platform: Platform::Linux,
+        stop: &|| asked.replace(asked.get() + 1) >= 20,
+    };
+    let scan = scan(&machine, &InventoryKey::new(&[7; 32])).unwrap();
+    assert!(
+        (1..20).contains(&servers(&scan).len()),
+        "{}",
+        servers(&scan).len()
+    );
+    assert!(faults(&scan).contains(&Fault::Truncated));
+}
+
+/// Proves IV-4.
+#[test]
+fn a_folder_that_cannot_be_read_hides_no_other() {
+    let folder = Folder::new("folders");
+    let text = |name: &str| json!({"mcpServers": {name: {"command": "npx", "args": [name]}}}).to_string();
+    for name in ["a", "z"] {
+        folder.write(&format!("home/ada/.claude/plugins/{name}/.mcp.json"), &text(name));
+    }
+    // More names than are looked at.
+    for at in 0..2_001 {
+        folder.write(&format!("home/ada/.claude/plugins/m/{at}"), "");
+    }
+    let scan = folder.scan();
+    let keys: Vec<&str> = servers(&scan)
+        .iter()
+        .map(|(_, facts)| facts.key.as_str())
+        .collect();
+    assert_eq!(keys, ["npm:a", "npm:z"]);
+    // One of the pattern of servers, and one of that of plugins.
+    assert_eq!(faults(&scan), [Fault::Truncated; 2]);
+}
