@@ -9,6 +9,7 @@
 
 mod answers;
 mod catalogue;
+mod judge;
 mod place;
 mod summary;
 
@@ -24,7 +25,8 @@ use crate::clients::command_lines;
 use crate::failure::{Context, Failure, Outcome};
 use crate::{clock, process, record};
 use answers::Answers;
-use catalogue::{Batch, Catalogue, Probe, Subject};
+use catalogue::{Catalogue, Probe, Subject};
+use judge::{refusing, silent_ones, stopping};
 use place::{Place, Verdict};
 
 /// Ask real clients what they do with each member of their settings
@@ -267,13 +269,17 @@ fn found<'a>(
         place.verdict(&serde_json::from_str(document).context("a document is JSON")?)
     })?;
     let asked: BTreeMap<String, Verdict> = documents.into_iter().zip(asked).collect();
+    let stopping = stopping(client, place, catalogue)?;
     let mut found = Found::new();
     let mut unproven = BTreeSet::new();
     for (number, probe) in probes.iter().enumerate() {
         let known = verdicts
             .get(&number)
             .or_else(|| asked.get(&probe.document.to_string()));
-        let verdict = *known.context("a probe was not asked for")?;
+        let mut verdict = *known.context("a probe was not asked for")?;
+        if !probe.is_right && probe.made_of.is_some_and(|made_of| stopping.contains(&made_of)) {
+            verdict = verdict.min(Verdict::Complains);
+        }
         if probe.is_right && verdict != Verdict::Starts {
             unproven.insert(probe.subject.path().to_owned());
         }
@@ -283,39 +289,6 @@ fn found<'a>(
         *known = (*known).min(verdict);
     }
     Ok((found, unproven))
-}
-
-/// Returns the probes of a batch with which the client does not start, although it does with what is right: those in one member
-/// of the top together, because what is wrong in a guard of Claude Code stops it wherever in the guard it lies.
-fn refusing(place: &Place<'_>, batch: &Batch) -> Outcome<Vec<usize>> {
-    if place.starts(&batch.document())? || !place.starts(batch.right())? {
-        return Ok(Vec::new());
-    }
-    let Some(halves) = batch.halves() else {
-        return Ok(batch.probes().map(|(probe, _)| probe).collect());
-    };
-    let mut all = Vec::new();
-    for half in &halves {
-        all.extend(refusing(place, half)?);
-    }
-    Ok(all)
-}
-
-/// Returns the probes of a batch of which the client says nothing at all.
-fn silent_ones(place: &Place<'_>, batch: &Batch) -> Outcome<BTreeMap<usize, Verdict>> {
-    let mut parts = vec![batch.clone()];
-    let mut silent = BTreeMap::new();
-    while let Some(part) = parts.pop() {
-        if part.is_empty() {
-            continue;
-        }
-        if place.is_silent(&part.document())? {
-            silent.extend(part.probes().map(|(probe, _)| (probe, Verdict::Starts)));
-        } else if let Some(halves) = part.halves() {
-            parts.extend(halves);
-        }
-    }
-    Ok(silent)
 }
 
 /// Does something with each item, in several places at once; returns the results in the order of the items.

@@ -19,7 +19,7 @@ pub struct Catalogue {
     about: String,
     /// Names that stand for any name.
     folded: BTreeSet<String>,
-    documents: Vec<Value>,
+    pub documents: Vec<Value>,
     /// Words of members that take some and no others.
     words: BTreeMap<String, Vec<String>>,
     /// Examples of texts whose form a client judges.
@@ -63,8 +63,10 @@ pub struct Probe {
     /// The catalogue says that this is right.
     pub is_right: bool,
     pub document: Value,
-    /// Which document it was made of, and where the tried value stands in it.
-    origin: Option<(usize, Vec<Step>)>,
+    /// Which right document it was made of, unless it is one of its own.
+    pub made_of: Option<usize>,
+    /// Where the tried value stands in that document, for a wrong type.
+    steps: Option<Vec<Step>>,
 }
 
 /// A probe by its number, and its place in a document.
@@ -176,7 +178,7 @@ impl Catalogue {
     pub fn probes(&self) -> Vec<Probe> {
         let mut probes = Vec::new();
         for (number, document) in self.documents.iter().enumerate() {
-            self.of_names(document, &[], &mut probes);
+            self.of_names(number, document, &[], &mut probes);
             for steps in places(document) {
                 self.of_member(number, document, &steps, &mut probes);
             }
@@ -189,7 +191,8 @@ impl Catalogue {
                     tried: name.to_owned(),
                     is_right: false,
                     document: json!({ member: { name: object.with } }),
-                    origin: None,
+                    made_of: None,
+                    steps: None,
                 });
             }
         }
@@ -200,8 +203,8 @@ impl Catalogue {
     pub fn batches(&self, probes: &[Probe]) -> Vec<Batch> {
         let mut batches: BTreeMap<(usize, &str, usize), Vec<Place>> = BTreeMap::new();
         for (place, probe) in probes.iter().enumerate().filter(|(_, probe)| !probe.is_right) {
-            if let Some((number, steps)) = &probe.origin {
-                let key = (*number, probe.tried.as_str(), steps.len());
+            if let (Some(number), Some(steps)) = (probe.made_of, &probe.steps) {
+                let key = (number, probe.tried.as_str(), steps.len());
                 batches.entry(key).or_default().push((place, steps.clone()));
             }
         }
@@ -236,29 +239,37 @@ impl Catalogue {
                 tried: kind.to_owned(),
                 is_right,
                 document: with(document, steps, value),
-                origin: Some((number, steps.to_vec())),
+                made_of: Some(number),
+                steps: Some(steps.to_vec()),
             });
         }
-        self.of_names(document, steps, probes);
+        self.of_names(number, document, steps, probes);
         if !right.is_string() {
             return;
         }
         let words = self.words.get(&path).into_iter().flatten().map(String::as_str);
         let unknown = self.words.contains_key(&path).then_some(UNKNOWN);
+        let words = words.chain(unknown);
         Self::of_words(
-            document,
+            (number, document),
             steps,
             &Subject::Word(path.clone()),
-            words.chain(unknown),
+            words,
             probes,
         );
         let forms = self.forms.get(&path).into_iter().flatten().map(String::as_str);
-        Self::of_words(document, steps, &Subject::Form(path.clone()), forms, probes);
+        Self::of_words(
+            (number, document),
+            steps,
+            &Subject::Form(path.clone()),
+            forms,
+            probes,
+        );
     }
 
     /// Words are tried in the first document that has a word there.
     fn of_words<'a>(
-        document: &Value,
+        (number, document): (usize, &Value),
         steps: &[Step],
         subject: &Subject,
         words: impl Iterator<Item = &'a str>,
@@ -277,13 +288,14 @@ impl Catalogue {
                     Some((Step::Item(_), list)) => with_item(document, list, json!(word)),
                     _ => with(document, steps, json!(word)),
                 },
-                origin: None,
+                made_of: Some(number),
+                steps: None,
             });
         }
     }
 
     /// An object that has no free names gets one more member that nobody knows.
-    fn of_names(&self, document: &Value, steps: &[Step], probes: &mut Vec<Probe>) {
+    fn of_names(&self, number: usize, document: &Value, steps: &[Step], probes: &mut Vec<Probe>) {
         let Some(Value::Object(members)) = at(document, steps) else {
             return;
         };
@@ -300,7 +312,8 @@ impl Catalogue {
             tried: UNKNOWN.to_owned(),
             is_right: false,
             document: with(document, steps, Value::Object(members)),
-            origin: None,
+            made_of: Some(number),
+            steps: None,
         });
     }
 
