@@ -377,6 +377,24 @@ fn the_form_for_older_generators_is_of_its_version() {
             .collect()
     };
     assert_eq!(ids(&older), ids(&document()));
+    for (_, _, operation) in operations(&older) {
+        let answers = operation["responses"].as_object().unwrap();
+        assert!(
+            !answers.contains_key("default") && answers.contains_key("4XX"),
+            "{operation}"
+        );
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let names: Vec<&str> = parameters.filter_map(|one| one["name"].as_str()).collect();
+        let once: BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(names.len(), once.len(), "{operation}");
+        let bodies = answers.values().chain(operation.get("requestBody"));
+        for forms in bodies.filter_map(|body| body["content"].as_object()) {
+            assert!(
+                forms.len() == 1 || !forms.contains_key("application/json"),
+                "{operation}"
+            );
+        }
+    }
     let mut schemas = Vec::new();
     walk(&older, &mut |value| {
         schemas.extend(value.get("schema").cloned());

@@ -49,6 +49,11 @@ fn record(count: usize) -> Outcome {
         &[
             "How: `cargo xtask clients generators --record`. Each reads the document that a running server serves. The clients that \
            `openapi-python-client` and hey-api make list, create and delete a service account.",
+            "By hand, on 2026-11-27: `progenitor` 0.15.1 (crates.io) makes a client of the 3.0 form with 149 of 156 operations, which compiles. \
+           It stops at the other seven, which have to be taken out of its copy of the document: bodies that may be one of two forms, neither of \
+           them JSON (`sendHeadlessDirectoryImportChunk`, `importHeadlessPolicyHistory`, `publishHeadlessSkillRegistryItem`), and answers \
+           with a body or without one (200 and 204: `deleteHeadlessDirectoryGroup`, `deleteHeadlessDirectoryUser`, `deleteHeadlessResource`, \
+           `deleteHeadlessServiceAccount`).",
         ],
     );
     let all = format!("{count} of {count} operations");

@@ -1,7 +1,9 @@
 //! The document in the form of OpenAPI 3.0.3, for generators that read no other.
 //!
 //! It says less, never something else: conditions (`if`, `not`), which version 3.0 does not have or generators do not read, are left
-//! out, so that a body may pass here and be refused by the server. Absent: webhooks, which 3.0 does not know.
+//! out, so that a body may pass here and be refused by the server. Absent: webhooks, which 3.0 does not know; beside JSON, other forms
+//! of the same body; and the query's word for an id that no path carries, whose name is that of the path's. The answer to every other
+//! status stands at `4XX` and `5XX`: generators take `default` for a second answer to what succeeds.
 
 use serde_json::{Map, Value, json};
 
@@ -32,8 +34,43 @@ pub fn as_3_0(document: &Value) -> Value {
     {
         license.remove("identifier");
     }
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    let items = paths.into_iter().flat_map(Map::values_mut);
+    items
+        .filter_map(Value::as_object_mut)
+        .flat_map(Map::values_mut)
+        .for_each(plain);
     schemas_of(&mut document);
     document
+}
+
+/// Leaves one form of each body and one meaning of each name and status to an operation.
+fn plain(operation: &mut Value) {
+    if let Some(parameters) = operation.get_mut("parameters").and_then(Value::as_array_mut) {
+        let of_path = parameters.iter().filter(|one| one["in"] == "path");
+        let names: Vec<Value> = of_path.map(|one| one["name"].clone()).collect();
+        parameters.retain(|one| one["in"] != "query" || !names.contains(&one["name"]));
+    }
+    if let Some(body) = operation.get_mut("requestBody") {
+        json_alone(body);
+    }
+    let Some(answers) = operation.get_mut("responses").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(other) = answers.remove("default") {
+        answers.insert("4XX".into(), other.clone());
+        answers.insert("5XX".into(), other);
+    }
+    answers.values_mut().for_each(json_alone);
+}
+
+/// Leaves JSON alone, where a body can be that.
+fn json_alone(body: &mut Value) {
+    if let Some(forms) = body.get_mut("content").and_then(Value::as_object_mut)
+        && forms.contains_key("application/json")
+    {
+        forms.retain(|form, _| form == "application/json");
+    }
 }
 
 /// Finds the schemas of a document: what stands under `schema`, and the named ones.
