@@ -360,7 +360,9 @@ impl Credential {
         if let Some(revoked_at) = self.revoked_at {
             replay_only = self.self_rotated && now < revoked_at.plus_secs(SELF_REPLAY_SECS);
             if !replay_only {
-                return refuse(Code::TokenRevoked, "the token was revoked");
+                let refused = refuse(Code::TokenRevoked, "the token was revoked");
+                // Who did it is for readers of the audit log: whoever stole the token learns nobody's name (ADR 0108).
+                return refused.map_err(|error| error.with("revokedAt", revoked_at.to_rfc3339()));
             }
         }
         if now >= self.expires_at {

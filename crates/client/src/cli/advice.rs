@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, TokenSource};
 use super::failure::Failure;
+use provost_words::time::Timestamp;
 
 /// The code of a token that belongs to another organization than the request names.
 pub(super) const OTHER_ORGANIZATION: &str = "organization_forbidden";
@@ -28,7 +29,15 @@ pub(super) fn about_access(failure: Failure, connection: &Connection) -> Failure
         return failure.and(from);
     }
     let code = failure.refused("code").unwrap_or_default().to_owned();
-    let failure = failure.and(from);
+    let mut failure = failure.and(from);
+    // What does not read as a time is not repeated.
+    let time = |member| failure.refused(member).and_then(Timestamp::parse);
+    let ended = [("expired", time("expiredAt")), ("was revoked", time("revokedAt"))];
+    for (how, at) in ended {
+        if let Some(at) = at {
+            failure = failure.and(format!("it {how} at {}", at.to_rfc3339()));
+        }
+    }
     match (code.as_str(), source) {
         ("token_expired", TokenSource::Profile(name)) => failure.and(format!(
             "get a new one from who administers the organization, then: provost login --profile {name}"
@@ -37,7 +46,7 @@ pub(super) fn about_access(failure: Failure, connection: &Connection) -> Failure
             .and("get a new one from who administers the organization")
             .and("one that renews itself in time: provost token rotate --in-place --if-older-than 20d"),
         ("token_revoked", _) => failure
-            .and("who revoked it and when stands in the audit log: provost audit list, with another token"),
+            .and("who revoked it, and why, stands in the audit log: provost audit list, with another token"),
         _ => failure.and(format!("is it a token of {}? `provost doctor` looks", place.url)),
     }
 }

@@ -202,7 +202,10 @@ async fn login_keeps_a_token_that_the_server_knows_with_the_organization_that_it
 async fn a_token_that_the_server_refuses_is_not_kept() {
     let home = folder();
     for answer in [
-        refusal(401, "token_expired", "the token has expired"),
+        json(
+            401,
+            &json!({ "message": "the token has expired", "code": "token_expired", "expiredAt": "2026-11-20 or \u{1b}[2J" }),
+        ),
         empty(500),
         json(200, &json!({})),
     ] {
@@ -306,7 +309,11 @@ async fn doctor_looks_at_everything_and_says_what_mends_it() {
     }
     std::fs::remove_dir_all(&claude).expect("it goes");
     let late = json(200, &json!({ "status": "ok" })).with("date", "Thu, 26 Nov 2026 12:05:00 GMT");
-    let revoked = refusal(401, "token_revoked", "the token was revoked");
+    let revoked = json(
+        401,
+        &json!({ "message": "the token was revoked", "code": "token_revoked", "requestId": "req_1", "retryable": false,
+            "revokedAt": "2026-11-20T03:15:00.000Z" }),
+    );
     let server = Server::playing([
         late,
         refusal(503, "unavailable", "the store is not read now"),
@@ -328,7 +335,9 @@ async fn doctor_looks_at_everything_and_says_what_mends_it() {
         .collect();
     assert_eq!(failed, ["clock", "server", "token"], "{said}");
     assert!(
-        outcome.out.contains("timedatectl") && outcome.out.contains("audit log"),
+        outcome.out.contains("timedatectl")
+            && outcome.out.contains("it was revoked at 2026-11-20T03:15:00.000Z")
+            && outcome.out.contains("audit log"),
         "{}",
         outcome.out
     );

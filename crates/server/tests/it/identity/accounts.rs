@@ -40,11 +40,13 @@ fn an_account_lives_its_whole_life() {
 
         let rotated = app.write("POST", &format!("{path}/tokens"), json!({})).await;
         let next = rotated.ok()["token"]["token"].as_str().unwrap().to_owned();
-        app.request("GET", "/service-accounts")
-            .token(&token)
-            .send()
-            .await
-            .refused(401, "token_revoked");
+        let refused = app.request("GET", "/service-accounts").token(&token).send().await;
+        refused.refused(401, "token_revoked");
+        // Its holder learns when, and nobody's name.
+        assert!(refused.json["revokedAt"].is_string(), "{}", refused.json);
+        for member in ["revokedBy", "actor", "reason", "revokeReason"] {
+            assert!(refused.json.get(member).is_none(), "{}", refused.json);
+        }
         app.request("GET", "/service-accounts")
             .token(&next)
             .send()
