@@ -15,8 +15,9 @@ const HISTORY: &str = "policies:history";
 const COMPARED: usize = 64;
 /// LIMIT: warnings of one definition. Ours: a person reads them.
 const WARNINGS: usize = 20;
-/// LIMIT: values that are offered for one.
+/// LIMIT: values that are offered for one, and all that are as near and as frequent as the last of them, up to a bound.
 const NEAR: usize = 3;
+const NEAR_WITH_TIES: usize = 8;
 /// LIMIT: warnings that offer something, values that each looks at, the most frequent first, and characters of a name that is compared
 /// letter by letter: 20 milliseconds. Ours.
 const OFFERS: usize = 10;
@@ -117,7 +118,16 @@ fn nearest<'a>(key: &str, values: &'a [SeenValue]) -> Vec<&'a SeenValue> {
         }
     }
     found.sort_by(|(a, x), (b, y)| (a, -x.events, &x.key).cmp(&(b, -y.events, &y.key)));
-    found.into_iter().take(NEAR).map(|(_, value)| value).collect()
+    // Nothing but the alphabet tells equal ones apart, which says nothing of what somebody meant.
+    let last = found.get(NEAR - 1).map(|(steps, value)| (*steps, value.events));
+    let offered = found
+        .iter()
+        .enumerate()
+        .take_while(|(at, (steps, value))| *at < NEAR || last == Some((*steps, value.events)));
+    offered
+        .take(NEAR_WITH_TIES)
+        .map(|(_, (_, value))| *value)
+        .collect()
 }
 
 /// Returns whether one of the two is a word of the other: `bash` of `mcp__local__bash`.
@@ -269,5 +279,38 @@ mod tests {
         ] {
             assert_eq!(told(&definition, true), [], "{definition}");
         }
+    }
+
+    #[test]
+    fn all_that_are_as_near_and_as_frequent_are_offered_in_one_order() {
+        let value = |key: &str, events: i64| SeenValue {
+            key: key.to_owned(),
+            value: key.to_owned(),
+            events,
+        };
+        let offered = |values: &[SeenValue]| -> Vec<String> {
+            let near = nearest("bash", values).into_iter();
+            near.map(|value| value.value.clone()).collect()
+        };
+        let mut values: Vec<SeenValue> = ('b'..='k')
+            .map(|letter| value(&format!("bas{letter}"), 5))
+            .collect();
+        values.retain(|value| value.key != "bash");
+        values.truncate(5);
+        values.push(value("ba", 90));
+        let all = ["basb", "basc", "basd", "base", "basf"];
+        assert_eq!(offered(&values), all);
+        values.reverse();
+        assert_eq!(offered(&values), all);
+        // One that is more frequent than the others leaves two places, which all of the others share.
+        values.push(value("cash", 6));
+        assert_eq!(offered(&values), [&["cash"], &all[..]].concat());
+        // Three that are nearer or more frequent than the rest are all that is told.
+        values.extend([value("rash", 7), value("dash", 8)]);
+        assert_eq!(offered(&values), ["dash", "rash", "cash"]);
+        let many: Vec<SeenValue> = ('a'..='z')
+            .map(|letter| value(&format!("bash{letter}"), 5))
+            .collect();
+        assert_eq!(offered(&many).len(), NEAR_WITH_TIES);
     }
 }
