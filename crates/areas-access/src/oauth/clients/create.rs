@@ -96,6 +96,7 @@ impl Operation for CreateMcpClient {
                 mcp_client_id: client.id.clone(),
             },
         );
-        Ok(client.into())
+        let idle = store::idle(ctx, &client)?;
+        Ok(ClientView::from(client).with_idle(&idle))
     }
 }

@@ -193,6 +193,35 @@ pub struct ClientView {
     blocked_at: Option<Timestamp>,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// What does not act as it was written; of answers to changes, absent when everything does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    warnings: Vec<Warning>,
+}
+
+/// Something of a change that its author should know.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "McpClientWarning")]
+pub struct Warning {
+    /// `scopes_beyond_account`. Open.
+    code: &'static str,
+    message: String,
+}
+
+impl ClientView {
+    /// Says which scopes the account that the client is cannot use.
+    pub fn with_idle(mut self, idle: &[&'static str]) -> Self {
+        if !idle.is_empty() {
+            let (names, act) = (idle.join(", "), if idle.len() == 1 { "does" } else { "do" });
+            self.warnings.push(Warning {
+                code: "scopes_beyond_account",
+                message: format!(
+                    "the account of this client cannot do {names}, so that {act} nothing for the client until the account can"
+                ),
+            });
+        }
+        self
+    }
 }
 
 impl From<RegisteredClient> for ClientView {
@@ -218,6 +247,7 @@ impl From<RegisteredClient> for ClientView {
             blocked_at: client.blocked_at,
             created_at: client.created_at,
             updated_at: client.updated_at,
+            warnings: Vec::new(),
         }
     }
 }

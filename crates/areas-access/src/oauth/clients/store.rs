@@ -140,6 +140,22 @@ pub fn may_be(ctx: &mut OperationContext<'_>, client: &RegisteredClient) -> Resu
     may_mint(caller, could)
 }
 
+/// Returns the scopes of a client that the account which it is cannot use now; none for callers who may not read accounts.
+pub fn idle(ctx: &mut OperationContext<'_>, client: &RegisteredClient) -> Result<Vec<&'static str>> {
+    let Some(id) = &client.service_account_id else {
+        return Ok(Vec::new());
+    };
+    if !ctx.actor().permission.scopes.has("service_accounts:read") {
+        return Ok(Vec::new());
+    }
+    let org = ctx.org();
+    let account = service_accounts::principal(&mut ctx.tx(), org, id)?;
+    let can = account.map_or_else(ScopeSet::default, |account| {
+        Permission::effective(account.role, account.scopes, None).scopes
+    });
+    Ok(client.scopes.names().filter(|name| !can.has(name)).collect())
+}
+
 /// As [`may_be`], of a client that is there.
 pub fn may_be_known(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
     let client = get(ctx, &ClientId::from_store(id.to_owned()))?;

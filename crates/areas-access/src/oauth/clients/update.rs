@@ -115,7 +115,8 @@ impl Operation for UpdateMcpClient {
         if after.blocked_at.is_some() && before.blocked_at.is_none() {
             mcp_sessions::end_all_of_client(ctx, id.as_str(), "client_blocked")?;
         }
-        Ok(after.into())
+        let idle = store::idle(ctx, &after)?;
+        Ok(ClientView::from(after).with_idle(&idle))
     }
 }
 

@@ -221,3 +221,33 @@ fn what_was_narrowed_is_narrower_from_the_next_request_on() {
         refused(&robot.ask(&app, &asked).await, 400, "invalid_scope");
     });
 }
+
+#[test]
+fn scopes_that_the_account_of_a_client_cannot_use_are_said_to_who_changes_it() {
+    each("oauth_idle", |app| async move {
+        let (account, _) = app.account("robot", "viewer", &["policies:read"]).await;
+        let client = Confidential::register(&app, &[CREDENTIALS], Some(&account)).await;
+        let path = format!("{CLIENTS}/{}", client.id);
+        let said = app.write("PATCH", &path, json!({ "name": "pipeline" })).await;
+        let warning = &said.ok()["warnings"][0];
+        assert_eq!(warning["code"], "scopes_beyond_account");
+        let message = warning["message"].as_str().unwrap();
+        assert!(
+            message.contains("directory:read") && !message.contains("policies:read"),
+            "{message}"
+        );
+        assert!(app.get(&path).await.ok().get("warnings").is_none());
+        // What an account can do is for those who may read accounts.
+        let (_, other) = app.account("clients", "admin", &["mcp:write"]).await;
+        let call = app.request("PATCH", &path).token(&other);
+        let said = call
+            .json(with_trio(json!({ "name": "robots" }), &fresh_key()))
+            .send()
+            .await;
+        assert!(said.ok().get("warnings").is_none());
+        let fits = app
+            .write("PATCH", &path, json!({ "scopes": ["policies:read"] }))
+            .await;
+        assert!(fits.ok().get("warnings").is_none());
+    });
+}
