@@ -495,6 +495,7 @@ mod tests {
             }),
             replay_only: false,
             item: None,
+            key: None,
         });
         note.target = Some((&ACCOUNT, "sa_2".into()));
         note.reason = Some("because".into());

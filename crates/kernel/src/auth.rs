@@ -200,6 +200,8 @@ pub struct Actor {
     pub replay_only: bool,
     /// The item that a gateway token is bound to; whoever calls with one may do nothing else (D10.6).
     pub item: Option<String>,
+    /// The thumbprint of the key that the caller proved to hold, where the token asks for one.
+    pub key: Option<String>,
 }
 
 /// Names a credential without any of its secret.
@@ -240,6 +242,7 @@ impl Actor {
             token: None,
             replay_only: false,
             item: None,
+            key: None,
         }
     }
 

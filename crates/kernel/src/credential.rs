@@ -8,11 +8,15 @@
 //! INVARIANT CR-1: a token is accepted iff its MAC matches (or its signature was verified), `now < expiresAt`, it is
 //! not revoked and its account or session stands, all in one snapshot.
 //! INVARIANT CR-2: a delegated token can do what its session can and what its own scopes say, never more.
+//! INVARIANT CR-5: a token that is bound to a key is accepted only with a proof of that key which was made for this request and
+//! this token, and a proof serves once.
 //! INVARIANT CR-3: a delegated token acts by a session of its own organization, client and principal, and by no
 //! other.
 
+mod binding;
 mod scheme;
 
+pub use binding::{Binding, KeyProof};
 pub use scheme::{Admission, Reach, Scheme, Schemes, Sessions, TokenScheme};
 
 use crate::auth::{Actor, OrganizationId, Origin, Permission, Role, ScopeSet, TokenRef};
@@ -83,6 +87,8 @@ pub struct Credential {
     pub item: Option<String>,
     /// The client of a session.
     pub client: Option<String>,
+    /// What its sender has to prove beside it.
+    pub binding: Binding,
 }
 
 /// A client of the MCP endpoint, in its own words.
@@ -169,6 +175,14 @@ pub trait Verifier: Send + Sync + 'static {
         token: &'a str,
         ask: TokenCheck<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<VerifiedToken>> + Send + 'a>>;
+
+    /// Checks the proof that the sender of one of our own tokens holds a key, and that it was made for this request and this
+    /// token. That the proof serves once is seen to later ([`KeyProof::spend`]).
+    ///
+    /// Errors: `Unauthenticated` without a proof, or with one that is not accepted.
+    fn prove(&self, _token: &str, _ask: TokenCheck<'_>) -> Result<Arc<dyn KeyProof>> {
+        Err(invalid_token())
+    }
 }
 
 /// Finds the row of a caller again, and bounds it.
@@ -177,13 +191,16 @@ pub(crate) struct Caller {
     pub scheme: Scheme,
     pub lookup: String,
     verified: Option<Arc<VerifiedToken>>,
+    proof: Option<Arc<dyn KeyProof>>,
 }
 
 impl Caller {
-    /// Takes from a session what its token does not say (CR-2).
+    /// Takes from a session what its token does not say (CR-2), and compares the key of a token that is bound to one.
     ///
-    /// Errors: `Unauthenticated` for a session of another organization, client or principal.
+    /// Errors: `Unauthenticated` for a session of another organization, client or principal, and for another key.
     pub fn bound(&self, mut credential: Credential) -> Result<Credential> {
+        let key = self.proof.as_deref().map(KeyProof::thumbprint);
+        credential.binding = credential.binding.met_by(key).ok_or_else(invalid_token)?;
         let Some(verified) = &self.verified else {
             return Ok(credential);
         };
@@ -257,10 +274,17 @@ impl BearerToken {
     ) -> Result<Self> {
         let (scheme, token) = bearer(ask.headers)?;
         if let Some(parsed) = token::parse(token).filter(|_| scheme == AuthScheme::Bearer) {
+            let scheme = schemes.of(&parsed).ok_or_else(invalid_token)?;
+            let proof = if scheme.is_bound() {
+                Some(verifier.ok_or_else(invalid_token)?.prove(token, ask)?)
+            } else {
+                None
+            };
             let caller = Caller {
-                scheme: schemes.of(&parsed).ok_or_else(invalid_token)?,
+                scheme,
                 lookup: parsed.lookup_id.to_owned(),
                 verified: None,
+                proof,
             };
             return Ok(Self {
                 caller,
@@ -274,6 +298,7 @@ impl BearerToken {
                 scheme: schemes.sessions()?.1,
                 lookup: checked.grant.clone(),
                 verified: Some(Arc::new(checked)),
+                proof: None,
             },
             token: None,
         })
@@ -295,6 +320,13 @@ impl BearerToken {
     /// Returns what was verified of a delegated token.
     pub(crate) fn verified(&self) -> Option<&Arc<VerifiedToken>> {
         self.caller.verified.as_ref()
+    }
+
+    /// Spends the proof of a token that is bound to a key, once for the request.
+    ///
+    /// Errors: `Unauthenticated` for a proof that served before.
+    pub(crate) fn spend_proof(&self) -> Result<()> {
+        self.caller.proof.as_ref().map_or(Ok(()), |proof| proof.spend())
     }
 
     /// Says whether this is the token behind a row. Constant time in the token's bytes.
@@ -391,6 +423,7 @@ impl Credential {
             }),
             replay_only,
             item: self.item.clone(),
+            key: self.binding.key().map(str::to_owned),
         })
     }
 }

@@ -60,12 +60,24 @@ pub(crate) struct KeyUse {
 
 impl KeyUse {
     /// Computes what is stored of a key and of the request that it stands for (D4.4).
-    pub fn new(keys: &Keys, raw: &str, org: &str, operation: &str, request: &Value) -> Self {
+    ///
+    /// Callers who proved keys of their own (`proven`) and share a token, as the machines do that enrol by one, share none of
+    /// their keys: what one of them was answered, and the secret in it, is no other's (ID-1).
+    pub fn new(
+        keys: &Keys,
+        raw: &str,
+        org: &str,
+        proven: Option<&str>,
+        operation: &str,
+        request: &Value,
+    ) -> Self {
         let canonical = crate::json::canonical(request);
         let parts: [&[u8]; 3] = [org.as_bytes(), operation.as_bytes(), canonical.as_bytes()];
+        let mut key_parts = vec![org.as_bytes(), raw.as_bytes()];
+        key_parts.extend(proven.map(str::as_bytes));
         Self {
             raw: Secret::new(raw.to_owned()),
-            mac: keys.mac(MacPurpose::IdempotencyKey, &[org.as_bytes(), raw.as_bytes()]),
+            mac: keys.mac(MacPurpose::IdempotencyKey, &key_parts),
             fingerprint: keys.mac(MacPurpose::Fingerprint, &parts),
         }
     }

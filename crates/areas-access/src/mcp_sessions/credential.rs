@@ -108,6 +108,7 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         last_used_at,
         item: None,
         client: row.get(17)?,
+        binding: provost_kernel::credential::Binding::Bearer,
     })
 }
 

@@ -42,6 +42,8 @@ pub struct Oauth {
     pub(super) clock: Arc<dyn Clock>,
     /// The proofs of those who called a resource. Those of the token endpoint are in the store (OC-8).
     pub(super) proofs: ReplayCache,
+    /// The proofs of machines beside tokens of ours: apart, so that no machine fills the memory that people need.
+    pub(super) own_proofs: ReplayCache,
     /// Assertions of clients that are no rows: a request that fails has no organization in which one could be spent.
     pub(super) assertions: ReplayCache,
     pub(super) tokens: Recent<super::verifier::AcceptedToken>,
@@ -114,6 +116,7 @@ impl Oauth {
             ours: RwLock::new(Arc::new(ours)),
             keys: keys.clone(),
             proofs: ReplayCache::new(MAX_PROOFS),
+            own_proofs: ReplayCache::new(MAX_PROOFS),
             assertions: ReplayCache::new(MAX_ASSERTIONS),
             tokens: Recent::new(MAX_TOKENS, &key),
             rejected: Recent::new(MAX_TOKENS, &key),

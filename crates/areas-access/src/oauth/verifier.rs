@@ -8,14 +8,14 @@ use super::issuers::IssuerTrust;
 use super::state::{Oauth, is_pinned};
 use super::turns::Asker;
 use provost_kernel::auth::{OrganizationId, Origin, ScopeSet};
-use provost_kernel::credential::{TokenCheck, VerifiedToken, Verifier, invalid_token};
+use provost_kernel::credential::{KeyProof, TokenCheck, VerifiedToken, Verifier, invalid_token};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, write_behind};
 use provost_oauth::access_token;
 use provost_oauth::dpop::Proof;
 use provost_oauth::{Claims, Confirmation, Refusal, dpop, introspection, is_same_url};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// By how much clocks may differ. Units: seconds (D2.6).
 pub(super) const LEEWAY_SECS: i64 = 60;
@@ -51,6 +51,48 @@ impl Verifier for TokenVerifier {
             let accepted = self.0.accept(token, ask.origin).await?;
             self.0.admit(token, &accepted, ask)
         })
+    }
+
+    fn prove(&self, token: &str, ask: TokenCheck<'_>) -> Result<Arc<dyn KeyProof>> {
+        let url = format!("{}{}", self.0.url, ask.path);
+        let now = self.0.now_secs();
+        let proof = proof(ask.headers, ask.method.as_str(), &url, Some(token), now);
+        let proof = proof.ok().flatten();
+        let proof = proof.ok_or_else(|| no("the DPoP proof is missing or not accepted"))?;
+        Ok(Arc::new(OwnTokenProof {
+            oauth: self.0.clone(),
+            proof,
+            spent: OnceLock::new(),
+        }))
+    }
+}
+
+/// The proof of the sender of one of our own opaque tokens, for one request.
+struct OwnTokenProof {
+    oauth: Arc<Oauth>,
+    proof: Proof,
+    /// What came of spending it: a request may be looked at more than once.
+    spent: OnceLock<std::result::Result<(), Refusal>>,
+}
+
+impl std::fmt::Debug for OwnTokenProof {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnTokenProof(…)")
+    }
+}
+
+impl KeyProof for OwnTokenProof {
+    fn thumbprint(&self) -> &str {
+        &self.proof.thumbprint
+    }
+
+    fn spend(&self) -> Result<()> {
+        let spend = || self.oauth.own_proofs.admit(&self.proof, self.oauth.now_secs());
+        match self.spent.get_or_init(spend) {
+            Ok(()) => Ok(()),
+            Err(Refusal::Busy) => Err(Error::unavailable("too many proofs at a time; try again")),
+            Err(_) => Err(no("the DPoP proof is missing or not accepted")),
+        }
     }
 }
 

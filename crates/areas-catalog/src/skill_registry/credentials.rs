@@ -79,6 +79,7 @@ impl TokenScheme for GatewayTokens {
             last_used_at: token.last_used_at,
             item: Some(token.item_id),
             client: None,
+            binding: provost_kernel::credential::Binding::Bearer,
         }))
     }
 

@@ -58,6 +58,7 @@ impl TokenScheme for AccountTokens {
             last_used_at: row.get(16)?,
             item: None,
             client: None,
+            binding: provost_kernel::credential::Binding::Bearer,
         })
     }
 

@@ -167,6 +167,7 @@ impl TokenScheme for TestTokens {
             last_used_at: None,
             item: None,
             client: None,
+            binding: provost_kernel::credential::Binding::Bearer,
         })
     }
 

@@ -164,6 +164,7 @@ fn may_call(meta: &Meta, actor: &Actor) -> bool {
     let path = match meta.access {
         Access::ScopedOrSelf { parameter, .. } => json!({ parameter: actor.id }),
         Access::Authenticated
+        | Access::OfKind { .. }
         | Access::Scoped { .. }
         | Access::ScopedEither { .. }
         | Access::ScopedBoth { .. } => Value::Null,

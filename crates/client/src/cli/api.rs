@@ -102,7 +102,7 @@ pub(super) enum Shape {
 }
 
 impl Api {
-    /// Reads the document.
+    /// Reads the document; an operation that says that no command is made of it has none.
     ///
     /// Errors: a sentence that names the operation without a command, path or method of its own, the list without columns, and
     /// the column that no item has.
@@ -114,6 +114,11 @@ impl Api {
         for (path, item) in paths {
             for method in METHODS {
                 let Some(found) = item.get(method) else { continue };
+                // Only machines call it, for themselves.
+                let words = found.pointer("/x-provost/command").and_then(Value::as_array);
+                if words.is_some_and(Vec::is_empty) {
+                    continue;
+                }
                 let mut operation = operation(&schemas, path, method, found)
                     .ok_or_else(|| format!("{method} {path}: the document does not describe a command"))?;
                 operation.columns =

@@ -72,6 +72,11 @@ fn a_document_without_commands_is_refused() {
     let error =
         Api::parse(&json!({ "paths": { "/a": { "get": { "responses": {} } } } })).expect_err("no command");
     assert!(error.contains("get /a"), "{error}");
+    // What says that it has none is what machines call for themselves.
+    let own = json!({ "command": [], "kind": "read" });
+    let document = json!({ "paths": { "/a": { "get": { "x-provost": own, "responses": {} } } } });
+    let api = Api::parse(&document).expect("no command is made of it");
+    assert!(commands(&api).iter().all(|group| group.get_name() != "a"));
 }
 
 /// What a person sees of a list is declared, and is there.

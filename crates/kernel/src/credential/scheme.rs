@@ -4,6 +4,7 @@ use super::{Credential, McpClient, Use, VerifiedToken, invalid_token};
 use crate::context::OperationContext;
 use crate::db::{Param, Row, Statement, Tx};
 use crate::error::{Error, Result};
+use crate::operation::{Access, Meta};
 use crate::time::Timestamp;
 use crate::token::{self, Form};
 use std::cmp::Ordering;
@@ -19,6 +20,19 @@ pub enum Reach {
     Session,
     /// The operations that take a token of one item, and these for that item alone (D10.6).
     Item,
+    /// The operations that name its kind ([`crate::operation::Access::OfKind`]), by HTTP, and nothing else.
+    Kind,
+}
+
+impl Reach {
+    /// Says whether a token may come for an operation; `None` is a door that is no operation.
+    pub(crate) fn includes(self, meta: Option<&Meta>) -> bool {
+        match self {
+            Self::Principal | Self::Session => true,
+            Self::Item => meta.is_some_and(|meta| meta.of_item),
+            Self::Kind => meta.is_some_and(|meta| matches!(meta.access, Access::OfKind { .. })),
+        }
+    }
 }
 
 /// A kind of token: how it is told from others, where its row lies, and what follows from its use.
@@ -32,6 +46,11 @@ pub trait TokenScheme: Send + Sync {
 
     /// Returns what such tokens may call.
     fn reach(&self) -> Reach;
+
+    /// Says whether such a token serves only beside a proof that its sender holds a key (RFC 9449).
+    fn is_bound(&self) -> bool {
+        false
+    }
 
     /// Returns the statement that finds the row and its principal's state by the token's public lookup id, or by its
     /// grant (`?1`). Nothing where one statement cannot: such tokens call reads alone.

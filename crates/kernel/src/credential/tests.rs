@@ -89,6 +89,7 @@ fn credential() -> Credential {
         last_used_at: None,
         item: None,
         client: None,
+        binding: Binding::Bearer,
     }
 }
 
@@ -114,6 +115,7 @@ fn debug_shows_whose_it_is_and_nothing_that_opens_a_door() {
             scheme: Scheme(&OURS),
             lookup: "public-part".into(),
             verified: None,
+            proof: None,
         },
         token: Some(crate::Secret::new("prov_sat_the_secret".to_owned())),
     };
@@ -292,6 +294,7 @@ fn a_mac_that_differs_in_one_bit_or_in_its_length_is_another_tokens() {
             scheme: Scheme(&OURS),
             lookup: "x".into(),
             verified: None,
+            proof: None,
         },
         token: Some(crate::Secret::new("prov_sat_x".to_owned())),
     };
@@ -339,6 +342,7 @@ fn a_delegated_token_can_do_what_it_and_its_session_both_say_until_the_first_of_
             expires_at: Timestamp::from_ms(ms),
             opening: None,
         })),
+        proof: None,
     };
     let session = |scopes: Option<&[&str]>| Credential {
         token_scopes: scopes.map(ScopeSet::of),

@@ -76,6 +76,7 @@ pub(super) fn decode(
             &kernel.keys,
             key.as_str(),
             actor.organization.as_str(),
+            actor.key.as_deref(),
             meta.id,
             &request_value,
         )

@@ -116,7 +116,7 @@ pub async fn recognize(
     unauthenticated: &UnauthenticatedRequest,
 ) -> std::result::Result<Arc<BearerToken>, Outcome> {
     let presented = present(kernel, unauthenticated).await?;
-    if presented.scheme().reach() == Reach::Item {
+    if !presented.scheme().reach().includes(None) {
         return Err(invalid(kernel, &unauthenticated.origin));
     }
     let (reply, answer) = oneshot::channel();
@@ -188,7 +188,7 @@ where
     F: Fn(&Actor, &Arc<BearerToken>) -> Option<Request> + Send + Sync + 'static,
 {
     let asked_for = operation_index.map(|operation_index| kernel.registry.entries()[operation_index].meta);
-    if presented.scheme().reach() == Reach::Item && !asked_for.is_some_and(|meta| meta.of_item) {
+    if !presented.scheme().reach().includes(asked_for) {
         return Err(invalid(kernel, &unauthenticated.origin));
     }
     // A token that rotated itself may still fetch the answer that it lost; `dispatch` decides whether this call does so (D5.5).
@@ -405,6 +405,17 @@ fn find(
         return Ok(Err(TokenLookup::First(verified.organization.clone(), first)));
     }
     let found = found.and_then(|credential| caller.bound(credential).ok());
+    // INVARIANT CR-5: only a living token of that key makes anybody remember its proof.
+    if let Some(credential) = &found
+        && credential.authenticate(kernel.latest()).is_ok()
+        && let Err(error) = presented.spend_proof()
+    {
+        let refused = match error.code().status() {
+            401 => refuse_unauthenticated(kernel, origin, "invalid", error),
+            _ => Outcome::refused(error, None),
+        };
+        return Ok(Err(TokenLookup::Refused(refused)));
+    }
     Ok(found.ok_or_else(|| {
         TokenLookup::Refused(refuse_unauthenticated(
             kernel,

@@ -19,7 +19,7 @@ pub use identify::{AuthenticatedCaller, UnauthenticatedRequest, identify_and_cal
 
 use crate::auth::{Actor, OrganizationId, Origin};
 use crate::context::OperationContext;
-use crate::credential::{self, Caller, Credential, Reach, Scheme, Sessions, Use, VerifiedToken};
+use crate::credential::{self, Caller, Credential, Scheme, Sessions, Use, VerifiedToken};
 use crate::db::{Conn, Tx};
 use crate::effects::{DeferredResponse, Effects};
 use crate::error::{Class, Code, Error, Result};
@@ -349,7 +349,9 @@ fn on_reader(kernel: &Arc<Kernel>, conn: &mut Conn, request: &Request) -> Step {
         return refused(Error::internal("a request without its token"), None);
     };
     let meta = kernel.registry.entries()[request.operation_index].meta;
-    if presented.scheme().reach() == Reach::Item && !meta.of_item {
+    let is_http = matches!(request.entry_point, EntryPoint::Http);
+    let asked_for = Some(meta).filter(|meta| is_http || meta.of_item);
+    if !presented.scheme().reach().includes(asked_for) {
         return Step::Done(refuse_unauthenticated(
             kernel,
             &request.origin,

@@ -60,9 +60,9 @@ pub fn is_text(media_type: &str) -> bool {
 }
 
 /// Says whether an operation is offered as a tool. Left out is what takes recorded events in a binary form: that is
-/// the protocol of exporters, whose form no model writes.
+/// the protocol of exporters, whose form no model writes. And what machines call for themselves alone.
 pub fn is_offered(meta: &Meta) -> bool {
-    !meta.ingests || content(meta) != Some(Content::Base64)
+    !matches!(meta.access, Access::OfKind { .. }) && (!meta.ingests || content(meta) != Some(Content::Base64))
 }
 
 /// Says whether a tool changes nothing: neither state nor history.
@@ -73,7 +73,7 @@ pub fn is_read_only(meta: &Meta) -> bool {
 /// Returns the scopes that an operation needs in full: to call it, and to perform what it otherwise previews.
 pub fn scopes(meta: &Meta) -> Vec<&'static str> {
     let called = match meta.access {
-        Access::Authenticated => Vec::new(),
+        Access::Authenticated | Access::OfKind { .. } => Vec::new(),
         Access::ScopedBoth { scope, other, .. } => vec![scope, other],
         Access::Scoped { scope, .. }
         | Access::ScopedEither { scope, .. }

@@ -501,6 +501,7 @@ pub(super) fn flat_input(entry: &Entry) -> Value {
 fn extension(entry: &Entry) -> Value {
     let meta = entry.meta;
     let access = match meta.access {
+        Access::OfKind { kind, .. } => json!({ "kind": kind, "roles": [] }),
         Access::Authenticated => json!({ "roles": ["admin", "operator", "auditor", "viewer"] }),
         Access::Scoped { scope, roles } => json!({ "scope": scope, "roles": roles }),
         Access::ScopedEither { scope, other, roles } => {
@@ -524,8 +525,13 @@ fn extension(entry: &Entry) -> Value {
         _ if meta.trio_in_headers() => "headers",
         _ => "body",
     };
+    // Machines call for themselves, by programs of their own: no command does.
+    let command: &[&str] = match meta.access {
+        Access::OfKind { .. } => &[],
+        _ => &meta.command,
+    };
     let mut extension = json!({
-        "command": meta.command,
+        "command": command,
         "kind": if meta.kind == Kind::Write { "write" } else { "read" },
         "access": access,
         "confirm": meta.confirm,

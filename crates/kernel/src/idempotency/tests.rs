@@ -26,7 +26,7 @@ impl Fixture {
     }
 
     fn key(&self, raw: &str, request: &Value) -> KeyUse {
-        KeyUse::new(&self.keys, raw, "acme", OPERATION, request)
+        KeyUse::new(&self.keys, raw, "acme", None, OPERATION, request)
     }
 
     /// The record of an answer whose secret may be repeated for so long.
@@ -204,7 +204,7 @@ fn a_key_is_unguessable_from_22_characters_on() {
 fn a_key_is_one_of_its_organization_and_a_fingerprint_one_of_its_request() {
     let ground = Fixture::new("mac");
     let make = |raw, org, operation, request: Value| {
-        let key = KeyUse::new(&ground.keys, raw, org, operation, &request);
+        let key = KeyUse::new(&ground.keys, raw, org, None, operation, &request);
         (key.mac, key.fingerprint)
     };
     let (mac, fingerprint) = make(KEY, "acme", OPERATION, json!({ "a": 1, "b": 2 }));

@@ -9,6 +9,9 @@ use serde_json::Value;
 ///
 /// Errors: `RoleForbidden`, `InsufficientScope` (with the scopes that are needed).
 pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
+    if let Access::OfKind { kind, parameter } = meta.access {
+        return of_kind(actor, kind, parameter, path);
+    }
     if !actor.has_role {
         let message = "this user has no role; an administrator gives it one (permissionRole)";
         return Err(Error::new(Code::RoleForbidden, message));
@@ -18,6 +21,8 @@ pub fn authorize(meta: &Meta, actor: &Actor, path: &Value) -> Result<()> {
         return Ok(());
     }
     match meta.access {
+        // Answered above, whatever the caller's role.
+        Access::OfKind { .. } => Err(Error::new(Code::RoleForbidden, "this caller may not do this")),
         Access::Authenticated => Ok(()),
         Access::Scoped { scope, roles } => scoped(actor, scope, roles),
         Access::ScopedEither { scope, other, roles } => {
@@ -62,6 +67,25 @@ pub fn may_call(meta: &Meta, actor: &Actor) -> bool {
     actor.item.is_none()
         && (authorize(meta, actor, &Value::Null).is_ok()
             || matches!(meta.access, Access::ScopedOrSelf { self_scope, .. } if own(self_scope) && actor.is_itself(&actor.id)))
+}
+
+/// Says whether a caller is of a kind that has operations of its own, and the record that the path names.
+fn of_kind(actor: &Actor, kind: &str, parameter: &str, path: &Value) -> Result<()> {
+    let refuse = |message: String| Err(Error::new(Code::RoleForbidden, message));
+    let is_of_kind = actor.kind == kind && !actor.has_role && actor.item.is_none();
+    if !is_of_kind || !actor.is_itself(&actor.id) {
+        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) {
+            "an"
+        } else {
+            "a"
+        };
+        return refuse(format!("only {article} {kind} may call this").replace('_', " "));
+    }
+    let named = path.get(parameter).and_then(Value::as_str);
+    if parameter.is_empty() || named.is_some_and(|id| actor.is_itself(id)) {
+        return Ok(());
+    }
+    refuse(format!("each {kind} may call this for itself alone").replace('_', " "))
 }
 
 fn scoped(actor: &Actor, scope: &'static str, roles: &[Role]) -> Result<()> {

@@ -66,6 +66,14 @@ pub enum Access {
         /// The roles that may use them here.
         roles: &'static [Role],
     },
+    /// A principal of this kind, by a token of its own, and nobody else: such a principal has no role and no scopes, and may
+    /// call nothing else. Where a parameter of the path is named, the record that it names must be the caller.
+    OfKind {
+        /// The kind of the principal.
+        kind: &'static str,
+        /// The path parameter that names the caller; empty where the path names nobody.
+        parameter: &'static str,
+    },
     /// As `Scoped`, or another scope and any role when the caller is the record that the path names, by a token of its
     /// own ([`Actor::is_itself`]).
     ScopedOrSelf {

@@ -61,6 +61,7 @@ fn actor(role: Role, scopes: &[&str]) -> Actor {
         }),
         replay_only: false,
         item: None,
+        key: None,
     }
 }
 

@@ -173,6 +173,7 @@ impl TokenScheme for Tokens {
             last_used_at: None,
             item: None,
             client: None,
+            binding: provost_kernel::credential::Binding::Bearer,
         })
     }
 

@@ -11,6 +11,7 @@ pub mod restore;
 
 pub use provost_areas_access::{mcp_sessions, oauth, resource_credentials, resources, workload_trusts};
 pub use provost_areas_catalog::{managed_config, skill_registry};
+pub use provost_areas_fleet::fleet;
 pub use provost_areas_identity::{directory, service_accounts, subjects, words};
 pub use provost_areas_platform::{audit, capabilities, events, settings};
 pub use provost_areas_policy::{backtests, decisions, history, otlp, policies};
@@ -39,6 +40,7 @@ static LIST: &[&Area] = &[
     &mcp_sessions::AREA,
     &oauth::AREA,
     &workload_trusts::AREA,
+    &fleet::AREA,
     &restore::AREA,
     &capabilities::AREA,
     &planned::AREA,
@@ -85,7 +87,7 @@ mod tests {
                 meta.id
             );
             let [scope, other] = match meta.access {
-                Access::Authenticated => continue,
+                Access::Authenticated | Access::OfKind { .. } => continue,
                 Access::Scoped { scope, .. } => [scope, scope],
                 Access::ScopedEither { scope, other, .. } | Access::ScopedBoth { scope, other, .. } => {
                     [scope, other]

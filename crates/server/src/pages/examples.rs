@@ -147,6 +147,10 @@ impl<'a> Call<'a> {
     /// What travels in headers because no body holds it.
     fn headers(&self) -> Vec<(&'static str, &'static str)> {
         let mut headers = Vec::new();
+        // Of machines that prove a key at each request.
+        if self.extension("access")["kind"].is_string() {
+            headers.push(("DPoP", "…"));
+        }
         let is_alone = self.extension("trio") == "headers"
             || (self.extension("trio") == "body" && self.media_type().is_some());
         if is_alone {

@@ -12,6 +12,7 @@ mod contract;
 mod documents;
 mod earlier;
 mod fences;
+mod fleet;
 mod fuzz;
 mod identity;
 mod mechanisms;

@@ -4,6 +4,7 @@
 //! and share no line with the program.
 
 use crate::areas;
+use crate::areas::fleet::Machine;
 use crate::areas_beside::every_area;
 use crate::samples::{self, Target, assert_golden, masked};
 use crate::support::{App, Reply, each_of, every_scope};
@@ -45,6 +46,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
             for_itself
                 || (reads && !["mcp:read", "service_accounts:read", "workload_trusts:read"].contains(&scope))
                 || [
+                    "fleet:write",
                     "managed_config:rollback",
                     "policies:backtest",
                     "policies:decide",
@@ -88,6 +90,7 @@ impl Caller {
     fn refusal(&self, access: Access, is_self: bool) -> Option<&'static str> {
         let (scope, roles) = match access {
             Access::Authenticated => return None,
+            Access::OfKind { .. } => return Some("role_forbidden"),
             Access::Scoped { scope, roles } => (scope, roles),
             Access::ScopedBoth { scope, other, roles } => {
                 let has_other = roles.contains(&self.role) && self.holds(other);
@@ -120,7 +123,7 @@ impl Caller {
 
 fn needed_scope(access: Access) -> Option<&'static str> {
     match access {
-        Access::Authenticated => None,
+        Access::Authenticated | Access::OfKind { .. } => None,
         Access::Scoped { scope, .. }
         | Access::ScopedEither { scope, .. }
         | Access::ScopedBoth { scope, .. }
@@ -214,6 +217,91 @@ impl Objects {
     }
 }
 
+/// A principal without a role, of a kind that has operations of its own.
+struct OfKind {
+    name: &'static str,
+    kind: &'static str,
+    id: String,
+    token: String,
+    /// With which status and code every operation answers, if not by its declaration.
+    always: Option<(u16, &'static str)>,
+}
+
+impl OfKind {
+    /// Returns the refusal of a call for a record, if there is one.
+    fn refusal(&self, entry: &Entry, target: &Target) -> Option<(u16, &'static str)> {
+        let Access::OfKind { kind, parameter } = entry.meta.access else {
+            // The door is shut before anybody looks who it is.
+            return Some((401, "unauthenticated"));
+        };
+        if self.always.is_some() {
+            return self.always;
+        }
+        let is_own = parameter.is_empty() || target.others.get(parameter) == Some(&self.id);
+        (kind != self.kind || !is_own).then_some((403, "role_forbidden"))
+    }
+}
+
+/// Machines and enrolment tokens in every state, of here and elsewhere.
+async fn of_kinds(app: &App) -> Vec<OfKind> {
+    let act = async |id: &str, verb: &str| {
+        let body = if verb == "retire" {
+            json!({ "confirm": true })
+        } else {
+            json!({})
+        };
+        app.write("POST", &format!("/devices/{id}/{verb}"), body)
+            .await
+            .ok();
+    };
+    let device = |name, machine: &Machine, always| OfKind {
+        name,
+        kind: "device",
+        id: machine.id.clone(),
+        token: machine.token.clone(),
+        always,
+    };
+    let enrolment = |name, token, always| OfKind {
+        name,
+        kind: "enrolment_token",
+        id: String::new(),
+        token,
+        always,
+    };
+    let (active, apart, retired) = (
+        Machine::new(app).await,
+        Machine::new(app).await,
+        Machine::new(app).await,
+    );
+    act(&apart.id, "quarantine").await;
+    act(&retired.id, "retire").await;
+    let (organization, admin) = app.other_organization("Stark").await;
+    let there = app.view_of(organization, admin);
+    let elsewhere = Some((403, "organization_forbidden"));
+    let (id, secret) = areas::fleet::enrolment_token(app, json!({})).await;
+    app.machines.bind(&secret, &areas::fleet::new_key());
+    let path = format!("/devices/enrolment-tokens/{id}/revoke");
+    app.write("POST", &path, json!({})).await.ok();
+    let fresh = async |app: &App| areas::fleet::caller(app, "enrolment_token", None).await;
+    vec![
+        device("a device", &active, None),
+        device("a quarantined device", &apart, None),
+        device("a retired device", &retired, Some((401, "token_revoked"))),
+        device(
+            "a device of another organization",
+            &Machine::new(&there).await,
+            elsewhere,
+        ),
+        enrolment("an enrolment token", fresh(app).await, None),
+        enrolment("a revoked enrolment token", secret, Some((401, "token_revoked"))),
+        enrolment(
+            "an enrolment token of another organization",
+            fresh(&there).await,
+            elsewhere,
+        ),
+    ]
+}
+
 async fn foreign_target(app: &App) -> Target {
     // An entry's id is its instant and its place: the first entries of two chains may share one.
     app.advance(1);
@@ -282,10 +370,11 @@ fn every_cell_of_the_matrix_is_as_declared() {
                 &app,
                 "viewer without anything",
                 Role::Viewer,
-                Some(vec!["fleet:read"]),
+                Some(vec!["inventory:read"]),
             )
             .await,
         );
+        let of_kinds = of_kinds(&app).await;
         let mut owned = Vec::new();
         for entry in app.kernel.registry.entries() {
             owned.push((entry, samples::fresh_target_of(&app, entry).await));
@@ -296,6 +385,7 @@ fn every_cell_of_the_matrix_is_as_declared() {
         for (entry, own) in &owned {
             cells += strangers_are_refused(&app, entry, own, &objects, &strangers, &umbrella).await;
             cells += refusals_are_as_declared(&app, entry, own, &objects, &callers).await;
+            cells += who_has_no_role_is_refused(&app, entry, own, &objects, &of_kinds).await;
         }
         assert_eq!(
             samples::state(&app).await,
@@ -304,6 +394,17 @@ fn every_cell_of_the_matrix_is_as_declared() {
         );
         for (entry, own) in &owned {
             cells += what_is_declared_is_allowed(&app, entry, own, &callers).await;
+            if matches!(entry.meta.access, Access::OfKind { .. }) {
+                let reply = samples::call(&app, entry, own).send().await;
+                assert_eq!(
+                    reply.status.as_u16(),
+                    entry.meta.status,
+                    "{}: {}",
+                    entry.meta.id,
+                    reply.text()
+                );
+                cells += 1;
+            }
         }
         let operations = app.kernel.registry.entries().len();
         assert!(
@@ -313,7 +414,7 @@ fn every_cell_of_the_matrix_is_as_declared() {
         json!({
             "cells": cells,
             "operations": operations,
-            "callers": callers.len(),
+            "callers": callers.len() + of_kinds.len(),
             // One more is an admin elsewhere.
             "strangers": strangers.len() + 1,
             // One more is the organization's own.
@@ -397,6 +498,37 @@ async fn refusals_are_as_declared(
                 }
                 None => expect(&reply, meta, caller, object, (404, "not_found")),
             }
+            cells += 1;
+        }
+    }
+    cells
+}
+
+/// Whoever has no role is refused by whatever does not name its kind, and by what does where it names another record.
+async fn who_has_no_role_is_refused(
+    app: &App,
+    entry: &Entry,
+    own: &Target,
+    objects: &Objects,
+    of_kinds: &[OfKind],
+) -> usize {
+    let mut targets = vec![("own", own.clone())];
+    targets.extend(objects.others());
+    let mut cells = 0;
+    for (object, target) in &targets {
+        for caller in of_kinds {
+            let Some(expected) = caller.refusal(entry, target) else {
+                continue;
+            };
+            let call = samples::call(app, entry, target).token(&caller.token);
+            let reply = call.send().await;
+            let place = format!(
+                "{} by {} on {object}: {}",
+                entry.meta.id,
+                caller.name,
+                reply.text()
+            );
+            assert_eq!((reply.status.as_u16(), reply.code()), expected, "{place}");
             cells += 1;
         }
     }
@@ -520,9 +652,23 @@ fn a_foreign_a_deleted_and_an_absent_record_are_the_same() {
                     ..Target::absent()
                 });
             }
+            let is_of_kind = matches!(entry.meta.access, Access::OfKind { .. });
+            if is_of_kind {
+                // Who calls for itself is refused another record alike, whatever it is.
+                targets.push(samples::fresh_target_of(&app, entry).await);
+            }
             for target in targets {
-                let reply = samples::call(&app, entry, &target).send().await;
-                reply.refused(404, "not_found");
+                let reply = if is_of_kind {
+                    let stranger = Target::absent();
+                    let path = app.path(&samples::path(entry.meta, &target));
+                    let reply = samples::call(&app, entry, &stranger).at(&path).send().await;
+                    reply.refused(403, "role_forbidden");
+                    reply
+                } else {
+                    let reply = samples::call(&app, entry, &target).send().await;
+                    reply.refused(404, "not_found");
+                    reply
+                };
                 answers.insert(masked(&reply));
             }
             assert_eq!(answers.len(), 1, "{}: {answers:#?}", entry.meta.id);
@@ -563,6 +709,7 @@ fn the_matrix_is_the_committed_one() {
         let meta = entry.meta;
         let (scope, roles, suffix): (&str, &[Role], String) = match meta.access {
             Access::Authenticated => ("-", &Role::ALL, String::new()),
+            Access::OfKind { kind, .. } => ("-", &[], format!(" {kind} itself")),
             Access::Scoped { scope, roles } => (scope, roles, String::new()),
             Access::ScopedEither { scope, other, roles } => (scope, roles, format!(" or {other}")),
             Access::ScopedBoth { scope, other, roles } => (scope, roles, format!(" and {other}")),

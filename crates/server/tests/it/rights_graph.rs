@@ -58,6 +58,8 @@ pub struct Caller {
     /// What the account was given; `None` is all of the role.
     scopes: Option<Vec<&'static str>>,
     permission: Permission,
+    /// The kind of a principal that has no role.
+    kind: Option<&'static str>,
 }
 
 impl Caller {
@@ -71,7 +73,28 @@ impl Caller {
             role,
             permission: Permission::effective(role, set, None),
             scopes,
+            kind: None,
         }
+    }
+
+    /// Who has no role and calls an operation of its own kind, for a record that is the caller.
+    async fn of_kind(app: &App, meta: &Meta, path: &str) -> Self {
+        let Access::OfKind { kind, parameter } = meta.access else {
+            panic!("{} is of no kind", meta.id);
+        };
+        let id = samples::named(meta, path, parameter);
+        Self {
+            token: areas::fleet::caller(app, kind, id.as_deref()).await,
+            id: id.unwrap_or_default(),
+            role: Role::Viewer,
+            scopes: Some(Vec::new()),
+            permission: Permission::none(),
+            kind: Some(kind),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        self.kind.unwrap_or(self.role.as_str())
     }
 
     /// The scopes that it may do with, each by name.
@@ -89,6 +112,8 @@ type ScopeNeeds = Vec<&'static str>;
 
 fn needs(meta: &Meta) -> Vec<(ScopeNeeds, &'static [Role])> {
     let mut all: Vec<(ScopeNeeds, &'static [Role])> = match meta.access {
+        // No role and no scope opens it: whoever is of the kind calls, for itself (`of_kinds`).
+        Access::OfKind { .. } => Vec::new(),
         // Whoever has a token.
         Access::Authenticated => vec![(vec!["policies:read"], &Role::ALL)],
         Access::Scoped { scope, roles } => vec![(vec![scope], roles)],
@@ -161,7 +186,7 @@ fn size(me: &Caller, kind: &str, of: &str, may: Option<Permission>) -> Size {
 /// Returns the tokens that a text shows, by their public prefixes.
 fn shown(text: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
-    for start in ["prov_sat_", "prov_gwt_", "prov_mrt_"] {
+    for start in ["prov_sat_", "prov_gwt_", "prov_mrt_", "prov_ent_", "prov_dvt_"] {
         for (at, _) in text.match_indices(start) {
             let rest = &text.as_bytes()[at + start.len()..];
             let is_secret = rest.len() >= 62
@@ -226,10 +251,11 @@ fn found(before: &Rows, after: &Rows, now: i64, me: &Caller, reply: &Reply) -> C
     }
     for prefix in shown {
         let (of, may) = of_token(after, now, prefix).unwrap_or_else(|| panic!("whose is {prefix}?"));
-        let kind = if prefix.starts_with("prov_sat_") {
-            "secret of a token"
-        } else {
-            "secret of a gateway token"
+        let kind = match &prefix[..9] {
+            "prov_sat_" => "secret of a token",
+            "prov_ent_" => "secret of an enrolment token",
+            "prov_dvt_" => "secret of a device",
+            _ => "secret of a gateway token",
         };
         opens(kind, &of, may);
     }
@@ -258,6 +284,8 @@ fn takes(meta: &Meta) -> bool {
         "cancel",
         "uninstall",
         "report",
+        "retire",
+        "quarantine",
     ];
     verbs.iter().any(|verb| meta.id.starts_with(verb))
 }
@@ -282,6 +310,8 @@ struct Edge {
 
 struct Gain {
     role: Role,
+    /// The kind of a caller without a role.
+    by: Option<&'static str>,
     needs: ScopeNeeds,
     operation: &'static str,
     kind: &'static str,
@@ -347,20 +377,24 @@ impl Place {
         let place = format!(
             "{} ({what}) by {} with {:?}: {} {}",
             meta.id,
-            me.role.as_str(),
+            me.name(),
             me.scopes,
             reply.status,
             reply.text()
         );
         assert!(reply.status.as_u16() < 500, "{place}");
         let has_effect = !found.rows.is_empty() || !found.effects.is_empty();
-        let may_act = reply.status.is_success() && meta.kind == Kind::Write;
+        // What a machine says of itself is kept by a unit of its own, behind a read (ADR 0103).
+        let is_kept = meta.ingests && me.kind.is_some();
+        let may_act = reply.status.is_success() && (meta.kind == Kind::Write || is_kept);
         let changed = format!("changed (GR-3) {:?} {:?}", found.rows, found.effects);
         self.hold(!has_effect || may_act, meta, &changed, &place);
         for (table, change) in &found.rows {
             let known = tables::of_name(table);
             if let tables::Rows::Things { scopes, why } = known.rows {
-                let may = scopes.iter().any(|scope| me.holds(&[*scope]));
+                let may = scopes
+                    .iter()
+                    .any(|scope| me.kind == Some(*scope) || (me.kind.is_none() && me.holds(&[*scope])));
                 let what = format!("changed {table} ({change:?}), which only {scopes:?} may: {why}");
                 self.hold(may, meta, &what, &place);
             }
@@ -371,7 +405,11 @@ impl Place {
             };
             self.hold(!takes(meta), meta, &format!("opened {kind} (GR-2)"), &place);
             let is_allowed = |growth: &&Growth| {
-                growth.operation == meta.id && growth.door == *kind && me.holds(growth.needs)
+                growth.operation == meta.id
+                    && growth.door == *kind
+                    && me
+                        .kind
+                        .map_or_else(|| me.holds(growth.needs), |kind| growth.needs == [kind])
             };
             let is_so = *size == Size::Within || GROWTH.iter().any(|growth| is_allowed(&growth));
             let what = format!("opened {kind} ({size:?}), and growth.rs has no reason for it (GR-1)");
@@ -451,11 +489,18 @@ impl Graph {
         }
     }
 
-    fn add(&mut self, meta: &Meta, role: Role, needs: &ScopeNeeds, found: Vec<CallOutcome>) {
+    fn add(
+        &mut self,
+        meta: &Meta,
+        role: Role,
+        who: &'static str,
+        needs: &ScopeNeeds,
+        found: Vec<CallOutcome>,
+    ) {
         let edge = self.edges.entry((meta.id, needs.join(" + "))).or_default();
         for one in found {
             if !one.effects.is_empty() {
-                edge.roles.insert(role.as_str());
+                edge.roles.insert(who);
             }
             edge.effects.extend(one.effects);
             for (table, change) in one.rows {
@@ -468,6 +513,7 @@ impl Graph {
             }
             self.gains.extend(one.gains.into_iter().map(|(kind, may)| Gain {
                 role,
+                by: (who != role.as_str()).then_some(who),
                 needs: needs.clone(),
                 operation: meta.id,
                 kind,
@@ -491,6 +537,7 @@ impl Graph {
         starts.extend(
             self.gains
                 .iter()
+                .filter(|gain| gain.by.is_none())
                 .map(|gain| (gain.role.as_str(), gain.needs.clone())),
         );
         let mut reached = BTreeMap::new();
@@ -500,13 +547,23 @@ impl Graph {
             let mut news = BTreeSet::new();
             loop {
                 let usable = |gain: &&Gain| {
+                    // Who has the secret of such a caller is that caller.
+                    if let Some(kind) = gain.by {
+                        let secret = if kind == "device" {
+                            "secret of a device"
+                        } else {
+                            "secret of an enrolment"
+                        };
+                        return news.iter().any(|new: &String| new.starts_with(secret));
+                    }
                     let needs = ScopeSet::of(&gain.needs);
                     let mut held = held.iter();
                     held.any(|held| held.role.covers(gain.role) && held.scopes.covers(needs))
                 };
                 let before = news.len();
                 let mut more = Vec::new();
-                for gain in self.gains.iter().filter(usable) {
+                let found: Vec<&Gain> = self.gains.iter().filter(usable).collect();
+                for gain in found {
                     news.insert(match gain.may {
                         None => format!("{} by {}", gain.kind, gain.operation),
                         Some(may) => {
@@ -603,7 +660,7 @@ async fn of_role(place: &Place, role: Role, toolset: &str, graph: &mut Graph) {
                 found.extend(place.with_effect(entry, &caller).await);
             }
             graph.count(meta, &found);
-            graph.add(meta, role, needs, found);
+            graph.add(meta, role, role.as_str(), needs, found);
             if meta.kind == Kind::Write {
                 with_more(place, role, entry, needs, &beside, graph).await;
             }
@@ -613,6 +670,57 @@ async fn of_role(place: &Place, role: Role, toolset: &str, graph: &mut Graph) {
             graph.count(meta, &found);
         }
     }
+}
+
+/// Calls what a toolset has for whoever is of a kind, as such a principal: with its example, with its fixture, and with what
+/// stands beside them.
+async fn of_kinds(place: &Place, toolset: &str, graph: &mut Graph) {
+    let app = &place.app;
+    for entry in app.kernel.registry.entries() {
+        let meta = entry.meta;
+        let Access::OfKind { kind, .. } = meta.access else {
+            continue;
+        };
+        if meta.toolset != toolset {
+            continue;
+        }
+        let mut found = vec![of_kind(place, entry).await];
+        if let Some(fixture) = areas::fixture(app, meta.id, &fresh_key()).await {
+            let me = Caller::of_kind(app, meta, &fixture.path).await;
+            let request = crate::mechanisms::idempotency::RepeatableRequest {
+                method: fixture.method,
+                path: fixture.path,
+                body: fixture.body,
+                event: fixture.event,
+                content: fixture.content,
+                token: me.token.clone(),
+                key: fresh_key(),
+                in_headers: meta.trio_in_headers(),
+            };
+            let call = request.call(app);
+            found.push(place.measured(meta, &me, "its fixture", call).await);
+        }
+        for id in areas::fleet::beside(app, meta.id).await {
+            let target = samples::Target {
+                others: [("deviceId", id.clone())].into(),
+                ..samples::Target::absent()
+            };
+            let me = Caller::of_kind(app, meta, &samples::path(meta, &target)).await;
+            let call = samples::call(app, entry, &target).token(&me.token);
+            found.push(place.measured(meta, &me, "another of its kind", call).await);
+        }
+        graph.count(meta, &found);
+        graph.add(meta, Role::Viewer, kind, &vec!["itself"], found);
+    }
+}
+
+/// Calls an operation of a kind with its example, as the record that its path names.
+async fn of_kind(place: &Place, entry: &Entry) -> CallOutcome {
+    let (app, meta) = (&place.app, entry.meta);
+    let target = samples::fresh_target_of(app, entry).await;
+    let me = Caller::of_kind(app, meta, &samples::path(meta, &target)).await;
+    let call = samples::call(app, entry, &target).token(&me.token);
+    place.measured(meta, &me, "its example", call).await
 }
 
 /// Finds what an operation does for somebody who has scopes besides that no operation asks for, and for which of them.
@@ -652,7 +760,7 @@ async fn with_more(
             one.gains.retain(|(kind, _)| new.contains(kind));
         }
         if found.iter().any(|one| !one.effects.is_empty()) {
-            graph.add(meta, role, &more, found);
+            graph.add(meta, role, role.as_str(), &more, found);
         }
     }
 }
@@ -676,6 +784,10 @@ async fn walk(place: &Place, seed: u64, steps: u64) {
     let mut callers: Vec<Caller> = Vec::new();
     for _ in 0..steps {
         let entry = *dice.pick(&writes);
+        if matches!(entry.meta.access, Access::OfKind { .. }) {
+            of_kind(place, entry).await;
+            continue;
+        }
         let ways = needs(entry.meta);
         let (needs, roles) = dice.pick(&ways);
         let role = *dice.pick(roles);
@@ -772,6 +884,11 @@ fn rights_grow_by_no_detour() {
                     of_role(&place, role, toolset, &mut graph).await;
                     place.must_be_sound();
                 }
+            }
+            for toolset in toolsets().iter().map(|toolset| toolset.name) {
+                let place = Place::of(&app, &format!("kinds-{toolset}")).await;
+                of_kinds(&place, toolset, &mut graph).await;
+                place.must_be_sound();
             }
             let place = Place::of(&app, "walk").await;
             walk(&place, seed, steps).await;

@@ -87,7 +87,7 @@ pub fn body(meta: &Meta, target: &Target) -> Value {
     }
     match meta.id {
         "createHeadlessServiceAccount" => {
-            json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["fleet:read"] })
+            json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["inventory:read"] })
         }
         "updateHeadlessServiceAccount" => json!({ "description": fresh_key() }),
         _ => json!({}),
@@ -99,9 +99,21 @@ pub fn needs_a_name(meta: &Meta) -> bool {
     matches!(meta.access, Access::Scoped { scope, .. } if !Role::Admin.all_scopes().has(scope))
 }
 
+/// Returns what a path of this operation has in the place of one of its parameters.
+pub fn named(meta: &Meta, path: &str, parameter: &str) -> Option<String> {
+    let pattern = meta.shown_path();
+    let path = path.split('?').next()?;
+    let mut places = pattern.split('/').zip(path.split('/'));
+    let is_it = |place: &str| place.trim_matches(['{', '}']) == parameter && place.starts_with('{');
+    places.find_map(|(place, value)| is_it(place).then(|| value.to_owned()))
+}
+
 /// Begins a request as the first admin; as a machine where no admin may call.
 pub fn request<'a>(app: &'a App, meta: &Meta, path: &str) -> Call<'a> {
     let call = app.request(meta.method.as_str(), path);
+    if let Access::OfKind { kind, parameter } = meta.access {
+        return call.by_kind(kind, named(meta, path, parameter));
+    }
     if needs_a_name(meta) {
         call.by_machine()
     } else {
@@ -121,7 +133,7 @@ pub fn call<'a>(app: &'a App, entry: &Entry, target: &Target) -> Call<'a> {
         };
     }
     let content = areas::content(meta.id);
-    if meta.method == Method::Delete || content.is_some() || areas::takes_no_member(meta.id) {
+    if meta.trio_in_headers() {
         let call = call
             .header("idempotency-key", &fresh_key())
             .header("x-reason", "a test");
@@ -132,6 +144,7 @@ pub fn call<'a>(app: &'a App, entry: &Entry, target: &Target) -> Call<'a> {
         };
         return match content {
             Some((media_type, bytes)) => call.content(media_type, bytes),
+            None if entry.has_body && !areas::takes_no_member(meta.id) => call.json(body(meta, target)),
             None => call,
         };
     }
@@ -159,7 +172,7 @@ pub async fn fresh_target_of(app: &App, entry: &Entry) -> Target {
 
 /// Makes an account that can be done with as one likes.
 pub async fn fresh_target(app: &App) -> Target {
-    let body = json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["fleet:read"] });
+    let body = json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["inventory:read"] });
     let made = app.write("POST", "/service-accounts", body).await;
     // The oldest entry, so that a checkpoint covers it.
     let oldest = app.get("/audit/export?limit=1").await;

@@ -1,6 +1,8 @@
 //! An application in a test: a store of its own, a clock that moves by hand, seeded entropy, and a client
 //! whose every answer is checked against the OpenAPI document.
 
+use crate::areas::dpop;
+use crate::areas::fleet::Machines;
 use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -59,6 +61,8 @@ pub struct App {
     pub location: Location,
     /// See [`App::machine`].
     pub machine: tokio::sync::OnceCell<String>,
+    /// The machines that enrolled, and the keys that belong beside their tokens.
+    pub machines: Arc<Machines>,
 }
 
 /// Runs a scenario on every engine.
@@ -210,6 +214,7 @@ impl App {
         };
         Self {
             machine: tokio::sync::OnceCell::new(),
+            machines: Arc::default(),
             router,
             clock,
             organization: made.organization_id.as_str().to_owned(),
@@ -244,6 +249,7 @@ impl App {
     pub fn view_of(&self, organization: String, admin: String) -> Self {
         Self {
             machine: tokio::sync::OnceCell::new(),
+            machines: self.machines.clone(),
             kernel: self.kernel.clone(),
             clock: self.clock.clone(),
             router: self.router.clone(),
@@ -366,7 +372,7 @@ impl App {
             method: method.into(),
             path: self.path(rest),
             token: Some(self.admin.clone()),
-            by_machine: false,
+            by: None,
             headers: HeaderMap::new(),
             body: None,
         }
@@ -491,27 +497,42 @@ pub struct Call<'a> {
     method: String,
     path: String,
     token: Option<String>,
-    by_machine: bool,
+    /// Who calls, where that is found or made when the call is sent.
+    by: Option<LateCaller>,
     headers: HeaderMap,
     body: Option<Vec<u8>>,
+}
+
+/// A caller that is found or made when a call is sent.
+enum LateCaller {
+    /// As [`App::machine`].
+    Machine,
+    /// A principal without a role: the one of this id, or of none, another of its kind.
+    OfKind(&'static str, Option<String>),
 }
 
 impl Call<'_> {
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
-        self.by_machine = false;
+        self.by = None;
         self
     }
 
     pub fn anonymous(mut self) -> Self {
         self.token = None;
-        self.by_machine = false;
+        self.by = None;
         self
     }
 
     /// Calls as [`App::machine`].
     pub fn by_machine(mut self) -> Self {
-        self.by_machine = true;
+        self.by = Some(LateCaller::Machine);
+        self
+    }
+
+    /// Calls as a principal of a kind that has no role: the one of this id, or another where it is none of the organization's.
+    pub fn by_kind(mut self, kind: &'static str, id: Option<String>) -> Self {
+        self.by = Some(LateCaller::OfKind(kind, id));
         self
     }
 
@@ -557,19 +578,37 @@ impl Call<'_> {
     }
 
     pub async fn send(mut self) -> Reply {
-        if self.by_machine {
-            // In a box, because this is how the account is made.
-            self.token = Some(Box::pin(self.app.machine()).await);
+        // In boxes, because this is how they are made.
+        match self.by.take() {
+            None => {}
+            Some(LateCaller::Machine) => self.token = Some(Box::pin(self.app.machine()).await),
+            Some(LateCaller::OfKind(kind, id)) => {
+                let token = Box::pin(crate::areas::fleet::caller(self.app, kind, id.as_deref()));
+                self.token = Some(token.await);
+            }
         }
         let mut request = Request::builder().method(self.method.as_str()).uri(&self.path);
         let headers = request.headers_mut().unwrap();
         headers.extend(self.headers);
         if let Some(token) = &self.token {
             headers.append("authorization", format!("Bearer {token}").parse().unwrap());
+            // A machine proves its key at each request, unless the test does so itself.
+            if let Some(key) = self.app.machines.key(token)
+                && !headers.contains_key("dpop")
+            {
+                let url = format!("{}{}", self.app.kernel.settings.public_url, path_of(&self.path));
+                let now = self.app.now().as_ms() / 1000;
+                let proof = dpop::proof_of(&self.method, &key, token, now, &fresh_key(), &url);
+                headers.append("dpop", proof.parse().unwrap());
+            }
         }
         let request = request.body(Body::from(self.body.unwrap_or_default())).unwrap();
         self.app.answer(request).await
     }
+}
+
+fn path_of(target: &str) -> &str {
+    target.split('?').next().unwrap_or(target)
 }
 
 #[derive(Debug)]

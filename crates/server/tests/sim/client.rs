@@ -7,6 +7,7 @@ use crate::life::Life;
 use crate::model::{Act, Model};
 use crate::samples::{self, Target};
 use crate::support::{App, cut_after};
+use provost_kernel::operation::Access;
 use serde_json::{Value, json};
 use std::any::Any;
 use std::cell::Cell;
@@ -371,8 +372,12 @@ async fn prepared(life: &Life, operation: &str, key: &str) -> Option<(Fixture, S
 }
 
 async fn made(app: &App, operation: &str, key: &str) -> Option<(Fixture, String)> {
-    let made = areas::fixture(app, operation, key).await?;
     let entry = app.kernel.registry.find(operation);
+    // The model knows nothing of tokens of machines, which end by themselves and by what others do.
+    if entry.is_some_and(|entry| matches!(entry.meta.access, Access::OfKind { .. })) {
+        return None;
+    }
+    let made = areas::fixture(app, operation, key).await?;
     let is_machine = entry.is_some_and(|entry| samples::needs_a_name(entry.meta));
     let token = if is_machine {
         app.machine().await

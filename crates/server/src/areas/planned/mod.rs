@@ -17,13 +17,6 @@ pub static AREA: Area = Area {
         ),
         toolset(3, "compliance", "", "Compliance", "compliance records"),
         toolset(4, "findings", "", "Findings", "findings"),
-        toolset(
-            5,
-            "fleet",
-            "Machines that are managed.",
-            "Fleet",
-            "machines and their state",
-        ),
         toolset(6, "governance", "", "Governance", "rules of governance"),
         toolset(
             7,
@@ -54,8 +47,6 @@ const SCOPES: &[Scope] = &[
     scope("compliance:write"),
     scope("findings:read").readers(),
     scope("findings:write"),
-    scope("fleet:read").everybody(),
-    scope("fleet:write"),
     scope("governance:read").readers(),
     scope("governance:write"),
     scope("inventory:read").everybody(),

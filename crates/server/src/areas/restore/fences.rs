@@ -37,7 +37,9 @@ provost_kernel::event_data! {
         mcp_clients: usize,
         /// Workload trusts.
         workload_trusts: usize,
-    } like r#"{"serviceAccounts":2,"users":14,"mcpClients":1,"workloadTrusts":3}"#;
+        /// Devices.
+        devices: usize,
+    } like r#"{"serviceAccounts":2,"users":14,"mcpClients":1,"workloadTrusts":3,"devices":3}"#;
 
     /// Rows that are not what Provost wrote.
     Disagreement {

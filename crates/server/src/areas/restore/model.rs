@@ -21,6 +21,8 @@ pub enum Kind {
     IdentityLink,
     /// A workload trust.
     WorkloadTrust,
+    /// A machine.
+    Device,
 }
 
 impl Kind {
@@ -32,6 +34,7 @@ impl Kind {
             "mcp_client" => Some(Self::McpClient),
             "identity_link" => Some(Self::IdentityLink),
             "workload_trust" => Some(Self::WorkloadTrust),
+            "device" => Some(Self::Device),
             _ => None,
         }
     }
@@ -60,7 +63,7 @@ pub fn kinds(ctx: &OperationContext<'_>) -> Result<Vec<(Kind, &'static HeldKind)
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "HeldPrincipal")]
 pub struct HeldView {
-    /// What it is: `service_account`, `user`, `mcp_client`, `identity_link` or `workload_trust`.
+    /// What it is: `service_account`, `user`, `mcp_client`, `identity_link`, `workload_trust` or `device`.
     kind: Kind,
     /// Its id; of an identity link that of its user.
     id: String,

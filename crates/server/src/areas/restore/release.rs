@@ -27,7 +27,8 @@ const MAX_IDS: usize = 100;
 pub struct ReleaseBody {
     /// `true`: everybody who is held.
     all: Option<bool>,
-    /// 1 to 100 ids of service accounts, users, clients and workload trusts. The links of a user are released with the user.
+    /// 1 to 100 ids of service accounts, users, clients, workload trusts and devices. The links of a user are released with
+    /// the user.
     #[schemars(length(min = 1, max = 100))]
     ids: Option<Vec<String>>,
 }
@@ -46,6 +47,8 @@ pub struct ReleaseResult {
     mcp_client_ids: Vec<String>,
     /// The workload trusts.
     workload_trust_ids: Vec<String>,
+    /// The devices.
+    device_ids: Vec<String>,
 }
 
 impl Operation for ReleaseHeld {
@@ -92,11 +95,13 @@ impl Operation for ReleaseHeld {
             ("/userIds", &released.user_ids),
             ("/mcpClientIds", &released.mcp_client_ids),
             ("/workloadTrustIds", &released.workload_trust_ids),
+            ("/deviceIds", &released.device_ids),
         ];
         for (path, ids) in kinds.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             ctx.change(path, Value::Null, json!(ids));
         }
-        let [service_accounts, users, mcp_clients, workload_trusts] = kinds.map(|(_, ids)| ids.len());
+        let [service_accounts, users, mcp_clients, workload_trusts, devices] =
+            kinds.map(|(_, ids)| ids.len());
         ctx.emit(
             &fences::RELEASED,
             &fences::ReleasedPrincipals {
@@ -104,6 +109,7 @@ impl Operation for ReleaseHeld {
                 users,
                 mcp_clients,
                 workload_trusts,
+                devices,
             },
         );
         Ok(released)
@@ -118,6 +124,7 @@ impl ReleaseResult {
             Kind::User | Kind::IdentityLink => &mut self.user_ids,
             Kind::McpClient => &mut self.mcp_client_ids,
             Kind::WorkloadTrust => &mut self.workload_trust_ids,
+            Kind::Device => &mut self.device_ids,
         }
     }
 }

@@ -6,6 +6,8 @@
 pub mod backtests;
 mod decisions;
 pub mod directory;
+pub mod dpop;
+pub mod fleet;
 pub mod history;
 mod managed_config;
 pub mod mcp_sessions;
@@ -112,6 +114,7 @@ fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
         backtests::SAMPLES,
         decisions::SAMPLES,
         directory::SAMPLES,
+        fleet::SAMPLES,
         history::SAMPLES,
         managed_config::SAMPLES,
         mcp_sessions::SAMPLES,

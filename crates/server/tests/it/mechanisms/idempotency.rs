@@ -3,8 +3,8 @@
 use crate::areas;
 use crate::areas_beside::every_area;
 use crate::samples;
-use crate::support::{App, Dice, Reply, each, each_of, each_with, exchange, fresh_key, with_trio};
-use provost_kernel::operation::{Entry, Kind};
+use crate::support::{App, Call, Dice, Reply, each, each_of, each_with, exchange, fresh_key, with_trio};
+use provost_kernel::operation::{Access, Entry, Kind};
 use provost_server::background;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,15 +23,26 @@ pub struct RepeatableRequest {
     pub content: Option<(&'static str, Vec<u8>)>,
     pub token: String,
     pub key: String,
+    /// The mutation metadata travels in headers.
+    pub in_headers: bool,
 }
 
 impl RepeatableRequest {
-    /// The mutation metadata travels in headers, because there is no JSON body for it.
+    /// The mutation metadata travels in headers, because it has no place in a body.
     fn has_headers_only(&self) -> bool {
-        self.method == "DELETE" || self.content.is_some() || self.body.is_null()
+        self.in_headers || self.method == "DELETE" || self.content.is_some() || self.body.is_null()
+    }
+
+    /// There is a body although the mutation metadata has no place in it.
+    fn has_body(&self) -> bool {
+        self.in_headers && self.method != "DELETE" && !self.body.is_null()
     }
 
     pub async fn send(&self, app: &App) -> Reply {
+        self.call(app).send().await
+    }
+
+    pub fn call<'a>(&self, app: &'a App) -> Call<'a> {
         let call = app.request(self.method, &self.path).token(&self.token);
         if self.has_headers_only() {
             let call = call
@@ -39,11 +50,12 @@ impl RepeatableRequest {
                 .header("x-reason", "a test")
                 .header("x-confirm", "true");
             return match &self.content {
-                Some((media_type, bytes)) => call.content(media_type, bytes.clone()).send().await,
-                None => call.send().await,
+                Some((media_type, bytes)) => call.content(media_type, bytes.clone()),
+                None if self.has_body() => call.json(self.body.clone()),
+                None => call,
             };
         }
-        call.json(with_trio(self.body.clone(), &self.key)).send().await
+        call.json(with_trio(self.body.clone(), &self.key))
     }
 }
 
@@ -53,12 +65,16 @@ pub async fn fixture(app: &App, operation: &str) -> RepeatableRequest {
     let unique = fresh_key();
     if let Some(made) = areas::fixture(app, operation, &unique).await {
         let entry = app.kernel.registry.find(operation).unwrap();
-        let token = if samples::needs_a_name(entry.meta) {
-            app.machine().await
-        } else {
-            app.admin.clone()
+        let token = match entry.meta.access {
+            Access::OfKind { kind, parameter } => {
+                let id = samples::named(entry.meta, &made.path, parameter);
+                areas::fleet::caller(app, kind, id.as_deref()).await
+            }
+            _ if samples::needs_a_name(entry.meta) => app.machine().await,
+            _ => app.admin.clone(),
         };
         return RepeatableRequest {
+            in_headers: entry.meta.trio_in_headers(),
             method: made.method,
             path: made.path,
             body: made.body,
@@ -127,6 +143,7 @@ pub async fn fixture(app: &App, operation: &str) -> RepeatableRequest {
         content: None,
         token,
         key,
+        in_headers: false,
     }
 }
 

@@ -37,8 +37,22 @@ const POWERLESS: &str =
 const WORDS: &str = "whom telemetry means is what this scope is for; no token and no sign-in follows it";
 const SECRETS: &str = "whom a secret serves, and of which resource it is, is what this scope is for";
 const UPSTREAM: &str = "where a resource is reached, and so where a gateway takes its secret, is what this scope is for; SECURITY.md says so";
+const MACHINES: &str = "whoever has it enrols one machine more, and a machine has no role: it calls operations of its kind, for itself";
+const ITSELF: &str = "a machine that proves its key becomes a device, which has no role: it calls operations of its kind, for itself";
 
 pub const GROWTH: &[Growth] = &[
+    edge(
+        "createHeadlessEnrolmentToken",
+        &["fleet:enrol"],
+        "secret of an enrolment token",
+        MACHINES,
+    ),
+    edge(
+        "enrolHeadlessDevice",
+        &["enrolment_token"],
+        "secret of a device",
+        ITSELF,
+    ),
     edge(
         "rotateHeadlessServiceAccountToken",
         &["service_accounts:rotate", "service_accounts:rotate_any"],

@@ -61,6 +61,8 @@ pub fn of_name(name: &str) -> &'static Table {
 pub const OPERATIONS: &[&str] = &["operations:write"];
 const DIRECTORY: &[&str] = &["directory:write"];
 const POLICIES: &[&str] = &["policies:write"];
+/// Those who look after machines, those by which they enrol, and machines themselves: kinds of principals without a role.
+const FLEET: &[&str] = &["fleet:write", "enrolment_token", "device"];
 const RELEASES: &[&str] = &["managed_config:write", "managed_config:rollback"];
 const SKILLS: &[&str] = &["registry:write"];
 /// Those who can end sessions: by name, with their user or account, or with their client.
@@ -79,6 +81,18 @@ pub const TABLES: &[Table] = &[
         &[],
         &["automation_settings:write"],
         "settings bound everybody alike; none gives a role or a scope",
+    ),
+    things(
+        "device_tokens",
+        &["id"],
+        FLEET,
+        "a device has no role: its token, beside a proof of its key, opens what it says of itself",
+    ),
+    things(
+        "devices",
+        &["id"],
+        FLEET,
+        "a device has no role, and nothing lets it do more than say that it is there",
     ),
     things(
         "directory_ended",
@@ -111,6 +125,12 @@ pub const TABLES: &[Table] = &[
         &["kind", "record_id", "match_key"],
         &["directory:write", "service_accounts:write", "resources:write"],
         "words of deleted records keep guards, and open nothing",
+    ),
+    things(
+        "enrolment_tokens",
+        &["id"],
+        &["fleet:enrol", "enrolment_token"],
+        "it makes devices, which have no role; it counts its uses itself",
     ),
     doors("gateway_tokens", &["id"]),
     doors("identity_mappings", &["id"]),

@@ -200,6 +200,7 @@ fn every_cell_is_as_the_table_says() {
 fn may(entry: &Entry, role: Role) -> bool {
     match entry.meta.access {
         Access::Authenticated => true,
+        Access::OfKind { .. } => false,
         Access::Scoped { roles, .. }
         | Access::ScopedEither { roles, .. }
         | Access::ScopedBoth { roles, .. }

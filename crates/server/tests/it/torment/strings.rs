@@ -165,6 +165,16 @@ async fn send(app: &App, wanted: &RepeatableRequest, place: &str, text: &str) ->
     } else {
         wanted.body.clone()
     };
+    if wanted.in_headers {
+        put(&mut body, place, text.into());
+        let request = RepeatableRequest {
+            body,
+            key: fresh_key(),
+            ..wanted.clone()
+        };
+        let reply = request.send(app).await;
+        return (reply.status.as_u16(), reply.text());
+    }
     body = with_trio(body, &fresh_key());
     put(&mut body, place, text.into());
     let reply = app.request(wanted.method, &wanted.path).json(body).send().await;

@@ -298,6 +298,7 @@ fn a_token_of_which_a_session_was_revoked_stays_out_of_mcp_until_it_is_rotated()
             last_used_at: None,
             item: None,
             client: None,
+            binding: provost_kernel::credential::Binding::Bearer,
         };
         let client = |id: &str| McpClient {
             id: id.to_owned(),

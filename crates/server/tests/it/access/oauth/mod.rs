@@ -3,7 +3,7 @@
 mod accepted;
 mod bound;
 mod ceiling;
-pub mod dpop;
+pub use crate::areas::dpop;
 mod ended;
 pub mod granted;
 mod identity;

@@ -4,7 +4,7 @@ use super::{ACCOUNTS, effects};
 use crate::areas_beside::every_area;
 use crate::samples::{self, Target};
 use crate::support::{App, Call, each, each_of, fresh_key, with_trio};
-use provost_kernel::operation::Method;
+use provost_kernel::operation::{Access, Entry, Method};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -224,6 +224,23 @@ fn a_key_is_used_for_one_request() {
     });
 }
 
+/// Returns every operation with what to call it about, and by whom where no admin may.
+async fn callers(app: &App) -> Vec<(&Entry, Target, Option<String>)> {
+    let mut calls = Vec::new();
+    for entry in app.kernel.registry.entries() {
+        let Access::OfKind { kind, parameter } = entry.meta.access else {
+            calls.push((entry, Target::absent(), None));
+            continue;
+        };
+        // Who calls for itself has to be there.
+        let target = samples::fresh_target_of(app, entry).await;
+        let id = samples::named(entry.meta, &samples::path(entry.meta, &target), parameter);
+        let token = crate::areas::fleet::caller(app, kind, id.as_deref()).await;
+        calls.push((entry, target, Some(token)));
+    }
+    calls
+}
+
 #[test]
 fn a_query_is_read_strictly() {
     each_of(every_area(), "query", |app: Arc<App>| async move {
@@ -305,11 +322,16 @@ fn a_query_is_read_strictly() {
         ] {
             app.get(&format!("{ACCOUNTS}?{query}")).await.ok();
         }
+        let calls = callers(&app).await;
         let before = effects(&app).await;
-        for entry in app.kernel.registry.entries() {
-            let path = samples::path(entry.meta, &Target::absent());
+        for (entry, target, token) in calls {
+            let path = samples::path(entry.meta, &target);
             let mark = if path.contains('?') { '&' } else { '?' };
-            let call = samples::call(&app, entry, &Target::absent());
+            let call = samples::call(&app, entry, &target);
+            let call = match &token {
+                Some(token) => call.token(token),
+                None => call,
+            };
             let reply = call
                 .at(&app.path(&format!("{path}{mark}dryRun=true")))
                 .send()

@@ -51,7 +51,7 @@ pub fn refused(scene: &Scene, dice: &mut Dice) -> Form {
         fill(scene, &mut form, place, target, 1 + dice.below(2), dice);
         let role = scene.caller(&form.caller).role;
         let unfit = match (entries[place].meta.access, role) {
-            (_, None) => true,
+            (_, None) | (Access::OfKind { .. }, _) => true,
             (
                 Access::Scoped { roles, .. }
                 | Access::ScopedEither { roles, .. }

@@ -1,0 +1,108 @@
+//! `POST …/devices/enrolment-tokens`
+
+use super::model::{EnrolmentToken, Mode};
+use super::{credentials, fences, store};
+use provost_areas_platform::settings;
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::context::SecretPlaceholder;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::{IntegerBetween, Name};
+use provost_kernel::{OperationContext, Result, token};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub struct CreateEnrolmentToken;
+
+/// What an enrolment token is made of.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct CreateBody {
+    /// What people call it.
+    name: Name,
+    /// For whom the agents work that enrol by it; `system` when absent.
+    mode: Option<Mode>,
+    /// How many devices may enrol by it; 1 when absent. More than one need `requireApproval`.
+    max_uses: Option<IntegerBetween<1, 100_000>>,
+    /// `true`: an admin approves each device before it is active.
+    #[serde(default)]
+    require_approval: bool,
+    /// Its life, in seconds; 3600 when absent.
+    expires_in_seconds: Option<IntegerBetween<300, 7_776_000>>,
+}
+
+/// An enrolment token, and its secret once.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Created {
+    enrolment_token: EnrolmentToken,
+    token: SecretPlaceholder,
+}
+
+impl Operation for CreateEnrolmentToken {
+    const META: Meta = Meta::write(
+        "createHeadlessEnrolmentToken",
+        Method::Post,
+        "/devices/enrolment-tokens",
+        "fleet",
+    )
+    .access("fleet:enrol", &[Admin])
+    .command("enrolment-tokens", "create")
+    .example(r#"{"name": "Anna's laptop", "expiresInSeconds": 3600}"#)
+    .status(201)
+    .reveals_secret()
+    .says(
+        "Create an enrolment token",
+        "Whoever has the token and a key of their own makes a device of it. The token is shown once. A reusable one makes no \
+         device active by itself: an admin approves each.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = CreateBody;
+    type Output = Created;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Created> {
+        let body = &input.body;
+        let max_uses = body.max_uses.map_or(1, IntegerBetween::get);
+        if max_uses > 1 && !body.require_approval {
+            // An MDM payload is readable by whoever holds the laptop: a reusable secret alone makes no devices.
+            let message = "a token of more than one use needs requireApproval";
+            let error = Error::new(Code::InvalidDefinition, format!("/requireApproval: {message}"));
+            return Err(error.and_field("/requireApproval", message));
+        }
+        let lifetime = body.expires_in_seconds.map_or(3600, IntegerBetween::get);
+        let minted = token::mint(credentials::ENROLMENT_FORM, ctx.rng());
+        let enrolment_token = EnrolmentToken {
+            id: ctx.new_id(),
+            seq: 0,
+            name: body.name.as_str().to_owned(),
+            token_prefix: minted.prefix.clone(),
+            mode: body.mode.unwrap_or(Mode::System),
+            max_uses,
+            uses: 0,
+            require_approval: body.require_approval,
+            created_by: ctx.actor().id.clone(),
+            created_at: ctx.now(),
+            expires_at: ctx.now().plus_secs(lifetime),
+            revoked_at: None,
+            revoke_reason: None,
+        };
+        let id = enrolment_token.id.clone();
+        ctx.target(&fences::ENROLMENT_TOKEN, id.as_str());
+        store::insert_enrolment_token(ctx, &enrolment_token, &minted)?;
+        ctx.change("/name", serde_json::Value::Null, body.name.as_str());
+        ctx.change("/maxUses", serde_json::Value::Null, max_uses);
+        ctx.change("/requireApproval", serde_json::Value::Null, body.require_approval);
+        let of = fences::OfEnrolmentToken {
+            enrolment_token_id: id.clone(),
+        };
+        ctx.emit(&fences::TOKEN_CREATED, &of);
+        let replay_secs = settings::load(ctx)?.tokens.secret_replay_seconds.min(lifetime);
+        Ok(Created {
+            enrolment_token,
+            token: ctx.reveal(id.as_str(), minted.token, replay_secs),
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! `POST …/devices/enrol`
+
+use super::model::{
+    Device, DeviceTokenId, DeviceView, EnrolmentTokenId, KeyProtection, PENDING_SECS, Platform, Status,
+    TOKEN_SECS,
+};
+use super::{credentials, fences, store};
+use provost_areas_platform::settings;
+use provost_kernel::context::SecretPlaceholder;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::Name;
+use provost_kernel::{OperationContext, Result, Timestamp, token};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub struct EnrolDevice;
+
+/// What a machine says of itself.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct EnrolBody {
+    /// What people call the machine.
+    name: Name,
+    /// What it runs.
+    platform: Platform,
+    /// Its processor.
+    arch: Name,
+    /// Where it keeps its key.
+    key_protection: KeyProtection,
+}
+
+/// The device, and its token once.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Enrolled {
+    device: DeviceView,
+    token: IssuedDeviceToken,
+}
+
+/// A new token of a device. The value stands here and nowhere else.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct IssuedDeviceToken {
+    id: DeviceTokenId,
+    token: SecretPlaceholder,
+    expires_at: Timestamp,
+}
+
+impl Operation for EnrolDevice {
+    const META: Meta = Meta::write("enrolHeadlessDevice", Method::Post, "/devices/enrol", "fleet")
+        .rule(Access::OfKind {
+            kind: credentials::ENROLMENT_TOKEN,
+            parameter: "",
+        })
+        .example(r#"{"name": "anna-laptop", "platform": "linux", "arch": "x86_64", "keyProtection": "file"}"#)
+        .status(201)
+        .also(200)
+        .reveals_secret()
+        .consents_in_headers()
+        .errors(&[400, 401, 403])
+        .says(
+            "Enrol a device",
+            "The bearer is an enrolment token, and the header DPoP proves the key that the device will be (RFC 9449, with \
+             ath). A machine that lost the answer asks again with the same key until its first heartbeat, for a day: it is \
+             the same device, with a new token.",
+        );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = EnrolBody;
+    type Output = Enrolled;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Enrolled> {
+        let key = ctx.actor().key.clone();
+        let key = key.ok_or_else(|| Error::internal("an enrolment without a proven key"))?;
+        let by = EnrolmentTokenId::from_text(&ctx.actor().id);
+        let device = match store::of_key(ctx, &key)? {
+            Some(known) => {
+                may_repeat(&known, &by, ctx.now())?;
+                ctx.target(&fences::DEVICE, known.id.as_str());
+                store::revoke_tokens(ctx, &known.id, "superseded")?;
+                ctx.status(200);
+                known
+            }
+            None => make(ctx, &input.body, key, by)?,
+        };
+        let token = issue(ctx, &device)?;
+        Ok(Enrolled {
+            device: DeviceView::of(device, ctx.now()),
+            token,
+        })
+    }
+}
+
+/// Says whether a machine may have another token for the key with which it enrolled.
+///
+/// Errors: `Conflict`.
+fn may_repeat(known: &Device, by: &EnrolmentTokenId, now: Timestamp) -> Result<()> {
+    let refuse = |message: &'static str| Err(Error::new(Code::Conflict, message));
+    // INVARIANT FL-3: the key of a retired device is dead for ever.
+    if known.status == Status::Retired {
+        return refuse("this key was a device's that is retired; make a new key and enrol again");
+    }
+    let is_open = known.status == Status::Pending
+        && known.heartbeat.is_none()
+        && known.held_at.is_none()
+        && known.enrolment_token_id == *by
+        && now < known.created_at.plus_secs(PENDING_SECS);
+    if is_open {
+        return Ok(());
+    }
+    refuse("this key is enrolled already; have the device retired, make a new key and enrol again")
+}
+
+/// Makes the device of a key.
+///
+/// Errors: `Conflict` when the enrolment token has no use left.
+fn make(
+    ctx: &mut OperationContext<'_>,
+    body: &EnrolBody,
+    key_thumbprint: String,
+    enrolment_token_id: EnrolmentTokenId,
+) -> Result<Device> {
+    let by = store::enrolment_token_of(ctx, &enrolment_token_id)?;
+    let device = Device {
+        id: ctx.new_id(),
+        organization_id: ctx.org().to_owned(),
+        seq: 0,
+        name: body.name.as_str().to_owned(),
+        status: Status::Pending,
+        needs_approval: by.require_approval,
+        mode: by.mode,
+        platform: body.platform,
+        arch: body.arch.as_str().to_owned(),
+        key_thumbprint,
+        key_protection: body.key_protection,
+        enrolment_token_id,
+        created_at: ctx.now(),
+        updated_at: ctx.now(),
+        quarantined_at: None,
+        retired_at: None,
+        retire_reason: None,
+        held_at: None,
+        heartbeat: None,
+    };
+    ctx.target(&fences::DEVICE, device.id.as_str());
+    // INVARIANT FL-4: the store counts, so that two machines at once do not share the last use.
+    if !store::use_up(ctx, &device.enrolment_token_id)? {
+        let message = "this enrolment token has been used as often as it may be; ask for another one";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    store::insert(ctx, &device)?;
+    ctx.change("/name", Value::Null, device.name.as_str());
+    ctx.change("/keyThumbprint", Value::Null, device.key_thumbprint.as_str());
+    let enrolment = fences::Enrolment {
+        device_id: device.id.clone(),
+        enrolment_token_id: device.enrolment_token_id.clone(),
+    };
+    ctx.emit(&fences::ENROLLED, &enrolment);
+    Ok(device)
+}
+
+/// Gives a device a token; its value goes into the answer alone.
+fn issue(ctx: &mut OperationContext<'_>, device: &Device) -> Result<IssuedDeviceToken> {
+    let minted = token::mint(credentials::DEVICE_FORM, ctx.rng());
+    let id: DeviceTokenId = ctx.new_id();
+    let expires_at = ctx.now().plus_secs(TOKEN_SECS);
+    store::insert_token(ctx, device, &id, &minted, expires_at)?;
+    let replay_secs = settings::load(ctx)?.tokens.secret_replay_seconds;
+    Ok(IssuedDeviceToken {
+        token: ctx.reveal(id.as_str(), minted.token, replay_secs),
+        id,
+        expires_at,
+    })
+}

@@ -1,0 +1,57 @@
+//! Who reads the details of what the area does, and what its events say.
+//!
+//! Every role reads the list of devices whole; what is done to them says no more.
+
+use super::model::{DeviceId, EnrolmentTokenId};
+use provost_kernel::fence::Readers;
+
+provost_kernel::event_data! {
+    /// A device.
+    OfDevice {
+        /// The device.
+        device_id: DeviceId,
+    } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2"}"#;
+    /// A device that enrolled, and by which token.
+    Enrolment {
+        /// The device.
+        device_id: DeviceId,
+        /// The enrolment token.
+        enrolment_token_id: EnrolmentTokenId,
+    } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","enrolmentTokenId":"ent_01kaf9q2m4x7t8v3c5d6e0g1h3"}"#;
+    /// An enrolment token.
+    OfEnrolmentToken {
+        /// The enrolment token.
+        enrolment_token_id: EnrolmentTokenId,
+    } like r#"{"enrolmentTokenId":"ent_01kaf9q2m4x7t8v3c5d6e0g1h3"}"#;
+}
+
+/// The action under which the log has the first heartbeat of a device.
+pub const ACTIVATION: &str = "fleet.device.activated";
+/// The action under which the log has a device that never called and was retired.
+pub const ABANDONMENT: &str = "fleet.device.abandoned";
+
+provost_kernel::fences! {
+    acts Readers::Everybody, [ACTIVATION, ABANDONMENT];
+    targets {
+        /// A device.
+        DEVICE = "device" => Readers::Everybody;
+        /// An enrolment token.
+        ENROLMENT_TOKEN = "enrolment_token" => Readers::Everybody;
+    }
+    events {
+        /// A device enrolled; it does nothing before its first heartbeat.
+        ENROLLED: Enrolment = "fleet.device.enrolled" => Readers::Everybody;
+        /// A device called for the first time, or was approved after that.
+        ACTIVATED: OfDevice = "fleet.device.activated" => Readers::Everybody;
+        /// A device was quarantined.
+        QUARANTINED: OfDevice = "fleet.device.quarantined" => Readers::Everybody;
+        /// A device was released from quarantine.
+        RELEASED: OfDevice = "fleet.device.released" => Readers::Everybody;
+        /// A device was retired: its tokens and its key are dead for ever.
+        RETIRED: OfDevice = "fleet.device.retired" => Readers::Everybody;
+        /// An enrolment token was made.
+        TOKEN_CREATED: OfEnrolmentToken = "fleet.enrolment_token.created" => Readers::Everybody;
+        /// An enrolment token was revoked; devices that enrolled by it stay.
+        TOKEN_REVOKED: OfEnrolmentToken = "fleet.enrolment_token.revoked" => Readers::Everybody;
+    }
+}

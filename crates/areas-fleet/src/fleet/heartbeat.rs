@@ -1,0 +1,141 @@
+//! `POST …/devices/{deviceId}/heartbeat`
+
+use super::model::{Device, DeviceId, DevicePath, Heartbeat, INTERVAL_SECS, Status};
+use super::{credentials, fences, store};
+use provost_kernel::auth::{Actor, OrganizationId, Origin};
+use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
+use provost_kernel::text::Name;
+use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+pub struct HeartbeatOperation;
+
+/// What a device says.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct HeartbeatBody {
+    /// The version of its agent.
+    agent_version: Name,
+    /// The version of its system.
+    os_version: Name,
+}
+
+/// What a device hears.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct HeartbeatAnswer {
+    /// The server's clock.
+    now: Timestamp,
+    /// When to call again, in seconds.
+    next_heartbeat_seconds: i64,
+}
+
+impl Default for HeartbeatAnswer {
+    /// Stands for an answer that comes later.
+    fn default() -> Self {
+        Self {
+            now: Timestamp::EPOCH,
+            next_heartbeat_seconds: INTERVAL_SECS,
+        }
+    }
+}
+
+impl Operation for HeartbeatOperation {
+    const META: Meta = Meta::ingest("heartbeatHeadlessDevice", "/devices/{deviceId}/heartbeat", "fleet")
+        .rule(Access::OfKind {
+            kind: credentials::DEVICE,
+            parameter: "deviceId",
+        })
+        .errors(&[400, 401, 403])
+        .example(r#"{"agentVersion": "0.1.0", "osVersion": "Debian 13"}"#)
+        .says(
+            "Say that a device is there",
+            "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
+             admin has yet to approve it. The last one is kept, and no other.",
+        );
+    type Path = DevicePath;
+    type Query = Empty;
+    type Body = HeartbeatBody;
+    type Output = HeartbeatAnswer;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<HeartbeatAnswer> {
+        let device = store::get(ctx, &input.path.device_id)?;
+        let call = Beat {
+            begins: begins(&device),
+            organization: ctx.organization().clone(),
+            actor: ctx.actor().clone(),
+            origin: ctx.origin().cloned(),
+            id: device.id,
+            heartbeat: Heartbeat {
+                at: ctx.now(),
+                agent_version: input.body.agent_version.as_str().to_owned(),
+                os_version: input.body.os_version.as_str().to_owned(),
+            },
+        };
+        let kernel = Kernel::behind(ctx.services())?;
+        Ok(ctx.later(async move { call.keep(kernel).await }))
+    }
+}
+
+/// Says whether a heartbeat makes a device active.
+fn begins(device: &Device) -> bool {
+    device.status == Status::Pending && !device.needs_approval
+}
+
+/// One heartbeat on its way into the store.
+struct Beat {
+    organization: OrganizationId,
+    actor: Actor,
+    origin: Option<Origin>,
+    id: DeviceId,
+    heartbeat: Heartbeat,
+    begins: bool,
+}
+
+impl Beat {
+    /// Keeps the heartbeat. Only the first one is an entry of the audit log: the others are no news.
+    async fn keep(self, kernel: Arc<Kernel>) -> Result<HeartbeatAnswer> {
+        let now = self.heartbeat.at;
+        let action = self.begins.then_some(fences::ACTIVATION);
+        let organization = self.organization.clone();
+        let run = move |ctx: &mut OperationContext<'_>| self.write(ctx);
+        kernel.system(organization, action, run).await?;
+        Ok(HeartbeatAnswer {
+            now,
+            next_heartbeat_seconds: INTERVAL_SECS,
+        })
+    }
+
+    fn write(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
+        let mut device = store::get(ctx, &self.id)?;
+        if device.status == Status::Retired || device.held_at.is_some() {
+            // It was retired since a reader looked.
+            return Err(provost_kernel::credential::invalid_token());
+        }
+        store::beat(ctx, &self.id, &self.heartbeat)?;
+        if !self.begins {
+            return Ok(());
+        }
+        ctx.in_the_name_of(self.actor.clone(), self.origin.clone());
+        ctx.target(&fences::DEVICE, self.id.as_str());
+        // Another heartbeat may have come first.
+        if !begins(&device) {
+            return Ok(());
+        }
+        ctx.change("/status", device.status.as_str(), Status::Active.as_str());
+        device.status = Status::Active;
+        device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
+        store::save(ctx, &device)?;
+        ctx.emit(
+            &fences::ACTIVATED,
+            &fences::OfDevice {
+                device_id: self.id.clone(),
+            },
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! `GET …/devices`
+
+use super::model::{DeviceView, EnrolmentTokenId, Platform, Status};
+use super::store::{self, Filter};
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{self, Cursor, Limit};
+use provost_kernel::{OperationContext, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub struct ListDevices;
+
+/// What can be asked; a device must fit all of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ListQuery {
+    /// Only devices that stand there.
+    status: Option<Status>,
+    /// Only devices of this platform.
+    platform: Option<Platform>,
+    /// Only devices that enrolled by this token.
+    enrolment_token_id: Option<EnrolmentTokenId>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where the list goes on.
+    cursor: Option<Cursor>,
+}
+
+provost_kernel::page! {
+    /// One page of devices.
+    pub struct DevicePage {
+        /// The devices, the newest first.
+        devices: DeviceView,
+    }
+}
+
+impl Operation for ListDevices {
+    const META: Meta = Meta::read("listHeadlessDevices", "/devices", "fleet")
+        .access("fleet:read", &[Admin, Operator, Auditor, Viewer])
+        .command("devices", "list")
+        .columns(&[
+            "name",
+            "status",
+            "presence",
+            "lastHeartbeatAt as heard of",
+            "platform",
+            "id",
+            "osVersion as system",
+            "agentVersion as agent",
+            "arch",
+            "mode",
+            "needsApproval as waits",
+            "enrolledAt as enrolled",
+            "enrolmentTokenId as by",
+            "keyThumbprint as key",
+            "keyProtection as key kept",
+            "quarantinedAt as quarantined",
+            "retiredAt as retired",
+            "retireReason as why retired",
+            "heldAt as held",
+            "updatedAt as changed",
+        ])
+        .says("List devices", "Newest first, the retired ones among them.");
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = DevicePage;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DevicePage> {
+        let query = &input.query;
+        let filter = Filter {
+            status: query.status,
+            platform: query.platform,
+            enrolment_token: query.enrolment_token_id.as_ref().map(EnrolmentTokenId::as_str),
+        };
+        // A cursor is a place in the list that it was made for: with other filters it is another list.
+        let list = [
+            "listHeadlessDevices",
+            query.status.map_or("", Status::as_str),
+            query.platform.map_or("", Platform::as_str),
+            filter.enrolment_token.unwrap_or_default(),
+        ];
+        let list = list.join("|");
+        let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::list(ctx, &filter, before, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, &list, query.limit, &mut found, |device| device.seq);
+        let now = ctx.now();
+        Ok(DevicePage {
+            devices: found
+                .into_iter()
+                .map(|device| DeviceView::of(device, now))
+                .collect(),
+            next_cursor,
+        })
+    }
+}

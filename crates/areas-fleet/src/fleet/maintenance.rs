@@ -1,0 +1,71 @@
+//! What is done without anybody asking: the sweep of devices that never called, the check of a store, and its restore.
+
+use super::model::PENDING_SECS;
+use super::{fences, store, verbs};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::db::Tx;
+use provost_kernel::{Kernel, OperationContext, Result, Timestamp, params, statements};
+use std::sync::Arc;
+
+/// Why a device is retired that was never heard of.
+const NEVER_CALLED: &str = "never_called";
+
+statements! {
+    /// Tokens of retired devices that are not revoked.
+    LIVING = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE d.status = 'retired' AND t.revoked_at IS NULL ORDER BY t.organization_id, t.id";
+    /// Enrolment tokens that made more devices than they may.
+    OVERUSED = unscoped("a check looks at every organization") "SELECT organization_id, id FROM enrolment_tokens WHERE uses > max_uses ORDER BY organization_id, id";
+    /// Devices whose status and instants contradict each other.
+    TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM devices WHERE (status = 'retired') <> (retired_at IS NOT NULL) OR status NOT IN ('pending', 'active', 'quarantined', 'retired') ORDER BY organization_id, id";
+}
+
+/// Retires the devices that enrolled a day ago and never called, if nobody doubts the clock.
+pub async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(());
+    };
+    let until = now.instant().plus_secs(-PENDING_SECS);
+    let due = kernel.read_system(move |tx| store::abandoned(tx, until)).await?;
+    for (organization, id) in due {
+        let organization = OrganizationId::from_store(organization);
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let device = store::get(ctx, &id)?;
+            // It may have called in the meantime.
+            if device.heartbeat.is_none() {
+                verbs::retire(ctx, &id, Some(NEVER_CALLED))?;
+            }
+            Ok(())
+        };
+        kernel
+            .system(organization, Some(fences::ABANDONMENT), run)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Revokes every enrolment token of the organization, in the unit that restores it. Its devices are held back.
+pub fn end_every(ctx: &mut OperationContext<'_>, reason: &'static str) -> Result<()> {
+    store::revoke_every(ctx, reason)
+}
+
+/// Returns a sentence for everything that breaks an invariant of the area.
+pub fn broken_invariants(tx: &mut Tx<'_>, _: Timestamp) -> Result<Vec<String>> {
+    let found = |row: &provost_kernel::db::Row<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+    let mut broken = Vec::new();
+    for (organization, id) in tx.query(&LIVING, params![], found)? {
+        broken.push(format!(
+            "the token {id} of a retired device of {organization} is not revoked"
+        ));
+    }
+    for (organization, id) in tx.query(&OVERUSED, params![], found)? {
+        broken.push(format!(
+            "the enrolment token {id} of {organization} made more devices than it may"
+        ));
+    }
+    for (organization, id) in tx.query(&TORN, params![], found)? {
+        broken.push(format!(
+            "the device {id} of {organization} has a status that its instants contradict"
+        ));
+    }
+    Ok(broken)
+}

@@ -1,0 +1,420 @@
+//! The words and rules of devices, without storage.
+
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::{Timestamp, id, word};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+id!(DeviceId, "dev", "Names a device.");
+id!(EnrolmentTokenId, "ent", "Names an enrolment token.");
+id!(DeviceTokenId, "dvt", "Names a token of a device.");
+
+/// How often a device calls. Units: seconds.
+pub const INTERVAL_SECS: i64 = 300;
+/// The life of a device's token. Units: seconds.
+pub const TOKEN_SECS: i64 = 30 * 86_400;
+/// How long a device that never called waits before it is retired, and its enrolment may be repeated. Units: seconds.
+pub const PENDING_SECS: i64 = 86_400;
+/// LIMIT: devices of an organization (F2.15).
+pub const MOST_DEVICES: i64 = 100_000;
+
+word! {
+    /// Where a device stands.
+    pub enum Status {
+        /// Enrolled, and not heard of since, or not approved yet.
+        Pending = "pending",
+        /// At work.
+        Active = "active",
+        /// Held apart by somebody: it calls, and nothing trusts it.
+        Quarantined = "quarantined",
+        /// Gone for ever.
+        Retired = "retired",
+    }
+}
+
+word! {
+    /// How long ago a device was heard of.
+    pub enum Presence {
+        /// Within three intervals.
+        Online = "online",
+        /// Within three days.
+        Away = "away",
+        /// Within thirty days.
+        Silent = "silent",
+        /// Longer ago, or never.
+        Lost = "lost",
+    }
+}
+
+word! {
+    /// For whom an agent works.
+    pub enum Mode {
+        /// Everybody on the machine.
+        System = "system",
+        /// One person.
+        User = "user",
+    }
+}
+
+word! {
+    /// What a machine runs.
+    pub enum Platform {
+        /// Linux.
+        Linux = "linux",
+        /// macOS.
+        Macos = "macos",
+        /// Windows.
+        Windows = "windows",
+    }
+}
+
+word! {
+    /// Where a device keeps its key, by its own word.
+    pub enum KeyProtection {
+        /// In a file.
+        File = "file",
+        /// In the store of the operating system.
+        OsKeystore = "os_keystore",
+        /// In a TPM.
+        Tpm = "tpm",
+        /// In a Secure Enclave.
+        SecureEnclave = "secure_enclave",
+    }
+}
+
+impl Presence {
+    /// Returns the presence of a device that was heard of at an instant.
+    pub fn of(last: Option<Timestamp>, now: Timestamp) -> Self {
+        let Some(last) = last else { return Self::Lost };
+        let secs = (now.as_ms() - last.as_ms()) / 1000;
+        match secs {
+            ..901 => Self::Online,
+            901..259_201 => Self::Away,
+            259_201..2_592_001 => Self::Silent,
+            _ => Self::Lost,
+        }
+    }
+}
+
+/// What somebody asks of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Let a device work that waits for it.
+    Approve,
+    /// Hold it apart.
+    Quarantine,
+    /// Let it work again.
+    Release,
+    /// End it.
+    Retire,
+}
+
+/// A device as it is stored.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Its id.
+    pub id: DeviceId,
+    /// Its organization.
+    pub organization_id: String,
+    /// Its place in lists.
+    pub seq: i64,
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub status: Status,
+    /// Whether an admin has yet to approve it.
+    pub needs_approval: bool,
+    /// For whom it works.
+    pub mode: Mode,
+    /// What it runs.
+    pub platform: Platform,
+    /// Its processor.
+    pub arch: String,
+    /// The thumbprint of its key.
+    pub key_thumbprint: String,
+    /// Where it keeps the key.
+    pub key_protection: KeyProtection,
+    /// The token by which it enrolled.
+    pub enrolment_token_id: EnrolmentTokenId,
+    /// When it enrolled.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// Since when it is held apart.
+    pub quarantined_at: Option<Timestamp>,
+    /// When it was retired.
+    pub retired_at: Option<Timestamp>,
+    /// Why, where nobody did it.
+    pub retire_reason: Option<String>,
+    /// Since when a restore holds it back.
+    pub held_at: Option<Timestamp>,
+    /// What it said last.
+    pub heartbeat: Option<Heartbeat>,
+}
+
+/// What a device said last.
+#[derive(Clone, Debug)]
+pub struct Heartbeat {
+    /// When, by the server's clock.
+    pub at: Timestamp,
+    /// The version of its agent.
+    pub agent_version: String,
+    /// The version of its system.
+    pub os_version: String,
+}
+
+impl Device {
+    /// Moves the device where a verb leads, and says whether that changed anything (F0.2, F2.3).
+    ///
+    /// INVARIANT FL-3: a retired device stays retired.
+    ///
+    /// Errors: `Conflict` where no way leads from here.
+    pub fn go(&mut self, verb: Verb, now: Timestamp) -> Result<bool> {
+        use Status::{Active, Pending, Quarantined, Retired};
+        let waits = self.needs_approval;
+        match (verb, self.status) {
+            (Verb::Approve, Pending) if waits => {
+                self.needs_approval = false;
+                if self.heartbeat.is_some() {
+                    self.status = Active;
+                }
+            }
+            (Verb::Quarantine, Active) => {
+                self.status = Quarantined;
+                self.quarantined_at = Some(now);
+            }
+            (Verb::Release, Quarantined) => {
+                // After a restore it may be one that nobody approved: no release does that.
+                self.status = if waits { Pending } else { Active };
+                self.quarantined_at = None;
+            }
+            (Verb::Retire, Pending | Active | Quarantined) => {
+                self.status = Retired;
+                self.retired_at = Some(now);
+            }
+            (Verb::Approve, Pending | Active)
+            | (Verb::Release, Active)
+            | (Verb::Quarantine, Quarantined)
+            | (Verb::Retire, Retired) => return Ok(false),
+            (Verb::Approve | Verb::Release | Verb::Quarantine, _) => {
+                let status = self.status.as_str();
+                let message = format!("the device is {status}, from where no way leads there");
+                return Err(Error::new(Code::Conflict, message).with("status", status));
+            }
+        }
+        self.updated_at = now.max(self.updated_at.plus_ms(1));
+        Ok(true)
+    }
+}
+
+/// A device as its readers see it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Device")]
+pub struct DeviceView {
+    id: DeviceId,
+    organization_id: String,
+    name: String,
+    status: Status,
+    presence: Presence,
+    /// An admin has yet to approve it.
+    needs_approval: bool,
+    mode: Mode,
+    platform: Platform,
+    arch: String,
+    /// As the device said last; absent before its first heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    os_version: Option<String>,
+    /// As the device said last; absent before its first heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_version: Option<String>,
+    /// The thumbprint of its key (RFC 7638), which is what the device is.
+    key_thumbprint: String,
+    /// Where the device keeps its key, by its own word.
+    key_protection: KeyProtection,
+    enrolment_token_id: EnrolmentTokenId,
+    enrolled_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_heartbeat_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarantined_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired_at: Option<Timestamp>,
+    /// `never_called`: it enrolled and was not heard of for a day. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retire_reason: Option<String>,
+    /// Since when a restore of the store holds it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_at: Option<Timestamp>,
+    updated_at: Timestamp,
+}
+
+impl DeviceView {
+    /// Returns what is seen of a device at an instant.
+    pub fn of(device: Device, now: Timestamp) -> Self {
+        let last = device.heartbeat.as_ref().map(|beat| beat.at);
+        let (os_version, agent_version) = device
+            .heartbeat
+            .map(|beat| (beat.os_version, beat.agent_version))
+            .unzip();
+        Self {
+            id: device.id,
+            organization_id: device.organization_id,
+            name: device.name,
+            status: device.status,
+            presence: Presence::of(last, now),
+            needs_approval: device.needs_approval,
+            mode: device.mode,
+            platform: device.platform,
+            arch: device.arch,
+            os_version,
+            agent_version,
+            key_thumbprint: device.key_thumbprint,
+            key_protection: device.key_protection,
+            enrolment_token_id: device.enrolment_token_id,
+            enrolled_at: device.created_at,
+            last_heartbeat_at: last,
+            quarantined_at: device.quarantined_at,
+            retired_at: device.retired_at,
+            retire_reason: device.retire_reason,
+            held_at: device.held_at,
+            updated_at: device.updated_at,
+        }
+    }
+}
+
+/// One device.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct OneDevice {
+    /// It.
+    pub device: DeviceView,
+}
+
+/// The path of operations on one device.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct DevicePath {
+    /// The device.
+    pub device_id: DeviceId,
+}
+
+/// An enrolment token as it is stored and shown, without its secret.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "EnrolmentToken")]
+pub struct EnrolmentToken {
+    /// Its id.
+    pub id: EnrolmentTokenId,
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) seq: i64,
+    /// Its name.
+    pub name: String,
+    /// The part of the token that may be shown.
+    pub token_prefix: String,
+    /// For whom the agents work that enrol by it.
+    pub mode: Mode,
+    /// How many devices may enrol by it.
+    pub max_uses: i64,
+    /// How many did.
+    pub uses: i64,
+    /// Whether an admin approves each of them.
+    pub require_approval: bool,
+    /// The id of whoever made it.
+    pub created_by: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The end of its life.
+    pub expires_at: Timestamp,
+    /// When it was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// `restored`: a restore of the store revoked it. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoke_reason: Option<String>,
+}
+
+/// The path of operations on one enrolment token.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct EnrolmentTokenPath {
+    /// The enrolment token.
+    pub enrolment_token_id: EnrolmentTokenId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(status: Status, needs_approval: bool) -> Device {
+        Device {
+            id: DeviceId::from_text("dev_01kaf9q2m4x7t8v3c5d6e0g1h2"),
+            organization_id: "acme".into(),
+            seq: 1,
+            name: "laptop".into(),
+            status,
+            needs_approval,
+            mode: Mode::System,
+            platform: Platform::Linux,
+            arch: "x86_64".into(),
+            key_thumbprint: "t".into(),
+            key_protection: KeyProtection::File,
+            enrolment_token_id: EnrolmentTokenId::from_text("ent_01kaf9q2m4x7t8v3c5d6e0g1h2"),
+            created_at: Timestamp::EPOCH,
+            updated_at: Timestamp::EPOCH,
+            quarantined_at: None,
+            retired_at: None,
+            retire_reason: None,
+            held_at: None,
+            heartbeat: None,
+        }
+    }
+
+    /// Proves FL-3.
+    #[test]
+    fn no_verb_leads_out_of_retirement() {
+        for verb in [Verb::Approve, Verb::Quarantine, Verb::Release] {
+            let mut gone = device(Status::Retired, false);
+            assert_eq!(
+                gone.go(verb, Timestamp::EPOCH).unwrap_err().code(),
+                Code::Conflict
+            );
+            assert_eq!(gone.status, Status::Retired);
+        }
+        let mut gone = device(Status::Retired, false);
+        assert!(!gone.go(Verb::Retire, Timestamp::EPOCH).unwrap());
+    }
+
+    #[test]
+    fn an_approval_makes_nothing_active_that_was_not_heard_of() {
+        let mut fresh = device(Status::Pending, true);
+        assert!(fresh.go(Verb::Approve, Timestamp::EPOCH).unwrap());
+        assert_eq!((fresh.status, fresh.needs_approval), (Status::Pending, false));
+        assert!(!fresh.go(Verb::Approve, Timestamp::EPOCH).unwrap());
+        assert!(fresh.go(Verb::Quarantine, Timestamp::EPOCH).is_err());
+        assert!(fresh.go(Verb::Release, Timestamp::EPOCH).is_err());
+    }
+
+    #[test]
+    fn a_release_approves_nothing() {
+        let mut apart = device(Status::Quarantined, true);
+        assert!(apart.go(Verb::Release, Timestamp::EPOCH).unwrap());
+        assert_eq!((apart.status, apart.needs_approval), (Status::Pending, true));
+    }
+
+    #[test]
+    fn presence_follows_the_last_heartbeat() {
+        let now = Timestamp::EPOCH.plus_secs(10_000_000);
+        let ago = |secs: i64| Presence::of(Some(now.plus_secs(-secs)), now);
+        assert_eq!((ago(900), ago(901)), (Presence::Online, Presence::Away));
+        assert_eq!((ago(259_200), ago(259_201)), (Presence::Away, Presence::Silent));
+        assert_eq!(
+            (ago(2_592_000), ago(2_592_001)),
+            (Presence::Silent, Presence::Lost)
+        );
+        assert_eq!(Presence::of(None, now), Presence::Lost);
+    }
+}

@@ -1,0 +1,354 @@
+//! All SQL of devices and of their tokens.
+
+use super::model::{
+    Device, DeviceId, DeviceTokenId, EnrolmentToken, EnrolmentTokenId, Heartbeat, KeyProtection, Mode,
+    Platform, Status,
+};
+use provost_kernel::db::{Param, Row, Tx};
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::token::NewToken;
+use provost_kernel::{OperationContext, Timestamp, params, statements};
+
+/// The columns of a device, in the order that [`device`] expects.
+macro_rules! devices {
+    () => {
+        "SELECT d.id, d.organization_id, d.seq, d.name, d.status, d.needs_approval, d.mode, d.platform, d.arch, \
+         d.key_thumbprint, d.key_protection, d.enrolment_token_id, d.created_at, d.updated_at, d.quarantined_at, \
+         d.retired_at, d.retire_reason, d.held_at, h.at, h.agent_version, h.os_version FROM devices d \
+         LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id "
+    };
+}
+
+/// The columns of an enrolment token, in the order that [`enrolment_token`] expects.
+macro_rules! enrolment_tokens {
+    () => {
+        "SELECT id, seq, name, token_prefix, mode, max_uses, uses, require_approval, created_by, created_at, \
+         expires_at, revoked_at, revoke_reason FROM enrolment_tokens "
+    };
+}
+
+statements! {
+    /// One device.
+    GET = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.id = ?2");
+    /// The device of a key.
+    OF_KEY = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.key_thumbprint = ?2");
+    /// A page of devices, the newest first.
+    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) ORDER BY d.seq DESC, d.id LIMIT ?6");
+    /// How many devices of an organization are not retired.
+    COUNT = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> 'retired'";
+    /// How many devices that are not retired enrolled by a token.
+    COUNT_BY_TOKEN = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND enrolment_token_id = ?2 AND status <> 'retired'";
+    /// Makes a device.
+    INSERT = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM devices WHERE organization_id = ?1), ?3, 'pending', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)";
+    /// Replaces what can change of a device.
+    SAVE = "UPDATE devices SET status = ?3, needs_approval = ?4, updated_at = ?5, quarantined_at = ?6, retired_at = ?7, retire_reason = ?8 WHERE organization_id = ?1 AND id = ?2";
+    /// Keeps the last heartbeat of a device.
+    BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version WHERE device_heartbeats.at < excluded.at";
+    /// Devices that enrolled until an instant and were never heard of.
+    ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.created_at <= ?1 AND d.held_at IS NULL AND h.at IS NULL ORDER BY d.organization_id, d.id LIMIT 100";
+    /// Makes a token of a device.
+    INSERT_TOKEN = "INSERT INTO device_tokens (organization_id, id, device_id, key_thumbprint, lookup_id, token_prefix, mac, pepper_id, created_at, expires_at, replay_pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    /// The tokens of a device that are not revoked.
+    TOKENS = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL ORDER BY created_at, id";
+    /// Revokes a token of a device.
+    REVOKE_TOKEN = "UPDATE device_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
+    /// One enrolment token.
+    ENROLMENT_TOKEN = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND id = ?2");
+    /// A page of enrolment tokens, the newest first.
+    ENROLMENT_TOKENS = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND seq < ?2 ORDER BY seq DESC, id LIMIT ?3");
+    /// Makes an enrolment token.
+    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15)";
+    /// Counts a use of an enrolment token that has one left.
+    USE = "UPDATE enrolment_tokens SET uses = uses + 1 WHERE organization_id = ?1 AND id = ?2 AND uses < max_uses AND revoked_at IS NULL";
+    /// Revokes an enrolment token.
+    REVOKE_ENROLMENT_TOKEN = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
+    /// Revokes every enrolment token of an organization.
+    REVOKE_EVERY = "UPDATE enrolment_tokens SET revoked_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL";
+}
+
+fn device(row: &Row<'_>) -> Result<Device> {
+    let heard = row.get::<Option<Timestamp>>(18)?;
+    let heartbeat = match heard {
+        Some(at) => Some(Heartbeat {
+            at,
+            agent_version: row.get(19)?,
+            os_version: row.get(20)?,
+        }),
+        None => None,
+    };
+    Ok(Device {
+        id: DeviceId::from_store(row.get(0)?),
+        organization_id: row.get(1)?,
+        seq: row.get(2)?,
+        name: row.get(3)?,
+        status: Status::from_store(row.str(4)?)?,
+        needs_approval: row.get(5)?,
+        mode: Mode::from_store(row.str(6)?)?,
+        platform: Platform::from_store(row.str(7)?)?,
+        arch: row.get(8)?,
+        key_thumbprint: row.get(9)?,
+        key_protection: KeyProtection::from_store(row.str(10)?)?,
+        enrolment_token_id: EnrolmentTokenId::from_store(row.get(11)?),
+        created_at: row.get(12)?,
+        updated_at: row.get(13)?,
+        quarantined_at: row.get(14)?,
+        retired_at: row.get(15)?,
+        retire_reason: row.get(16)?,
+        held_at: row.get(17)?,
+        heartbeat,
+    })
+}
+
+fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
+    Ok(EnrolmentToken {
+        id: EnrolmentTokenId::from_store(row.get(0)?),
+        seq: row.get(1)?,
+        name: row.get(2)?,
+        token_prefix: row.get(3)?,
+        mode: Mode::from_store(row.str(4)?)?,
+        max_uses: row.get(5)?,
+        uses: row.get(6)?,
+        require_approval: row.get(7)?,
+        created_by: row.get(8)?,
+        created_at: row.get(9)?,
+        expires_at: row.get(10)?,
+        revoked_at: row.get(11)?,
+        revoke_reason: row.get(12)?,
+    })
+}
+
+/// Returns a device.
+///
+/// Errors: `NotFound` for an unknown and another organization's device alike.
+pub fn get(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Device> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], device)?
+        .ok_or_else(|| Error::not_found("device"))
+}
+
+/// Returns the device of a key, also a retired one.
+pub fn of_key(ctx: &mut OperationContext<'_>, thumbprint: &str) -> Result<Option<Device>> {
+    let org = ctx.org();
+    ctx.query_opt(&OF_KEY, params![org, thumbprint], device)
+}
+
+/// What a list of devices is narrowed to.
+pub struct Filter<'a> {
+    pub status: Option<Status>,
+    pub platform: Option<Platform>,
+    pub enrolment_token: Option<&'a str>,
+}
+
+/// Returns devices before a place, the newest first.
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    filter: &Filter<'_>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<Device>> {
+    let org = ctx.org();
+    let (status, platform) = (
+        filter.status.map(Status::as_str),
+        filter.platform.map(Platform::as_str),
+    );
+    let params = params![org, before, status, platform, filter.enrolment_token, limit];
+    ctx.query(&LIST, params, device)
+}
+
+/// Stores a new device, which waits for its first heartbeat.
+///
+/// Errors: `Conflict` when there are too many.
+pub fn insert(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
+    let org = ctx.org();
+    let known = ctx.query_opt(&COUNT, params![org], |row| row.get::<i64>(0))?;
+    if known.unwrap_or(0) >= super::model::MOST_DEVICES {
+        let message = "the organization has as many devices as it may have; retire one first";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    ctx.queue(
+        &INSERT,
+        params![
+            org,
+            device.id.as_str(),
+            device.name.as_str(),
+            device.needs_approval,
+            device.mode.as_str(),
+            device.platform.as_str(),
+            device.arch.as_str(),
+            device.key_thumbprint.as_str(),
+            device.key_protection.as_str(),
+            device.enrolment_token_id.as_str(),
+            device.created_at,
+        ],
+    )
+}
+
+/// Stores what changed of a device.
+pub fn save(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
+        &SAVE,
+        params![
+            org,
+            device.id.as_str(),
+            device.status.as_str(),
+            device.needs_approval,
+            device.updated_at,
+            device.quarantined_at,
+            device.retired_at,
+            device.retire_reason.as_deref(),
+        ],
+    )
+}
+
+/// Keeps what a device said last.
+pub fn beat(ctx: &mut OperationContext<'_>, id: &DeviceId, heartbeat: &Heartbeat) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
+        &BEAT,
+        params![
+            org,
+            id.as_str(),
+            heartbeat.at,
+            heartbeat.agent_version.as_str(),
+            heartbeat.os_version.as_str(),
+        ],
+    )
+}
+
+/// Returns a hundred devices that enrolled until an instant and were never heard of, of whatever organization.
+pub fn abandoned(tx: &mut Tx<'_>, until: Timestamp) -> Result<Vec<(String, DeviceId)>> {
+    tx.query(&ABANDONED, params![until], |row| {
+        Ok((row.get(0)?, DeviceId::from_store(row.get(1)?)))
+    })
+}
+
+/// Stores a new token of a device.
+pub fn insert_token(
+    ctx: &mut OperationContext<'_>,
+    device: &Device,
+    id: &DeviceTokenId,
+    minted: &NewToken,
+    expires_at: Timestamp,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let (pepper, mac) = ctx.services().keys.token_mac_current(minted.token.expose());
+    ctx.queue(
+        &INSERT_TOKEN,
+        params![
+            org,
+            id.as_str(),
+            device.id.as_str(),
+            device.key_thumbprint.as_str(),
+            minted.lookup_id.as_str(),
+            minted.prefix.as_str(),
+            mac.as_slice(),
+            pepper.as_str(),
+            now,
+            expires_at,
+            true,
+        ],
+    )
+}
+
+/// Revokes every token of a device, with what could repeat them, and returns how many.
+pub fn revoke_tokens(ctx: &mut OperationContext<'_>, device: &DeviceId, reason: &str) -> Result<usize> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let tokens = ctx.query(&TOKENS, params![org, device.as_str()], |row| row.get::<String>(0))?;
+    for id in &tokens {
+        ctx.queue(&REVOKE_TOKEN, params![org, id.as_str(), now, reason, false])?;
+        ctx.erase_replay(id)?;
+    }
+    Ok(tokens.len())
+}
+
+/// Revokes one token of a device, and says whether it worked.
+pub fn revoke_token(ctx: &mut OperationContext<'_>, id: &str, reason: &str) -> Result<bool> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let revoked = ctx.execute(&REVOKE_TOKEN, params![org, id, now, reason, false])?;
+    ctx.erase_replay(id)?;
+    Ok(revoked == 1)
+}
+
+/// Returns an enrolment token.
+///
+/// Errors: `NotFound` for an unknown and another organization's token alike.
+pub fn enrolment_token_of(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> Result<EnrolmentToken> {
+    let org = ctx.org();
+    ctx.query_opt(&ENROLMENT_TOKEN, params![org, id.as_str()], enrolment_token)?
+        .ok_or_else(|| Error::not_found("enrolment token"))
+}
+
+/// Returns enrolment tokens before a place, the newest first.
+pub fn list_enrolment_tokens(
+    ctx: &mut OperationContext<'_>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<EnrolmentToken>> {
+    let org = ctx.org();
+    ctx.query(&ENROLMENT_TOKENS, params![org, before, limit], enrolment_token)
+}
+
+/// Stores a new enrolment token.
+pub fn insert_enrolment_token(
+    ctx: &mut OperationContext<'_>,
+    token: &EnrolmentToken,
+    minted: &NewToken,
+) -> Result<()> {
+    let (org, actor) = (ctx.org(), ctx.actor());
+    let (pepper, mac) = ctx.services().keys.token_mac_current(minted.token.expose());
+    ctx.queue(
+        &INSERT_ENROLMENT_TOKEN,
+        params![
+            org,
+            token.id.as_str(),
+            token.name.as_str(),
+            minted.lookup_id.as_str(),
+            minted.prefix.as_str(),
+            mac.as_slice(),
+            pepper.as_str(),
+            token.mode.as_str(),
+            token.max_uses,
+            token.require_approval,
+            actor.kind,
+            actor.id.as_str(),
+            token.created_at,
+            token.expires_at,
+            true,
+        ],
+    )
+}
+
+/// Counts a use of an enrolment token, and says whether it had one left.
+pub fn use_up(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> Result<bool> {
+    let org = ctx.org();
+    Ok(ctx.execute(&USE, params![org, id.as_str()])? == 1)
+}
+
+/// Revokes an enrolment token, and says whether it was not yet.
+pub fn revoke_enrolment_token(
+    ctx: &mut OperationContext<'_>,
+    id: &EnrolmentTokenId,
+    reason: Option<&str>,
+) -> Result<bool> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let params: &[Param<'_>] = params![org, id.as_str(), now, reason, false];
+    let revoked = ctx.execute(&REVOKE_ENROLMENT_TOKEN, params)?;
+    ctx.erase_replay(id.as_str())?;
+    Ok(revoked == 1)
+}
+
+/// Returns how many devices that are not retired enrolled by a token.
+pub fn count_by_token(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> Result<i64> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&COUNT_BY_TOKEN, params![org, id.as_str()], |row| {
+        row.get::<i64>(0)
+    })?;
+    Ok(found.unwrap_or(0))
+}
+
+/// Revokes every enrolment token of the organization.
+pub fn revoke_every(ctx: &mut OperationContext<'_>, reason: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&REVOKE_EVERY, params![org, now, reason, false])
+}

@@ -1,0 +1,211 @@
+//! What people do to devices: `POST …/devices/{deviceId}/approve`, `/quarantine`, `/release` and `/retire`.
+
+use super::model::{Device, DeviceId, DevicePath, DeviceView, OneDevice, Status, Verb};
+use super::{fences, store};
+use provost_kernel::auth::Role::{Admin, Operator};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::{OperationContext, Result};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub struct ApproveDevice;
+pub struct QuarantineDevice;
+pub struct ReleaseDevice;
+pub struct RetireDevice;
+
+/// Does to a device what a verb says, and returns it.
+///
+/// Errors: `NotFound`, `Conflict`.
+fn perform(ctx: &mut OperationContext<'_>, id: &DeviceId, verb: Verb) -> Result<OneDevice> {
+    ctx.target(&fences::DEVICE, id.as_str());
+    let mut device = store::get(ctx, id)?;
+    let (was, waited) = (device.status, device.needs_approval);
+    if device.go(verb, ctx.now())? {
+        store::save(ctx, &device)?;
+        note(ctx, &device, was, waited);
+    }
+    Ok(OneDevice {
+        device: DeviceView::of(device, ctx.now()),
+    })
+}
+
+/// Notes what changed of a device, and tells of it.
+fn note(ctx: &mut OperationContext<'_>, device: &Device, was: Status, waited: bool) {
+    if device.needs_approval != waited {
+        ctx.change("/needsApproval", waited, device.needs_approval);
+    }
+    if device.status == was {
+        return;
+    }
+    ctx.change("/status", was.as_str(), device.status.as_str());
+    let kind = match (was, device.status) {
+        (_, Status::Retired) => &fences::RETIRED,
+        (_, Status::Quarantined) => &fences::QUARANTINED,
+        (Status::Quarantined, _) => &fences::RELEASED,
+        _ => &fences::ACTIVATED,
+    };
+    let of = fences::OfDevice {
+        device_id: device.id.clone(),
+    };
+    ctx.emit(kind, &of);
+}
+
+/// Retires a device, and returns how many tokens died by it; none where it was retired before.
+///
+/// INVARIANT FL-2: the tokens of a retired device are dead when the answer is given.
+///
+/// Errors: `NotFound`.
+pub fn retire(
+    ctx: &mut OperationContext<'_>,
+    id: &DeviceId,
+    why: Option<&str>,
+) -> Result<Option<(Device, usize)>> {
+    ctx.target(&fences::DEVICE, id.as_str());
+    let mut device = store::get(ctx, id)?;
+    let (was, waited) = (device.status, device.needs_approval);
+    if !device.go(Verb::Retire, ctx.now())? {
+        return Ok(None);
+    }
+    device.retire_reason = why.map(str::to_owned);
+    store::save(ctx, &device)?;
+    let tokens = store::revoke_tokens(ctx, id, "device_retired")?;
+    note(ctx, &device, was, waited);
+    Ok(Some((device, tokens)))
+}
+
+/// Quarantines a device again in a store that went back, and says whether it was not.
+///
+/// Errors: those of the store.
+pub fn quarantine_again(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<bool> {
+    ctx.target(&fences::DEVICE, id.as_str());
+    let mut device = store::get(ctx, id)?;
+    if matches!(device.status, Status::Quarantined | Status::Retired) {
+        return Ok(false);
+    }
+    let was = device.status;
+    device.status = Status::Quarantined;
+    device.quarantined_at = Some(ctx.now());
+    device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
+    store::save(ctx, &device)?;
+    let waited = device.needs_approval;
+    note(ctx, &device, was, waited);
+    Ok(true)
+}
+
+impl Operation for ApproveDevice {
+    const META: Meta = Meta::write(
+        "approveHeadlessDevice",
+        Method::Post,
+        "/devices/{deviceId}/approve",
+        "fleet",
+    )
+    .access("fleet:write", &[Admin])
+    .command("devices", "approve")
+    .says(
+        "Approve a device",
+        "A device that enrolled by a token with requireApproval becomes active, as soon as it was heard of.",
+    );
+    type Path = DevicePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneDevice;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
+        perform(ctx, &input.path.device_id, Verb::Approve)
+    }
+}
+
+impl Operation for QuarantineDevice {
+    const META: Meta = Meta::write(
+        "quarantineHeadlessDevice",
+        Method::Post,
+        "/devices/{deviceId}/quarantine",
+        "fleet",
+    )
+    .access("fleet:write", &[Admin, Operator])
+    .command("devices", "quarantine")
+    .says(
+        "Quarantine a device",
+        "It still calls, and is shown as quarantined until it is released.",
+    );
+    type Path = DevicePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneDevice;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
+        perform(ctx, &input.path.device_id, Verb::Quarantine)
+    }
+}
+
+impl Operation for ReleaseDevice {
+    const META: Meta = Meta::write(
+        "releaseHeadlessDevice",
+        Method::Post,
+        "/devices/{deviceId}/release",
+        "fleet",
+    )
+    .access("fleet:write", &[Admin, Operator])
+    .command("devices", "release")
+    .says(
+        "Release a device from quarantine",
+        "It is active again, or waits for approval where nobody approved it yet.",
+    );
+    type Path = DevicePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneDevice;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
+        perform(ctx, &input.path.device_id, Verb::Release)
+    }
+}
+
+/// A device that is retired, and what died with it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct RetiredDevice {
+    device: DeviceView,
+    revoked: RevokedWith,
+}
+
+/// What died with a device.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct RevokedWith {
+    /// Tokens of the device.
+    tokens: usize,
+}
+
+impl Operation for RetireDevice {
+    const META: Meta = Meta::write(
+        "retireHeadlessDevice",
+        Method::Post,
+        "/devices/{deviceId}/retire",
+        "fleet",
+    )
+    .access("fleet:write", &[Admin])
+    .command("devices", "retire")
+    .confirmed()
+    .says(
+        "Retire a device",
+        "Its tokens are refused from the next request on, and its key is dead for ever: a machine that comes back enrols with \
+         a new key as a new device.",
+    );
+    type Path = DevicePath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = RetiredDevice;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RetiredDevice> {
+        let id = &input.path.device_id;
+        let (device, tokens) = match retire(ctx, id, None)? {
+            Some(retired) => retired,
+            None => (store::get(ctx, id)?, 0),
+        };
+        Ok(RetiredDevice {
+            device: DeviceView::of(device, ctx.now()),
+            revoked: RevokedWith { tokens },
+        })
+    }
+}

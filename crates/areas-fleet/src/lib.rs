@@ -1,0 +1,4 @@
+#![forbid(unsafe_code)]
+//! Areas of the machines that people work on.
+
+pub mod fleet;

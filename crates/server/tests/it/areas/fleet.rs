@@ -1,0 +1,267 @@
+//! See the module above.
+
+use super::dpop::proof_of;
+use super::{Fixture, Ids, Samples};
+use crate::samples::Target;
+use crate::support::{App, Reply, fresh_key};
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::signature::Ed25519KeyPair;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent: |ulid| {
+        vec![
+            ("deviceId", format!("dev_{ulid}")),
+            ("enrolmentTokenId", format!("ent_{ulid}")),
+        ]
+    },
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    body,
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    varied,
+    state: |app| {
+        Box::pin(async move {
+            let devices = app.get("/devices?limit=100").await.ok().clone();
+            let tokens = app.get("/devices/enrolment-tokens?limit=100").await.ok().clone();
+            json!([devices, tokens])
+        })
+    },
+    ..Samples::NONE
+};
+
+/// Where enrolment tokens are.
+pub const TOKENS: &str = "/devices/enrolment-tokens";
+
+/// A machine: its key, its device and its token.
+#[derive(Clone)]
+pub struct Machine {
+    pub key: Arc<Ed25519KeyPair>,
+    pub id: String,
+    pub token: String,
+}
+
+/// The machines of a test. A call by a token that has a key here goes with a proof of it.
+#[derive(Default)]
+pub struct Machines {
+    keys: Mutex<BTreeMap<String, Arc<Ed25519KeyPair>>>,
+    /// By organization and device; the spare one of an organization under no id.
+    known: Mutex<BTreeMap<(String, String), Machine>>,
+}
+
+impl Machines {
+    /// Returns the key that belongs beside a token.
+    pub fn key(&self, token: &str) -> Option<Arc<Ed25519KeyPair>> {
+        self.keys.lock().unwrap().get(token).cloned()
+    }
+
+    /// Has calls by a token go with proofs of a key.
+    pub fn bind(&self, token: &str, key: &Arc<Ed25519KeyPair>) {
+        self.keys.lock().unwrap().insert(token.to_owned(), key.clone());
+    }
+
+    fn keep(&self, organization: &str, id: &str, machine: &Machine) {
+        self.bind(&machine.token, &machine.key);
+        let place = (organization.to_owned(), id.to_owned());
+        self.known.lock().unwrap().insert(place, machine.clone());
+    }
+
+    fn of(&self, organization: &str, id: &str) -> Option<Machine> {
+        let place = (organization.to_owned(), id.to_owned());
+        self.known.lock().unwrap().get(&place).cloned()
+    }
+}
+
+/// A key that nobody has.
+pub fn new_key() -> Arc<Ed25519KeyPair> {
+    let seed = digest(&SHA256, fresh_key().as_bytes());
+    Arc::new(Ed25519KeyPair::from_seed_unchecked(seed.as_ref()).unwrap())
+}
+
+/// Returns the token of a caller without a role: of the device of this id, or of another where the organization has none of it;
+/// or an enrolment token that nobody used.
+pub async fn caller(app: &App, kind: &str, id: Option<&str>) -> String {
+    if kind == "enrolment_token" {
+        let (_, secret) = enrolment_token(app, json!({})).await;
+        app.machines.bind(&secret, &new_key());
+        return secret;
+    }
+    assert_eq!(kind, "device");
+    let known = app.machines.of(&app.organization, id.unwrap_or_default());
+    let known = known.or_else(|| app.machines.of(&app.organization, ""));
+    if let Some(machine) = known {
+        return machine.token;
+    }
+    let machine = Machine::new(app).await;
+    app.machines.keep(&app.organization, "", &machine);
+    machine.token
+}
+
+/// Makes an enrolment token of these members and returns its id and secret.
+pub async fn enrolment_token(app: &App, members: Value) -> (String, String) {
+    // It lasts longer than any clock jumps.
+    let mut body = json!({ "name": fresh_key(), "expiresInSeconds": 7_776_000 });
+    for (name, value) in members.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    let made = app.write("POST", TOKENS, body).await.ok().clone();
+    let id = made["enrolmentToken"]["id"].as_str().unwrap().to_owned();
+    (id, made["token"].as_str().unwrap().to_owned())
+}
+
+/// What a machine says of itself.
+pub fn laptop(name: &str) -> Value {
+    json!({ "name": name, "platform": "linux", "arch": "x86_64", "keyProtection": "file" })
+}
+
+/// What a machine says at a heartbeat.
+pub fn beat() -> Value {
+    json!({ "agentVersion": "0.1.0", "osVersion": "Debian 13" })
+}
+
+/// Sends a machine's request with a token and a proof of a key, made for this request.
+pub async fn send(app: &App, key: &Ed25519KeyPair, token: &str, rest: &str, body: Value) -> Reply {
+    let url = format!("{}{}", app.kernel.settings.public_url, app.path(rest));
+    loop {
+        let now = app.now().as_ms() / 1000;
+        let proof = proof_of("POST", key, token, now, &fresh_key(), &url);
+        let call = app.request("POST", rest).token(token).header("dpop", &proof);
+        let reply = call.json(body.clone()).send().await;
+        // The clock may be set while a request is on its way: then it takes another proof.
+        let is_late = (app.now().as_ms() / 1000 - now).abs() > 60;
+        if !(is_late && reply.code() == "unauthenticated") {
+            return reply;
+        }
+    }
+}
+
+/// Enrols a new machine by a token.
+pub async fn enrol(app: &App, secret: &str) -> Machine {
+    let key = new_key();
+    let reply = send(app, &key, secret, "/devices/enrol", laptop(&fresh_key())).await;
+    Machine::of(app, key, &reply)
+}
+
+impl Machine {
+    /// The machine of a key and of the answer to its enrolment.
+    pub fn of(app: &App, key: Arc<Ed25519KeyPair>, reply: &Reply) -> Self {
+        let answer = reply.ok();
+        let machine = Self {
+            key,
+            id: answer["device"]["id"].as_str().unwrap().to_owned(),
+            token: answer["token"]["token"].as_str().unwrap().to_owned(),
+        };
+        app.machines.keep(&app.organization, &machine.id, &machine);
+        machine
+    }
+
+    /// A machine that is active.
+    pub async fn new(app: &App) -> Self {
+        let (_, secret) = enrolment_token(app, json!({})).await;
+        let machine = enrol(app, &secret).await;
+        machine.beat(app).await.ok();
+        machine
+    }
+
+    /// Says that it is there.
+    pub async fn beat(&self, app: &App) -> Reply {
+        let path = format!("/devices/{}/heartbeat", self.id);
+        send(app, &self.key, &self.token, &path, beat()).await
+    }
+}
+
+/// Makes a device that waits for approval.
+async fn waiting(app: &App) -> String {
+    let (_, secret) = enrolment_token(app, json!({ "requireApproval": true })).await;
+    enrol(app, &secret).await.id
+}
+
+async fn one_for(app: &App, operation: &str) -> String {
+    match operation {
+        "approveHeadlessDevice" => waiting(app).await,
+        "releaseHeadlessDevice" => {
+            let id = Machine::new(app).await.id;
+            let path = format!("/devices/{id}/quarantine");
+            app.write("POST", &path, json!({})).await.ok();
+            id
+        }
+        _ => Machine::new(app).await.id,
+    }
+}
+
+async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
+    if parameters.contains(&"deviceId") {
+        return vec![("deviceId", one_for(app, operation).await)];
+    }
+    if parameters.contains(&"enrolmentTokenId") {
+        return vec![("enrolmentTokenId", enrolment_token(app, json!({})).await.0)];
+    }
+    vec![]
+}
+
+/// Returns devices of which an operation does something else than of its example.
+pub async fn beside(app: &App, operation: &str) -> Vec<String> {
+    if operation != "heartbeatHeadlessDevice" {
+        return vec![];
+    }
+    let (_, secret) = enrolment_token(app, json!({})).await;
+    vec![enrol(app, &secret).await.id, waiting(app).await]
+}
+
+fn body(operation: &str, _: &Target) -> Option<Value> {
+    match operation {
+        "createHeadlessEnrolmentToken" => Some(json!({ "name": fresh_key() })),
+        "enrolHeadlessDevice" => Some(laptop(&fresh_key())),
+        "heartbeatHeadlessDevice" => Some(beat()),
+        _ => None,
+    }
+}
+
+async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
+    let device = |verb: &'static str, event| async move {
+        let path = format!("/devices/{}/{verb}", one_for(app, operation).await);
+        let body = if verb == "retire" {
+            json!({ "confirm": true })
+        } else {
+            json!({})
+        };
+        Some(Fixture::json("POST", path, body, event))
+    };
+    match operation {
+        "createHeadlessEnrolmentToken" => Some(Fixture::json(
+            "POST",
+            TOKENS,
+            json!({ "name": format!("token {unique}"), "expiresInSeconds": 600 }),
+            Some("fleet.enrolment_token.created"),
+        )),
+        "enrolHeadlessDevice" => Some(Fixture::json(
+            "POST",
+            "/devices/enrol",
+            laptop(unique),
+            Some("fleet.device.enrolled"),
+        )),
+        "revokeHeadlessEnrolmentToken" => {
+            let path = format!("{TOKENS}/{}/revoke", enrolment_token(app, json!({})).await.0);
+            let event = Some("fleet.enrolment_token.revoked");
+            Some(Fixture::json("POST", path, json!({}), event))
+        }
+        "approveHeadlessDevice" => device("approve", None).await,
+        "quarantineHeadlessDevice" => device("quarantine", Some("fleet.device.quarantined")).await,
+        "releaseHeadlessDevice" => device("release", Some("fleet.device.released")).await,
+        "retireHeadlessDevice" => device("retire", Some("fleet.device.retired")).await,
+        _ => None,
+    }
+}
+
+fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
+    let mut body = body.clone();
+    match (operation, member) {
+        ("createHeadlessEnrolmentToken", "expiresInSeconds") => body[member] = json!(601),
+        ("enrolHeadlessDevice", "platform") => body[member] = json!("macos"),
+        ("enrolHeadlessDevice", "keyProtection") => body[member] = json!("tpm"),
+        _ => return None,
+    }
+    Some(body)
+}
