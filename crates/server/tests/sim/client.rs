@@ -7,7 +7,6 @@ use crate::life::Life;
 use crate::model::{Act, Model};
 use crate::samples::{self, Target};
 use crate::support::{App, cut_after};
-use provost_kernel::operation::Access;
 use serde_json::{Value, json};
 use std::any::Any;
 use std::cell::Cell;
@@ -373,8 +372,9 @@ async fn prepared(life: &Life, operation: &str, key: &str) -> Option<(Fixture, S
 
 async fn made(app: &App, operation: &str, key: &str) -> Option<(Fixture, String)> {
     let entry = app.kernel.registry.find(operation);
-    // The model knows nothing of tokens of machines, which end by themselves and by what others do.
-    if entry.is_some_and(|entry| matches!(entry.meta.access, Access::OfKind { .. })) {
+    // The model knows nothing of tokens of machines; and a machine is made with proofs that a clock which goes ahead and back
+    // makes old.
+    if entry.is_some_and(|entry| entry.meta.toolset == "fleet") {
         return None;
     }
     let made = areas::fixture(app, operation, key).await?;
