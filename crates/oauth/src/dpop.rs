@@ -10,6 +10,7 @@ pub use replay_cache::ReplayCache;
 use crate::base64url;
 use crate::claims::LEEWAY_SECS;
 use crate::error::Refusal;
+use crate::jwks::Algorithm;
 use crate::jwt::{Kind, UnverifiedToken};
 use aws_lc_rs::digest::{SHA256, digest};
 use provost_outbound::Address;
@@ -72,6 +73,12 @@ pub fn verify(
         id,
         issued_at,
     })
+}
+
+/// Says whether a proof is of a key on an elliptic curve: such keys are small, and proofs of them cost little to check.
+pub fn is_elliptic(proof: &str) -> bool {
+    UnverifiedToken::read(proof, Kind::Dpop)
+        .is_ok_and(|proof| matches!(proof.algorithm, Algorithm::EdDsa | Algorithm::Es256))
 }
 
 /// Returns scheme, host, port and path in one form (RFC 9449 §4.3: without query and fragment; RFC 3986 §6.2.2: case

@@ -45,6 +45,7 @@ mod maintenance;
 mod metadata;
 mod revoke;
 pub mod settings;
+mod shares;
 pub mod sign_in;
 mod state;
 mod store;

@@ -44,6 +44,8 @@ pub struct Oauth {
     pub(super) proofs: ReplayCache,
     /// The proofs of machines beside tokens of ours: apart, so that no machine fills the memory that people need.
     pub(super) own_proofs: ReplayCache,
+    /// How many of these each token has.
+    pub(super) own_shares: super::shares::ProofShares,
     /// Assertions of clients that are no rows: a request that fails has no organization in which one could be spent.
     pub(super) assertions: ReplayCache,
     pub(super) tokens: Recent<super::verifier::AcceptedToken>,
@@ -117,6 +119,7 @@ impl Oauth {
             keys: keys.clone(),
             proofs: ReplayCache::new(MAX_PROOFS),
             own_proofs: ReplayCache::new(MAX_PROOFS),
+            own_shares: super::shares::ProofShares::default(),
             assertions: ReplayCache::new(MAX_ASSERTIONS),
             tokens: Recent::new(MAX_TOKENS, &key),
             rejected: Recent::new(MAX_TOKENS, &key),

@@ -56,12 +56,19 @@ impl Verifier for TokenVerifier {
     fn prove(&self, token: &str, ask: TokenCheck<'_>) -> Result<Arc<dyn KeyProof>> {
         let url = format!("{}{}", self.0.url, ask.path);
         let now = self.0.now_secs();
-        let proof = proof(ask.headers, ask.method.as_str(), &url, Some(token), now);
-        let proof = proof.ok().flatten();
+        let sent = ask.headers.get("dpop").and_then(|value| value.to_str().ok());
+        let proof = sent.filter(|sent| dpop::is_elliptic(sent)).and_then(|_| {
+            proof(ask.headers, ask.method.as_str(), &url, Some(token), now)
+                .ok()
+                .flatten()
+        });
         let proof = proof.ok_or_else(|| no("the DPoP proof is missing or not accepted"))?;
         Ok(Arc::new(OwnTokenProof {
             oauth: self.0.clone(),
             proof,
+            owner: provost_kernel::token::parse(token)
+                .map(|parsed| parsed.lookup_id.to_owned())
+                .unwrap_or_default(),
             spent: OnceLock::new(),
         }))
     }
@@ -71,6 +78,8 @@ impl Verifier for TokenVerifier {
 struct OwnTokenProof {
     oauth: Arc<Oauth>,
     proof: Proof,
+    /// Whose token it is beside: the public part of it.
+    owner: String,
     /// What came of spending it: a request may be looked at more than once.
     spent: OnceLock<std::result::Result<(), Refusal>>,
 }
@@ -87,7 +96,11 @@ impl KeyProof for OwnTokenProof {
     }
 
     fn spend(&self) -> Result<()> {
-        let spend = || self.oauth.own_proofs.admit(&self.proof, self.oauth.now_secs());
+        let spend = || {
+            let now = self.oauth.now_secs();
+            self.oauth.own_shares.take(&self.owner, now)?;
+            self.oauth.own_proofs.admit(&self.proof, now)
+        };
         match self.spent.get_or_init(spend) {
             Ok(()) => Ok(()),
             Err(Refusal::Busy) => Err(Error::unavailable("too many proofs at a time; try again")),

@@ -63,7 +63,7 @@ fn device(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoca
     one(DEVICE, how, was)
 }
 
-fn ended(what: &'static str, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
+fn ended(what: &'static str, named: &[&str], change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
@@ -77,15 +77,19 @@ fn ended(what: &'static str, change: &RowChange, now: Timestamp) -> Result<Vec<R
     if after.is_some_and(|after| after >= before) {
         return Ok(Vec::new());
     }
-    one(what, "revoked", was)
+    Ok(vec![Revocation {
+        what,
+        how: "revoked",
+        ids: was.ids(named)?,
+    }])
 }
 
 fn device_token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
-    ended(DEVICE_TOKEN, change, now)
+    ended(DEVICE_TOKEN, &["id", "device_id"], change, now)
 }
 
 fn enrolment_token(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
-    ended(ENROLMENT_TOKEN, change, now)
+    ended(ENROLMENT_TOKEN, &["id"], change, now)
 }
 
 fn or_gone(result: Result<Again>) -> Result<Again> {
@@ -113,10 +117,12 @@ fn device_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Re
 }
 
 fn device_token_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
-    let [id] = ids else { return Ok(unclear()) };
+    let [id, device] = ids else {
+        return Ok(unclear());
+    };
     let revoked = store::revoke_token(ctx, id, "revoked_again")?;
     if revoked {
-        ctx.target(&fences::DEVICE, id.as_str());
+        ctx.target(&fences::DEVICE, device.as_str());
         ctx.change("/revoked", false, true);
         ctx.invalidate_cached_credentials();
         return Ok(Again::Done("revoked"));

@@ -1,14 +1,14 @@
 //! `POST …/devices/enrol`
 
 use super::model::{
-    Device, DeviceTokenId, DeviceView, EnrolmentTokenId, KeyProtection, PENDING_SECS, Platform, Status,
-    TOKEN_SECS,
+    Device, DeviceTokenId, DeviceView, EnrolmentTokenId, KeyProtection, MOST_PENDING, PENDING_SECS, Platform,
+    Status, TOKEN_SECS,
 };
 use super::{credentials, fences, store};
 use provost_areas_platform::settings;
 use provost_kernel::context::SecretPlaceholder;
 use provost_kernel::error::{Code, Error};
-use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
+use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::text::Name;
 use provost_kernel::{OperationContext, Result, Timestamp, token};
 use schemars::JsonSchema;
@@ -58,6 +58,7 @@ impl Operation for EnrolDevice {
             parameter: "",
         })
         .example(r#"{"name": "anna-laptop", "platform": "linux", "arch": "x86_64", "keyProtection": "file"}"#)
+        .rate(RateClass::Machine)
         .status(201)
         .also(200)
         .reveals_secret()
@@ -148,6 +149,10 @@ fn make(
         heartbeat: None,
     };
     ctx.target(&fences::DEVICE, device.id.as_str());
+    if store::count_pending(ctx, &device.enrolment_token_id)? >= MOST_PENDING {
+        let message = "as many devices as may wait for their first call or for approval enrolled by this token; an admin looks at them";
+        return Err(Error::new(Code::Conflict, message));
+    }
     // INVARIANT FL-4: the store counts, so that two machines at once do not share the last use.
     if !store::use_up(ctx, &device.enrolment_token_id)? {
         let message = "this enrolment token has been used as often as it may be; ask for another one";

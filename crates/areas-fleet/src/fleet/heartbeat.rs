@@ -1,9 +1,9 @@
 //! `POST …/devices/{deviceId}/heartbeat`
 
-use super::model::{Device, DeviceId, DevicePath, Heartbeat, INTERVAL_SECS, Status};
+use super::model::{Device, DeviceId, DevicePath, EARLY_SECS, Heartbeat, INTERVAL_SECS, Status};
 use super::{credentials, fences, store};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
-use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
+use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::text::Name;
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
@@ -50,6 +50,7 @@ impl Operation for HeartbeatOperation {
             kind: credentials::DEVICE,
             parameter: "deviceId",
         })
+        .rate(RateClass::Machine)
         .errors(&[400, 401, 403])
         .example(r#"{"agentVersion": "0.1.0", "osVersion": "Debian 13"}"#)
         .says(
@@ -64,6 +65,12 @@ impl Operation for HeartbeatOperation {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<HeartbeatAnswer> {
         let device = store::get(ctx, &input.path.device_id)?;
+        if is_early(&device, ctx.now()) {
+            return Ok(HeartbeatAnswer {
+                now: ctx.now(),
+                ..HeartbeatAnswer::default()
+            });
+        }
         let call = Beat {
             begins: begins(&device),
             organization: ctx.organization().clone(),
@@ -79,6 +86,13 @@ impl Operation for HeartbeatOperation {
         let kernel = Kernel::behind(ctx.services())?;
         Ok(ctx.later(async move { call.keep(kernel).await }))
     }
+}
+
+/// Says whether a device was heard of so recently that nothing is written: each heartbeat of a device that calls without end
+/// would be a write that others wait behind.
+fn is_early(device: &Device, now: Timestamp) -> bool {
+    let last = device.heartbeat.as_ref().map(|last| last.at);
+    !begins(device) && last.is_some_and(|last| last <= now && now < last.plus_secs(EARLY_SECS))
 }
 
 /// Says whether a heartbeat makes a device active.

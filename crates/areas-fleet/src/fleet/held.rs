@@ -1,6 +1,7 @@
 //! Devices that a restore holds back (RH-1): none of their tokens works until somebody releases them.
 
 use super::model::Status;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{OperationContext, Result, params, statements};
 
@@ -17,6 +18,8 @@ statements! {
     RELEASE = "UPDATE devices SET held_at = NULL, updated_at = CASE WHEN updated_at < ?2 THEN ?2 ELSE updated_at + 1 END WHERE organization_id = ?1 AND status <> ?3 AND held_at IS NOT NULL AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
 }
 
+/// With it, people look after devices.
+const SCOPE: &str = "fleet:write";
 const RETIRED: &str = Status::Retired.as_str();
 
 /// Devices, as a restore holds them back. They have no role, so that nobody lets anything act that could do more than they.
@@ -51,10 +54,20 @@ fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<H
     })
 }
 
+/// Refuses who could not let a device work by the ordinary operations.
+fn may_release(ctx: &OperationContext<'_>) -> Result<()> {
+    if ctx.actor().permission.scopes.has(SCOPE) {
+        return Ok(());
+    }
+    let message = "devices are held back: letting them act needs the scope fleet:write; without it, release the others by their ids";
+    Err(Error::new(Code::InsufficientScope, message).with("scope", SCOPE))
+}
+
 fn release(ctx: &mut OperationContext<'_>, id: Option<&str>) -> Result<Vec<String>> {
     let (org, now) = (ctx.org(), ctx.now());
     let found = ctx.query(&HELD_IDS, params![org, RETIRED, id], |row| row.get::<String>(0))?;
     if !found.is_empty() {
+        may_release(ctx)?;
         ctx.queue(&RELEASE, params![org, now, RETIRED, id])?;
         ctx.invalidate_cached_credentials();
     }

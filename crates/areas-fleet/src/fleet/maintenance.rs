@@ -1,10 +1,12 @@
 //! What is done without anybody asking: the sweep of devices that never called, the check of a store, and its restore.
 
-use super::model::PENDING_SECS;
+use super::model::{PENDING_SECS, Status, UNAPPROVED_SECS};
 use super::{fences, store, verbs};
+use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp, params, statements};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Why a device is retired that was never heard of.
@@ -19,26 +21,63 @@ statements! {
     TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM devices WHERE (status = 'retired') <> (retired_at IS NOT NULL) OR status NOT IN ('pending', 'active', 'quarantined', 'retired') ORDER BY organization_id, id";
 }
 
-/// Retires the devices that enrolled a day ago and never called, if nobody doubts the clock.
+/// Why a device is retired that nobody approved.
+const NEVER_APPROVED: &str = "never_approved";
+
+/// Retires the devices that enrolled a day ago and never called, and those that nobody approved for thirty days, if nobody
+/// doubts the clock.
 pub async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
     let Some(now) = kernel.undoubted().await? else {
         return Ok(());
     };
-    let until = now.instant().plus_secs(-PENDING_SECS);
-    let due = kernel.read_system(move |tx| store::abandoned(tx, until)).await?;
+    let silent = now.instant().plus_secs(-PENDING_SECS);
+    let waiting = now.instant().plus_secs(-UNAPPROVED_SECS);
+    let due = kernel
+        .read_system(move |tx| store::abandoned(tx, silent, waiting))
+        .await?;
     for (organization, id) in due {
         let organization = OrganizationId::from_store(organization);
         let run = move |ctx: &mut OperationContext<'_>| {
             let device = store::get(ctx, &id)?;
-            // It may have called in the meantime.
-            if device.heartbeat.is_none() {
-                verbs::retire(ctx, &id, Some(NEVER_CALLED))?;
+            // It may have called, or been approved, in the meantime.
+            if device.status != Status::Pending {
+                return Ok(());
             }
+            let why = match device.heartbeat {
+                None => NEVER_CALLED,
+                Some(_) if device.created_at <= waiting => NEVER_APPROVED,
+                Some(_) => return Ok(()),
+            };
+            verbs::retire(ctx, &id, Some(why))?;
             Ok(())
         };
         kernel
             .system(organization, Some(fences::ABANDONMENT), run)
             .await?;
+    }
+    Ok(())
+}
+
+/// Ends the enrolment tokens of whoever acts no more.
+pub fn maker_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+    end_tokens_of(ctx, &ended.id)
+}
+
+/// Ends the enrolment tokens of an account that can do less now: it may make none any more.
+pub fn maker_narrowed(ctx: &mut OperationContext<'_>, narrowed: &AccountNarrowed) -> Result<()> {
+    end_tokens_of(ctx, &narrowed.id)
+}
+
+fn end_tokens_of(ctx: &mut OperationContext<'_>, maker: &str) -> Result<()> {
+    let ended = store::revoke_made_by(ctx, maker)?;
+    for id in &ended {
+        let of = fences::OfEnrolmentToken {
+            enrolment_token_id: id.clone(),
+        };
+        ctx.emit(&fences::TOKEN_REVOKED, &of);
+    }
+    if !ended.is_empty() {
+        ctx.change("/enrolmentTokens", json!(ended), Value::Null);
     }
     Ok(())
 }

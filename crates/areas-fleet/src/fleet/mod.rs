@@ -1,7 +1,7 @@
 //! Devices: the machines that people work on, each an identity of its own.
 //!
 //! ```text
-//! enrolment token   made by an admin, used 1 … n times, ends by time or by revocation
+//! enrolment token   made by an admin, used 1 … n times, ends by time, by revocation, and with whoever made it
 //! device            pending ─► active ⇄ quarantined      each of them ─► retired, for ever
 //!                   pending: enrolled, and not heard of or not approved yet; a day without a call retires it
 //! request           Bearer prov_dvt_… and a proof of the device's key, made for this request and this token
@@ -37,6 +37,7 @@ mod revoke_token;
 mod store;
 mod verbs;
 
+use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::Role::Operator;
 use provost_kernel::auth::{Toolset, scope};
@@ -80,6 +81,10 @@ pub static AREA: Area = Area {
     })],
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_every),
+    on: &[
+        &Subscriber(maintenance::maker_ended),
+        &Subscriber(maintenance::maker_narrowed),
+    ],
     held: &[held::KIND],
     guides: &[provost_kernel::guide!("fleet", "Fleet: devices and enrolment")],
     floor: 4,

@@ -11,6 +11,12 @@ id!(DeviceTokenId, "dvt", "Names a token of a device.");
 
 /// How often a device calls. Units: seconds.
 pub const INTERVAL_SECS: i64 = 300;
+/// How soon after a heartbeat another one is answered and not kept. Units: seconds.
+pub const EARLY_SECS: i64 = 10;
+/// How long a device waits for approval before it is retired. Units: seconds.
+pub const UNAPPROVED_SECS: i64 = 30 * 86_400;
+/// LIMIT: devices that wait for their first call or for approval, by one enrolment token.
+pub const MOST_PENDING: i64 = 1000;
 /// The life of a device's token. Units: seconds.
 pub const TOKEN_SECS: i64 = 30 * 86_400;
 /// How long a device that never called waits before it is retired, and its enrolment may be repeated. Units: seconds.
@@ -240,7 +246,7 @@ pub struct DeviceView {
     quarantined_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retired_at: Option<Timestamp>,
-    /// `never_called`: it enrolled and was not heard of for a day. Open.
+    /// `never_called`: it enrolled and was not heard of for a day; `never_approved`: nobody approved it for thirty days. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     retire_reason: Option<String>,
     /// Since when a restore of the store holds it back.
@@ -331,7 +337,7 @@ pub struct EnrolmentToken {
     /// When it was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// `restored`: a restore of the store revoked it. Open.
+    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or can do less. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoke_reason: Option<String>,
 }

@@ -38,14 +38,16 @@ statements! {
     COUNT = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> 'retired'";
     /// How many devices that are not retired enrolled by a token.
     COUNT_BY_TOKEN = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND enrolment_token_id = ?2 AND status <> 'retired'";
+    /// How many devices that enrolled by a token wait for their first call or for approval.
+    COUNT_PENDING = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND enrolment_token_id = ?2 AND status = 'pending'";
     /// Makes a device.
     INSERT = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM devices WHERE organization_id = ?1), ?3, 'pending', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)";
     /// Replaces what can change of a device.
     SAVE = "UPDATE devices SET status = ?3, needs_approval = ?4, updated_at = ?5, quarantined_at = ?6, retired_at = ?7, retire_reason = ?8 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
-    BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version WHERE device_heartbeats.at < excluded.at";
-    /// Devices that enrolled until an instant and were never heard of.
-    ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.created_at <= ?1 AND d.held_at IS NULL AND h.at IS NULL ORDER BY d.organization_id, d.id LIMIT 100";
+    BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version";
+    /// Devices that enrolled until an instant and were never heard of, and those that nobody approved until another.
+    ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.held_at IS NULL AND ((d.created_at <= ?1 AND h.at IS NULL) OR d.created_at <= ?2) ORDER BY d.organization_id, d.id LIMIT 100";
     /// Makes a token of a device.
     INSERT_TOKEN = "INSERT INTO device_tokens (organization_id, id, device_id, key_thumbprint, lookup_id, token_prefix, mac, pepper_id, created_at, expires_at, replay_pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     /// The tokens of a device that are not revoked.
@@ -62,6 +64,8 @@ statements! {
     USE = "UPDATE enrolment_tokens SET uses = uses + 1 WHERE organization_id = ?1 AND id = ?2 AND uses < max_uses AND revoked_at IS NULL";
     /// Revokes an enrolment token.
     REVOKE_ENROLMENT_TOKEN = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
+    /// The living enrolment tokens that somebody made.
+    MADE_BY = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 ORDER BY id";
     /// Revokes every enrolment token of an organization.
     REVOKE_EVERY = "UPDATE enrolment_tokens SET revoked_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL";
 }
@@ -216,9 +220,14 @@ pub fn beat(ctx: &mut OperationContext<'_>, id: &DeviceId, heartbeat: &Heartbeat
     )
 }
 
-/// Returns a hundred devices that enrolled until an instant and were never heard of, of whatever organization.
-pub fn abandoned(tx: &mut Tx<'_>, until: Timestamp) -> Result<Vec<(String, DeviceId)>> {
-    tx.query(&ABANDONED, params![until], |row| {
+/// Returns a hundred devices that enrolled until an instant and were never heard of, or until another and were never approved,
+/// of whatever organization.
+pub fn abandoned(
+    tx: &mut Tx<'_>,
+    silent_until: Timestamp,
+    waiting_until: Timestamp,
+) -> Result<Vec<(String, DeviceId)>> {
+    tx.query(&ABANDONED, params![silent_until, waiting_until], |row| {
         Ok((row.get(0)?, DeviceId::from_store(row.get(1)?)))
     })
 }
@@ -345,6 +354,25 @@ pub fn count_by_token(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> 
         row.get::<i64>(0)
     })?;
     Ok(found.unwrap_or(0))
+}
+
+/// Returns how many devices that enrolled by a token wait for their first call or for approval.
+pub fn count_pending(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> Result<i64> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&COUNT_PENDING, params![org, id.as_str()], |row| row.get::<i64>(0))?;
+    Ok(found.unwrap_or(0))
+}
+
+/// Revokes the living enrolment tokens that somebody made, and returns their ids.
+pub fn revoke_made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<EnrolmentTokenId>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let made = ctx.query(&MADE_BY, params![org, maker, now], |row| {
+        Ok(EnrolmentTokenId::from_store(row.get(0)?))
+    })?;
+    for id in &made {
+        revoke_enrolment_token(ctx, id, Some("maker_ended"))?;
+    }
+    Ok(made)
 }
 
 /// Revokes every enrolment token of the organization.

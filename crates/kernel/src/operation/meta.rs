@@ -99,6 +99,8 @@ pub enum RateClass {
     Resolve,
     /// 2 000/s, burst 4 000: what gateways and exporters ask and tell while people work.
     Decide,
+    /// 10/s, burst 100: what machines say of themselves, apart from what people and gateways need.
+    Machine,
 }
 
 impl RateClass {
@@ -109,6 +111,7 @@ impl RateClass {
             RateClass::Write => (&buckets::WRITE, &buckets::ORGANIZATION_WRITE),
             RateClass::Resolve => (&buckets::RESOLVE, &buckets::ORGANIZATION_RESOLVE),
             RateClass::Decide => (&buckets::DECIDE, &buckets::ORGANIZATION_DECIDE),
+            RateClass::Machine => (&buckets::MACHINE, &buckets::ORGANIZATION_MACHINE),
         }
     }
 }

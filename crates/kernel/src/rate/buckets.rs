@@ -44,6 +44,20 @@ pub const ORGANIZATION_DECIDE: Bucket = Bucket {
     per_second_num: 8000,
     per_second_den: 1,
 };
+/// What one machine says of itself, and enrolments by one token.
+pub const MACHINE: Bucket = Bucket {
+    name: "machine",
+    burst: 100,
+    per_second_num: 10,
+    per_second_den: 1,
+};
+/// What the machines of one organization say.
+pub const ORGANIZATION_MACHINE: Bucket = Bucket {
+    name: "organization-machine",
+    burst: 1600,
+    per_second_num: 400,
+    per_second_den: 1,
+};
 /// Reads of one organization.
 pub const ORGANIZATION_READ: Bucket = Bucket {
     name: "organization-read",

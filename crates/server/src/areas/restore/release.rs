@@ -66,7 +66,7 @@ impl Operation for ReleaseHeld {
         "Let those act again whom a restore holds back",
         "Look at the list of held records first: what was taken away after the backup was made would come back. Tokens stay \
          revoked; rotate them. Nobody releases what could do more than they can. A workload trust needs `workload_trusts:write` and \
-         `service_accounts:rotate` besides, and an account that is not held back itself (409). An id that is not held is a \
+         `service_accounts:rotate` besides, and an account that is not held back itself (409). A device needs `fleet:write` besides. An id that is not held is a \
          404. Where one is refused nobody is released.",
     );
     type Path = Empty;

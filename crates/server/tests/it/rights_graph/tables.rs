@@ -92,7 +92,7 @@ pub const TABLES: &[Table] = &[
         "devices",
         &["id"],
         FLEET,
-        "a device has no role, and nothing lets it do more than say that it is there",
+        "a device has no role: nothing lets it do more than operations of its kind, for itself",
     ),
     things(
         "directory_ended",
