@@ -1,7 +1,7 @@
 //! What takes away from devices and their tokens, and how it is taken away again (EN-3).
 
 use super::model::{DeviceId, EnrolmentTokenId, Status};
-use super::{fences, store, verbs};
+use super::{fences, store, token_store, verbs};
 use provost_areas_platform::ends::{unclear, works_until};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
@@ -120,7 +120,7 @@ fn device_token_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -
     let [id, device] = ids else {
         return Ok(unclear());
     };
-    let revoked = store::revoke_token(ctx, id, "revoked_again")?;
+    let revoked = token_store::revoke_token(ctx, id, "revoked_again")?;
     if revoked {
         ctx.target(&fences::DEVICE, device.as_str());
         ctx.change("/revoked", false, true);

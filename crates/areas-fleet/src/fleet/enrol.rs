@@ -1,16 +1,14 @@
 //! `POST …/devices/enrol`
 
+use super::issue::{IssuedDeviceToken, issue};
 use super::model::{
-    Device, DeviceTokenId, DeviceView, EnrolmentTokenId, KeyProtection, MOST_PENDING, PENDING_SECS, Platform,
-    Status, TOKEN_SECS,
+    Device, DeviceView, EnrolmentTokenId, KeyProtection, MOST_PENDING, PENDING_SECS, Platform, Status,
 };
-use super::{credentials, fences, store};
-use provost_areas_platform::settings;
-use provost_kernel::context::SecretPlaceholder;
+use super::{credentials, fences, store, token_store};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::text::Name;
-use provost_kernel::{OperationContext, Result, Timestamp, token};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,16 +37,6 @@ pub struct EnrolBody {
 pub struct Enrolled {
     device: DeviceView,
     token: IssuedDeviceToken,
-}
-
-/// A new token of a device. The value stands here and nowhere else.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct IssuedDeviceToken {
-    id: DeviceTokenId,
-    token: SecretPlaceholder,
-    expires_at: Timestamp,
 }
 
 impl Operation for EnrolDevice {
@@ -83,7 +71,7 @@ impl Operation for EnrolDevice {
             Some(known) => {
                 may_repeat(&known, &by, ctx.now())?;
                 ctx.target(&fences::DEVICE, known.id.as_str());
-                store::revoke_tokens(ctx, &known.id, "superseded")?;
+                token_store::revoke_tokens(ctx, &known.id, "superseded")?;
                 ctx.status(200);
                 known
             }
@@ -167,18 +155,4 @@ fn make(
     };
     ctx.emit(&fences::ENROLLED, &enrolment);
     Ok(device)
-}
-
-/// Gives a device a token; its value goes into the answer alone.
-fn issue(ctx: &mut OperationContext<'_>, device: &Device) -> Result<IssuedDeviceToken> {
-    let minted = token::mint(credentials::DEVICE_FORM, ctx.rng());
-    let id: DeviceTokenId = ctx.new_id();
-    let expires_at = ctx.now().plus_secs(TOKEN_SECS);
-    store::insert_token(ctx, device, &id, &minted, expires_at)?;
-    let replay_secs = settings::load(ctx)?.tokens.secret_replay_seconds;
-    Ok(IssuedDeviceToken {
-        token: ctx.reveal(id.as_str(), minted.token, replay_secs),
-        id,
-        expires_at,
-    })
 }

@@ -5,6 +5,7 @@
 //! device            pending ─► active ⇄ quarantined      each of them ─► retired, for ever
 //!                   pending: enrolled, and not heard of or not approved yet; a day without a call retires it
 //! request           Bearer prov_dvt_… and a proof of the device's key, made for this request and this token
+//! token             thirty days; from the fifteenth on renewed by itself, and for ten minutes good beside its successor
 //! ```
 //!
 //! A device is its key. The server knows the thumbprint, and neither a serial number nor an address: what several machines may
@@ -19,7 +20,7 @@
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and
 //! hardware addresses; a history of heartbeats (the last one is kept); addresses from which devices call, beyond the last use of
-//! their token. Not there yet: renewal of tokens, rotation of keys, labels and owners, commands, settings, enrolment by sign-in.
+//! their token. Not there yet: rotation of keys, labels and owners, commands, settings, enrolment by sign-in.
 
 mod create_token;
 mod credentials;
@@ -29,12 +30,15 @@ pub mod fences;
 mod get;
 mod heartbeat;
 mod held;
+mod issue;
 mod list;
 mod list_tokens;
 mod maintenance;
 mod model;
+mod renew;
 mod revoke_token;
 mod store;
+mod token_store;
 mod verbs;
 
 use provost_kernel::announcement::Subscriber;
@@ -66,6 +70,7 @@ pub static AREA: Area = Area {
     migrations: &migrations!["0034_fleet"],
     statements: &[
         store::STATEMENTS,
+        token_store::STATEMENTS,
         credentials::STATEMENTS,
         held::STATEMENTS,
         maintenance::STATEMENTS,
@@ -104,5 +109,6 @@ fn operations() -> Vec<Entry> {
         Entry::of::<verbs::ReleaseDevice>(),
         Entry::of::<verbs::RetireDevice>(),
         Entry::of::<heartbeat::HeartbeatOperation>(),
+        Entry::of::<renew::RenewDeviceToken>(),
     ]
 }

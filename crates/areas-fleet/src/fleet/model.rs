@@ -19,6 +19,12 @@ pub const UNAPPROVED_SECS: i64 = 30 * 86_400;
 pub const MOST_PENDING: i64 = 1000;
 /// The life of a device's token. Units: seconds.
 pub const TOKEN_SECS: i64 = 30 * 86_400;
+/// From which age on a device's token is renewed. Units: seconds.
+pub const RENEWAL_SECS: i64 = 15 * 86_400;
+/// LIMIT: tokens of a device that work at a time: those of two copies, and a successor.
+pub const MOST_LIVING: i64 = 3;
+/// How long an earlier token serves beside its successor. Units: seconds.
+pub const GRACE_SECS: i64 = 600;
 /// How long a device that never called waits before it is retired, and its enrolment may be repeated. Units: seconds.
 pub const PENDING_SECS: i64 = 86_400;
 /// LIMIT: devices of an organization (F2.15).

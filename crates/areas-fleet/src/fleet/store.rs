@@ -1,8 +1,7 @@
 //! All SQL of devices and of their tokens.
 
 use super::model::{
-    Device, DeviceId, DeviceTokenId, EnrolmentToken, EnrolmentTokenId, Heartbeat, KeyProtection, Mode,
-    Platform, Status,
+    Device, DeviceId, EnrolmentToken, EnrolmentTokenId, Heartbeat, KeyProtection, Mode, Platform, Status,
 };
 use provost_kernel::db::{Param, Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
@@ -48,12 +47,6 @@ statements! {
     BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version";
     /// Devices that enrolled until an instant and were never heard of, and those that nobody approved until another.
     ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.held_at IS NULL AND ((d.created_at <= ?1 AND h.at IS NULL) OR d.created_at <= ?2) ORDER BY d.organization_id, d.id LIMIT 100";
-    /// Makes a token of a device.
-    INSERT_TOKEN = "INSERT INTO device_tokens (organization_id, id, device_id, key_thumbprint, lookup_id, token_prefix, mac, pepper_id, created_at, expires_at, replay_pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    /// The tokens of a device that are not revoked.
-    TOKENS = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL ORDER BY created_at, id";
-    /// Revokes a token of a device.
-    REVOKE_TOKEN = "UPDATE device_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
     /// One enrolment token.
     ENROLMENT_TOKEN = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND id = ?2");
     /// A page of enrolment tokens, the newest first.
@@ -230,53 +223,6 @@ pub fn abandoned(
     tx.query(&ABANDONED, params![silent_until, waiting_until], |row| {
         Ok((row.get(0)?, DeviceId::from_store(row.get(1)?)))
     })
-}
-
-/// Stores a new token of a device.
-pub fn insert_token(
-    ctx: &mut OperationContext<'_>,
-    device: &Device,
-    id: &DeviceTokenId,
-    minted: &NewToken,
-    expires_at: Timestamp,
-) -> Result<()> {
-    let (org, now) = (ctx.org(), ctx.now());
-    let (pepper, mac) = ctx.services().keys.token_mac_current(minted.token.expose());
-    ctx.queue(
-        &INSERT_TOKEN,
-        params![
-            org,
-            id.as_str(),
-            device.id.as_str(),
-            device.key_thumbprint.as_str(),
-            minted.lookup_id.as_str(),
-            minted.prefix.as_str(),
-            mac.as_slice(),
-            pepper.as_str(),
-            now,
-            expires_at,
-            true,
-        ],
-    )
-}
-
-/// Revokes every token of a device, with what could repeat them, and returns how many.
-pub fn revoke_tokens(ctx: &mut OperationContext<'_>, device: &DeviceId, reason: &str) -> Result<usize> {
-    let (org, now) = (ctx.org(), ctx.now());
-    let tokens = ctx.query(&TOKENS, params![org, device.as_str()], |row| row.get::<String>(0))?;
-    for id in &tokens {
-        ctx.queue(&REVOKE_TOKEN, params![org, id.as_str(), now, reason, false])?;
-        ctx.erase_replay(id)?;
-    }
-    Ok(tokens.len())
-}
-
-/// Revokes one token of a device, and says whether it worked.
-pub fn revoke_token(ctx: &mut OperationContext<'_>, id: &str, reason: &str) -> Result<bool> {
-    let (org, now) = (ctx.org(), ctx.now());
-    let revoked = ctx.execute(&REVOKE_TOKEN, params![org, id, now, reason, false])?;
-    ctx.erase_replay(id)?;
-    Ok(revoked == 1)
 }
 
 /// Returns an enrolment token.

@@ -1,7 +1,7 @@
 //! What people do to devices: `POST …/devices/{deviceId}/approve`, `/quarantine`, `/release` and `/retire`.
 
 use super::model::{Device, DeviceId, DevicePath, DeviceView, OneDevice, Status, Verb};
-use super::{fences, store};
+use super::{fences, store, token_store};
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
@@ -68,7 +68,7 @@ pub fn retire(
     }
     device.retire_reason = why.map(str::to_owned);
     store::save(ctx, &device)?;
-    let tokens = store::revoke_tokens(ctx, id, "device_retired")?;
+    let tokens = token_store::revoke_tokens(ctx, id, "device_retired")?;
     note(ctx, &device, was, waited);
     Ok(Some((device, tokens)))
 }

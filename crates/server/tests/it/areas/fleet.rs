@@ -6,9 +6,15 @@ use crate::samples::Target;
 use crate::support::{App, Reply, fresh_key};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::Ed25519KeyPair;
+use provost_kernel::{params, statements};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+
+statements! {
+    /// Has the tokens of a device be older than they are.
+    AGE = "UPDATE device_tokens SET created_at = ?3 WHERE organization_id = ?1 AND device_id = ?2";
+}
 
 /// What the nets must know of the area.
 pub const SAMPLES: Samples = Samples {
@@ -165,6 +171,26 @@ impl Machine {
         machine
     }
 
+    /// Has its token be so old that it is renewed.
+    pub async fn age(&self, app: &App) {
+        let id = self.id.clone();
+        let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+            let (org, then) = (ctx.org(), ctx.now().plus_secs(-15 * 86_400));
+            ctx.queue(&AGE, params![org, id.as_str(), then])
+        };
+        app.kernel
+            .system(app.org(), Some("test.aged"), run)
+            .await
+            .unwrap();
+    }
+
+    /// Renews its token; the answer.
+    pub async fn renew(&self, app: &App) -> Reply {
+        let path = format!("/devices/{}/token", self.id);
+        let call = app.request("POST", &path).token(&self.token);
+        call.send().await
+    }
+
     /// Says that it is there.
     pub async fn beat(&self, app: &App) -> Reply {
         let path = format!("/devices/{}/heartbeat", self.id);
@@ -186,6 +212,11 @@ async fn one_for(app: &App, operation: &str) -> String {
             let path = format!("/devices/{id}/quarantine");
             app.write("POST", &path, json!({})).await.ok();
             id
+        }
+        "renewHeadlessDeviceToken" => {
+            let machine = Machine::new(app).await;
+            machine.age(app).await;
+            machine.id
         }
         _ => Machine::new(app).await.id,
     }
@@ -248,6 +279,10 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
             Some(Fixture::json("POST", path, json!({}), event))
         }
         "approveHeadlessDevice" => device("approve", None).await,
+        "renewHeadlessDeviceToken" => {
+            let path = format!("/devices/{}/token", one_for(app, operation).await);
+            Some(Fixture::json("POST", path, Value::Null, None))
+        }
         "quarantineHeadlessDevice" => device("quarantine", Some("fleet.device.quarantined")).await,
         "releaseHeadlessDevice" => device("release", Some("fleet.device.released")).await,
         "retireHeadlessDevice" => device("retire", Some("fleet.device.retired")).await,

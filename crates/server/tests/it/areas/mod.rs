@@ -186,7 +186,7 @@ pub async fn missed(app: &App, operation: &str) -> Option<Reply> {
 
 /// Says whether the operation's body may hold no member at all, so that the mutation metadata travels in headers.
 pub fn takes_no_member(operation: &str) -> bool {
-    operation == "uninstallHeadlessSkillRegistryItem"
+    ["uninstallHeadlessSkillRegistryItem", "renewHeadlessDeviceToken"].contains(&operation)
 }
 
 /// Makes what a mutation needs and returns it; `None` for an operation of no area here.

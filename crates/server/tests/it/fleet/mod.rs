@@ -2,6 +2,7 @@
 
 mod lives;
 mod proofs;
+mod renewal;
 
 use crate::areas::dpop::proof_of;
 use crate::areas::fleet::{Machine, TOKENS, beat, enrol, enrolment_token, laptop, new_key as key, send};

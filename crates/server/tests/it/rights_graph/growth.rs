@@ -54,6 +54,12 @@ pub const GROWTH: &[Growth] = &[
         ITSELF,
     ),
     edge(
+        "renewHeadlessDeviceToken",
+        &["device"],
+        "secret of a device",
+        ITSELF,
+    ),
+    edge(
         "rotateHeadlessServiceAccountToken",
         &["service_accounts:rotate", "service_accounts:rotate_any"],
         "token",
