@@ -134,6 +134,7 @@ fn make(
         retired_at: None,
         retire_reason: None,
         held_at: None,
+        tamper: None,
         heartbeat: None,
     };
     ctx.target(&fences::DEVICE, device.id.as_str());

@@ -18,6 +18,13 @@ provost_kernel::event_data! {
         /// The enrolment token.
         enrolment_token_id: EnrolmentTokenId,
     } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","enrolmentTokenId":"ent_01kaf9q2m4x7t8v3c5d6e0g1h3"}"#;
+    /// A device of which there may be two.
+    Clone {
+        /// The device.
+        device_id: DeviceId,
+        /// `counter_back`: its heartbeats count backwards. `boot_returned`: a run of its system came back. Open.
+        reason: &'static str,
+    } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","reason":"counter_back"}"#;
     /// An enrolment token.
     OfEnrolmentToken {
         /// The enrolment token.
@@ -29,9 +36,11 @@ provost_kernel::event_data! {
 pub const ACTIVATION: &str = "fleet.device.activated";
 /// The action under which the log has a device that never called and was retired.
 pub const ABANDONMENT: &str = "fleet.device.abandoned";
+/// The action under which the log has that there may be two of a device.
+pub const CLONE: &str = "fleet.device.suspected";
 
 provost_kernel::fences! {
-    acts Readers::Everybody, [ACTIVATION, ABANDONMENT];
+    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, CLONE];
     targets {
         /// A device.
         DEVICE = "device" => Readers::Everybody;
@@ -43,6 +52,8 @@ provost_kernel::fences! {
         ENROLLED: Enrolment = "fleet.device.enrolled" => Readers::Everybody;
         /// A device called for the first time, or was approved after that.
         ACTIVATED: OfDevice = "fleet.device.activated" => Readers::Everybody;
+        /// Heartbeats of a device contradict each other: there may be two machines with its key. Both go on working.
+        CLONED: Clone = "fleet.device.cloned" => Readers::Everybody;
         /// A device was quarantined.
         QUARANTINED: OfDevice = "fleet.device.quarantined" => Readers::Everybody;
         /// A device was released from quarantine.

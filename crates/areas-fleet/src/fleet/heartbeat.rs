@@ -1,14 +1,15 @@
 //! `POST …/devices/{deviceId}/heartbeat`
 
-use super::model::{Device, DeviceId, DevicePath, EARLY_SECS, Heartbeat, INTERVAL_SECS, Status};
+use super::clones::{Heartbeat, TamperReason};
+use super::model::{Device, DeviceId, DevicePath, EARLY_SECS, INTERVAL_SECS, Status};
 use super::{credentials, fences, store};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};
-use provost_kernel::text::Name;
+use provost_kernel::text::{IntegerBetween, Name};
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub struct HeartbeatOperation;
 
@@ -21,6 +22,10 @@ pub struct HeartbeatBody {
     agent_version: Name,
     /// The version of its system.
     os_version: Name,
+    /// How often it called, this time included: the agent counts in a file beside its key, before each call, and never goes back.
+    counter: IntegerBetween<1, 9_007_199_254_740_991>,
+    /// What its system calls this run of it: another one after each start, and never the same again.
+    boot_id: Name,
 }
 
 /// What a device hears.
@@ -52,11 +57,12 @@ impl Operation for HeartbeatOperation {
         })
         .rate(RateClass::Machine)
         .errors(&[400, 401, 403])
-        .example(r#"{"agentVersion": "0.1.0", "osVersion": "Debian 13"}"#)
+        .example(r#"{"agentVersion": "0.1.0", "osVersion": "Debian 13", "counter": 812, "bootId": "5a1f77c2"}"#)
         .says(
             "Say that a device is there",
             "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
-             admin has yet to approve it. The last one is kept, and no other.",
+             admin has yet to approve it. The last one is kept, and no other. A counter that goes back, and a run of the system \
+             that comes back, mean that there are two of it: that is said of the device, and both go on.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -81,7 +87,11 @@ impl Operation for HeartbeatOperation {
                 at: ctx.now(),
                 agent_version: input.body.agent_version.as_str().to_owned(),
                 os_version: input.body.os_version.as_str().to_owned(),
+                counter: input.body.counter.get(),
+                boot_id: input.body.boot_id.as_str().to_owned(),
+                earlier_boot_id: None,
             },
+            contradiction: Arc::default(),
         };
         let kernel = Kernel::behind(ctx.services())?;
         Ok(ctx.later(async move { call.keep(kernel).await }))
@@ -108,6 +118,8 @@ struct Beat {
     id: DeviceId,
     heartbeat: Heartbeat,
     begins: bool,
+    /// What this heartbeat says against the one before it, found by whoever writes.
+    contradiction: Arc<Mutex<Option<TamperReason>>>,
 }
 
 impl Beat {
@@ -115,9 +127,14 @@ impl Beat {
     async fn keep(self, kernel: Arc<Kernel>) -> Result<HeartbeatAnswer> {
         let now = self.heartbeat.at;
         let action = self.begins.then_some(fences::ACTIVATION);
-        let organization = self.organization.clone();
-        let run = move |ctx: &mut OperationContext<'_>| self.write(ctx);
-        kernel.system(organization, action, run).await?;
+        let beat = Arc::new(self);
+        let (organization, writing) = (beat.organization.clone(), beat.clone());
+        let run = move |ctx: &mut OperationContext<'_>| writing.write(ctx);
+        kernel.system(organization.clone(), action, run).await?;
+        if let Some(reason) = beat.found() {
+            let run = move |ctx: &mut OperationContext<'_>| beat.suspect(ctx, reason);
+            kernel.system(organization, Some(fences::CLONE), run).await?;
+        }
         Ok(HeartbeatAnswer {
             now,
             next_heartbeat_seconds: INTERVAL_SECS,
@@ -130,6 +147,10 @@ impl Beat {
             // It was retired since a reader looked.
             return Err(provost_kernel::credential::invalid_token());
         }
+        let before = device.heartbeat.as_ref();
+        let contradiction = before.and_then(|before| before.contradicted_by(&self.heartbeat));
+        *self.contradiction.lock().unwrap_or_else(PoisonError::into_inner) =
+            contradiction.filter(|_| device.tamper.is_none());
         store::beat(ctx, &self.id, &self.heartbeat)?;
         if !self.begins {
             return Ok(());
@@ -150,6 +171,33 @@ impl Beat {
                 device_id: self.id.clone(),
             },
         );
+        Ok(())
+    }
+
+    fn found(&self) -> Option<TamperReason> {
+        *self.contradiction.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says of a device that there may be two of it, in an entry of its own; it goes on calling.
+    ///
+    /// Keeps FL-5.
+    fn suspect(&self, ctx: &mut OperationContext<'_>, reason: TamperReason) -> Result<()> {
+        let mut device = store::get(ctx, &self.id)?;
+        ctx.in_the_name_of(self.actor.clone(), self.origin.clone());
+        ctx.target(&fences::DEVICE, self.id.as_str());
+        // Another heartbeat may have said so first, and whoever retired it knows.
+        if device.tamper.is_some() || device.status == Status::Retired {
+            return Ok(());
+        }
+        device.tamper = Some((reason, ctx.now()));
+        device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
+        store::save(ctx, &device)?;
+        ctx.change("/tamper", serde_json::Value::Null, reason.as_str());
+        let clone = fences::Clone {
+            device_id: self.id.clone(),
+            reason: reason.as_str(),
+        };
+        ctx.emit(&fences::CLONED, &clone);
         Ok(())
     }
 }

@@ -17,11 +17,13 @@
 //! INVARIANT FL-2: no token of a retired device, or of one that a restore holds back, is accepted.
 //! INVARIANT FL-3: a retired device stays retired, and its key enrols nowhere in its organization again.
 //! INVARIANT FL-4: by an enrolment token no more devices come to be than it says, however many ask at once.
+//! INVARIANT FL-5: of two machines with one key the organization is told by an entry and an event; neither is shut out by it.
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and
 //! hardware addresses; a history of heartbeats (the last one is kept); addresses from which devices call, beyond the last use of
 //! their token. Not there yet: rotation of keys, labels and owners, commands, settings, enrolment by sign-in.
 
+mod clones;
 mod create_token;
 mod credentials;
 mod ends;
@@ -67,7 +69,7 @@ pub static AREA: Area = Area {
     operations,
     schemes: &[&credentials::DeviceTokens, &credentials::EnrolmentTokens],
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0034_fleet"],
+    migrations: &migrations!["0034_fleet", "0035_devices"],
     statements: &[
         store::STATEMENTS,
         token_store::STATEMENTS,

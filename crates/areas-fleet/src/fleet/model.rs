@@ -1,5 +1,6 @@
 //! The words and rules of devices, without storage.
 
+use super::clones::{Heartbeat, Tamper, TamperReason};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
 use schemars::JsonSchema;
@@ -160,19 +161,10 @@ pub struct Device {
     pub retire_reason: Option<String>,
     /// Since when a restore holds it back.
     pub held_at: Option<Timestamp>,
+    /// What its heartbeats say against each other, and since when.
+    pub tamper: Option<(TamperReason, Timestamp)>,
     /// What it said last.
     pub heartbeat: Option<Heartbeat>,
-}
-
-/// What a device said last.
-#[derive(Clone, Debug)]
-pub struct Heartbeat {
-    /// When, by the server's clock.
-    pub at: Timestamp,
-    /// The version of its agent.
-    pub agent_version: String,
-    /// The version of its system.
-    pub os_version: String,
 }
 
 impl Device {
@@ -231,6 +223,7 @@ pub struct DeviceView {
     presence: Presence,
     /// An admin has yet to approve it.
     needs_approval: bool,
+    tamper: Tamper,
     mode: Mode,
     platform: Platform,
     arch: String,
@@ -276,6 +269,7 @@ impl DeviceView {
             status: device.status,
             presence: Presence::of(last, now),
             needs_approval: device.needs_approval,
+            tamper: Tamper::of(device.tamper),
             mode: device.mode,
             platform: device.platform,
             arch: device.arch,
@@ -381,6 +375,7 @@ mod tests {
             retired_at: None,
             retire_reason: None,
             held_at: None,
+            tamper: None,
             heartbeat: None,
         }
     }

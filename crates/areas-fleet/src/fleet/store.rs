@@ -1,7 +1,8 @@
 //! All SQL of devices and of their tokens.
 
+use super::clones::{Heartbeat, TamperReason};
 use super::model::{
-    Device, DeviceId, EnrolmentToken, EnrolmentTokenId, Heartbeat, KeyProtection, Mode, Platform, Status,
+    Device, DeviceId, EnrolmentToken, EnrolmentTokenId, KeyProtection, Mode, Platform, Status,
 };
 use provost_kernel::db::{Param, Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
@@ -13,7 +14,8 @@ macro_rules! devices {
     () => {
         "SELECT d.id, d.organization_id, d.seq, d.name, d.status, d.needs_approval, d.mode, d.platform, d.arch, \
          d.key_thumbprint, d.key_protection, d.enrolment_token_id, d.created_at, d.updated_at, d.quarantined_at, \
-         d.retired_at, d.retire_reason, d.held_at, h.at, h.agent_version, h.os_version FROM devices d \
+         d.retired_at, d.retire_reason, d.held_at, d.tamper_reason, d.tamper_at, h.at, h.agent_version, h.os_version, \
+         h.counter, h.boot_id, h.earlier_boot_id FROM devices d \
          LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id "
     };
 }
@@ -42,9 +44,9 @@ statements! {
     /// Makes a device.
     INSERT = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM devices WHERE organization_id = ?1), ?3, 'pending', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)";
     /// Replaces what can change of a device.
-    SAVE = "UPDATE devices SET status = ?3, needs_approval = ?4, updated_at = ?5, quarantined_at = ?6, retired_at = ?7, retire_reason = ?8 WHERE organization_id = ?1 AND id = ?2";
+    SAVE = "UPDATE devices SET status = ?3, needs_approval = ?4, updated_at = ?5, quarantined_at = ?6, retired_at = ?7, retire_reason = ?8, tamper_reason = ?9, tamper_at = ?10 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
-    BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version";
+    BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version, counter, boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version, counter = CASE WHEN device_heartbeats.counter < excluded.counter THEN excluded.counter ELSE device_heartbeats.counter END, earlier_boot_id = CASE WHEN device_heartbeats.boot_id <> excluded.boot_id THEN device_heartbeats.boot_id ELSE device_heartbeats.earlier_boot_id END, boot_id = excluded.boot_id";
     /// Devices that enrolled until an instant and were never heard of, and those that nobody approved until another.
     ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.held_at IS NULL AND ((d.created_at <= ?1 AND h.at IS NULL) OR d.created_at <= ?2) ORDER BY d.organization_id, d.id LIMIT 100";
     /// One enrolment token.
@@ -64,12 +66,15 @@ statements! {
 }
 
 fn device(row: &Row<'_>) -> Result<Device> {
-    let heard = row.get::<Option<Timestamp>>(18)?;
+    let heard = row.get::<Option<Timestamp>>(20)?;
     let heartbeat = match heard {
         Some(at) => Some(Heartbeat {
             at,
-            agent_version: row.get(19)?,
-            os_version: row.get(20)?,
+            agent_version: row.get(21)?,
+            os_version: row.get(22)?,
+            counter: row.get(23)?,
+            boot_id: row.get(24)?,
+            earlier_boot_id: row.get(25)?,
         }),
         None => None,
     };
@@ -92,8 +97,17 @@ fn device(row: &Row<'_>) -> Result<Device> {
         retired_at: row.get(15)?,
         retire_reason: row.get(16)?,
         held_at: row.get(17)?,
+        tamper: tamper(row)?,
         heartbeat,
     })
+}
+
+fn tamper(row: &Row<'_>) -> Result<Option<(TamperReason, Timestamp)>> {
+    let reason = row.get::<Option<String>>(18)?;
+    match (reason, row.get::<Option<Timestamp>>(19)?) {
+        (Some(reason), Some(since)) => Ok(Some((TamperReason::from_store(&reason)?, since))),
+        _ => Ok(None),
+    }
 }
 
 fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
@@ -194,6 +208,8 @@ pub fn save(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
             device.quarantined_at,
             device.retired_at,
             device.retire_reason.as_deref(),
+            device.tamper.map(|(reason, _)| reason.as_str()),
+            device.tamper.map(|(_, since)| since),
         ],
     )
 }
@@ -209,6 +225,8 @@ pub fn beat(ctx: &mut OperationContext<'_>, id: &DeviceId, heartbeat: &Heartbeat
             heartbeat.at,
             heartbeat.agent_version.as_str(),
             heartbeat.os_version.as_str(),
+            heartbeat.counter,
+            heartbeat.boot_id.as_str(),
         ],
     )
 }

@@ -9,6 +9,7 @@ use aws_lc_rs::signature::Ed25519KeyPair;
 use provost_kernel::{params, statements};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 statements! {
@@ -122,9 +123,15 @@ pub fn laptop(name: &str) -> Value {
     json!({ "name": name, "platform": "linux", "arch": "x86_64", "keyProtection": "file" })
 }
 
-/// What a machine says at a heartbeat.
+/// What a machine says at a heartbeat: it counts higher than everybody before it.
 pub fn beat() -> Value {
-    json!({ "agentVersion": "0.1.0", "osVersion": "Debian 13" })
+    static CALLS: AtomicI64 = AtomicI64::new(1);
+    beat_of(CALLS.fetch_add(1, Ordering::Relaxed), "a run")
+}
+
+/// What a machine says at a heartbeat that counts so far, and in which run of its system.
+pub fn beat_of(counter: i64, boot_id: &str) -> Value {
+    json!({ "agentVersion": "0.1.0", "osVersion": "Debian 13", "counter": counter, "bootId": boot_id })
 }
 
 /// Sends a machine's request with a token and a proof of a key, made for this request.

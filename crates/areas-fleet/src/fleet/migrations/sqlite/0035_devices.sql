@@ -1,0 +1,8 @@
+-- What says that there are two machines with one key: heartbeats that count backwards, and runs of a system that come back.
+
+ALTER TABLE devices ADD COLUMN tamper_reason TEXT;
+ALTER TABLE devices ADD COLUMN tamper_at INTEGER;
+-- The highest that was said.
+ALTER TABLE device_heartbeats ADD COLUMN counter INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE device_heartbeats ADD COLUMN boot_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE device_heartbeats ADD COLUMN earlier_boot_id TEXT;

@@ -1,0 +1,123 @@
+//! Two machines that have one key: an image that was copied, a disk that was put back.
+
+use crate::areas::fleet::{Machine, beat_of, enrol, enrolment_token};
+use crate::support::{App, Reply, each};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Calls when the next heartbeat is kept.
+async fn call(app: &App, machine: &Machine, counter: i64, run: &str) -> Reply {
+    app.advance(10);
+    let path = format!("/devices/{}/heartbeat", machine.id);
+    let call = app.request("POST", &path).token(&machine.token);
+    call.json(beat_of(counter, run)).send().await
+}
+
+async fn tamper(app: &App, machine: &Machine) -> Value {
+    let path = format!("/devices/{}", machine.id);
+    app.get(&path).await.ok()["device"]["tamper"].clone()
+}
+
+async fn fresh(app: &App) -> Machine {
+    let (_, secret) = enrolment_token(app, json!({})).await;
+    enrol(app, &secret).await
+}
+
+async fn told(app: &App) -> Vec<Value> {
+    let events = app.events(0).await.into_iter();
+    let told = events.filter(|(kind, _)| kind == "fleet.device.cloned");
+    told.map(|(_, data)| data).collect()
+}
+
+/// Proves FL-5.
+#[test]
+fn a_copy_that_counts_behind_is_noticed_and_both_go_on() {
+    each("fleet_copies", |app: Arc<App>| async move {
+        let laptop = fresh(&app).await;
+        // The image was taken at three; the copy has the key, the token and the counter.
+        for counter in 1..=3 {
+            call(&app, &laptop, counter, "one").await.ok();
+        }
+        let copy = laptop.clone();
+        for counter in 4..=6 {
+            app.advance(1);
+            call(&app, &laptop, counter, "one").await.ok();
+        }
+        assert_eq!(tamper(&app, &laptop).await, json!({ "state": "none" }));
+        call(&app, &copy, 4, "two").await.ok();
+        let seen = tamper(&app, &laptop).await;
+        assert_eq!(
+            (&seen["state"], &seen["reason"]),
+            (&json!("suspected"), &json!("counter_back"))
+        );
+        // It is said once, and both go on.
+        for counter in 5..=9 {
+            app.advance(1);
+            call(&app, &copy, counter, "two").await.ok();
+            call(&app, &laptop, counter + 2, "one").await.ok();
+        }
+        assert_eq!(tamper(&app, &laptop).await, seen);
+        let told = told(&app).await;
+        assert_eq!(told, [json!({ "deviceId": laptop.id, "reason": "counter_back" })]);
+        let entries = app.entries(&app.organization, 0).await;
+        let said = entries
+            .iter()
+            .filter(|entry| entry["action"] == "fleet.device.suspected");
+        assert_eq!(said.count(), 1);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-5.
+#[test]
+fn a_copy_that_counts_with_the_other_is_noticed_by_its_run_or_by_its_count() {
+    each("fleet_runs", |app: Arc<App>| async move {
+        // Each counts one further, as if they had agreed.
+        let laptop = fresh(&app).await;
+        call(&app, &laptop, 1, "one").await.ok();
+        call(&app, &laptop, 2, "two").await.ok();
+        assert_eq!(tamper(&app, &laptop).await["state"], "none");
+        call(&app, &laptop, 3, "one").await.ok();
+        assert_eq!(tamper(&app, &laptop).await["reason"], "boot_returned");
+        // A copy of a running machine has the run as well: the same count twice is one too many.
+        let other = fresh(&app).await;
+        for counter in [1, 2, 2] {
+            call(&app, &other, counter, "one").await.ok();
+        }
+        assert_eq!(tamper(&app, &other).await["reason"], "counter_back");
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn restarts_and_long_sleeps_say_nothing() {
+    each("fleet_restarts", |app: Arc<App>| async move {
+        let laptop = fresh(&app).await;
+        for (counter, run) in [
+            (1, "one"),
+            (2, "one"),
+            (9, "two"),
+            (10, "three"),
+            (500, "three"),
+            (501, "four"),
+        ] {
+            app.advance(7200);
+            call(&app, &laptop, counter, run).await.ok();
+        }
+        assert_eq!(tamper(&app, &laptop).await, json!({ "state": "none" }));
+        assert!(told(&app).await.is_empty());
+        for wrong in [
+            json!({}),
+            json!({ "counter": 0, "bootId": "x" }),
+            json!({ "counter": 502, "bootId": "" }),
+        ] {
+            let mut body = beat_of(502, "four");
+            body["counter"] = wrong["counter"].clone();
+            body["bootId"] = wrong["bootId"].clone();
+            let path = format!("/devices/{}/heartbeat", laptop.id);
+            let call = app.request("POST", &path).token(&laptop.token);
+            call.json(body).send().await.refused(400, "invalid_request");
+        }
+        app.kernel.stop().await;
+    });
+}
