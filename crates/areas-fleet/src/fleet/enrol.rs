@@ -134,6 +134,7 @@ fn make(
         retired_at: None,
         retire_reason: None,
         held_at: None,
+        labels: Vec::new(),
         tamper: None,
         heartbeat: None,
     };

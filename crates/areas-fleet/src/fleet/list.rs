@@ -1,11 +1,14 @@
 //! `GET …/devices`
 
+use super::labels::Label;
 use super::model::{DeviceView, EnrolmentTokenId, Platform, Status};
+use super::presence::Presence;
 use super::store::{self, Filter};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{OperationContext, Result};
+use provost_kernel::text::Name;
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,6 +21,12 @@ pub struct ListDevices;
 pub struct ListQuery {
     /// Only devices that stand there.
     status: Option<Status>,
+    /// Only devices that were heard of so long ago.
+    presence: Option<Presence>,
+    /// Only devices with this label.
+    label: Option<Label>,
+    /// Only devices whose name has this in it, small and capital letters of English alike.
+    query: Option<Name>,
     /// Only devices of this platform.
     platform: Option<Platform>,
     /// Only devices that enrolled by this token.
@@ -47,12 +56,14 @@ impl Operation for ListDevices {
             "presence",
             "lastHeartbeatAt as heard of",
             "platform",
+            "labels",
             "id",
             "osVersion as system",
             "agentVersion as agent",
             "arch",
             "mode",
             "needsApproval as waits",
+            "tamper.state as tampered",
             "enrolledAt as enrolled",
             "enrolmentTokenId as by",
             "keyThumbprint as key",
@@ -75,6 +86,12 @@ impl Operation for ListDevices {
             status: query.status,
             platform: query.platform,
             enrolment_token: query.enrolment_token_id.as_ref().map(EnrolmentTokenId::as_str),
+            label: query.label.as_ref().map(Label::as_str),
+            part: query.query.as_ref().map(Name::as_str),
+            heard: match query.presence {
+                Some(presence) => presence.window(ctx.now()),
+                None => (Timestamp::from_ms(i64::MIN), Timestamp::from_ms(i64::MAX)),
+            },
         };
         // A cursor is a place in the list that it was made for: with other filters it is another list.
         let list = [
@@ -82,6 +99,9 @@ impl Operation for ListDevices {
             query.status.map_or("", Status::as_str),
             query.platform.map_or("", Platform::as_str),
             filter.enrolment_token.unwrap_or_default(),
+            query.presence.map_or("", Presence::as_str),
+            filter.label.unwrap_or_default(),
+            filter.part.unwrap_or_default(),
         ];
         let list = list.join("|");
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;

@@ -21,7 +21,9 @@
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and
 //! hardware addresses; a history of heartbeats (the last one is kept); addresses from which devices call, beyond the last use of
-//! their token. Not there yet: rotation of keys, labels and owners, commands, settings, enrolment by sign-in.
+//! their token; another way back for a token that expired than another enrolment (ADR 0104). Not there yet: rotation of keys,
+//! owners, labels that an enrolment token gives, its bounds by hardware and networks, counts in lists, commands, gateway
+//! identities, settings, the role `member`, enrolment by sign-in, and an end of dead tokens and retired devices in the store.
 
 mod clones;
 mod create_token;
@@ -33,14 +35,17 @@ mod get;
 mod heartbeat;
 mod held;
 mod issue;
+mod labels;
 mod list;
 mod list_tokens;
 mod maintenance;
 mod model;
+mod presence;
 mod renew;
 mod revoke_token;
 mod store;
 mod token_store;
+mod update;
 mod verbs;
 
 use provost_kernel::announcement::Subscriber;
@@ -106,6 +111,7 @@ fn operations() -> Vec<Entry> {
         Entry::of::<revoke_token::RevokeEnrolmentToken>(),
         Entry::of::<enrol::EnrolDevice>(),
         Entry::of::<get::GetDevice>(),
+        Entry::of::<update::UpdateDevice>(),
         Entry::of::<verbs::ApproveDevice>(),
         Entry::of::<verbs::QuarantineDevice>(),
         Entry::of::<verbs::ReleaseDevice>(),

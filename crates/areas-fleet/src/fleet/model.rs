@@ -1,6 +1,7 @@
 //! The words and rules of devices, without storage.
 
 use super::clones::{Heartbeat, Tamper, TamperReason};
+use super::presence::Presence;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
 use schemars::JsonSchema;
@@ -46,20 +47,6 @@ word! {
 }
 
 word! {
-    /// How long ago a device was heard of.
-    pub enum Presence {
-        /// Within three intervals.
-        Online = "online",
-        /// Within three days.
-        Away = "away",
-        /// Within thirty days.
-        Silent = "silent",
-        /// Longer ago, or never.
-        Lost = "lost",
-    }
-}
-
-word! {
     /// For whom an agent works.
     pub enum Mode {
         /// Everybody on the machine.
@@ -92,20 +79,6 @@ word! {
         Tpm = "tpm",
         /// In a Secure Enclave.
         SecureEnclave = "secure_enclave",
-    }
-}
-
-impl Presence {
-    /// Returns the presence of a device that was heard of at an instant.
-    pub fn of(last: Option<Timestamp>, now: Timestamp) -> Self {
-        let Some(last) = last else { return Self::Lost };
-        let secs = (now.as_ms() - last.as_ms()) / 1000;
-        match secs {
-            ..901 => Self::Online,
-            901..259_201 => Self::Away,
-            259_201..2_592_001 => Self::Silent,
-            _ => Self::Lost,
-        }
     }
 }
 
@@ -161,6 +134,8 @@ pub struct Device {
     pub retire_reason: Option<String>,
     /// Since when a restore holds it back.
     pub held_at: Option<Timestamp>,
+    /// Its labels, in their order.
+    pub labels: Vec<String>,
     /// What its heartbeats say against each other, and since when.
     pub tamper: Option<(TamperReason, Timestamp)>,
     /// What it said last.
@@ -224,6 +199,7 @@ pub struct DeviceView {
     /// An admin has yet to approve it.
     needs_approval: bool,
     tamper: Tamper,
+    labels: Vec<String>,
     mode: Mode,
     platform: Platform,
     arch: String,
@@ -270,6 +246,7 @@ impl DeviceView {
             presence: Presence::of(last, now),
             needs_approval: device.needs_approval,
             tamper: Tamper::of(device.tamper),
+            labels: device.labels,
             mode: device.mode,
             platform: device.platform,
             arch: device.arch,
@@ -375,6 +352,7 @@ mod tests {
             retired_at: None,
             retire_reason: None,
             held_at: None,
+            labels: Vec::new(),
             tamper: None,
             heartbeat: None,
         }
@@ -410,18 +388,5 @@ mod tests {
         let mut apart = device(Status::Quarantined, true);
         assert!(apart.go(Verb::Release, Timestamp::EPOCH).unwrap());
         assert_eq!((apart.status, apart.needs_approval), (Status::Pending, true));
-    }
-
-    #[test]
-    fn presence_follows_the_last_heartbeat() {
-        let now = Timestamp::EPOCH.plus_secs(10_000_000);
-        let ago = |secs: i64| Presence::of(Some(now.plus_secs(-secs)), now);
-        assert_eq!((ago(900), ago(901)), (Presence::Online, Presence::Away));
-        assert_eq!((ago(259_200), ago(259_201)), (Presence::Away, Presence::Silent));
-        assert_eq!(
-            (ago(2_592_000), ago(2_592_001)),
-            (Presence::Silent, Presence::Lost)
-        );
-        assert_eq!(Presence::of(None, now), Presence::Lost);
     }
 }

@@ -15,7 +15,7 @@ macro_rules! devices {
         "SELECT d.id, d.organization_id, d.seq, d.name, d.status, d.needs_approval, d.mode, d.platform, d.arch, \
          d.key_thumbprint, d.key_protection, d.enrolment_token_id, d.created_at, d.updated_at, d.quarantined_at, \
          d.retired_at, d.retire_reason, d.held_at, d.tamper_reason, d.tamper_at, h.at, h.agent_version, h.os_version, \
-         h.counter, h.boot_id, h.earlier_boot_id FROM devices d \
+         h.counter, h.boot_id, h.earlier_boot_id, d.labels FROM devices d \
          LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id "
     };
 }
@@ -34,7 +34,7 @@ statements! {
     /// The device of a key.
     OF_KEY = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.key_thumbprint = ?2");
     /// A page of devices, the newest first.
-    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) ORDER BY d.seq DESC, d.id LIMIT ?6");
+    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 ORDER BY d.seq DESC, d.id LIMIT ?10");
     /// How many devices of an organization are not retired.
     COUNT = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> 'retired'";
     /// How many devices that are not retired enrolled by a token.
@@ -45,6 +45,8 @@ statements! {
     INSERT = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM devices WHERE organization_id = ?1), ?3, 'pending', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)";
     /// Replaces what can change of a device.
     SAVE = "UPDATE devices SET status = ?3, needs_approval = ?4, updated_at = ?5, quarantined_at = ?6, retired_at = ?7, retire_reason = ?8, tamper_reason = ?9, tamper_at = ?10 WHERE organization_id = ?1 AND id = ?2";
+    /// Replaces what people say of a device.
+    DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
     BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version, counter, boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version, counter = CASE WHEN device_heartbeats.counter < excluded.counter THEN excluded.counter ELSE device_heartbeats.counter END, earlier_boot_id = CASE WHEN device_heartbeats.boot_id <> excluded.boot_id THEN device_heartbeats.boot_id ELSE device_heartbeats.earlier_boot_id END, boot_id = excluded.boot_id";
     /// Devices that enrolled until an instant and were never heard of, and those that nobody approved until another.
@@ -97,9 +99,14 @@ fn device(row: &Row<'_>) -> Result<Device> {
         retired_at: row.get(15)?,
         retire_reason: row.get(16)?,
         held_at: row.get(17)?,
+        labels: labels(row.str(26)?)?,
         tamper: tamper(row)?,
         heartbeat,
     })
+}
+
+fn labels(text: &str) -> Result<Vec<String>> {
+    serde_json::from_str(text).map_err(Error::internal)
 }
 
 fn tamper(row: &Row<'_>) -> Result<Option<(TamperReason, Timestamp)>> {
@@ -148,6 +155,11 @@ pub struct Filter<'a> {
     pub status: Option<Status>,
     pub platform: Option<Platform>,
     pub enrolment_token: Option<&'a str>,
+    pub label: Option<&'a str>,
+    /// A part of the name.
+    pub part: Option<&'a str>,
+    /// After which instant it was heard of, and until which.
+    pub heard: (Timestamp, Timestamp),
 }
 
 /// Returns devices before a place, the newest first.
@@ -162,7 +174,22 @@ pub fn list(
         filter.status.map(Status::as_str),
         filter.platform.map(Platform::as_str),
     );
-    let params = params![org, before, status, platform, filter.enrolment_token, limit];
+    // A label as it stands in the list of JSON: no label has a quotation mark.
+    let label = filter.label.map(|label| format!("\"{label}\""));
+    let part = filter.part.map(str::to_ascii_lowercase);
+    let (after, until) = filter.heard;
+    let params = params![
+        org,
+        before,
+        status,
+        platform,
+        filter.enrolment_token,
+        label.as_deref(),
+        part.as_deref(),
+        after,
+        until,
+        limit,
+    ];
     ctx.query(&LIST, params, device)
 }
 
@@ -210,6 +237,22 @@ pub fn save(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
             device.retire_reason.as_deref(),
             device.tamper.map(|(reason, _)| reason.as_str()),
             device.tamper.map(|(_, since)| since),
+        ],
+    )
+}
+
+/// Stores what people say of a device.
+pub fn describe(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
+    let org = ctx.org();
+    let labels = serde_json::to_string(&device.labels).map_err(Error::internal)?;
+    ctx.queue(
+        &DESCRIBE,
+        params![
+            org,
+            device.id.as_str(),
+            device.name.as_str(),
+            labels.as_str(),
+            device.updated_at,
         ],
     )
 }

@@ -252,6 +252,7 @@ fn body(operation: &str, _: &Target) -> Option<Value> {
     match operation {
         "createHeadlessEnrolmentToken" => Some(json!({ "name": fresh_key() })),
         "enrolHeadlessDevice" => Some(laptop(&fresh_key())),
+        "updateHeadlessDevice" => Some(json!({ "name": fresh_key(), "labels": ["site:berlin"] })),
         "heartbeatHeadlessDevice" => Some(beat()),
         _ => None,
     }
@@ -285,6 +286,11 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
             let event = Some("fleet.enrolment_token.revoked");
             Some(Fixture::json("POST", path, json!({}), event))
         }
+        "updateHeadlessDevice" => {
+            let path = format!("/devices/{}", one_for(app, operation).await);
+            let body = json!({ "name": unique, "labels": ["site:berlin"] });
+            Some(Fixture::json("PATCH", path, body, Some("fleet.device.updated")))
+        }
         "approveHeadlessDevice" => device("approve", None).await,
         "renewHeadlessDeviceToken" => {
             let path = format!("/devices/{}/token", one_for(app, operation).await);
@@ -302,6 +308,7 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
     match (operation, member) {
         ("createHeadlessEnrolmentToken", "expiresInSeconds") => body[member] = json!(601),
         ("enrolHeadlessDevice", "platform") => body[member] = json!("macos"),
+        ("updateHeadlessDevice", "labels") => body[member] = json!(["site:paris"]),
         ("enrolHeadlessDevice", "keyProtection") => body[member] = json!("tpm"),
         _ => return None,
     }

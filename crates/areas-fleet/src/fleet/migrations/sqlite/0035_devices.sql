@@ -6,3 +6,6 @@ ALTER TABLE devices ADD COLUMN tamper_at INTEGER;
 ALTER TABLE device_heartbeats ADD COLUMN counter INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE device_heartbeats ADD COLUMN boot_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE device_heartbeats ADD COLUMN earlier_boot_id TEXT;
+
+-- What people say of a machine: a list of words in JSON.
+ALTER TABLE devices ADD COLUMN labels TEXT NOT NULL DEFAULT '[]';

@@ -1,0 +1,83 @@
+//! `PATCH …/devices/{deviceId}`
+
+use super::labels::Labels;
+use super::model::{Device, DevicePath, DeviceView, OneDevice};
+use super::{fences, store};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::patch::RequiredChange;
+use provost_kernel::text::Name;
+use provost_kernel::{OperationContext, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub struct UpdateDevice;
+
+/// What can change.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct UpdateBody {
+    /// What people call the machine.
+    #[serde(default)]
+    name: RequiredChange<Name>,
+    /// All of its labels; an empty list takes them away.
+    #[serde(default)]
+    labels: RequiredChange<Labels>,
+}
+
+impl Operation for UpdateDevice {
+    const META: Meta = Meta::write(
+        "updateHeadlessDevice",
+        Method::Patch,
+        "/devices/{deviceId}",
+        "fleet",
+    )
+    .access("fleet:write", &[Admin])
+    .command("devices", "update")
+    .example(r#"{"labels": ["site:berlin", "team:web"]}"#)
+    .says(
+        "Change a device",
+        "Members that are absent stay as they are. Names and labels decide nothing.",
+    );
+    type Path = DevicePath;
+    type Query = Empty;
+    type Body = UpdateBody;
+    type Output = OneDevice;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
+        let id = &input.path.device_id;
+        ctx.target(&fences::DEVICE, id.as_str());
+        let mut device = store::get(ctx, id)?;
+        let before = device.clone();
+        let body = &input.body;
+        if let Some(name) = body.name.get() {
+            name.as_str().clone_into(&mut device.name);
+        }
+        if let Some(labels) = body.labels.get() {
+            device.labels = labels.to_list();
+        }
+        note(ctx, &before, &device);
+        if ctx.has_changes() {
+            device.updated_at = ctx.now().max(before.updated_at.plus_ms(1));
+            store::describe(ctx, &device)?;
+            let of = fences::OfDevice {
+                device_id: id.clone(),
+            };
+            ctx.emit(&fences::UPDATED, &of);
+        }
+        Ok(OneDevice {
+            device: DeviceView::of(device, ctx.now()),
+        })
+    }
+}
+
+fn note(ctx: &mut OperationContext<'_>, before: &Device, after: &Device) {
+    if after.name != before.name {
+        ctx.change("/name", before.name.as_str(), after.name.as_str());
+    }
+    if after.labels != before.labels {
+        ctx.change("/labels", json!(before.labels), json!(after.labels));
+    }
+}
