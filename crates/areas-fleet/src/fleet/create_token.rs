@@ -1,6 +1,6 @@
 //! `POST …/devices/enrolment-tokens`
 
-use super::model::{EnrolmentToken, Mode};
+use super::model::{EnrolmentToken, MOST_TOKENS, Mode};
 use super::{credentials, fences, store};
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::Admin;
@@ -56,7 +56,7 @@ impl Operation for CreateEnrolmentToken {
     .says(
         "Create an enrolment token",
         "Whoever has the token and a key of their own makes a device of it. The token is shown once. A reusable one makes no \
-         device active by itself: an admin approves each.",
+         device active by itself: an admin approves each. Nobody has more than 100 tokens that still make devices.",
     );
     type Path = Empty;
     type Query = Empty;
@@ -72,6 +72,11 @@ impl Operation for CreateEnrolmentToken {
             let error = Error::new(Code::InvalidDefinition, format!("/requireApproval: {message}"));
             return Err(error.and_field("/requireApproval", message));
         }
+        let maker = ctx.actor().id.clone();
+        if store::made_by(ctx, &maker)?.len() >= MOST_TOKENS {
+            let message = "you have 100 enrolment tokens that still make devices; revoke some, or make one of many uses";
+            return Err(Error::new(Code::Conflict, message));
+        }
         let lifetime = body.expires_in_seconds.map_or(3600, IntegerBetween::get);
         let minted = token::mint(credentials::ENROLMENT_FORM, ctx.rng());
         let enrolment_token = EnrolmentToken {
@@ -83,7 +88,7 @@ impl Operation for CreateEnrolmentToken {
             max_uses,
             uses: 0,
             require_approval: body.require_approval,
-            created_by: ctx.actor().id.clone(),
+            created_by: maker,
             created_at: ctx.now(),
             expires_at: ctx.now().plus_secs(lifetime),
             revoked_at: None,

@@ -39,14 +39,14 @@ pub async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
         let organization = OrganizationId::from_store(organization);
         let run = move |ctx: &mut OperationContext<'_>| {
             let device = store::get(ctx, &id)?;
-            // It may have called, or been approved, in the meantime.
-            if device.status != Status::Pending {
+            // It may have called, been approved or been released in the meantime.
+            if device.status != Status::Pending || device.held_at.is_some() {
                 return Ok(());
             }
             let why = match device.heartbeat {
-                None => NEVER_CALLED,
-                Some(_) if device.created_at <= waiting => NEVER_APPROVED,
-                Some(_) => return Ok(()),
+                None if device.updated_at <= silent => NEVER_CALLED,
+                Some(_) if device.updated_at <= waiting => NEVER_APPROVED,
+                _ => return Ok(()),
             };
             verbs::retire(ctx, &id, Some(why))?;
             Ok(())

@@ -19,6 +19,8 @@ pub const EARLY_SECS: i64 = 10;
 pub const UNAPPROVED_SECS: i64 = 30 * 86_400;
 /// LIMIT: devices that wait for their first call or for approval, by one enrolment token.
 pub const MOST_PENDING: i64 = 1000;
+/// LIMIT: enrolment tokens of one maker that still make devices: all of them end in the unit in which the maker ends.
+pub const MOST_TOKENS: usize = 100;
 /// The life of a device's token. Units: seconds.
 pub const TOKEN_SECS: i64 = 30 * 86_400;
 /// From which age on a device's token is renewed. Units: seconds.
@@ -314,7 +316,8 @@ pub struct EnrolmentToken {
     /// When it was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or can do less. Open.
+    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or is an account that can do
+    /// less. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoke_reason: Option<String>,
 }

@@ -49,8 +49,8 @@ statements! {
     DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
     BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version, counter, boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version, counter = CASE WHEN device_heartbeats.counter < excluded.counter THEN excluded.counter ELSE device_heartbeats.counter END, earlier_boot_id = CASE WHEN device_heartbeats.boot_id <> excluded.boot_id THEN device_heartbeats.boot_id ELSE device_heartbeats.earlier_boot_id END, boot_id = excluded.boot_id";
-    /// Devices that enrolled until an instant and were never heard of, and those that nobody approved until another.
-    ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.held_at IS NULL AND ((d.created_at <= ?1 AND h.at IS NULL) OR d.created_at <= ?2) ORDER BY d.organization_id, d.id LIMIT 100";
+    /// Devices that were never heard of and that nobody touched since an instant, and those that nobody approved since another.
+    ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.held_at IS NULL AND ((d.updated_at <= ?1 AND h.at IS NULL) OR d.updated_at <= ?2) ORDER BY d.organization_id, d.id LIMIT 100";
     /// One enrolment token.
     ENROLMENT_TOKEN = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND id = ?2");
     /// A page of enrolment tokens, the newest first.
@@ -61,8 +61,10 @@ statements! {
     USE = "UPDATE enrolment_tokens SET uses = uses + 1 WHERE organization_id = ?1 AND id = ?2 AND uses < max_uses AND revoked_at IS NULL";
     /// Revokes an enrolment token.
     REVOKE_ENROLMENT_TOKEN = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
-    /// The living enrolment tokens that somebody made.
-    MADE_BY = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 ORDER BY id";
+    /// The enrolment tokens that somebody made and that still make devices.
+    MADE_BY = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY id";
+    /// Revokes those.
+    REVOKE_MADE_BY = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses";
     /// Revokes every enrolment token of an organization.
     REVOKE_EVERY = "UPDATE enrolment_tokens SET revoked_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL";
 }
@@ -370,15 +372,28 @@ pub fn count_pending(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> R
     Ok(found.unwrap_or(0))
 }
 
-/// Revokes the living enrolment tokens that somebody made, and returns their ids.
-pub fn revoke_made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<EnrolmentTokenId>> {
+/// Returns the enrolment tokens that somebody made and that still make devices; at most [`MOST_TOKENS`].
+pub fn made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<EnrolmentTokenId>> {
     let (org, now) = (ctx.org(), ctx.now());
-    let made = ctx.query(&MADE_BY, params![org, maker, now], |row| {
+    ctx.query(&MADE_BY, params![org, maker, now], |row| {
         Ok(EnrolmentTokenId::from_store(row.get(0)?))
-    })?;
-    for id in &made {
-        revoke_enrolment_token(ctx, id, Some("maker_ended"))?;
+    })
+}
+
+/// Revokes the enrolment tokens that somebody made and that still make devices, and returns their ids.
+pub fn revoke_made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<EnrolmentTokenId>> {
+    let made = made_by(ctx, maker)?;
+    if made.is_empty() {
+        return Ok(made);
     }
+    let (org, now) = (ctx.org(), ctx.now());
+    let params: &[Param<'_>] = params![org, maker, now, "maker_ended", false];
+    ctx.execute(&REVOKE_MADE_BY, params)?;
+    for id in &made {
+        ctx.erase_replay(id.as_str())?;
+    }
+    // Who enrols by one of them in the same batch was looked up before.
+    ctx.invalidate_cached_credentials();
     Ok(made)
 }
 

@@ -113,7 +113,18 @@ pub async fn enrolment_token(app: &App, members: Value) -> (String, String) {
     for (name, value) in members.as_object().unwrap() {
         body[name] = value.clone();
     }
-    let made = app.write("POST", TOKENS, body).await.ok().clone();
+    let mut reply = app.write("POST", TOKENS, body.clone()).await;
+    if reply.status.as_u16() == 409 {
+        // The one admin of a net that draws hundreds of bodies has as many as anybody may have.
+        let known = app.get(TOKENS).await.ok()["enrolmentTokens"].clone();
+        for id in known.as_array().unwrap().iter().map(|known| &known["id"]) {
+            let path = format!("{TOKENS}/{}/revoke", id.as_str().unwrap());
+            app.write("POST", &path, json!({})).await.ok();
+        }
+        body["name"] = json!(fresh_key());
+        reply = app.write("POST", TOKENS, body).await;
+    }
+    let made = reply.ok().clone();
     let id = made["enrolmentToken"]["id"].as_str().unwrap().to_owned();
     (id, made["token"].as_str().unwrap().to_owned())
 }

@@ -81,6 +81,55 @@ fn a_device_that_never_called_or_that_nobody_approves_is_retired_by_time() {
 }
 
 #[test]
+fn what_somebody_released_has_its_time_again_before_the_sweep() {
+    each("fleet_sweep_released", |app: Arc<App>| async move {
+        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let machine = enrol(&app, &secret).await;
+        hold(&app, &machine.id).await;
+        app.advance(3 * 86_400);
+        sweep(&app).await;
+        let body = json!({ "ids": [machine.id], "confirm": true });
+        app.write("POST", "/restore/release", body).await.ok();
+        sweep(&app).await;
+        assert_eq!(seen(&app, &machine.id).await["status"], "pending");
+        app.advance(86_400);
+        sweep(&app).await;
+        assert_eq!(seen(&app, &machine.id).await["status"], "retired");
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn a_maker_of_very_many_enrolment_tokens_ends_all_the_same() {
+    each("fleet_makers_bound", |app: Arc<App>| async move {
+        let (maker, token) = app.account("busy", "admin", &[]).await;
+        let make = async |number: usize| {
+            // Within the rate of writes.
+            app.advance(1);
+            let body = with_trio(
+                json!({ "name": format!("laptop {number}"), "expiresInSeconds": 86_400 }),
+                &fresh_key(),
+            );
+            app.request("POST", TOKENS).token(&token).json(body).send().await
+        };
+        let mut last = String::new();
+        for number in 0..100 {
+            last = make(number).await.ok()["token"].as_str().unwrap().to_owned();
+        }
+        make(100).await.refused(409, "conflict");
+        enrol(&app, &last).await;
+        // A used one makes no device any more, and does not count.
+        let secret = make(101).await.ok()["token"].as_str().unwrap().to_owned();
+        make(102).await.refused(409, "conflict");
+        let path = format!("/service-accounts/{maker}/disable");
+        app.write("POST", &path, json!({})).await.ok();
+        let reply = send(&app, &new_key(), &secret, "/devices/enrol", laptop_body()).await;
+        reply.refused(401, "token_revoked");
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
 fn a_heartbeat_that_comes_early_is_answered_and_not_kept() {
     each("fleet_early", |app: Arc<App>| async move {
         let laptop = Machine::new(&app).await;
@@ -152,7 +201,7 @@ fn an_enrolment_token_ends_with_whoever_made_it() {
                 .json(with_trio(json!({ "name": what }), &fresh_key()))
                 .send()
                 .await;
-            let secret = made.ok()["token"]["token"].as_str().unwrap().to_owned();
+            let secret = made.ok()["token"].as_str().unwrap().to_owned();
             let path = format!("/service-accounts/{maker}");
             match what {
                 "disabled" => drop(

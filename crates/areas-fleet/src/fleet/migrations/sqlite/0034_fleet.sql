@@ -29,6 +29,7 @@ CREATE TABLE enrolment_tokens (
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 ) STRICT;
 CREATE UNIQUE INDEX enrolment_tokens_by_lookup ON enrolment_tokens (lookup_id);
+CREATE INDEX enrolment_tokens_by_maker ON enrolment_tokens (organization_id, created_by, expires_at);
 CREATE UNIQUE INDEX enrolment_tokens_by_seq ON enrolment_tokens (organization_id, seq);
 
 CREATE TABLE devices (
@@ -59,7 +60,7 @@ CREATE TABLE devices (
 CREATE UNIQUE INDEX devices_by_key ON devices (organization_id, key_thumbprint);
 CREATE UNIQUE INDEX devices_by_seq ON devices (organization_id, seq);
 CREATE INDEX devices_by_enrolment ON devices (organization_id, enrolment_token_id, seq);
-CREATE INDEX devices_by_status ON devices (status, created_at, organization_id, id);
+CREATE INDEX devices_by_status ON devices (status, updated_at, organization_id, id);
 
 CREATE TABLE device_tokens (
   organization_id TEXT NOT NULL,
