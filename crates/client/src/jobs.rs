@@ -36,6 +36,8 @@ const JOBS: [(&str, &[&str]); 7] = [
             "identity-links",
             "service-accounts",
             "workload-trusts",
+            "devices",
+            "enrolment-tokens",
             "mcp-clients",
             "mcp-sessions",
         ],
