@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::failure::{Failure, Outcome};
+use crate::traffic::machine::Key;
 
 /// One request, kept as it is so that a retry sends the same bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Request {
     pub body: Option<Value>,
     /// A body that is not JSON: its media type and bytes.
     pub content: Option<(&'static str, Vec<u8>)>,
+    /// The key of the machine that sends it. A retry brings a new proof, because a server takes each proof once.
+    pub proof: Option<Key>,
 }
 
 impl Request {
@@ -29,6 +32,7 @@ impl Request {
             headers: Vec::new(),
             body: None,
             content: None,
+            proof: None,
         }
     }
 
@@ -41,14 +45,26 @@ impl Request {
         self
     }
 
-    /// The request as it goes over the wire.
+    /// The request as it goes over the wire, without a proof: that one is made for an address.
     pub fn bytes(&self) -> Vec<u8> {
+        self.bytes_with(None)
+    }
+
+    fn bytes_to(&self, address: SocketAddr) -> Vec<u8> {
+        let proof = self.proof.as_ref().map(|key| key.proof(address, self));
+        self.bytes_with(proof.as_deref())
+    }
+
+    fn bytes_with(&self, proof: Option<&str>) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.path);
         if let Some(token) = &self.token {
             head.extend(["Authorization: Bearer ", token, "\r\n"]);
         }
         for (name, value) in &self.headers {
             head.extend([name, ": ", value, "\r\n"]);
+        }
+        if let Some(proof) = proof {
+            head.extend(["DPoP: ", proof, "\r\n"]);
         }
         let (media_type, body) = match (&self.content, &self.body) {
             (Some((media_type, bytes)), _) => (*media_type, bytes.clone()),
@@ -133,7 +149,7 @@ impl Connection {
             Some(stream) => stream,
             None => connect(self.address).map_err(|error| lost(None, &error))?,
         };
-        let written = stream.get_mut().write_all(&request.bytes());
+        let written = stream.get_mut().write_all(&request.bytes_to(self.address));
         // An early answer (413, say) may be waiting although the rest could not be written.
         let answer = match read_answer(&mut stream, request.method == "HEAD") {
             Ok(answer) => answer,

@@ -2,6 +2,7 @@
 //! needs (`maker.rs`), and what the drivers with a memory of their own ask in the same way.
 
 pub mod catalogue;
+pub mod machine;
 pub mod maker;
 
 use std::path::Path;

@@ -1,0 +1,62 @@
+//! Enrolment tokens, machines that enrol, and what is done to devices.
+
+use serde_json::json;
+
+use super::{Operation, keyed};
+use crate::failure::Outcome;
+use crate::traffic::machine::{self, Machine};
+use crate::traffic::maker::{Maker, Ready};
+
+const TOKENS: &str = "devices/enrolment-tokens";
+
+pub const OPERATIONS: &[Operation] = &[
+    keyed("createHeadlessEnrolmentToken", |maker| {
+        Ok(maker
+            .call("POST", TOKENS, json!({ "name": maker.unique }))
+            .showing(format!("{TOKENS}?limit=100")))
+    }),
+    keyed("revokeHeadlessEnrolmentToken", |maker| {
+        let id = maker.make(TOKENS, json!({ "name": format!("for {}", maker.unique) }))?;
+        Ok(maker
+            .bare("POST", &format!("{TOKENS}/{id}/revoke"))
+            .showing(format!("{TOKENS}?limit=100")))
+    }),
+    keyed("enrolHeadlessDevice", |maker| {
+        Ok(machine::enrolment(maker)?.showing("devices?limit=100"))
+    }),
+    keyed("updateHeadlessDevice", |maker| {
+        let path = active(maker)?;
+        let body = json!({ "name": maker.unique, "labels": ["site:berlin"] });
+        Ok(maker.call("PATCH", &path, body).showing(path))
+    }),
+    keyed("approveHeadlessDevice", |maker| {
+        let machine = Machine::enrol(maker, true)?;
+        machine.call(maker)?;
+        Ok(on(maker, &machine.path(), "approve"))
+    }),
+    keyed("quarantineHeadlessDevice", |maker| {
+        let path = active(maker)?;
+        Ok(on(maker, &path, "quarantine"))
+    }),
+    keyed("releaseHeadlessDevice", |maker| {
+        let path = active(maker)?;
+        maker.write("POST", &format!("{path}/quarantine"), json!({}))?;
+        Ok(on(maker, &path, "release"))
+    }),
+    keyed("retireHeadlessDevice", |maker| {
+        let path = active(maker)?;
+        Ok(on(maker, &path, "retire"))
+    }),
+];
+
+/// What is done to a device, and the device as it shows it.
+fn on(maker: &Maker<'_>, path: &str, verb: &str) -> Ready {
+    maker.bare("POST", &format!("{path}/{verb}")).showing(path)
+}
+
+/// The path of a device that called.
+fn active(maker: &mut Maker<'_>) -> Outcome<String> {
+    let machine = Machine::enrol(maker, false)?;
+    machine.call(maker)?;
+    Ok(machine.path())
+}
