@@ -97,6 +97,11 @@ const fn skills(client: Client, at: At, class: &'static str) -> Folder {
 /// Every folder of skills.
 pub(crate) const SKILLS: &[Folder] = &[
     skills(ClaudeCode, Home(".claude/skills"), "~/.claude/skills"),
+    skills(
+        ClaudeCode,
+        Home(".claude/plugins/**/skills"),
+        "~/.claude/plugins/**/skills",
+    ),
     skills(ClaudeCode, Project(".claude/skills"), "P/.claude/skills"),
     skills(Codex, Home(".codex/skills"), "~/.codex/skills"),
     skills(Codex, Home(".agents/skills"), "~/.agents/skills"),

@@ -110,7 +110,7 @@ pub(crate) fn facts(
 fn secrets(member: &str, value: &Value) -> usize {
     match value {
         Value::String(text) if found(member, text).is_some() => 1,
-        Value::String(text) => text
+        Value::String(text) => apart(text)
             .split(['/', '?', '&', '=', ' '])
             .filter(|part| looks_secret(part))
             .count()
@@ -119,6 +119,18 @@ fn secrets(member: &str, value: &Value) -> usize {
         Value::Object(members) => members.iter().map(|(name, value)| secrets(name, value)).sum(),
         _ => 0,
     }
+}
+
+/// Returns a text in which the host of an address stands apart from who is named before it, and in lower case: its capitals and its port
+/// make it no secret.
+fn apart(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let end = rest.find(['/', '?', '#', ' ']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    format!("{scheme} {user} {} {path}", host.to_ascii_lowercase())
 }
 
 fn written(members: &Map<String, Value>, client: Client) -> Option<Entry> {

@@ -155,6 +155,60 @@ fn every_client(folder: &Folder) {
     );
 }
 
+#[test]
+fn a_host_is_no_credential_and_who_is_named_before_it_is_one() {
+    let folder = Folder::new("hosts");
+    let addresses = [
+        ("plain", "https://tickets.acme.example/mcp", 0),
+        ("capitals", "https://Tickets.acme.example:443/mcp", 0),
+        (
+            "user",
+            "https://ada:CaNaRy7x9Q2w4E6r8T0yU1@Tickets.acme.example:443/mcp",
+            1,
+        ),
+        (
+            "query",
+            "https://Tickets.acme.example:443/mcp?key=CaNaRy7x9Q2w4E6r8T0yU1",
+            1,
+        ),
+    ];
+    let server = |(name, url, _): &(&str, &str, usize)| format!(r#""{name}": {{"url": "{url}"}}"#);
+    let members: Vec<String> = addresses.iter().map(server).collect();
+    let text = format!(r#"{{"mcpServers": {{{}}}}}"#, members.join(","));
+    folder.write("home/ada/.cursor/mcp.json", &text);
+    let scan = folder.scan();
+    let found = servers(&scan);
+    assert_eq!(found.len(), addresses.len());
+    for (name, _, count) in addresses {
+        let (_, facts) = found
+            .iter()
+            .find(|(_, facts)| facts.configured_name == name)
+            .unwrap();
+        assert_eq!(facts.secrets_inline, count, "{name}");
+    }
+}
+
+#[test]
+fn skills_of_a_plugin_are_found_however_deep_it_lies() {
+    let folder = Folder::new("plugged");
+    folder.write(
+        "home/ada/.claude/plugins/cache/acme/tools/1.0.0/skills/plug/SKILL.md",
+        "x",
+    );
+    folder.write("home/ada/.claude/plugins/tools/skills/near/SKILL.md", "x");
+    folder.write("home/ada/.claude/plugins/a/b/c/d/e/f/skills/far/SKILL.md", "x");
+    let scan = folder.scan();
+    let found = scan.sections.iter().flat_map(|section| &section.observations);
+    let names: Vec<&str> = found
+        .filter_map(|found| match &found.observation {
+            Observation::Skill { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["plug", "near"]);
+    assert_eq!(faults(&scan), []);
+}
+
 /// Proves IV-2.
 #[test]
 fn no_value_of_any_client_stands_in_a_report() {

@@ -12,6 +12,7 @@ mod modules;
 pub mod report;
 mod resolve;
 mod rounds;
+mod scan;
 mod scripts;
 mod sessions;
 
@@ -26,6 +27,7 @@ pub enum Subject {
     Mcp(mcp::Arguments),
     Modules(modules::Arguments),
     Resolve(resolve::Arguments),
+    Scan(scan::Arguments),
     Sessions(sessions::Arguments),
 }
 
@@ -37,6 +39,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Mcp(arguments) => mcp::run(arguments),
         Subject::Modules(arguments) => modules::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),
+        Subject::Scan(arguments) => scan::run(arguments),
         Subject::Sessions(arguments) => sessions::run(arguments),
     }
 }

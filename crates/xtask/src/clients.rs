@@ -15,6 +15,7 @@ mod generators;
 mod hooks;
 mod install;
 pub mod program;
+mod scanners;
 mod sdk;
 mod served;
 mod session_log;
@@ -37,6 +38,7 @@ use crate::product::{self, Bootstrap, Installation, Server, Store, Workplace};
 use administrator::Administrator;
 use install::Tools;
 pub use install::command_lines;
+pub use scanners::snyk;
 use served::Row;
 
 /// Connect real MCP clients to the real binary and run the conformance suite
@@ -86,9 +88,13 @@ enum Part {
     Directories,
     /// The traffic of the family's Terraform provider
     Terraform,
+    /// What a scan finds, beside another scanner, and what must not come out
+    Scanners,
+    /// Servers that Claude Code, Codex and Gemini CLI add by their own commands, found by a scan
+    Additions,
 }
 
-const ALL: [Part; 10] = [
+const ALL: [Part; 12] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
@@ -99,6 +105,8 @@ const ALL: [Part; 10] = [
     Part::Hooks,
     Part::Directories,
     Part::Terraform,
+    Part::Scanners,
+    Part::Additions,
 ];
 
 impl Part {
@@ -114,6 +122,8 @@ impl Part {
             Self::Hooks => "hooks",
             Self::Directories => "directories",
             Self::Terraform => "terraform",
+            Self::Scanners => "scanners",
+            Self::Additions => "additions",
         }
     }
 }
@@ -188,6 +198,8 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome<V
         Part::Hooks => hooks::run(&scene)?,
         Part::Directories => directories::run(&scene, arguments.record)?,
         Part::Terraform => terraform::run(&scene, arguments.record)?,
+        Part::Scanners => scanners::run(&scene)?,
+        Part::Additions => scanners::additions(&scene)?,
     }
     scene.strike()?;
     Ok(served)

@@ -19,6 +19,7 @@ mod failure;
 mod faults;
 mod fuzz;
 mod guides;
+mod homes;
 mod http;
 mod journal;
 mod monitoring;

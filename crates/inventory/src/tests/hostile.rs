@@ -349,6 +349,6 @@ fn a_folder_that_cannot_be_read_hides_no_other() {
         .map(|(_, facts)| facts.key.as_str())
         .collect();
     assert_eq!(keys, ["npm:a", "npm:z"]);
-    // One of the pattern of servers, and one of that of plugins.
-    assert_eq!(faults(&scan), [Fault::Truncated; 2]);
+    // One of each pattern: of servers, of plugins and of skills.
+    assert_eq!(faults(&scan), [Fault::Truncated; 3]);
 }

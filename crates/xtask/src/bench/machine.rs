@@ -33,6 +33,14 @@ pub fn cpu_time_of_family(parent: u32) -> Option<Duration> {
     Some(sum)
 }
 
+/// Processor time of the children of this process that ended and were waited for.
+pub fn cpu_time_of_ended_children() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |place: usize| fields.get(place)?.parse::<u32>().ok();
+    Some(TICK * ticks(13)?.checked_add(ticks(14)?)?)
+}
+
 /// User and system time, and the parent, of a line of /proc/<pid>/stat.
 fn parse_stat(stat: &str) -> Option<(Duration, u32)> {
     // The name may hold spaces and brackets; what is counted stands after the last bracket.

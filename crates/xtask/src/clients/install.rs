@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Part, telemetry};
+use super::{Part, scanners, telemetry};
 use crate::failure::{Context, Failure, Outcome};
 use crate::{oidc, process, python};
 
@@ -82,7 +82,8 @@ impl Tools {
                 telemetry::python(2)?;
                 packages("commands", &sources().join("commands")).map(drop)
             }
-            Part::Hooks => {
+            Part::Scanners => scanners::snyk().map(drop),
+            Part::Hooks | Part::Additions => {
                 packages("hooks", &sources().join("hooks"))?;
                 packages("commands", &sources().join("commands")).map(drop)
             }
