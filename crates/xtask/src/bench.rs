@@ -5,6 +5,7 @@ mod backtest;
 pub mod bench_store;
 mod decisions;
 mod figures;
+mod fleet;
 pub mod load;
 pub mod machine;
 mod mcp;
@@ -24,6 +25,7 @@ pub enum Subject {
     Api(api::Arguments),
     Backtest(backtest::Arguments),
     Decisions(decisions::Arguments),
+    Fleet(fleet::Arguments),
     Mcp(mcp::Arguments),
     Modules(modules::Arguments),
     Resolve(resolve::Arguments),
@@ -36,6 +38,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Api(arguments) => api::run(arguments),
         Subject::Backtest(arguments) => backtest::run(arguments),
         Subject::Decisions(arguments) => decisions::run(arguments),
+        Subject::Fleet(arguments) => fleet::run(arguments),
         Subject::Mcp(arguments) => mcp::run(arguments),
         Subject::Modules(arguments) => modules::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Outcome;
 use crate::http::Request;
+use crate::product::Bootstrap;
 use crate::traffic::maker::{Maker, Ready};
 use crate::traffic::text_in;
 use crate::{clock, random};
@@ -84,12 +85,18 @@ impl Machine {
 
     /// Says for the first time that the machine is there.
     pub fn call(&self, maker: &mut Maker<'_>) -> Outcome {
-        let body =
-            json!({ "agentVersion": "0.1.0", "osVersion": "Debian 13", "counter": 1, "bootId": "5a1f77c2" });
-        let request = maker
-            .mutation("POST", &format!("{}/heartbeat", self.path()))
+        let key = format!("{}-call", maker.unique);
+        maker.send(&self.heartbeat(maker.bootstrap, &key, 1)).map(drop)
+    }
+
+    /// The heartbeat of this number.
+    pub fn heartbeat(&self, bootstrap: &Bootstrap, key: &str, number: u32) -> Request {
+        let path = format!("{}/heartbeat", self.path());
+        let body = json!({ "agentVersion": "0.1.0", "osVersion": "Debian 13", "counter": number, "bootId": "5a1f77c2" });
+        let request = bootstrap
+            .act("POST", &path, key, "a machine calls")
             .with_body(body);
-        maker.send(&by_machine(request, &self.key, &self.token)).map(drop)
+        by_machine(request, &self.key, &self.token)
     }
 }
 
