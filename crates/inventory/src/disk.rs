@@ -8,7 +8,8 @@
 
 use crate::mounts::Mounts;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, statat};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,8 +27,9 @@ const MAX_ENTRIES: usize = 2_000;
 const MAX_LINKS: usize = 40;
 
 /// Why something was not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Fault {
     /// It is no regular file, or the system could not read it.
     Unreadable,

@@ -10,7 +10,7 @@ const MAX_NAME: usize = 128;
 const MAX_SHAPES: usize = 32;
 
 /// LIMIT: letters and digits of one word of a name; `beforeShellExecution` has 20. Ours.
-const LONG: usize = 24;
+pub(crate) const LONG: usize = 24;
 
 /// Returns the name of a variable or a header; `*` for what is none: a list of names may hold `NAME=value`.
 pub(crate) fn identifier(key: &InventoryKey, text: &str) -> String {

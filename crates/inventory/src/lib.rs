@@ -34,6 +34,7 @@ mod skills;
 mod syntax;
 #[cfg(test)]
 mod tests;
+pub mod wire;
 
 pub use client::{Client, Platform};
 pub use disk::Fault;

@@ -4,12 +4,14 @@ use crate::client::Client;
 use crate::disk::Fault;
 use crate::secrets::Pattern;
 use provost_words::digest::{document_sha256, sha256_hex};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// How exactly a version is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Pin {
     /// One release.
     Exact,

@@ -1,6 +1,7 @@
 //! What a credential looks like.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// LIMIT: a text without a known form is a credential from this length on. Ours.
 const LONG: usize = 20;
@@ -8,8 +9,9 @@ const LONG: usize = 20;
 const BITS: f64 = 3.5;
 
 /// The form of a credential.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Pattern {
     /// `sk-ant-…`
     AnthropicApiKey,

@@ -6,10 +6,10 @@ use crate::{Client, Fault, InventoryKey, Machine, Observation, Platform, Scan, S
 use std::path::{Path, PathBuf};
 
 /// A folder that is removed at the end of a test.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("provost-inventory-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(path.join("home/ada")).unwrap();
@@ -20,14 +20,14 @@ impl Folder {
         self.0.join("home/ada")
     }
 
-    fn write(&self, path: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.0.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    fn scan(&self) -> Scan {
+    pub(crate) fn scan(&self) -> Scan {
         self.scan_on(Platform::Linux)
     }
 

@@ -1,0 +1,395 @@
+//! A report as a device sends it and a server reads it (F3.9).
+//!
+//! Both sides have the same types and the same limits. What a server keeps of a report is what [`Section::kept`] returns: an agent that
+//! is broken, or not ours, may write a value or a path where a name belongs, and what looks like one is not kept.
+
+mod keep;
+mod limits;
+#[cfg(test)]
+mod tests;
+
+use crate::client::Client;
+use crate::disk::Fault;
+use crate::report::{self, Observation, Pin, Scan, ServerFacts};
+use crate::secrets::Pattern;
+use provost_words::digest::{document_sha256, sha256_hex};
+use provost_words::time::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub use limits::{MAX_BYTES, MAX_FAULTS, MAX_OBSERVATIONS, MAX_SECTIONS};
+
+/// What a device found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Report {
+    /// The name that the device gives this scan; sent again after a failure, it is the same.
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
+    pub scan_id: String,
+    /// The device's clock when the scan began.
+    pub started_at: Timestamp,
+    /// The device's clock when it ended.
+    pub finished_at: Timestamp,
+    /// One for each client and account of which something changed.
+    #[schemars(length(max = 256))]
+    pub sections: Vec<Section>,
+    /// The sections that are as they were sent before.
+    #[serde(default)]
+    #[schemars(length(max = 256))]
+    pub unchanged: Vec<Unchanged>,
+}
+
+/// What was found of one client in one home.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Section {
+    /// The client.
+    pub client: Client,
+    /// The account whose home was read.
+    #[schemars(length(min = 1, max = 160))]
+    pub user: String,
+    /// `sha256:` and the digest of the observations and the faults.
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub digest: String,
+    /// Whether everything could be read; true where and only where there is no fault.
+    pub complete: bool,
+    /// What could not.
+    #[schemars(length(max = 100))]
+    pub faults: Vec<SectionFault>,
+    /// What was found.
+    #[schemars(length(max = 2000))]
+    pub observations: Vec<Sighting>,
+}
+
+/// A section that is as it was sent before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Unchanged {
+    /// The client.
+    pub client: Client,
+    /// The account whose home was read.
+    #[schemars(length(min = 1, max = 160))]
+    pub user: String,
+    /// Its digest.
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub digest: String,
+}
+
+/// A file that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct SectionFault {
+    /// Where.
+    pub place: Place,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// Where something stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Place {
+    /// The kind of file: `~/.claude.json`, `P/.mcp.json`.
+    #[schemars(length(min = 1, max = 160))]
+    pub class: String,
+    /// The fingerprint of its path.
+    #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
+    pub path: String,
+    /// The fingerprint of the project's path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
+    pub project: Option<String>,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    tag = "kind",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+#[schemars(inline)]
+pub enum Sighting {
+    /// An MCP server in a configuration.
+    McpServer {
+        /// Where.
+        place: Place,
+        /// Its identity.
+        #[schemars(length(min = 1, max = 512))]
+        key: String,
+        /// How its client calls it.
+        #[schemars(length(min = 1, max = 160))]
+        configured_name: String,
+        /// `user`, `project`, `managed` or `plugin`. Open.
+        #[schemars(length(min = 1, max = 32))]
+        scope: String,
+        /// `stdio`, `http`, `sse` or `builtin`. Open.
+        #[schemars(length(min = 1, max = 32))]
+        transport: String,
+        /// The version, where one is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(length(max = 160))]
+        version: Option<String>,
+        /// How exactly.
+        version_pin: Pin,
+        /// `pipeline`, where only a shell understands the command. Open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(length(max = 32))]
+        shape: Option<String>,
+        /// Whether the key does not say wholly what runs.
+        weak: bool,
+        /// The kinds of its arguments.
+        #[schemars(length(max = 32))]
+        arg_shapes: Vec<String>,
+        /// The names of its variables.
+        #[schemars(length(max = 64))]
+        env_names: Vec<String>,
+        /// The names of its headers.
+        #[schemars(length(max = 32))]
+        header_names: Vec<String>,
+        /// How many credentials stand in its configuration.
+        secrets_inline: u32,
+        /// Whether its client starts it.
+        enabled: bool,
+    },
+    /// A skill.
+    Skill {
+        /// Where.
+        place: Place,
+        /// The name of its folder.
+        #[schemars(length(min = 1, max = 160))]
+        name: String,
+        /// The digest of its files, as the registry makes it; absent where not all could be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+        digest: Option<String>,
+    },
+    /// A plugin or an extension of a client.
+    Extension {
+        /// Where.
+        place: Place,
+        /// Its name.
+        #[schemars(length(min = 1, max = 160))]
+        name: String,
+        /// Whether its client loads it.
+        enabled: bool,
+    },
+    /// Commands that a client runs at an event.
+    Hook {
+        /// Where.
+        place: Place,
+        /// The event.
+        #[schemars(length(min = 1, max = 160))]
+        event: String,
+        /// How many.
+        commands: u32,
+    },
+    /// A setting that decides what a client may do.
+    Setting {
+        /// Where.
+        place: Place,
+        /// Its name.
+        #[schemars(length(min = 1, max = 160))]
+        name: String,
+        /// A truth, a number of members, a known word, or `set`.
+        #[schemars(length(min = 1, max = 64))]
+        value: String,
+    },
+    /// Names of variables that a client sets for everything that it starts.
+    Environment {
+        /// Where.
+        place: Place,
+        /// The names.
+        #[schemars(length(max = 64))]
+        names: Vec<String>,
+    },
+    /// A credential in a file.
+    Credential {
+        /// Where.
+        place: Place,
+        /// What it looks like.
+        pattern: Pattern,
+        /// The member that holds it.
+        #[schemars(length(max = 160))]
+        member_name: String,
+        /// Its fingerprint; of one of our own tokens the part that may be shown.
+        #[schemars(regex(pattern = "^([0-9a-f]{32}|prov_[a-z]{3}_[A-Za-z0-9]{12})$"))]
+        fingerprint: String,
+        /// The bits of the file's permissions, octal.
+        #[schemars(regex(pattern = "^[0-7]{1,6}$"))]
+        file_mode: String,
+        /// Whether everybody on the machine can read it.
+        world_readable: bool,
+    },
+    /// Conversations that a client kept.
+    Sessions {
+        /// Where.
+        place: Place,
+        /// How many files.
+        files: u32,
+    },
+}
+
+impl Report {
+    /// Makes the report of scans, one of each home. A section whose digest the server acknowledged for this client and account is
+    /// named and not sent again.
+    ///
+    /// What is longer than a report may hold is left out, and its section is not complete by that.
+    pub fn of(
+        scan_id: String,
+        (started_at, finished_at): (Timestamp, Timestamp),
+        scans: &[Scan],
+        acknowledged: &BTreeMap<(Client, String), String>,
+    ) -> Self {
+        let mut found: BTreeMap<(Client, String), (Vec<Sighting>, Vec<SectionFault>)> = BTreeMap::new();
+        for section in scans.iter().flat_map(|scan| &scan.sections) {
+            // Two homes may have one name: to the server they are one account.
+            let (observations, faults) = found.entry((section.client, section.user.clone())).or_default();
+            faults.extend(section.faults.iter().map(SectionFault::of));
+            for sighting in &section.observations {
+                let sent = Sighting::of(sighting);
+                if observations.len() < MAX_OBSERVATIONS && sent.refusal().is_none() {
+                    observations.push(sent);
+                } else {
+                    faults.push(SectionFault {
+                        place: Place::of(&sighting.place),
+                        fault: Fault::Truncated,
+                    });
+                }
+            }
+        }
+        let (mut sections, mut unchanged) = (Vec::new(), Vec::new());
+        for ((client, user), (observations, mut faults)) in found.into_iter().take(MAX_SECTIONS) {
+            faults.truncate(MAX_FAULTS);
+            let digest = digest(&observations, &faults);
+            if acknowledged.get(&(client, user.clone())) == Some(&digest) {
+                unchanged.push(Unchanged { client, user, digest });
+                continue;
+            }
+            sections.push(Section {
+                client,
+                user,
+                digest,
+                complete: faults.is_empty(),
+                faults,
+                observations,
+            });
+        }
+        Self {
+            scan_id,
+            started_at,
+            finished_at,
+            sections,
+            unchanged,
+        }
+    }
+}
+
+/// Returns the digest of a section: over the canonical JSON of its observations and faults.
+pub fn digest(observations: &[Sighting], faults: &[SectionFault]) -> String {
+    let said = serde_json::to_value((observations, faults)).map(|said| document_sha256(&said));
+    format!("sha256:{}", said.unwrap_or_else(|_| sha256_hex(b"")))
+}
+
+impl Place {
+    fn of(place: &report::Place) -> Self {
+        Self {
+            class: place.class.to_owned(),
+            path: place.path.clone(),
+            project: place.project.clone(),
+        }
+    }
+}
+
+impl SectionFault {
+    fn of(fault: &report::SectionFault) -> Self {
+        Self {
+            place: Place::of(&fault.place),
+            fault: fault.fault,
+        }
+    }
+}
+
+fn counted(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl Sighting {
+    fn of(sighting: &report::Sighting) -> Self {
+        let place = Place::of(&sighting.place);
+        match sighting.observation.clone() {
+            Observation::McpServer(facts) => Self::server(place, facts),
+            Observation::Skill { name, digest } => Self::Skill { place, name, digest },
+            Observation::Extension { name, enabled } => Self::Extension { place, name, enabled },
+            Observation::Hook { event, commands } => Self::Hook {
+                place,
+                event,
+                commands: counted(commands),
+            },
+            Observation::Setting { name, value } => Self::Setting {
+                place,
+                name: name.to_owned(),
+                value,
+            },
+            Observation::Environment { names } => Self::Environment { place, names },
+            Observation::Credential {
+                pattern,
+                member_name,
+                fingerprint,
+                file_mode,
+                world_readable,
+            } => Self::Credential {
+                place,
+                pattern,
+                member_name,
+                fingerprint,
+                file_mode,
+                world_readable,
+            },
+            Observation::Sessions { files } => Self::Sessions {
+                place,
+                files: counted(files),
+            },
+        }
+    }
+
+    fn server(place: Place, facts: ServerFacts) -> Self {
+        Self::McpServer {
+            place,
+            key: facts.key,
+            configured_name: facts.configured_name,
+            scope: facts.scope.to_owned(),
+            transport: facts.transport.to_owned(),
+            version: facts.version,
+            version_pin: facts.version_pin,
+            shape: facts.shape.map(str::to_owned),
+            weak: facts.weak,
+            arg_shapes: facts.arg_shapes,
+            env_names: facts.env_names,
+            header_names: facts.header_names,
+            secrets_inline: counted(facts.secrets_inline),
+            enabled: facts.enabled,
+        }
+    }
+
+    /// Returns where it stands.
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::McpServer { place, .. }
+            | Self::Skill { place, .. }
+            | Self::Extension { place, .. }
+            | Self::Hook { place, .. }
+            | Self::Setting { place, .. }
+            | Self::Environment { place, .. }
+            | Self::Credential { place, .. }
+            | Self::Sessions { place, .. } => place,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! How much a report may hold, and of what form its texts are.
+
+use super::{Place, Report, Section, SectionFault, Sighting, digest};
+use std::collections::BTreeSet;
+
+/// LIMIT: bytes of a report (F3.9).
+pub const MAX_BYTES: usize = 4 << 20;
+/// LIMIT: sections of a report. Ours: eleven clients in some twenty homes.
+pub const MAX_SECTIONS: usize = 256;
+/// LIMIT: observations of a section, and of a device (F3.9).
+pub const MAX_OBSERVATIONS: usize = 2_000;
+/// LIMIT: faults of a section. Ours; a scan makes no more.
+pub const MAX_FAULTS: usize = 100;
+/// LIMIT: the name of a scan. Ours.
+const MAX_SCAN_ID: usize = 64;
+/// LIMIT: the identity of a server. Ours; a longer address is left out and said.
+const MAX_KEY: usize = 512;
+/// LIMIT: a name. Ours; a scan cuts at 128 characters and says so with one more.
+const MAX_NAME: usize = 160;
+/// LIMIT: a word of a known list. Ours.
+const MAX_WORD: usize = 32;
+/// LIMIT: the value of a setting. Ours.
+const MAX_VALUE: usize = 64;
+/// LIMIT: lists of names of a server. Those of a scan.
+const MAX_SHAPES: usize = 32;
+const MAX_VARIABLES: usize = 64;
+const MAX_HEADERS: usize = 32;
+
+impl Report {
+    /// Returns why this is no report, in a sentence that holds nothing of it; `None` where it is one.
+    pub fn refusal(&self) -> Option<&'static str> {
+        let is_id = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        if !(1..=MAX_SCAN_ID).contains(&self.scan_id.len()) || !self.scan_id.chars().all(is_id) {
+            return Some("scanId must have 1 to 64 letters, digits, - and _");
+        }
+        if self.finished_at < self.started_at {
+            return Some("finishedAt must not be before startedAt");
+        }
+        if self.sections.len() + self.unchanged.len() > MAX_SECTIONS {
+            return Some("a report has at most 256 sections");
+        }
+        let mut seen = BTreeSet::new();
+        let sent = self
+            .sections
+            .iter()
+            .map(|section| (section.client, &section.user));
+        let kept = self
+            .unchanged
+            .iter()
+            .map(|section| (section.client, &section.user));
+        if !sent.chain(kept).all(|section| seen.insert(section)) {
+            return Some("a report names a client of an account at most once");
+        }
+        let is_good = |section: &super::Unchanged| is_name(&section.user) && is_digest(&section.digest);
+        if !self.unchanged.iter().all(is_good) {
+            return Some("an unchanged section has the name of an account and a digest");
+        }
+        self.sections.iter().find_map(Section::refusal)
+    }
+}
+
+impl Section {
+    fn refusal(&self) -> Option<&'static str> {
+        if !is_name(&self.user) {
+            return Some("the account of a section must have 1 to 160 characters on one line");
+        }
+        if self.observations.len() > MAX_OBSERVATIONS {
+            return Some("a section has at most 2000 observations");
+        }
+        if self.faults.len() > MAX_FAULTS {
+            return Some("a section has at most 100 faults");
+        }
+        if self.complete != self.faults.is_empty() {
+            return Some("a section is complete where and only where it has no faults");
+        }
+        if !self
+            .faults
+            .iter()
+            .all(|SectionFault { place, .. }| place.is_good())
+        {
+            return Some("a place is a kind of file and fingerprints of 32 hexadecimal digits");
+        }
+        if let Some(refusal) = self.observations.iter().find_map(Sighting::refusal) {
+            return Some(refusal);
+        }
+        (self.digest != digest(&self.observations, &self.faults))
+            .then_some("the digest of a section is not that of its observations and faults")
+    }
+}
+
+impl Place {
+    fn is_good(&self) -> bool {
+        is_name(&self.class)
+            && is_fingerprint(&self.path)
+            && self.project.as_deref().is_none_or(is_fingerprint)
+    }
+}
+
+impl Sighting {
+    /// Returns why a report may not hold this.
+    pub(super) fn refusal(&self) -> Option<&'static str> {
+        if !self.place().is_good() {
+            return Some("a place is a kind of file and fingerprints of 32 hexadecimal digits");
+        }
+        let is_good = match self {
+            Self::McpServer {
+                key,
+                configured_name,
+                scope,
+                transport,
+                version,
+                shape,
+                arg_shapes,
+                env_names,
+                header_names,
+                ..
+            } => {
+                fits(key, MAX_KEY)
+                    && key.contains(':')
+                    && is_name(configured_name)
+                    && is_word(scope)
+                    && is_word(transport)
+                    && version.as_deref().is_none_or(is_name)
+                    && shape.as_deref().is_none_or(is_word)
+                    && are_names(arg_shapes, MAX_SHAPES)
+                    && are_names(env_names, MAX_VARIABLES)
+                    && are_names(header_names, MAX_HEADERS)
+            }
+            Self::Skill { name, digest, .. } => is_name(name) && digest.as_deref().is_none_or(is_digest),
+            Self::Extension { name, .. } => is_name(name),
+            Self::Hook { event, .. } => is_name(event),
+            Self::Setting { name, value, .. } => is_name(name) && fits(value, MAX_VALUE),
+            Self::Environment { names, .. } => are_names(names, MAX_VARIABLES),
+            Self::Credential {
+                member_name,
+                fingerprint,
+                file_mode,
+                ..
+            } => {
+                (member_name.is_empty() || is_name(member_name))
+                    && (is_fingerprint(fingerprint) || is_public_part(fingerprint))
+                    && (1..=6).contains(&file_mode.len())
+                    && file_mode.bytes().all(|b| (b'0'..=b'7').contains(&b))
+            }
+            Self::Sessions { .. } => true,
+        };
+        (!is_good).then_some(
+            "an observation has a text that is empty, too long, of several lines or of another form",
+        )
+    }
+}
+
+fn fits(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.chars().count()) && !text.contains(|c: char| c.is_control())
+}
+
+fn is_name(text: &str) -> bool {
+    fits(text, MAX_NAME)
+}
+
+fn is_word(text: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    fits(text, MAX_WORD) && text.bytes().all(is_part)
+}
+
+fn are_names(names: &[String], most: usize) -> bool {
+    names.len() <= most && names.iter().all(|name| is_name(name))
+}
+
+pub(super) fn is_fingerprint(text: &str) -> bool {
+    text.len() == 32
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+fn is_digest(text: &str) -> bool {
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.strip_prefix("sha256:")
+        .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(is_hex))
+}
+
+/// Says whether a text is `prov_sat_` and the lookup id of one of our tokens, without its secret.
+fn is_public_part(text: &str) -> bool {
+    let mut parts = text.split('_');
+    let (lead, kind, lookup) = (parts.next(), parts.next(), parts.next());
+    let kind_fits = kind.is_some_and(|kind| kind.len() == 3 && kind.bytes().all(|b| b.is_ascii_lowercase()));
+    let lookup_fits =
+        lookup.is_some_and(|id| id.len() == 12 && id.bytes().all(|b| b.is_ascii_alphanumeric()));
+    lead == Some("prov") && kind_fits && lookup_fits && parts.next().is_none()
+}
