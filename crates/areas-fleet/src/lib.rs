@@ -2,3 +2,4 @@
 //! Areas of the machines that people work on.
 
 pub mod fleet;
+pub mod inventory;

@@ -23,6 +23,18 @@ pub enum Pin {
     None,
 }
 
+impl Pin {
+    /// Returns its word on the wire.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Floating => "floating",
+            Self::Digest => "digest",
+            Self::None => "none",
+        }
+    }
+}
+
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,20 +5,21 @@
 
 mod keep;
 mod limits;
+mod make;
 #[cfg(test)]
 mod tests;
 
 use crate::client::Client;
 use crate::disk::Fault;
-use crate::report::{self, Observation, Pin, Scan, ServerFacts};
+use crate::report::Pin;
 use crate::secrets::Pattern;
-use provost_words::digest::{document_sha256, sha256_hex};
+use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 pub use limits::{MAX_BYTES, MAX_FAULTS, MAX_OBSERVATIONS, MAX_SECTIONS};
+pub use make::digest;
 
 /// What a device found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -237,148 +238,7 @@ pub enum Sighting {
     },
 }
 
-impl Report {
-    /// Makes the report of scans, one of each home. A section whose digest the server acknowledged for this client and account is
-    /// named and not sent again.
-    ///
-    /// What is longer than a report may hold is left out, and its section is not complete by that.
-    pub fn of(
-        scan_id: String,
-        (started_at, finished_at): (Timestamp, Timestamp),
-        scans: &[Scan],
-        acknowledged: &BTreeMap<(Client, String), String>,
-    ) -> Self {
-        let mut found: BTreeMap<(Client, String), (Vec<Sighting>, Vec<SectionFault>)> = BTreeMap::new();
-        for section in scans.iter().flat_map(|scan| &scan.sections) {
-            // Two homes may have one name: to the server they are one account.
-            let (observations, faults) = found.entry((section.client, section.user.clone())).or_default();
-            faults.extend(section.faults.iter().map(SectionFault::of));
-            for sighting in &section.observations {
-                let sent = Sighting::of(sighting);
-                if observations.len() < MAX_OBSERVATIONS && sent.refusal().is_none() {
-                    observations.push(sent);
-                } else {
-                    faults.push(SectionFault {
-                        place: Place::of(&sighting.place),
-                        fault: Fault::Truncated,
-                    });
-                }
-            }
-        }
-        let (mut sections, mut unchanged) = (Vec::new(), Vec::new());
-        for ((client, user), (observations, mut faults)) in found.into_iter().take(MAX_SECTIONS) {
-            faults.truncate(MAX_FAULTS);
-            let digest = digest(&observations, &faults);
-            if acknowledged.get(&(client, user.clone())) == Some(&digest) {
-                unchanged.push(Unchanged { client, user, digest });
-                continue;
-            }
-            sections.push(Section {
-                client,
-                user,
-                digest,
-                complete: faults.is_empty(),
-                faults,
-                observations,
-            });
-        }
-        Self {
-            scan_id,
-            started_at,
-            finished_at,
-            sections,
-            unchanged,
-        }
-    }
-}
-
-/// Returns the digest of a section: over the canonical JSON of its observations and faults.
-pub fn digest(observations: &[Sighting], faults: &[SectionFault]) -> String {
-    let said = serde_json::to_value((observations, faults)).map(|said| document_sha256(&said));
-    format!("sha256:{}", said.unwrap_or_else(|_| sha256_hex(b"")))
-}
-
-impl Place {
-    fn of(place: &report::Place) -> Self {
-        Self {
-            class: place.class.to_owned(),
-            path: place.path.clone(),
-            project: place.project.clone(),
-        }
-    }
-}
-
-impl SectionFault {
-    fn of(fault: &report::SectionFault) -> Self {
-        Self {
-            place: Place::of(&fault.place),
-            fault: fault.fault,
-        }
-    }
-}
-
-fn counted(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
 impl Sighting {
-    fn of(sighting: &report::Sighting) -> Self {
-        let place = Place::of(&sighting.place);
-        match sighting.observation.clone() {
-            Observation::McpServer(facts) => Self::server(place, facts),
-            Observation::Skill { name, digest } => Self::Skill { place, name, digest },
-            Observation::Extension { name, enabled } => Self::Extension { place, name, enabled },
-            Observation::Hook { event, commands } => Self::Hook {
-                place,
-                event,
-                commands: counted(commands),
-            },
-            Observation::Setting { name, value } => Self::Setting {
-                place,
-                name: name.to_owned(),
-                value,
-            },
-            Observation::Environment { names } => Self::Environment { place, names },
-            Observation::Credential {
-                pattern,
-                member_name,
-                fingerprint,
-                file_mode,
-                world_readable,
-            } => Self::Credential {
-                place,
-                pattern,
-                member_name,
-                fingerprint,
-                file_mode,
-                world_readable,
-            },
-            Observation::Sessions { files } => Self::Sessions {
-                place,
-                files: counted(files),
-            },
-        }
-    }
-
-    fn server(place: Place, facts: ServerFacts) -> Self {
-        Self::McpServer {
-            place,
-            key: facts.key,
-            configured_name: facts.configured_name,
-            scope: facts.scope.to_owned(),
-            transport: facts.transport.to_owned(),
-            version: facts.version,
-            version_pin: facts.version_pin,
-            shape: facts.shape.map(str::to_owned),
-            weak: facts.weak,
-            arg_shapes: facts.arg_shapes,
-            env_names: facts.env_names,
-            header_names: facts.header_names,
-            secrets_inline: counted(facts.secrets_inline),
-            enabled: facts.enabled,
-        }
-    }
-
     /// Returns where it stands.
     pub fn place(&self) -> &Place {
         match self {
@@ -391,5 +251,46 @@ impl Sighting {
             | Self::Credential { place, .. }
             | Self::Sessions { place, .. } => place,
         }
+    }
+
+    /// Returns the word of its kind on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::McpServer { .. } => "mcp_server",
+            Self::Skill { .. } => "skill",
+            Self::Extension { .. } => "extension",
+            Self::Hook { .. } => "hook",
+            Self::Setting { .. } => "setting",
+            Self::Environment { .. } => "environment",
+            Self::Credential { .. } => "credential",
+            Self::Sessions { .. } => "sessions",
+        }
+    }
+
+    /// Returns what makes it the same one in the next scan of its section: its kind, its names and its place.
+    pub fn ident(&self) -> String {
+        let (place, kind) = (self.place(), self.kind());
+        let (name, more) = match self {
+            Self::McpServer {
+                key, configured_name, ..
+            } => (configured_name.as_str(), key.as_str()),
+            Self::Skill { name, .. } | Self::Extension { name, .. } | Self::Setting { name, .. } => {
+                (name.as_str(), "")
+            }
+            Self::Hook { event, .. } => (event.as_str(), ""),
+            Self::Credential {
+                member_name,
+                fingerprint,
+                ..
+            } => (member_name.as_str(), fingerprint.as_str()),
+            Self::Environment { .. } | Self::Sessions { .. } => ("", ""),
+        };
+        let project = place.project.as_deref().unwrap_or_default();
+        // No text of a report has two lines.
+        sha256_hex(
+            [kind, name, more, &place.class, &place.path, project]
+                .join("\n")
+                .as_bytes(),
+        )
     }
 }

@@ -43,10 +43,15 @@ mod model;
 mod presence;
 mod renew;
 mod revoke_token;
+mod standing;
 mod store;
 mod token_store;
 mod update;
 mod verbs;
+
+pub use credentials::DEVICE as DEVICE_KIND;
+pub use model::{DeviceId, DevicePath};
+pub use standing::{Standing, standing};
 
 use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};

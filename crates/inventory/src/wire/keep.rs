@@ -1,15 +1,28 @@
 //! What a server keeps of a report: nothing that looks like a value, whoever wrote it.
 
 use super::limits::is_fingerprint;
-use super::{Place, Section, SectionFault, Sighting};
+use super::{Place, Report, Section, SectionFault, Sighting};
 use crate::hide::LONG;
 use crate::readers::{FILES, Part, SESSIONS, SKILLS};
 use crate::secrets::{has_long_run, known, looks_secret};
+use provost_words::visible::visible;
 
 /// What stands for a name that is not kept.
 const WITHHELD: &str = "hidden:withheld";
 /// What stands for a kind of file that no reader has.
 const OTHER: &str = "other";
+
+impl Report {
+    /// Returns the report without what looks like a value.
+    #[must_use]
+    pub fn kept(mut self) -> Self {
+        self.sections = self.sections.into_iter().map(Section::kept).collect();
+        for section in &mut self.unchanged {
+            keep(&mut section.user);
+        }
+        self
+    }
+}
 
 impl Section {
     /// Returns the section without what looks like a value. An agent of ours has hidden all that already, so that of its reports all is
@@ -58,12 +71,15 @@ impl Sighting {
             } => {
                 place.keep();
                 // A key has digests in it, and so cannot be measured as a name is.
-                if known(key).is_some() {
+                if known(key).is_some() || visible(key) != key.as_str() {
                     *weak = true;
                     "cmd:withheld".clone_into(key);
                 }
                 keep(configured_name);
-                if version.as_deref().is_some_and(|version| known(version).is_some()) {
+                if version
+                    .as_deref()
+                    .is_some_and(|version| known(version).is_some() || visible(version) != version)
+                {
                     *version = None;
                 }
                 arg_shapes.iter_mut().for_each(keep_shape);
@@ -128,7 +144,8 @@ fn hidden(name: &str) -> bool {
 }
 
 fn shown(name: String) -> String {
-    if !hidden(&name) && (looks_secret(&name) || has_long_run(&name, LONG)) {
+    let is_plain = !looks_secret(&name) && !has_long_run(&name, LONG) && visible(&name) == name;
+    if !is_plain && !hidden(&name) {
         return WITHHELD.to_owned();
     }
     name

@@ -3,6 +3,7 @@
 use super::*;
 use crate::tests::Folder;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 fn at(secs: i64) -> Timestamp {
     Timestamp::EPOCH.plus_secs(secs)
@@ -175,4 +176,21 @@ fn a_server_keeps_no_value_that_an_agent_wrote_where_a_name_belongs() {
         assert!(!text.contains(value), "{value} stands in {text}");
     }
     assert!(text.contains("--root") && text.contains("<path>"));
+}
+
+#[test]
+fn a_server_keeps_no_text_that_is_shown_otherwise_than_it_is_written() {
+    let home = home("wire-shown");
+    let mut section = report(&home, &BTreeMap::new()).sections.remove(0);
+    for sighting in &mut section.observations {
+        if let Sighting::McpServer {
+            key, configured_name, ..
+        } = sighting
+        {
+            "npm:@acme/\u{202e}selif".clone_into(key);
+            "git\u{200b}hub".clone_into(configured_name);
+        }
+    }
+    let text = serde_json::to_string(&section.kept()).unwrap();
+    assert!(!text.contains(['\u{202e}', '\u{200b}']), "{text}");
 }

@@ -11,7 +11,7 @@ pub mod restore;
 
 pub use provost_areas_access::{mcp_sessions, oauth, resource_credentials, resources, workload_trusts};
 pub use provost_areas_catalog::{managed_config, skill_registry};
-pub use provost_areas_fleet::fleet;
+pub use provost_areas_fleet::{fleet, inventory};
 pub use provost_areas_identity::{directory, service_accounts, subjects, words};
 pub use provost_areas_platform::{audit, capabilities, events, settings};
 pub use provost_areas_policy::{backtests, decisions, history, otlp, policies};
@@ -41,6 +41,7 @@ static LIST: &[&Area] = &[
     &oauth::AREA,
     &workload_trusts::AREA,
     &fleet::AREA,
+    &inventory::AREA,
     &restore::AREA,
     &capabilities::AREA,
     &planned::AREA,

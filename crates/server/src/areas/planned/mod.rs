@@ -18,13 +18,6 @@ pub static AREA: Area = Area {
         toolset(3, "compliance", "", "Compliance", "compliance records"),
         toolset(4, "findings", "", "Findings", "findings"),
         toolset(6, "governance", "", "Governance", "rules of governance"),
-        toolset(
-            7,
-            "inventory",
-            "What is in use in the organization.",
-            "Inventory",
-            "the inventory",
-        ),
         toolset(8, "investigations", "", "Investigations", "investigations"),
         toolset(12, "operations", "", "Operations", "operations"),
         toolset(
@@ -49,8 +42,6 @@ const SCOPES: &[Scope] = &[
     scope("findings:write"),
     scope("governance:read").readers(),
     scope("governance:write"),
-    scope("inventory:read").everybody(),
-    scope("inventory:write"),
     scope("investigations:read").readers(),
     scope("investigations:write"),
     scope("operations:read").readers(),

@@ -9,6 +9,7 @@ pub mod directory;
 pub mod dpop;
 pub mod fleet;
 pub mod history;
+pub mod inventory;
 mod managed_config;
 pub mod mcp_sessions;
 pub mod oauth;
@@ -116,6 +117,7 @@ fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
         directory::SAMPLES,
         fleet::SAMPLES,
         history::SAMPLES,
+        inventory::SAMPLES,
         managed_config::SAMPLES,
         mcp_sessions::SAMPLES,
         oauth::SAMPLES,

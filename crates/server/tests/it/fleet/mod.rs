@@ -2,6 +2,7 @@
 
 mod clones;
 mod described;
+mod inventory;
 mod lives;
 mod proofs;
 mod renewal;

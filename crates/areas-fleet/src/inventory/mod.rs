@@ -1,0 +1,97 @@
+//! What devices have configured: MCP servers by their identity, skills, extensions, and in which kinds of files credentials lie.
+//!
+//! ```text
+//! device ── report ──► section of a client and an account ──► observations ──► servers (by key), assets (by kind and key)
+//!                      complete: replaces it; with faults: adds to it
+//! admin ── standing ──► server: shadow ⇄ approved (until an instant) ⇄ denied
+//! ```
+//!
+//! A name decides nothing: a server is its key (crate `inventory` makes it), two of one name are two, and one under two names is one.
+//! What is configured is not what is used, and every answer says how old its data are.
+//!
+//! INVARIANT IN-1: a report changes what is known of the device that sends it and of no other, and it is taken from that device alone.
+//! INVARIANT IN-2: nothing that is absent from a section with faults is removed.
+//! INVARIANT IN-3: a scan that began before the last one that was taken changes nothing, and its answer says so; no clock that was wrong
+//! for a while makes later scans older ones.
+//! INVARIANT IN-4: no report changes the standing of a server that is known, and what is new is shadow, or built into its client by its
+//! key; neither a name nor a second server of the same name stands for another.
+//! INVARIANT IN-5: every approval has an end, ends there, and outlives no restore of the store.
+//! INVARIANT IN-6: a server whose key does not say wholly what runs is not approved, and a place where it does not is shadow though its
+//! server is approved.
+//! INVARIANT IN-7: no value of a file is stored: what looks like one in a report is not kept, whoever wrote it.
+//!
+//! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
+//! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
+//! use by evidence of hooks and telemetry, tools of servers, resolution of servers in policies, imports of foreign scanners, assets
+//! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account
+//! that is gone from its device stays until the device is retired.
+
+mod device;
+pub mod fences;
+mod maintenance;
+mod model;
+mod observations;
+mod reads;
+mod report;
+mod standing;
+mod store;
+
+use provost_kernel::area::{Area, Check};
+use provost_kernel::auth::{Toolset, scope};
+use provost_kernel::migrations;
+use provost_kernel::operation::Entry;
+
+/// The area.
+pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 7,
+        name: "inventory",
+        says: "What is in use in the organization.",
+        title: "Inventory",
+        holds: "the inventory",
+    }],
+    scopes: &[scope("inventory:read").everybody(), scope("inventory:write")],
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0036_inventory"],
+    statements: &[
+        store::STATEMENTS,
+        observations::STATEMENTS,
+        maintenance::STATEMENTS,
+    ],
+    records: &[
+        ("inventory_scans", "when a device looked last decides nothing"),
+        (
+            "inventory_sections",
+            "what could be read on a device decides nothing",
+        ),
+        (
+            "inventory_servers",
+            "a standing is shown, and no door asks for it",
+        ),
+        ("inventory_assets", "what was found decides nothing"),
+        ("inventory_observations", "what was found decides nothing"),
+    ],
+    check: Check::Find(maintenance::broken_invariants),
+    restore: Some(maintenance::end_approvals),
+    prune: Some(maintenance::prune),
+    guides: &[provost_kernel::guide!(
+        "inventory",
+        "Inventory: find shadow MCP servers"
+    )],
+    floor: 5,
+    ..Area::named("inventory", "What devices have configured, and how it stands")
+};
+
+fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<report::ReportScan>(),
+        Entry::of::<device::GetDeviceInventory>(),
+        Entry::of::<reads::ListServers>(),
+        Entry::of::<reads::GetServer>(),
+        Entry::of::<reads::ListInstances>(),
+        Entry::of::<standing::SetStanding>(),
+        Entry::of::<reads::ListAssets>(),
+        Entry::of::<reads::Summarize>(),
+    ]
+}

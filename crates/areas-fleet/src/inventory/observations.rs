@@ -1,0 +1,310 @@
+//! SQL of what devices said: scans, sections, observations.
+
+use super::model::{
+    AssetId, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId, Standing,
+};
+use crate::fleet::DeviceId;
+use provost_inventory::wire::{Report, Section};
+use provost_kernel::db::Row;
+use provost_kernel::error::{Error, Result};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// The columns of an observation, in the order that [`observation`] expects.
+macro_rules! observations {
+    () => {
+        "SELECT o.id, o.seq, o.device_id, o.client, o.account, o.server_id, o.asset_id, o.is_weak, o.facts, o.first_seen_at, \
+         o.removed_at, s.standing, s.standing_until FROM inventory_observations o LEFT JOIN inventory_servers s ON \
+         s.organization_id = o.organization_id AND s.id = o.server_id "
+    };
+}
+
+statements! {
+    /// The place of a device's last scan in their order.
+    LAST_SCAN = "SELECT ordered_at FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
+    /// Keeps the last scan of a device.
+    SAVE_SCAN = "INSERT INTO inventory_scans (organization_id, device_id, scan_id, started_at, ordered_at, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (organization_id, device_id) DO UPDATE SET scan_id = excluded.scan_id, started_at = excluded.started_at, ordered_at = excluded.ordered_at, received_at = excluded.received_at";
+    /// The digest of a section, and whether it is complete.
+    DIGEST = "SELECT digest, is_complete FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4";
+    /// How many sections a device has.
+    COUNT_SECTIONS = "SELECT COUNT(*) FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2";
+    /// Keeps what is said of a section.
+    SAVE_SECTION = "INSERT INTO inventory_sections (organization_id, device_id, client, account, digest, is_complete, is_truncated, faults, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, device_id, client, account) DO UPDATE SET digest = excluded.digest, is_complete = excluded.is_complete, is_truncated = excluded.is_truncated, faults = excluded.faults, received_at = excluded.received_at";
+    /// Keeps that a section is as it was.
+    TOUCH = "UPDATE inventory_sections SET received_at = ?5 WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4";
+    /// The sections of a device.
+    SECTIONS = "SELECT client, account, is_complete, is_truncated, faults, received_at FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
+    /// How many sections of each client there are, and how many of them are not complete, on devices that are not retired.
+    BY_CLIENT = "SELECT c.client, COUNT(DISTINCT c.device_id), COUNT(CASE WHEN c.is_complete THEN NULL ELSE 1 END) FROM inventory_sections c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' GROUP BY c.client ORDER BY c.client";
+    /// What is known of a section's observations, removed ones among them.
+    OF_SECTION = "SELECT id, ident, facts, removed_at, server_id, asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 ORDER BY seq, id";
+    /// How many observations of a device are not removed.
+    COUNT = "SELECT COUNT(*) FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
+    /// Makes an observation.
+    INSERT = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, server_id, asset_id, transport, version_pin, is_weak, facts, first_seen_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_observations WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    /// Replaces what is known of an observation.
+    UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
+    /// Keeps that an observation is no longer there.
+    REMOVE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// Forgets removed observations of a device beyond so many.
+    FORGET = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NOT NULL AND id NOT IN (SELECT id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NOT NULL ORDER BY removed_at DESC, id LIMIT ?3)";
+    /// A page of a server's instances, the newest first.
+    OF_SERVER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.server_id = ?2 AND o.seq < ?3 ORDER BY o.seq DESC, o.id LIMIT ?4");
+    /// A page of a device's observations that are not removed, the newest first.
+    OF_DEVICE = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.seq < ?3 AND o.removed_at IS NULL ORDER BY o.seq DESC, o.id LIMIT ?4");
+}
+
+/// A section by its device, client and account.
+#[derive(Clone, Copy)]
+pub struct Of<'a> {
+    pub device: &'a str,
+    pub client: &'a str,
+    pub account: &'a str,
+}
+
+/// An observation of the section that is there already.
+pub struct Kept {
+    pub id: String,
+    pub facts: String,
+    pub is_removed: bool,
+    pub server: Option<String>,
+    pub asset: Option<String>,
+}
+
+/// An observation on its way into the store.
+pub struct Fresh<'a> {
+    pub kind: &'static str,
+    pub ident: &'a str,
+    pub server: Option<ServerId>,
+    pub asset: Option<AssetId>,
+    pub transport: Option<&'a str>,
+    pub version_pin: Option<String>,
+    pub is_weak: bool,
+    pub facts: String,
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(Error::internal)
+}
+
+fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
+    let is_weak = row.get::<bool>(7)?;
+    let standing = match row.get::<Option<String>>(11)? {
+        Some(word) => Some(Server::standing_of(
+            Standing::from_store(&word)?,
+            row.get(12)?,
+            is_weak,
+            now,
+        )),
+        None => None,
+    };
+    Ok(ObservationView {
+        id: ObservationId::from_store(row.get(0)?),
+        seq: row.get(1)?,
+        device_id: DeviceId::from_store(row.get(2)?),
+        client: row.get(3)?,
+        account: row.get(4)?,
+        server_id: row.get::<Option<String>>(5)?.map(ServerId::from_store),
+        asset_id: row.get::<Option<String>>(6)?.map(AssetId::from_store),
+        standing,
+        found: read(row.str(8)?)?,
+        first_seen_at: row.get(9)?,
+        removed_at: row.get(10)?,
+    })
+}
+
+/// Returns the place of a device's last scan in their order.
+pub fn last_scan(ctx: &mut OperationContext<'_>, device: &str) -> Result<Option<Timestamp>> {
+    let org = ctx.org();
+    ctx.query_opt(&LAST_SCAN, params![org, device], |row| row.get(0))
+}
+
+/// Keeps the last scan of a device.
+pub fn save_scan(
+    ctx: &mut OperationContext<'_>,
+    device: &str,
+    report: &Report,
+    ordered_at: Timestamp,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let scan = report.scan_id.as_str();
+    ctx.queue(
+        &SAVE_SCAN,
+        params![org, device, scan, report.started_at, ordered_at, now],
+    )
+}
+
+/// Returns the digest of a section as it was sent, and whether it is complete.
+pub fn digest(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<Option<(String, bool)>> {
+    let org = ctx.org();
+    ctx.query_opt(&DIGEST, params![org, of.device, of.client, of.account], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
+}
+
+/// Returns how many sections a device has.
+pub fn count_sections(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_SECTIONS, params![org, device], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Keeps what is said of a section.
+pub fn save_section(
+    ctx: &mut OperationContext<'_>,
+    of: Of<'_>,
+    section: &Section,
+    is_truncated: bool,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let faults = serde_json::to_string(&section.faults).map_err(Error::internal)?;
+    ctx.queue(
+        &SAVE_SECTION,
+        params![
+            org,
+            of.device,
+            of.client,
+            of.account,
+            section.digest.as_str(),
+            section.complete,
+            is_truncated,
+            faults.as_str(),
+            now,
+        ],
+    )
+}
+
+/// Keeps that a section is as it was.
+pub fn touch(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&TOUCH, params![org, of.device, of.client, of.account, now])
+}
+
+/// Returns the sections of a device.
+pub fn sections(ctx: &mut OperationContext<'_>, device: &str) -> Result<Vec<SectionView>> {
+    let org = ctx.org();
+    ctx.query(&SECTIONS, params![org, device], |row| {
+        Ok(SectionView {
+            client: row.get(0)?,
+            account: row.get(1)?,
+            complete: row.get(2)?,
+            truncated: row.get(3)?,
+            faults: read(row.str(4)?)?,
+            reported_at: row.get(5)?,
+        })
+    })
+}
+
+/// Returns each client, on how many devices it is, and how many of its sections are not complete.
+pub fn by_client(ctx: &mut OperationContext<'_>) -> Result<Vec<(String, i64, i64)>> {
+    let org = ctx.org();
+    ctx.query(&BY_CLIENT, params![org], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })
+}
+
+/// Returns what is known of a section's observations, by what makes them the same.
+pub fn of_section(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<BTreeMap<String, Kept>> {
+    let org = ctx.org();
+    let params = params![org, of.device, of.client, of.account];
+    let found = ctx.query(&OF_SECTION, params, |row| {
+        let kept = Kept {
+            id: row.get(0)?,
+            facts: row.get(2)?,
+            is_removed: row.get::<Option<Timestamp>>(3)?.is_some(),
+            server: row.get(4)?,
+            asset: row.get(5)?,
+        };
+        Ok((row.get::<String>(1)?, kept))
+    })?;
+    Ok(found.into_iter().collect())
+}
+
+/// Returns how many observations of a device are not removed.
+pub fn count(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT, params![org, device], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Stores a new observation.
+pub fn insert(ctx: &mut OperationContext<'_>, of: Of<'_>, fresh: &Fresh<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let id: ObservationId = ctx.new_id();
+    ctx.queue(
+        &INSERT,
+        params![
+            org,
+            id.as_str(),
+            of.device,
+            of.client,
+            of.account,
+            fresh.kind,
+            fresh.ident,
+            fresh.server.as_ref().map(ServerId::as_str),
+            fresh.asset.as_ref().map(AssetId::as_str),
+            fresh.transport,
+            fresh.version_pin.as_deref(),
+            fresh.is_weak,
+            fresh.facts.as_str(),
+            now,
+        ],
+    )
+}
+
+/// Stores what changed of an observation, which is there again if it was removed.
+pub fn update(ctx: &mut OperationContext<'_>, id: &str, fresh: &Fresh<'_>) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
+        &UPDATE,
+        params![
+            org,
+            id,
+            fresh.server.as_ref().map(ServerId::as_str),
+            fresh.asset.as_ref().map(AssetId::as_str),
+            fresh.transport,
+            fresh.version_pin.as_deref(),
+            fresh.is_weak,
+            fresh.facts.as_str(),
+        ],
+    )
+}
+
+/// Keeps that an observation is no longer there.
+pub fn remove(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&REMOVE, params![org, id, now])
+}
+
+/// Forgets the oldest removed observations of a device beyond those that it may have, and says whether there were any.
+pub fn forget(ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
+    let org = ctx.org();
+    Ok(ctx.execute(&FORGET, params![org, device, MOST_REMOVED])? > 0)
+}
+
+/// Returns instances of a server before a place, the newest first.
+pub fn of_server(
+    ctx: &mut OperationContext<'_>,
+    id: &ServerId,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<ObservationView>> {
+    let (org, now) = (ctx.org(), ctx.latest());
+    ctx.query(&OF_SERVER, params![org, id.as_str(), before, limit], |row| {
+        observation(row, now)
+    })
+}
+
+/// Returns observations of a device before a place, the newest first.
+pub fn of_device(
+    ctx: &mut OperationContext<'_>,
+    id: &DeviceId,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<ObservationView>> {
+    let (org, now) = (ctx.org(), ctx.latest());
+    ctx.query(&OF_DEVICE, params![org, id.as_str(), before, limit], |row| {
+        observation(row, now)
+    })
+}

@@ -1,0 +1,342 @@
+//! SQL of servers, of other assets, and of how old the data are.
+
+use super::model::{
+    Asset, AssetId, AssetKind, Counts, MOST_SERVERS, REPORTING_SECS, Server, ServerId, Standing, beginning,
+};
+use provost_kernel::db::Row;
+use provost_kernel::error::{Error, Result};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The rows of a server's instances that count: what is configured now, on devices that are not retired.
+macro_rules! counting {
+    ($what:literal, $column:literal) => {
+        concat!(
+            "(SELECT COUNT(",
+            $what,
+            ") FROM inventory_observations o JOIN devices d ON d.organization_id = o.organization_id AND d.id = o.device_id \
+             WHERE o.organization_id = s.organization_id AND o.",
+            $column,
+            " = s.id AND o.removed_at IS NULL AND d.status <> 'retired')"
+        )
+    };
+}
+
+/// The columns of a server, in the order that [`server`] expects.
+macro_rules! servers {
+    () => {
+        concat!(
+            "SELECT s.id, s.seq, s.key, s.name, s.standing, s.standing_at, s.standing_until, s.standing_by, s.first_seen_at, \
+             s.last_seen_at, ",
+            counting!("DISTINCT o.device_id", "server_id"),
+            ", ",
+            counting!("DISTINCT o.device_id || '/' || o.account", "server_id"),
+            ", ",
+            counting!("*", "server_id"),
+            ", ",
+            counting!("CASE WHEN o.is_weak THEN 1 END", "server_id"),
+            " FROM inventory_servers s "
+        )
+    };
+}
+
+/// The columns of an asset, in the order that [`asset`] expects.
+macro_rules! assets {
+    () => {
+        concat!(
+            "SELECT s.id, s.seq, s.kind, s.key, s.name, s.first_seen_at, s.last_seen_at, ",
+            counting!("DISTINCT o.device_id", "asset_id"),
+            ", ",
+            counting!("*", "asset_id"),
+            " FROM inventory_assets s "
+        )
+    };
+}
+
+/// What an instance of a server must fit to.
+macro_rules! has_instance {
+    ($condition:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM inventory_observations o JOIN devices d ON d.organization_id = o.organization_id AND d.id = \
+             o.device_id WHERE o.organization_id = s.organization_id AND o.server_id = s.id AND o.removed_at IS NULL AND d.status \
+             <> 'retired' AND ",
+            $condition,
+            ")"
+        )
+    };
+}
+
+statements! {
+    /// One server.
+    GET = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.id = ?2");
+    /// The server of a key.
+    OF_KEY = "SELECT id FROM inventory_servers WHERE organization_id = ?1 AND key = ?2";
+    /// A page of servers, the newest first.
+    LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR CASE WHEN s.standing = 'approved' AND s.standing_until <= ?4 THEN 'shadow' ELSE s.standing END = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') ORDER BY s.seq DESC, s.id LIMIT ?9");
+    /// How many servers of each standing there are.
+    BY_STANDING = "SELECT CASE WHEN s.standing = 'approved' AND s.standing_until <= ?2 THEN 'shadow' ELSE s.standing END AS stands, COUNT(*) FROM inventory_servers s WHERE s.organization_id = ?1 GROUP BY stands ORDER BY stands";
+    /// How many servers an organization knows.
+    COUNT = "SELECT COUNT(*) FROM inventory_servers WHERE organization_id = ?1";
+    /// Makes a server.
+    INSERT = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, standing_at, first_seen_at, last_seen_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_servers WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?7, ?7, ?7)";
+    /// Keeps what was decided about a server.
+    DECIDE = "UPDATE inventory_servers SET standing = ?3, standing_at = ?4, standing_until = ?5, standing_by = ?6, updated_at = ?4 WHERE organization_id = ?1 AND id = ?2";
+    /// Keeps that the servers of a section were seen.
+    SEE_SERVERS = "UPDATE inventory_servers SET last_seen_at = ?5 WHERE organization_id = ?1 AND last_seen_at < ?5 AND id IN (SELECT server_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND removed_at IS NULL)";
+    /// Keeps that a server was seen.
+    SEE_SERVER = "UPDATE inventory_servers SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
+    /// Keeps that an asset was seen.
+    SEE_ASSET = "UPDATE inventory_assets SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
+    /// Forgets servers that nobody decided about and that stand nowhere any more.
+    FORGET_SERVERS = "DELETE FROM inventory_servers WHERE organization_id = ?1 AND standing_by IS NULL AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.server_id = inventory_servers.id)";
+    /// Forgets assets that stand nowhere any more.
+    FORGET_ASSETS = "DELETE FROM inventory_assets WHERE organization_id = ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.asset_id = inventory_assets.id)";
+    /// The asset of a key.
+    ASSET_OF_KEY = "SELECT id FROM inventory_assets WHERE organization_id = ?1 AND kind = ?2 AND key = ?3";
+    /// A page of assets, the newest first.
+    ASSETS = concat!(assets!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.kind = CAST(?3 AS TEXT)) ORDER BY s.seq DESC, s.id LIMIT ?4");
+    /// How many assets an organization knows.
+    COUNT_ASSETS = "SELECT COUNT(*) FROM inventory_assets WHERE organization_id = ?1";
+    /// Makes an asset.
+    INSERT_ASSET = "INSERT INTO inventory_assets (organization_id, id, seq, kind, key, name, first_seen_at, last_seen_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_assets WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?6)";
+    /// Keeps that the assets of a section were seen.
+    SEE_ASSETS = "UPDATE inventory_assets SET last_seen_at = ?5 WHERE organization_id = ?1 AND last_seen_at < ?5 AND id IN (SELECT asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND removed_at IS NULL)";
+    /// How many devices are not retired.
+    KNOWN = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> 'retired'";
+    /// How many of them reported since an instant.
+    REPORTING = "SELECT COUNT(*) FROM inventory_scans c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' AND c.received_at >= ?2";
+    /// When the one of them that reported longest ago did.
+    OLDEST = "SELECT MIN(c.received_at) FROM inventory_scans c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired'";
+}
+
+/// How old the data are: an inventory that leaves this out lies by it.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DataAge")]
+pub struct Age {
+    /// How long ago the device reported that did so longest ago; absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_seconds: Option<i64>,
+    /// How many devices reported within seven days.
+    devices_reporting: i64,
+    /// How many devices there are, the retired ones left out.
+    devices_known: i64,
+}
+
+fn server(row: &Row<'_>) -> Result<Server> {
+    Ok(Server {
+        id: ServerId::from_store(row.get(0)?),
+        seq: row.get(1)?,
+        key: row.get(2)?,
+        name: row.get(3)?,
+        standing: Standing::from_store(row.str(4)?)?,
+        standing_at: row.get(5)?,
+        standing_until: row.get(6)?,
+        standing_by: row.get(7)?,
+        first_seen_at: row.get(8)?,
+        last_seen_at: row.get(9)?,
+        counts: Counts {
+            devices: row.get(10)?,
+            accounts: row.get(11)?,
+            instances: row.get(12)?,
+            weak: row.get(13)?,
+        },
+    })
+}
+
+fn asset(row: &Row<'_>) -> Result<Asset> {
+    Ok(Asset {
+        id: AssetId::from_store(row.get(0)?),
+        seq: row.get(1)?,
+        kind: AssetKind::from_store(row.str(2)?)?,
+        key: row.get(3)?,
+        name: row.get(4)?,
+        first_seen_at: row.get(5)?,
+        last_seen_at: row.get(6)?,
+        devices: row.get(7)?,
+        instances: row.get(8)?,
+    })
+}
+
+/// Returns a server.
+///
+/// Errors: `NotFound` for an unknown and another organization's server alike.
+pub fn get(ctx: &mut OperationContext<'_>, id: &ServerId) -> Result<Server> {
+    let org = ctx.org();
+    ctx.query_opt(&GET, params![org, id.as_str()], server)?
+        .ok_or_else(|| Error::not_found("MCP server"))
+}
+
+/// What a list of servers is narrowed to.
+pub struct Filter<'a> {
+    pub standing: Option<Standing>,
+    pub client: Option<&'a str>,
+    pub transport: Option<&'a str>,
+    pub version_pin: Option<&'a str>,
+    pub query: Option<&'a str>,
+}
+
+/// Returns servers before a place, the newest first.
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    filter: &Filter<'_>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<Server>> {
+    let (org, now) = (ctx.org(), ctx.latest());
+    let pattern = filter.query.map(pattern);
+    let params = params![
+        org,
+        before,
+        filter.standing.map(Standing::as_str),
+        now,
+        filter.client,
+        filter.transport,
+        filter.version_pin,
+        pattern.as_deref(),
+        limit,
+    ];
+    ctx.query(&LIST, params, server)
+}
+
+/// Returns what `LIKE` finds a text by, whatever stands in it.
+fn pattern(text: &str) -> String {
+    let mut pattern = "%".to_owned();
+    for c in text.to_lowercase().chars() {
+        if "!%_".contains(c) {
+            pattern.push('!');
+        }
+        pattern.push(c);
+    }
+    pattern + "%"
+}
+
+/// Returns how many servers of each standing there are.
+pub fn by_standing(ctx: &mut OperationContext<'_>) -> Result<Vec<(Standing, i64)>> {
+    let (org, now) = (ctx.org(), ctx.latest());
+    ctx.query(&BY_STANDING, params![org, now], |row| {
+        Ok((Standing::from_store(row.str(0)?)?, row.get(1)?))
+    })
+}
+
+/// Returns the server of a key, which is made where there is none, and whether it was; `None` where there are too many, or
+/// none may be made.
+pub fn server_of(
+    ctx: &mut OperationContext<'_>,
+    key: &str,
+    name: &str,
+    may_make: bool,
+) -> Result<Option<(ServerId, bool)>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let id = |row: &Row<'_>| Ok(ServerId::from_store(row.get(0)?));
+    if let Some(id) = ctx.query_opt(&OF_KEY, params![org, key], id)? {
+        return Ok(Some((id, false)));
+    }
+    if !may_make {
+        return Ok(None);
+    }
+    let known = ctx.query_opt(&COUNT, params![org], |row| row.get::<i64>(0))?;
+    if known.unwrap_or(0) >= MOST_SERVERS {
+        return Ok(None);
+    }
+    let id: ServerId = ctx.new_id();
+    let search = format!("{name}\n{key}").to_lowercase();
+    let standing = beginning(key).as_str();
+    ctx.queue(
+        &INSERT,
+        params![org, id.as_str(), key, name, search.as_str(), standing, now],
+    )?;
+    Ok(Some((id, true)))
+}
+
+/// Returns the asset of a key, which is made where there is none; `None` where there are too many.
+pub fn asset_of(
+    ctx: &mut OperationContext<'_>,
+    kind: AssetKind,
+    key: &str,
+    name: &str,
+) -> Result<Option<AssetId>> {
+    let (org, now, kind) = (ctx.org(), ctx.now(), kind.as_str());
+    let id = |row: &Row<'_>| Ok(AssetId::from_store(row.get(0)?));
+    if let Some(id) = ctx.query_opt(&ASSET_OF_KEY, params![org, kind, key], id)? {
+        return Ok(Some(id));
+    }
+    let known = ctx.query_opt(&COUNT_ASSETS, params![org], |row| row.get::<i64>(0))?;
+    if known.unwrap_or(0) >= MOST_SERVERS {
+        return Ok(None);
+    }
+    let id: AssetId = ctx.new_id();
+    ctx.queue(&INSERT_ASSET, params![org, id.as_str(), kind, key, name, now])?;
+    Ok(Some(id))
+}
+
+/// Returns assets before a place, the newest first.
+pub fn assets(
+    ctx: &mut OperationContext<'_>,
+    kind: Option<AssetKind>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<Asset>> {
+    let (org, kind) = (ctx.org(), kind.map(AssetKind::as_str));
+    ctx.query(&ASSETS, params![org, before, kind, limit], asset)
+}
+
+/// Stores what was decided about a server.
+pub fn save_decision(ctx: &mut OperationContext<'_>, server: &Server) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
+        &DECIDE,
+        params![
+            org,
+            server.id.as_str(),
+            server.standing.as_str(),
+            server.standing_at,
+            server.standing_until,
+            server.standing_by.as_deref(),
+        ],
+    )
+}
+
+/// Keeps that what stands in a section was seen now.
+pub fn see(ctx: &mut OperationContext<'_>, device: &str, client: &str, account: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&SEE_SERVERS, params![org, device, client, account, now])?;
+    ctx.queue(&SEE_ASSETS, params![org, device, client, account, now])
+}
+
+/// Forgets what stands nowhere any more, servers that somebody decided about left out.
+pub fn forget_orphans(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET_SERVERS, params![org])?;
+    ctx.queue(&FORGET_ASSETS, params![org])
+}
+
+/// Keeps that a server or an asset was seen now.
+pub fn see_one(ctx: &mut OperationContext<'_>, server: Option<&str>, asset: Option<&str>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    if let Some(id) = server {
+        ctx.queue(&SEE_SERVER, params![org, id, now])?;
+    }
+    if let Some(id) = asset {
+        ctx.queue(&SEE_ASSET, params![org, id, now])?;
+    }
+    Ok(())
+}
+
+/// Returns how old the data are.
+pub fn age(ctx: &mut OperationContext<'_>) -> Result<Age> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let count = |row: &Row<'_>| row.get::<i64>(0);
+    let known = ctx.query_opt(&KNOWN, params![org], count)?;
+    let since = now.plus_secs(-REPORTING_SECS);
+    let reporting = ctx.query_opt(&REPORTING, params![org, since], count)?;
+    let oldest = ctx.query_opt(&OLDEST, params![org], |row| row.get::<Option<Timestamp>>(0))?;
+    Ok(Age {
+        oldest_seconds: oldest
+            .flatten()
+            .map(|at| (now.as_ms() - at.as_ms()).max(0) / 1000),
+        devices_reporting: reporting.unwrap_or(0),
+        devices_known: known.unwrap_or(0),
+    })
+}
