@@ -65,7 +65,7 @@ impl Operation for ReportScan {
         kind: fleet::DEVICE_KIND,
         parameter: "deviceId",
     })
-    .command("devices", "report")
+    .errors(&[400, 401, 403])
     .reads_up_to(MAX_BYTES, LEVELS)
     .example(
         r#"{"scanId": "scan-1", "startedAt": "2026-11-27T10:00:00.000Z", "finishedAt": "2026-11-27T10:00:01.000Z", "sections": []}"#,

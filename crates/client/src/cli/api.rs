@@ -383,6 +383,10 @@ fn list_member(schemas: &Schemas<'_>, object: &ResolvedSchema) -> Option<String>
     for (name, schema) in properties {
         let member = schemas.resolve(schema);
         if member.is("object") {
+            // What a page says of all its items stands beside them: `dataAge`.
+            if properties.contains_key("nextCursor") {
+                continue;
+            }
             return None;
         }
         if !member.is("array") {

@@ -573,7 +573,9 @@ fn every_declared_status_is_answered() {
         let document = openapi::document(&app.kernel.registry);
         samples::fresh_target(&app).await;
         samples::checkpoint(&app).await;
-        let (_, viewer) = app.account("viewer", "viewer", &["inventory:read"]).await;
+        let (_, viewer) = app
+            .account("viewer", "viewer", &["service_accounts:rotate_self"])
+            .await;
         let (_, foreign) = app.other_organization("Umbrella").await;
         for entry in app.kernel.registry.entries() {
             let pointer = format!("{BASE}{}", entry.meta.shown_path());

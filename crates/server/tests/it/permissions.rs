@@ -370,7 +370,7 @@ fn every_cell_of_the_matrix_is_as_declared() {
                 &app,
                 "viewer without anything",
                 Role::Viewer,
-                Some(vec!["inventory:read"]),
+                Some(vec!["service_accounts:rotate_self"]),
             )
             .await,
         );

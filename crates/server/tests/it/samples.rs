@@ -87,7 +87,7 @@ pub fn body(meta: &Meta, target: &Target) -> Value {
     }
     match meta.id {
         "createHeadlessServiceAccount" => {
-            json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["inventory:read"] })
+            json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["service_accounts:rotate_self"] })
         }
         "updateHeadlessServiceAccount" => json!({ "description": fresh_key() }),
         _ => json!({}),
@@ -172,7 +172,7 @@ pub async fn fresh_target_of(app: &App, entry: &Entry) -> Target {
 
 /// Makes an account that can be done with as one likes.
 pub async fn fresh_target(app: &App) -> Target {
-    let body = json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["inventory:read"] });
+    let body = json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["service_accounts:rotate_self"] });
     let made = app.write("POST", "/service-accounts", body).await;
     // The oldest entry, so that a checkpoint covers it.
     let oldest = app.get("/audit/export?limit=1").await;
