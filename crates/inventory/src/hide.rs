@@ -21,9 +21,14 @@ pub(crate) fn identifier(key: &InventoryKey, text: &str) -> String {
     if is_name { name(key, text) } else { "*".to_owned() }
 }
 
-/// Returns a name as a report may show it: what looks like a credential becomes its fingerprint.
+/// Says whether a text is rather a path or an assignment than a name.
+pub(crate) fn is_no_name(text: &str) -> bool {
+    text.contains(['/', '\\', '='])
+}
+
+/// Returns a name as a report may show it: what looks like a credential, a path or an assignment becomes its fingerprint.
 pub(crate) fn name(key: &InventoryKey, text: &str) -> String {
-    if looks_secret(text) || has_long_run(text, LONG) {
+    if looks_secret(text) || has_long_run(text, LONG) || is_no_name(text) {
         return format!("hidden:{}", key.of("name", text));
     }
     let shown = visible(text);

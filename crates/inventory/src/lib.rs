@@ -39,5 +39,7 @@ pub mod wire;
 pub use client::{Client, Platform};
 pub use disk::Fault;
 pub use fingerprint::InventoryKey;
-pub use report::{Observation, Pin, Place, Scan, Section, SectionFault, ServerFacts, Sighting};
+pub use report::{
+    Observation, Pin, Place, Scan, Scope, Section, SectionFault, ServerFacts, Shape, Sighting, Transport,
+};
 pub use scan::{Machine, scan};

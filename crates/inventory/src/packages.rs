@@ -94,7 +94,7 @@ const RUNNING_OTHERS: [&str; 77] = [
 ];
 
 /// Says whether a package runs what is not in it.
-fn runs_others(key: &str) -> bool {
+pub(crate) fn runs_others(key: &str) -> bool {
     let name = key.rsplit([':', '/']).next().unwrap_or(key);
     RUNNING_OTHERS.contains(&name)
 }

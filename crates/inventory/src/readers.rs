@@ -7,6 +7,7 @@ mod agents;
 mod editors;
 
 use crate::client::Client;
+use crate::report::Scope;
 use crate::syntax::Format;
 use At::{Home, Machine, Project};
 use Client::{ClaudeCode, Codex, Cursor, GeminiCli, Vscode, Windsurf};
@@ -48,7 +49,7 @@ pub(crate) struct File {
     pub(crate) at: At,
     pub(crate) class: &'static str,
     pub(crate) format: Format,
-    pub(crate) scope: &'static str,
+    pub(crate) scope: Scope,
     pub(crate) parts: &'static [Part],
 }
 
@@ -71,7 +72,7 @@ const fn file(
     at: At,
     class: &'static str,
     format: Format,
-    scope: &'static str,
+    scope: Scope,
     parts: &'static [Part],
 ) -> File {
     File {

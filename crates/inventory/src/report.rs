@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::disk::Fault;
 use crate::secrets::Pattern;
 use provost_words::digest::{document_sha256, sha256_hex};
+use provost_words::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -35,6 +36,42 @@ impl Pin {
     }
 }
 
+word! {
+    /// Whose configuration it is.
+    pub enum Scope {
+        /// The account's.
+        User = "user",
+        /// A project's.
+        Project = "project",
+        /// The machine's, or an administrator's.
+        Managed = "managed",
+        /// A plugin's or an extension's.
+        Plugin = "plugin",
+    }
+}
+
+word! {
+    /// How a server is reached.
+    pub enum Transport {
+        /// It is started.
+        Stdio = "stdio",
+        /// By HTTP.
+        Http = "http",
+        /// By server-sent events.
+        Sse = "sse",
+        /// Its client has it within itself.
+        Builtin = "builtin",
+    }
+}
+
+word! {
+    /// What is special about a command.
+    pub enum Shape {
+        /// Only a shell understands it.
+        Pipeline = "pipeline",
+    }
+}
+
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,18 +93,18 @@ pub struct ServerFacts {
     pub key: String,
     /// How its client calls it.
     pub configured_name: String,
-    /// `user`, `project`, `managed` or `plugin`.
-    pub scope: &'static str,
-    /// `stdio`, `http`, `sse` or `builtin`.
-    pub transport: &'static str,
+    /// Whose configuration names it.
+    pub scope: Scope,
+    /// How it is reached.
+    pub transport: Transport,
     /// The version, where one is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// How exactly.
     pub version_pin: Pin,
-    /// `pipeline`, where only a shell understands the command.
+    /// What is special about its command.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shape: Option<&'static str>,
+    pub shape: Option<Shape>,
     /// Whether the key does not say wholly what runs.
     pub weak: bool,
     /// The kinds of its arguments.

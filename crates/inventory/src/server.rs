@@ -3,8 +3,9 @@
 use crate::client::Client;
 use crate::hide;
 use crate::identity::{self, Ground};
-use crate::report::{Pin, ServerFacts};
+use crate::report::{Pin, Scope, ServerFacts, Shape, Transport};
 use crate::secrets::{found, looks_secret};
+use crate::wire;
 use serde_json::{Map, Value};
 
 /// LIMIT: names of variables of a server. Ours.
@@ -54,7 +55,7 @@ const REMOTE: [&str; 7] = [
 pub(crate) fn facts(
     name: &str,
     value: &Value,
-    scope: &'static str,
+    scope: Scope,
     client: Client,
     ground: &Ground<'_>,
 ) -> Option<ServerFacts> {
@@ -75,11 +76,13 @@ pub(crate) fn facts(
         || value["name"]
             .as_str()
             .is_some_and(|own| is_builtin && own != name);
+    // What nobody knows to be in a client is no more than a name in its configuration.
+    identity.is_weak |= written.command.is_empty() && is_builtin && !wire::is_builtin(client, &identity.key);
     let transport = match (written.command.is_empty(), written.kind.as_str()) {
-        (true, "builtin") => "builtin",
-        (true, "sse") => "sse",
-        (true, _) => "http",
-        (false, _) => "stdio",
+        (true, "builtin") => Transport::Builtin,
+        (true, "sse") => Transport::Sse,
+        (true, _) => Transport::Http,
+        (false, _) => Transport::Stdio,
     };
     let names = |names: &[String], most| {
         let names = names.iter().take(most);
@@ -96,7 +99,7 @@ pub(crate) fn facts(
         } else {
             identity.pin
         },
-        shape: identity.is_pipeline.then_some("pipeline"),
+        shape: identity.is_pipeline.then_some(Shape::Pipeline),
         weak: identity.is_weak,
         arg_shapes: hide::shapes(key, written.command.get(1..).unwrap_or_default()),
         env_names: names(&written.variables, MAX_VARIABLES),

@@ -667,7 +667,7 @@ fn shells_are_looked_through_only_where_they_do_nothing_more() {
     let found = servers(&scan);
     let pipelines: Vec<bool> = found
         .iter()
-        .map(|(_, facts)| facts.shape == Some("pipeline"))
+        .map(|(_, facts)| facts.shape == Some(crate::report::Shape::Pipeline))
         .collect();
     assert_eq!(
         pipelines,

@@ -4,6 +4,7 @@
 //! is broken, or not ours, may write a value or a path where a name belongs, and what looks like one is not kept.
 
 mod keep;
+mod key;
 mod limits;
 mod make;
 #[cfg(test)]
@@ -12,12 +13,14 @@ mod tests;
 use crate::client::Client;
 use crate::disk::Fault;
 use crate::report::Pin;
+pub use crate::report::{Scope, Shape, Transport};
 use crate::secrets::Pattern;
 use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use key::{is_always_weak, is_builtin};
 pub use limits::{MAX_BYTES, MAX_FAULTS, MAX_OBSERVATIONS, MAX_SECTIONS};
 pub use make::digest;
 
@@ -29,7 +32,12 @@ pub struct Report {
     /// The name that the device gives this scan; sent again after a failure, it is the same.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub scan_id: String,
-    /// The device's clock when the scan began.
+    /// Which scan of the device it is: the device counts in a file beside its key, and never goes back. Without it, reports are taken in the
+    /// order in which they come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_i64))]
+    pub counter: Option<i64>,
+    /// The device's clock when the scan began; it is kept, and decides nothing.
     pub started_at: Timestamp,
     /// The device's clock when it ended.
     pub finished_at: Timestamp,
@@ -122,28 +130,25 @@ pub enum Sighting {
     McpServer {
         /// Where.
         place: Place,
-        /// Its identity.
+        /// Its identity: a kind of a closed list and what stands behind it, in one spelling.
         #[schemars(length(min = 1, max = 512))]
         key: String,
         /// How its client calls it.
         #[schemars(length(min = 1, max = 160))]
         configured_name: String,
-        /// `user`, `project`, `managed` or `plugin`. Open.
-        #[schemars(length(min = 1, max = 32))]
-        scope: String,
-        /// `stdio`, `http`, `sse` or `builtin`. Open.
-        #[schemars(length(min = 1, max = 32))]
-        transport: String,
+        /// Whose configuration names it.
+        scope: Scope,
+        /// How it is reached.
+        transport: Transport,
         /// The version, where one is named.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(length(max = 160))]
         version: Option<String>,
         /// How exactly.
         version_pin: Pin,
-        /// `pipeline`, where only a shell understands the command. Open.
+        /// What is special about its command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(length(max = 32))]
-        shape: Option<String>,
+        shape: Option<Shape>,
         /// Whether the key does not say wholly what runs.
         weak: bool,
         /// The kinds of its arguments.

@@ -52,6 +52,7 @@ mod verbs;
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::{DeviceId, DevicePath};
 pub use standing::{Standing, standing};
+pub use verbs::DeviceRetired;
 
 use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};

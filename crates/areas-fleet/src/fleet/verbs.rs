@@ -2,6 +2,7 @@
 
 use super::model::{Device, DeviceId, DevicePath, DeviceView, OneDevice, Status, Verb};
 use super::{fences, store, token_store};
+use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
@@ -12,6 +13,14 @@ pub struct ApproveDevice;
 pub struct QuarantineDevice;
 pub struct ReleaseDevice;
 pub struct RetireDevice;
+
+/// A device is retired.
+pub struct DeviceRetired {
+    /// Its id.
+    pub id: DeviceId,
+}
+
+impl Announcement for DeviceRetired {}
 
 /// Does to a device what a verb says, and returns it.
 ///
@@ -69,6 +78,7 @@ pub fn retire(
     device.retire_reason = why.map(str::to_owned);
     store::save(ctx, &device)?;
     let tokens = token_store::revoke_tokens(ctx, id, "device_retired")?;
+    ctx.announce(&DeviceRetired { id: id.clone() })?;
     note(ctx, &device, was, waited);
     Ok(Some((device, tokens)))
 }

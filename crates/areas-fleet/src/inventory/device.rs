@@ -1,6 +1,7 @@
 //! `GET …/devices/{deviceId}/inventory`
 
 use super::model::{ObservationView, SectionView};
+use super::observations::LastScan;
 use super::reads::PageQuery;
 use super::store::{self, Age};
 use super::{fences, observations};
@@ -19,6 +20,9 @@ pub struct GetDeviceInventory;
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct DeviceInventory {
+    /// The last scan that was taken; absent where none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_scan: Option<LastScan>,
     /// Each client in each home, and how its last look went.
     sections: Vec<SectionView>,
     /// What was found and not removed since, what was found last first.
@@ -58,6 +62,7 @@ impl Operation for GetDeviceInventory {
         let mut found = observations::of_device(ctx, id, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |one| one.seq);
         Ok(DeviceInventory {
+            last_scan: observations::last_scan(ctx, id.as_str())?,
             sections: observations::sections(ctx, id.as_str())?,
             observations: found,
             data_age: store::age(ctx)?,

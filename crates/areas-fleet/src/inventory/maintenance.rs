@@ -1,34 +1,51 @@
 //! What is done without anybody asking: removal of what was removed long ago, the check of a store, and its restore.
 
 use super::model::REMOVED_SECS;
+use crate::fleet::DeviceRetired;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
 statements! {
     /// Removes what was removed until an instant.
-    FORGET = unscoped("the round is everybody's") "DELETE FROM inventory_observations WHERE removed_at < ?1";
+    FORGET = unscoped("the round is everybody's") "DELETE FROM inventory_observations WHERE (organization_id, id) IN (SELECT o.organization_id, o.id FROM inventory_observations o WHERE o.removed_at < ?1 ORDER BY o.removed_at, o.organization_id, o.id LIMIT ?2)";
     /// Forgets servers that nobody decided about and that stand nowhere any more.
-    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE standing_by IS NULL AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = inventory_servers.organization_id AND o.server_id = inventory_servers.id)";
+    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_servers s WHERE s.standing_by IS NULL AND s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id) ORDER BY s.organization_id, s.id LIMIT ?2)";
     /// Forgets assets that stand nowhere any more.
-    FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = inventory_assets.organization_id AND o.asset_id = inventory_assets.id)";
+    FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_assets s WHERE s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.asset_id = s.id) ORDER BY s.organization_id, s.id LIMIT ?2)";
+    /// Keeps that nothing of a device is there any more.
+    RETIRE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
+    /// Forgets how the looks at the sections of a device went.
+    RETIRE_SECTIONS = "DELETE FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2";
+    /// Forgets the last scan of a device.
+    RETIRE_SCAN = "DELETE FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
     /// Ends every approval of an organization.
     END_APPROVALS = "UPDATE inventory_servers SET standing = 'shadow', standing_at = ?2, standing_until = NULL, standing_by = NULL, updated_at = ?2 WHERE organization_id = ?1 AND standing = 'approved'";
     /// Servers whose standing and end contradict each other.
     TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_servers WHERE (standing = 'approved') <> (standing_until IS NOT NULL) OR standing NOT IN ('approved', 'denied', 'shadow', 'builtin') ORDER BY organization_id, id";
     /// Approved servers whose key never says wholly what runs.
-    WEAK = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_servers WHERE standing = 'approved' AND key LIKE 'cmd:%' ORDER BY organization_id, id";
+    WEAK = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_servers WHERE standing = 'approved' AND SUBSTR(key, 1, 4) = 'cmd:' ORDER BY organization_id, id";
     /// Observations of servers that are not linked to one.
     LOOSE = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_observations WHERE (kind = 'mcp_server') <> (server_id IS NOT NULL) ORDER BY organization_id, id";
 }
 
-/// Removes what has been kept long enough, of every organization, and what then stands nowhere.
+/// LIMIT: rows of each table that one round removes, so that others wait for no long one. Ours; the next round removes more.
+const MOST_OF_ROUND: i64 = 10_000;
+
+/// Removes what has been kept long enough, of every organization, and what has stood nowhere for as long.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let until = now.instant().plus_secs(-REMOVED_SECS);
-    if ctx.execute(&FORGET, params![until])? > 0 {
-        ctx.queue(&FORGET_SERVERS, params![])?;
-        ctx.queue(&FORGET_ASSETS, params![])?;
+    for statement in [&FORGET, &FORGET_SERVERS, &FORGET_ASSETS] {
+        ctx.queue(statement, params![until, MOST_OF_ROUND])?;
     }
     Ok(())
+}
+
+/// Removes what is known of a device that is retired, in the same unit: it reports no more, so that nothing else ever would.
+pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -> Result<()> {
+    let (org, now, device) = (ctx.org(), ctx.now(), retired.id.as_str());
+    ctx.queue(&RETIRE, params![org, device, now])?;
+    ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
+    ctx.queue(&RETIRE_SCAN, params![org, device])
 }
 
 /// Ends every approval of the organization, in the unit that restores it: one that was taken back after the backup must not come back.

@@ -11,20 +11,22 @@
 //!
 //! INVARIANT IN-1: a report changes what is known of the device that sends it and of no other, and it is taken from that device alone.
 //! INVARIANT IN-2: nothing that is absent from a section with faults is removed.
-//! INVARIANT IN-3: a scan that began before the last one that was taken changes nothing, and its answer says so; no clock that was wrong
-//! for a while makes later scans older ones.
+//! INVARIANT IN-3: a scan that its device counted before the last one that was taken changes nothing, and its answer says so and from
+//! where on to count; no clock of a device decides which scan is the later one.
 //! INVARIANT IN-4: no report changes the standing of a server that is known, and what is new is shadow, or built into its client by its
 //! key; neither a name nor a second server of the same name stands for another.
 //! INVARIANT IN-5: every approval has an end, ends there, and outlives no restore of the store.
 //! INVARIANT IN-6: a server whose key does not say wholly what runs is not approved, and a place where it does not is shadow though its
-//! server is approved.
+//! server is approved; where that is so in every place, the server reads shadow in every answer.
 //! INVARIANT IN-7: no value of a file is stored: what looks like one in a report is not kept, whoever wrote it.
+//! INVARIANT IN-8: what a retired device reported is there no more with the retirement, no device fills what an organization may know,
+//! and where something is not kept, the answers say how much.
 //!
 //! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
 //! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
 //! use by evidence of hooks and telemetry, tools of servers, resolution of servers in policies, imports of foreign scanners, assets
-//! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account
-//! that is gone from its device stays until the device is retired.
+//! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account of which its
+//! device says nothing more stays until the device is retired.
 
 mod device;
 pub mod fences;
@@ -33,9 +35,12 @@ mod model;
 mod observations;
 mod reads;
 mod report;
+mod sections;
 mod standing;
 mod store;
+mod taking;
 
+use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
@@ -74,6 +79,7 @@ pub static AREA: Area = Area {
     ],
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_approvals),
+    on: &[&Subscriber(maintenance::device_retired)],
     prune: Some(maintenance::prune),
     guides: &[provost_kernel::guide!(
         "inventory",

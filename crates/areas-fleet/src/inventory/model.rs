@@ -2,7 +2,8 @@
 
 use super::store::Age;
 use crate::fleet::DeviceId;
-use provost_inventory::wire::SectionFault;
+use provost_inventory::Client;
+use provost_inventory::wire::{self, SectionFault};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
 use schemars::JsonSchema;
@@ -19,8 +20,11 @@ id!(
 
 /// LIMIT: observations of a device that are not removed (F3.9).
 pub const MOST_OBSERVATIONS: i64 = 2_000;
-/// LIMIT: removed observations of a device. Ours: as many as it may have, so that a device that changes all the time costs no more.
-pub const MOST_REMOVED: i64 = 2_000;
+/// LIMIT: removed observations of a device. Ours: a program that is built anew each hour fills a fortnight, and a device that changes all
+/// the time costs little more than one that does not.
+pub const MOST_REMOVED: i64 = 500;
+/// LIMIT: servers that nobody decided about, and other assets, that one device made known. Ours: no device fills the organization.
+pub const MOST_OF_DEVICE: i64 = 1_000;
 /// LIMIT: identities of servers, and assets of each kind, in an organization. Ours: devices invent no end of them.
 pub const MOST_SERVERS: i64 = 50_000;
 /// How long a removed observation is kept. Units: seconds (F3.12).
@@ -76,18 +80,13 @@ impl From<Verdict> for Standing {
     }
 }
 
-/// Returns the standing that a server begins with: what a report names decides nothing but whether a client has it within itself.
+/// Returns the standing that a server begins with: its key decides, and a place that has it in another client, or started, is weak.
 pub fn beginning(key: &str) -> Standing {
-    if key.starts_with("builtin:") {
+    if Client::ALL.iter().any(|client| wire::is_builtin(*client, key)) {
         Standing::Builtin
     } else {
         Standing::Shadow
     }
-}
-
-/// Says whether a key never says wholly what runs, whatever a report says of it.
-pub fn is_always_weak(key: &str) -> bool {
-    key.starts_with("cmd:")
 }
 
 /// A server as it is stored.
@@ -116,8 +115,16 @@ pub struct Counts {
 }
 
 impl Server {
-    /// Returns how it stands at an instant.
+    /// Returns how it stands at an instant: one that is weak wherever it is configured is shadow.
+    ///
+    /// Keeps IN-6.
     pub fn stands(&self, now: Timestamp) -> Standing {
+        let is_weak = self.counts.instances > 0 && self.counts.weak == self.counts.instances;
+        Self::standing_of(self.standing, self.standing_until, is_weak, now)
+    }
+
+    /// Returns what is decided about it at an instant, wherever it is.
+    pub fn decided(&self, now: Timestamp) -> Standing {
         Self::standing_of(self.standing, self.standing_until, false, now)
     }
 
@@ -174,7 +181,7 @@ impl Server {
             return Err(Error::new(Code::Conflict, message));
         }
         let standing = Standing::from(verdict);
-        if (self.stands(now), self.standing_until.filter(|end| *end > now)) == (standing, until) {
+        if (self.decided(now), self.standing_until.filter(|end| *end > now)) == (standing, until) {
             return Ok(false);
         }
         self.standing = standing;
@@ -185,7 +192,7 @@ impl Server {
     }
 
     fn is_weak(&self) -> bool {
-        is_always_weak(&self.key) || self.counts.instances == self.counts.weak
+        wire::is_always_weak(&self.key) || self.counts.instances == self.counts.weak
     }
 }
 
@@ -199,7 +206,8 @@ pub struct ServerView {
     key: String,
     /// How the first client that had it calls it. A name says nothing of what runs.
     name: String,
-    /// How it stands. An instance whose key is weak is shadow though its server is approved.
+    /// How it stands. An instance whose key is weak is shadow though its server is approved, and a server of which every instance is
+    /// weak is shadow.
     standing: Standing,
     standing_since: Timestamp,
     /// The end of an approval.
@@ -231,7 +239,7 @@ impl ServerView {
             name: server.name,
             standing_since: match (standing, server.standing_until) {
                 // It ended by itself.
-                (Standing::Shadow, Some(until)) => until,
+                (Standing::Shadow, Some(until)) if until <= now => until,
                 _ => server.standing_at,
             },
             standing_until: server.standing_until.filter(|_| standing == Standing::Approved),
@@ -335,8 +343,10 @@ pub struct SectionView {
     pub account: String,
     /// Whether the last look could read everything. Where it could not, what an earlier one found is kept.
     pub complete: bool,
-    /// Whether the device has more than is kept of it.
+    /// Whether there is more than is kept.
     pub truncated: bool,
+    /// How many observations there was no room for.
+    pub not_kept: i64,
     /// What could not be read.
     pub faults: Vec<SectionFault>,
     /// When the device last spoke of it.
@@ -413,6 +423,7 @@ mod tests {
             server("cmd:hmac:00", 1, 0),
             server("npm:files", 2, 2),
             server("npm:files", 0, 0),
+            server("CMD:hmac:00", 1, 0),
         ] {
             assert_eq!(
                 code(weak.decide(Verdict::Approved, until, "sva_1", NOW)),
@@ -424,6 +435,18 @@ mod tests {
         assert!(mixed.decide(Verdict::Approved, until, "sva_1", NOW).unwrap());
         assert_eq!(mixed.instance(false), Standing::Approved);
         assert_eq!(mixed.instance(true), Standing::Shadow);
-        assert_eq!(server("builtin:goose/x", 1, 1).instance(true), Standing::Shadow);
+        assert_eq!(mixed.stands(NOW), Standing::Approved);
+        mixed.counts.weak = 2;
+        assert_eq!(mixed.stands(NOW), Standing::Shadow);
+        assert_eq!(mixed.decided(NOW), Standing::Approved);
+        let builtin = |weak| server("builtin:goose/developer", 1, weak).stands(NOW);
+        assert_eq!((builtin(0), builtin(1)), (Standing::Builtin, Standing::Shadow));
+        for key in [
+            "builtin:goose/evil",
+            "builtin:docker-mcp-gateway",
+            "BUILTIN:goose/developer",
+        ] {
+            assert_eq!(server(key, 1, 0).stands(NOW), Standing::Shadow, "{key}");
+        }
     }
 }

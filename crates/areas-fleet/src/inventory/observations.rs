@@ -3,13 +3,16 @@
 use super::model::{
     AssetId, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId, Standing,
 };
+use super::sections::{Ready, Scan};
+use super::store;
 use crate::fleet::DeviceId;
-use provost_inventory::wire::{Report, Section};
 use provost_kernel::db::Row;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The columns of an observation, in the order that [`observation`] expects.
 macro_rules! observations {
@@ -21,20 +24,20 @@ macro_rules! observations {
 }
 
 statements! {
-    /// The place of a device's last scan in their order.
-    LAST_SCAN = "SELECT ordered_at FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
+    /// The last scan of a device that was taken.
+    LAST_SCAN = "SELECT scan_id, counter, started_at, finished_at, received_at FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
     /// Keeps the last scan of a device.
-    SAVE_SCAN = "INSERT INTO inventory_scans (organization_id, device_id, scan_id, started_at, ordered_at, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (organization_id, device_id) DO UPDATE SET scan_id = excluded.scan_id, started_at = excluded.started_at, ordered_at = excluded.ordered_at, received_at = excluded.received_at";
+    SAVE_SCAN = "INSERT INTO inventory_scans (organization_id, device_id, scan_id, counter, started_at, finished_at, not_kept, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (organization_id, device_id) DO UPDATE SET scan_id = excluded.scan_id, counter = COALESCE(excluded.counter, inventory_scans.counter), started_at = excluded.started_at, finished_at = excluded.finished_at, not_kept = excluded.not_kept, received_at = excluded.received_at";
     /// The digest of a section, and whether it is complete.
     DIGEST = "SELECT digest, is_complete FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4";
     /// How many sections a device has.
     COUNT_SECTIONS = "SELECT COUNT(*) FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2";
     /// Keeps what is said of a section.
-    SAVE_SECTION = "INSERT INTO inventory_sections (organization_id, device_id, client, account, digest, is_complete, is_truncated, faults, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, device_id, client, account) DO UPDATE SET digest = excluded.digest, is_complete = excluded.is_complete, is_truncated = excluded.is_truncated, faults = excluded.faults, received_at = excluded.received_at";
+    SAVE_SECTION = "INSERT INTO inventory_sections (organization_id, device_id, client, account, digest, is_complete, not_kept, faults, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, device_id, client, account) DO UPDATE SET digest = excluded.digest, is_complete = excluded.is_complete, not_kept = excluded.not_kept, faults = excluded.faults, received_at = excluded.received_at";
     /// Keeps that a section is as it was.
     TOUCH = "UPDATE inventory_sections SET received_at = ?5 WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4";
     /// The sections of a device.
-    SECTIONS = "SELECT client, account, is_complete, is_truncated, faults, received_at FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
+    SECTIONS = "SELECT client, account, is_complete, not_kept, faults, received_at FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
     /// How many sections of each client there are, and how many of them are not complete, on devices that are not retired.
     BY_CLIENT = "SELECT c.client, COUNT(DISTINCT c.device_id), COUNT(CASE WHEN c.is_complete THEN NULL ELSE 1 END) FROM inventory_sections c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' GROUP BY c.client ORDER BY c.client";
     /// What is known of a section's observations, removed ones among them.
@@ -47,8 +50,10 @@ statements! {
     UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
     /// Keeps that an observation is no longer there.
     REMOVE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id = ?2";
-    /// Forgets removed observations of a device beyond so many.
-    FORGET = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NOT NULL AND id NOT IN (SELECT id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NOT NULL ORDER BY removed_at DESC, id LIMIT ?3)";
+    /// Removed observations of a device beyond so many, those that went last left out.
+    OVER = "SELECT id, server_id, asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NOT NULL ORDER BY removed_at DESC, id LIMIT ?3 OFFSET ?4";
+    /// Forgets an observation.
+    FORGET = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND id = ?2";
     /// A page of a server's instances, the newest first.
     OF_SERVER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.server_id = ?2 AND o.seq < ?3 ORDER BY o.seq DESC, o.id LIMIT ?4");
     /// A page of a device's observations that are not removed, the newest first.
@@ -78,10 +83,10 @@ pub struct Fresh<'a> {
     pub ident: &'a str,
     pub server: Option<ServerId>,
     pub asset: Option<AssetId>,
-    pub transport: Option<&'a str>,
-    pub version_pin: Option<String>,
+    pub transport: Option<&'static str>,
+    pub version_pin: Option<&'static str>,
     pub is_weak: bool,
-    pub facts: String,
+    pub facts: &'a str,
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
@@ -114,24 +119,65 @@ fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
     })
 }
 
-/// Returns the place of a device's last scan in their order.
-pub fn last_scan(ctx: &mut OperationContext<'_>, device: &str) -> Result<Option<Timestamp>> {
-    let org = ctx.org();
-    ctx.query_opt(&LAST_SCAN, params![org, device], |row| row.get(0))
+/// The last scan of a device that was taken.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "InventoryScan")]
+pub struct LastScan {
+    /// As the device named it.
+    scan_id: String,
+    /// The highest count of its scans that the device named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) counter: Option<i64>,
+    /// The device's clock when it began, whatever that showed.
+    started_at: Timestamp,
+    /// The device's clock when it ended.
+    finished_at: Timestamp,
+    /// When it was taken.
+    received_at: Timestamp,
 }
 
-/// Keeps the last scan of a device.
-pub fn save_scan(
-    ctx: &mut OperationContext<'_>,
-    device: &str,
-    report: &Report,
-    ordered_at: Timestamp,
-) -> Result<()> {
+impl LastScan {
+    /// Says whether a scan was counted before this one: what is sent again is none, and who does not count sends in order.
+    ///
+    /// Keeps IN-3.
+    pub fn is_after(&self, scan: &Scan) -> bool {
+        match (self.counter, scan.counter) {
+            (Some(last), Some(counter)) => counter < last || (counter == last && scan.id != self.scan_id),
+            _ => false,
+        }
+    }
+}
+
+/// Returns the last scan of a device that was taken.
+pub fn last_scan(ctx: &mut OperationContext<'_>, device: &str) -> Result<Option<LastScan>> {
+    let org = ctx.org();
+    ctx.query_opt(&LAST_SCAN, params![org, device], |row| {
+        Ok(LastScan {
+            scan_id: row.get(0)?,
+            counter: row.get(1)?,
+            started_at: row.get(2)?,
+            finished_at: row.get(3)?,
+            received_at: row.get(4)?,
+        })
+    })
+}
+
+/// Keeps the last scan of a device, and how much of it there was no room for in no section.
+pub fn save_scan(ctx: &mut OperationContext<'_>, device: &str, scan: &Scan, not_kept: i64) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
-    let scan = report.scan_id.as_str();
     ctx.queue(
         &SAVE_SCAN,
-        params![org, device, scan, report.started_at, ordered_at, now],
+        params![
+            org,
+            device,
+            scan.id.as_str(),
+            scan.counter,
+            scan.started_at,
+            scan.finished_at,
+            not_kept,
+            now,
+        ],
     )
 }
 
@@ -150,15 +196,20 @@ pub fn count_sections(ctx: &mut OperationContext<'_>, device: &str) -> Result<i6
     Ok(count.unwrap_or(0))
 }
 
-/// Keeps what is said of a section.
+/// Keeps what is said of a section. Of one that is not wholly kept the digest is not: the next look at it is to be sent whole, since
+/// there may be room by then.
 pub fn save_section(
     ctx: &mut OperationContext<'_>,
     of: Of<'_>,
-    section: &Section,
-    is_truncated: bool,
+    section: &Ready,
+    not_kept: i64,
 ) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
-    let faults = serde_json::to_string(&section.faults).map_err(Error::internal)?;
+    let digest = if not_kept == 0 {
+        section.digest.as_str()
+    } else {
+        ""
+    };
     ctx.queue(
         &SAVE_SECTION,
         params![
@@ -166,10 +217,10 @@ pub fn save_section(
             of.device,
             of.client,
             of.account,
-            section.digest.as_str(),
-            section.complete,
-            is_truncated,
-            faults.as_str(),
+            digest,
+            section.is_complete,
+            not_kept,
+            section.faults.as_str(),
             now,
         ],
     )
@@ -189,7 +240,8 @@ pub fn sections(ctx: &mut OperationContext<'_>, device: &str) -> Result<Vec<Sect
             client: row.get(0)?,
             account: row.get(1)?,
             complete: row.get(2)?,
-            truncated: row.get(3)?,
+            truncated: row.get::<i64>(3)? > 0,
+            not_kept: row.get(3)?,
             faults: read(row.str(4)?)?,
             reported_at: row.get(5)?,
         })
@@ -245,9 +297,9 @@ pub fn insert(ctx: &mut OperationContext<'_>, of: Of<'_>, fresh: &Fresh<'_>) -> 
             fresh.server.as_ref().map(ServerId::as_str),
             fresh.asset.as_ref().map(AssetId::as_str),
             fresh.transport,
-            fresh.version_pin.as_deref(),
+            fresh.version_pin,
             fresh.is_weak,
-            fresh.facts.as_str(),
+            fresh.facts,
             now,
         ],
     )
@@ -264,9 +316,9 @@ pub fn update(ctx: &mut OperationContext<'_>, id: &str, fresh: &Fresh<'_>) -> Re
             fresh.server.as_ref().map(ServerId::as_str),
             fresh.asset.as_ref().map(AssetId::as_str),
             fresh.transport,
-            fresh.version_pin.as_deref(),
+            fresh.version_pin,
             fresh.is_weak,
-            fresh.facts.as_str(),
+            fresh.facts,
         ],
     )
 }
@@ -277,10 +329,27 @@ pub fn remove(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
     ctx.queue(&REMOVE, params![org, id, now])
 }
 
-/// Forgets the oldest removed observations of a device beyond those that it may have, and says whether there were any.
-pub fn forget(ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
+/// LIMIT: removed observations that one report has forgotten. Ours; the next one has more forgotten.
+const MOST_FORGOTTEN: i64 = 5_000;
+
+/// Forgets the oldest removed observations of a device beyond those that it may have, and what then stands nowhere.
+pub fn forget(ctx: &mut OperationContext<'_>, device: &str) -> Result<()> {
     let org = ctx.org();
-    Ok(ctx.execute(&FORGET, params![org, device, MOST_REMOVED])? > 0)
+    let params = params![org, device, MOST_FORGOTTEN, MOST_REMOVED];
+    let over = ctx.query(&OVER, params, |row| {
+        Ok((
+            row.get::<String>(0)?,
+            row.get::<Option<String>>(1)?,
+            row.get::<Option<String>>(2)?,
+        ))
+    })?;
+    let (mut servers, mut assets) = (BTreeSet::new(), BTreeSet::new());
+    for (id, server, asset) in over {
+        ctx.queue(&FORGET, params![org, id.as_str()])?;
+        servers.extend(server);
+        assets.extend(asset);
+    }
+    store::forget_orphans(ctx, &servers, &assets)
 }
 
 /// Returns instances of a server before a place, the newest first.

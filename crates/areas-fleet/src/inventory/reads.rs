@@ -3,6 +3,7 @@
 use super::model::{Asset, AssetKind, ObservationView, ServerNow, ServerPath, ServerView, Standing};
 use super::store::{self, Age, Filter};
 use super::{fences, observations};
+use provost_inventory::wire::Transport;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
@@ -16,20 +17,6 @@ pub struct GetServer;
 pub struct ListInstances;
 pub struct ListAssets;
 pub struct Summarize;
-
-provost_kernel::word! {
-    /// How a server is reached.
-    pub enum Transport {
-        /// It is started.
-        Stdio = "stdio",
-        /// By HTTP.
-        Http = "http",
-        /// By server-sent events.
-        Sse = "sse",
-        /// Its client has it within itself.
-        Builtin = "builtin",
-    }
-}
 
 provost_kernel::word! {
     /// How exactly a version is named.

@@ -45,11 +45,11 @@ impl Operation for SetStanding {
         let id = &input.path.server_id;
         ctx.target(&fences::SERVER, id.as_str());
         let mut server = store::get(ctx, id)?;
-        let (was, was_until) = (server.stands(ctx.latest()), server.standing_until);
-        let (now, by) = (ctx.now(), ctx.actor().id.clone());
+        let (now, by) = (ctx.latest(), ctx.actor().id.clone());
+        let (was, was_until) = (server.decided(now), server.standing_until);
         if server.decide(input.body.standing, input.body.expires_at, &by, now)? {
             store::save_decision(ctx, &server)?;
-            let stands = server.stands(now);
+            let stands = server.decided(now);
             ctx.change("/standing", was.as_str(), stands.as_str());
             let text = |until: Option<Timestamp>| until.map(Timestamp::to_rfc3339);
             ctx.change("/standingUntil", text(was_until), text(server.standing_until));

@@ -1,13 +1,15 @@
 //! SQL of servers, of other assets, and of how old the data are.
 
 use super::model::{
-    Asset, AssetId, AssetKind, Counts, MOST_SERVERS, REPORTING_SECS, Server, ServerId, Standing, beginning,
+    Asset, AssetId, AssetKind, Counts, MOST_OF_DEVICE, MOST_SERVERS, REPORTING_SECS, Server, ServerId,
+    Standing, beginning,
 };
-use provost_kernel::db::Row;
+use provost_kernel::db::{Row, Statement};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The rows of a server's instances that count: what is configured now, on devices that are not retired.
 macro_rules! counting {
@@ -67,19 +69,36 @@ macro_rules! has_instance {
     };
 }
 
+/// How a server stands at an instant: one that is weak wherever it is configured is shadow, as is one whose approval ended.
+macro_rules! stands {
+    ($now:literal) => {
+        concat!(
+            "CASE WHEN (s.standing = 'approved' AND s.standing_until <= ",
+            $now,
+            ") OR (s.standing IN ('approved', 'builtin') AND ",
+            has_instance!("o.is_weak"),
+            " AND NOT ",
+            has_instance!("NOT o.is_weak"),
+            ") THEN 'shadow' ELSE s.standing END"
+        )
+    };
+}
+
 statements! {
     /// One server.
     GET = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.id = ?2");
     /// The server of a key.
     OF_KEY = "SELECT id FROM inventory_servers WHERE organization_id = ?1 AND key = ?2";
     /// A page of servers, the newest first.
-    LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR CASE WHEN s.standing = 'approved' AND s.standing_until <= ?4 THEN 'shadow' ELSE s.standing END = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') ORDER BY s.seq DESC, s.id LIMIT ?9");
+    LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR ", stands!("?4"), " = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') ORDER BY s.seq DESC, s.id LIMIT ?9");
     /// How many servers of each standing there are.
-    BY_STANDING = "SELECT CASE WHEN s.standing = 'approved' AND s.standing_until <= ?2 THEN 'shadow' ELSE s.standing END AS stands, COUNT(*) FROM inventory_servers s WHERE s.organization_id = ?1 GROUP BY stands ORDER BY stands";
-    /// How many servers an organization knows.
-    COUNT = "SELECT COUNT(*) FROM inventory_servers WHERE organization_id = ?1";
+    BY_STANDING = concat!("SELECT ", stands!("?2"), " AS stands, COUNT(*) FROM inventory_servers s WHERE s.organization_id = ?1 GROUP BY stands ORDER BY stands");
+    /// How many servers an organization knows, and how many of them one device made known and nobody decided about.
+    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 AND standing_by IS NULL THEN 1 END) FROM inventory_servers WHERE organization_id = ?1";
+    /// The same of assets.
+    COUNT_ASSETS = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 THEN 1 END) FROM inventory_assets WHERE organization_id = ?1";
     /// Makes a server.
-    INSERT = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, standing_at, first_seen_at, last_seen_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_servers WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?7, ?7, ?7)";
+    INSERT = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, found_on, standing_at, first_seen_at, last_seen_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_servers WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?8)";
     /// Keeps what was decided about a server.
     DECIDE = "UPDATE inventory_servers SET standing = ?3, standing_at = ?4, standing_until = ?5, standing_by = ?6, updated_at = ?4 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps that the servers of a section were seen.
@@ -88,18 +107,16 @@ statements! {
     SEE_SERVER = "UPDATE inventory_servers SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
     /// Keeps that an asset was seen.
     SEE_ASSET = "UPDATE inventory_assets SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
-    /// Forgets servers that nobody decided about and that stand nowhere any more.
-    FORGET_SERVERS = "DELETE FROM inventory_servers WHERE organization_id = ?1 AND standing_by IS NULL AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.server_id = inventory_servers.id)";
-    /// Forgets assets that stand nowhere any more.
-    FORGET_ASSETS = "DELETE FROM inventory_assets WHERE organization_id = ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.asset_id = inventory_assets.id)";
+    /// Forgets a server that nobody decided about and that stands nowhere any more.
+    FORGET_SERVER = "DELETE FROM inventory_servers WHERE organization_id = ?1 AND id = ?2 AND standing_by IS NULL AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.server_id = inventory_servers.id)";
+    /// Forgets an asset that stands nowhere any more.
+    FORGET_ASSET = "DELETE FROM inventory_assets WHERE organization_id = ?1 AND id = ?2 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.asset_id = inventory_assets.id)";
     /// The asset of a key.
     ASSET_OF_KEY = "SELECT id FROM inventory_assets WHERE organization_id = ?1 AND kind = ?2 AND key = ?3";
     /// A page of assets, the newest first.
     ASSETS = concat!(assets!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.kind = CAST(?3 AS TEXT)) ORDER BY s.seq DESC, s.id LIMIT ?4");
-    /// How many assets an organization knows.
-    COUNT_ASSETS = "SELECT COUNT(*) FROM inventory_assets WHERE organization_id = ?1";
     /// Makes an asset.
-    INSERT_ASSET = "INSERT INTO inventory_assets (organization_id, id, seq, kind, key, name, first_seen_at, last_seen_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_assets WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?6)";
+    INSERT_ASSET = "INSERT INTO inventory_assets (organization_id, id, seq, kind, key, name, found_on, first_seen_at, last_seen_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_assets WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?7)";
     /// Keeps that the assets of a section were seen.
     SEE_ASSETS = "UPDATE inventory_assets SET last_seen_at = ?5 WHERE organization_id = ?1 AND last_seen_at < ?5 AND id IN (SELECT asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND removed_at IS NULL)";
     /// How many devices are not retired.
@@ -108,10 +125,24 @@ statements! {
     REPORTING = "SELECT COUNT(*) FROM inventory_scans c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' AND c.received_at >= ?2";
     /// When the one of them that reported longest ago did.
     OLDEST = "SELECT MIN(c.received_at) FROM inventory_scans c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired'";
+    /// How many observations of devices are not kept.
+    NOT_KEPT = "SELECT CAST(COALESCE((SELECT SUM(c.not_kept) FROM inventory_sections c WHERE c.organization_id = ?1), 0) + COALESCE((SELECT SUM(c.not_kept) FROM inventory_scans c WHERE c.organization_id = ?1), 0) AS BIGINT)";
+    /// How many servers and how many assets there are.
+    SIZE = "SELECT (SELECT COUNT(*) FROM inventory_servers WHERE organization_id = ?1), (SELECT COUNT(*) FROM inventory_assets WHERE organization_id = ?1)";
+}
+
+provost_kernel::word! {
+    /// Of what an organization knows as much as it may.
+    pub enum Full {
+        /// Identities of servers.
+        Servers = "mcp_servers",
+        /// Skills and extensions.
+        Assets = "assets",
+    }
 }
 
 /// How old the data are: an inventory that leaves this out lies by it.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "DataAge")]
 pub struct Age {
@@ -122,6 +153,11 @@ pub struct Age {
     devices_reporting: i64,
     /// How many devices there are, the retired ones left out.
     devices_known: i64,
+    /// How many things that devices reported last are not kept, because a bound was reached: they are in no list.
+    not_kept: i64,
+    /// Of what the organization knows as much as it may, so that nothing new of it is kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    full: Vec<Full>,
 }
 
 fn server(row: &Row<'_>) -> Result<Server> {
@@ -220,54 +256,103 @@ pub fn by_standing(ctx: &mut OperationContext<'_>) -> Result<Vec<(Standing, i64)
     })
 }
 
-/// Returns the server of a key, which is made where there is none, and whether it was; `None` where there are too many, or
-/// none may be made.
+/// What one report may still make known of one kind of thing. It is counted when the report names the first unknown one, and once:
+/// counting again for each would be work without end for a report that names thousands in an organization that is full.
+pub struct Room {
+    count: &'static Statement,
+    most: i64,
+    left: Option<i64>,
+}
+
+impl Room {
+    /// Returns the room for servers.
+    pub fn for_servers(most: i64) -> Self {
+        Self {
+            count: &COUNT,
+            most,
+            left: None,
+        }
+    }
+
+    /// Returns the room for skills and extensions.
+    pub fn for_assets(most: i64) -> Self {
+        Self {
+            count: &COUNT_ASSETS,
+            most,
+            left: None,
+        }
+    }
+
+    /// Takes the place of one thing that a device makes known, and says whether there was one.
+    fn take(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
+        let left = if let Some(left) = self.left {
+            left
+        } else {
+            let org = ctx.org();
+            let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
+            let known = ctx.query_opt(self.count, params![org, device], counts)?;
+            let (all, own) = known.unwrap_or_default();
+            self.most.min(MOST_SERVERS - all).min(MOST_OF_DEVICE - own)
+        };
+        self.left = Some(left - i64::from(left > 0));
+        Ok(left > 0)
+    }
+}
+
+/// Returns the server of a key, which is made where there is none, and whether it was; `None` where there is no room for it.
 pub fn server_of(
     ctx: &mut OperationContext<'_>,
+    device: &str,
     key: &str,
     name: &str,
-    may_make: bool,
+    room: &mut Room,
 ) -> Result<Option<(ServerId, bool)>> {
     let (org, now) = (ctx.org(), ctx.now());
     let id = |row: &Row<'_>| Ok(ServerId::from_store(row.get(0)?));
     if let Some(id) = ctx.query_opt(&OF_KEY, params![org, key], id)? {
         return Ok(Some((id, false)));
     }
-    if !may_make {
-        return Ok(None);
-    }
-    let known = ctx.query_opt(&COUNT, params![org], |row| row.get::<i64>(0))?;
-    if known.unwrap_or(0) >= MOST_SERVERS {
+    if !room.take(ctx, device)? {
         return Ok(None);
     }
     let id: ServerId = ctx.new_id();
     let search = format!("{name}\n{key}").to_lowercase();
     let standing = beginning(key).as_str();
-    ctx.queue(
-        &INSERT,
-        params![org, id.as_str(), key, name, search.as_str(), standing, now],
-    )?;
+    let params = params![
+        org,
+        id.as_str(),
+        key,
+        name,
+        search.as_str(),
+        standing,
+        device,
+        now
+    ];
+    ctx.queue(&INSERT, params)?;
     Ok(Some((id, true)))
 }
 
-/// Returns the asset of a key, which is made where there is none; `None` where there are too many.
+/// Returns the asset of a key, which is made where there is none; `None` where there is no room for it.
 pub fn asset_of(
     ctx: &mut OperationContext<'_>,
-    kind: AssetKind,
-    key: &str,
+    device: &str,
+    (kind, key): (AssetKind, &str),
     name: &str,
+    room: &mut Room,
 ) -> Result<Option<AssetId>> {
     let (org, now, kind) = (ctx.org(), ctx.now(), kind.as_str());
     let id = |row: &Row<'_>| Ok(AssetId::from_store(row.get(0)?));
     if let Some(id) = ctx.query_opt(&ASSET_OF_KEY, params![org, kind, key], id)? {
         return Ok(Some(id));
     }
-    let known = ctx.query_opt(&COUNT_ASSETS, params![org], |row| row.get::<i64>(0))?;
-    if known.unwrap_or(0) >= MOST_SERVERS {
+    if !room.take(ctx, device)? {
         return Ok(None);
     }
     let id: AssetId = ctx.new_id();
-    ctx.queue(&INSERT_ASSET, params![org, id.as_str(), kind, key, name, now])?;
+    ctx.queue(
+        &INSERT_ASSET,
+        params![org, id.as_str(), kind, key, name, device, now],
+    )?;
     Ok(Some(id))
 }
 
@@ -305,11 +390,20 @@ pub fn see(ctx: &mut OperationContext<'_>, device: &str, client: &str, account: 
     ctx.queue(&SEE_ASSETS, params![org, device, client, account, now])
 }
 
-/// Forgets what stands nowhere any more, servers that somebody decided about left out.
-pub fn forget_orphans(ctx: &mut OperationContext<'_>) -> Result<()> {
+/// Forgets those of some servers and assets that stand nowhere any more, servers that somebody decided about left out.
+pub fn forget_orphans(
+    ctx: &mut OperationContext<'_>,
+    servers: &BTreeSet<String>,
+    assets: &BTreeSet<String>,
+) -> Result<()> {
     let org = ctx.org();
-    ctx.queue(&FORGET_SERVERS, params![org])?;
-    ctx.queue(&FORGET_ASSETS, params![org])
+    for id in servers {
+        ctx.queue(&FORGET_SERVER, params![org, id.as_str()])?;
+    }
+    for id in assets {
+        ctx.queue(&FORGET_ASSET, params![org, id.as_str()])?;
+    }
+    Ok(())
 }
 
 /// Keeps that a server or an asset was seen now.
@@ -324,19 +418,29 @@ pub fn see_one(ctx: &mut OperationContext<'_>, server: Option<&str>, asset: Opti
     Ok(())
 }
 
-/// Returns how old the data are.
+/// Returns how old the data are, and what is missing in them.
 pub fn age(ctx: &mut OperationContext<'_>) -> Result<Age> {
-    let (org, now) = (ctx.org(), ctx.now());
+    let (org, now) = (ctx.org(), ctx.latest());
     let count = |row: &Row<'_>| row.get::<i64>(0);
     let known = ctx.query_opt(&KNOWN, params![org], count)?;
     let since = now.plus_secs(-REPORTING_SECS);
     let reporting = ctx.query_opt(&REPORTING, params![org, since], count)?;
     let oldest = ctx.query_opt(&OLDEST, params![org], |row| row.get::<Option<Timestamp>>(0))?;
+    let not_kept = ctx.query_opt(&NOT_KEPT, params![org], count)?;
+    let sizes = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
+    let (servers, assets) = ctx.query_opt(&SIZE, params![org], sizes)?.unwrap_or_default();
+    let full = [(Full::Servers, servers), (Full::Assets, assets)];
     Ok(Age {
         oldest_seconds: oldest
             .flatten()
             .map(|at| (now.as_ms() - at.as_ms()).max(0) / 1000),
         devices_reporting: reporting.unwrap_or(0),
         devices_known: known.unwrap_or(0),
+        not_kept: not_kept.unwrap_or(0),
+        full: full
+            .into_iter()
+            .filter(|(_, size)| *size >= MOST_SERVERS)
+            .map(|(kind, _)| kind)
+            .collect(),
     })
 }

@@ -4,6 +4,7 @@ use super::At::{Home, Machine, Project, Settings};
 use super::Part::{Environment, Extensions, Hooks, Projects, Servers, ServersOfProjects, Switch};
 use super::{File, HOOKS, MCP_SERVERS, Part, file};
 use crate::client::Client::{ClaudeCode, ClaudeDesktop, Codex, Continue, GeminiCli, Goose, Opencode, Zed};
+use crate::report::Scope;
 use crate::syntax::Format::{Json, Jsonc, Toml, Yaml};
 
 const CLAUDE_SETTINGS: &[Part] = &[
@@ -99,7 +100,7 @@ pub(super) const FILES: &[File] = &[
         Home(".claude.json"),
         "~/.claude.json",
         Json,
-        "user",
+        Scope::User,
         &[
             Servers(&["mcpServers"]),
             ServersOfProjects(&["projects", "*", "mcpServers"]),
@@ -111,7 +112,7 @@ pub(super) const FILES: &[File] = &[
         Home(".claude/settings.json"),
         "~/.claude/settings.json",
         Json,
-        "user",
+        Scope::User,
         CLAUDE_SETTINGS,
     ),
     file(
@@ -119,7 +120,7 @@ pub(super) const FILES: &[File] = &[
         Home(".claude/settings.local.json"),
         "~/.claude/settings.local.json",
         Json,
-        "user",
+        Scope::User,
         CLAUDE_SETTINGS,
     ),
     file(
@@ -127,7 +128,7 @@ pub(super) const FILES: &[File] = &[
         Home(".claude/plugins/**/.mcp.json"),
         "~/.claude/plugins/**/.mcp.json",
         Json,
-        "plugin",
+        Scope::Plugin,
         MCP_SERVERS,
     ),
     file(
@@ -135,7 +136,7 @@ pub(super) const FILES: &[File] = &[
         Home(".claude/plugins/**/plugin.json"),
         "~/.claude/plugins/**/plugin.json",
         Json,
-        "plugin",
+        Scope::Plugin,
         MCP_SERVERS,
     ),
     file(
@@ -143,7 +144,7 @@ pub(super) const FILES: &[File] = &[
         Project(".mcp.json"),
         "P/.mcp.json",
         Json,
-        "project",
+        Scope::Project,
         MCP_SERVERS,
     ),
     file(
@@ -151,7 +152,7 @@ pub(super) const FILES: &[File] = &[
         Project(".claude/settings.json"),
         "P/.claude/settings.json",
         Json,
-        "project",
+        Scope::Project,
         CLAUDE_SETTINGS,
     ),
     file(
@@ -159,7 +160,7 @@ pub(super) const FILES: &[File] = &[
         Project(".claude/settings.local.json"),
         "P/.claude/settings.local.json",
         Json,
-        "project",
+        Scope::Project,
         CLAUDE_SETTINGS,
     ),
     file(
@@ -167,7 +168,7 @@ pub(super) const FILES: &[File] = &[
         Machine(CLAUDE_MACHINE),
         "managed-settings.json",
         Json,
-        "managed",
+        Scope::Managed,
         CLAUDE_SETTINGS,
     ),
     file(
@@ -175,7 +176,7 @@ pub(super) const FILES: &[File] = &[
         Machine(CLAUDE_MACHINE_PARTS),
         "managed-settings.d/*.json",
         Json,
-        "managed",
+        Scope::Managed,
         CLAUDE_SETTINGS,
     ),
     file(
@@ -183,7 +184,7 @@ pub(super) const FILES: &[File] = &[
         Machine(CLAUDE_MACHINE_MCP),
         "managed-mcp.json",
         Json,
-        "managed",
+        Scope::Managed,
         MCP_SERVERS,
     ),
     file(
@@ -191,7 +192,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Claude/claude_desktop_config.json"),
         "claude_desktop_config.json",
         Json,
-        "user",
+        Scope::User,
         MCP_SERVERS,
     ),
     file(
@@ -199,7 +200,7 @@ pub(super) const FILES: &[File] = &[
         Home(".codex/config.toml"),
         "~/.codex/config.toml",
         Toml,
-        "user",
+        Scope::User,
         CODEX_CONFIG,
     ),
     file(
@@ -207,7 +208,7 @@ pub(super) const FILES: &[File] = &[
         Home(".codex/*.config.toml"),
         "~/.codex/*.config.toml",
         Toml,
-        "user",
+        Scope::User,
         CODEX_CONFIG,
     ),
     file(
@@ -215,7 +216,7 @@ pub(super) const FILES: &[File] = &[
         Home(".codex/hooks.json"),
         "~/.codex/hooks.json",
         Json,
-        "user",
+        Scope::User,
         HOOKS,
     ),
     file(
@@ -223,7 +224,7 @@ pub(super) const FILES: &[File] = &[
         Project(".codex/config.toml"),
         "P/.codex/config.toml",
         Toml,
-        "project",
+        Scope::Project,
         CODEX_CONFIG,
     ),
     file(
@@ -231,7 +232,7 @@ pub(super) const FILES: &[File] = &[
         Machine(CODEX_MACHINE),
         "codex/config.toml",
         Toml,
-        "managed",
+        Scope::Managed,
         CODEX_CONFIG,
     ),
     file(
@@ -239,7 +240,7 @@ pub(super) const FILES: &[File] = &[
         Machine(CODEX_REQUIREMENTS),
         "codex/requirements.toml",
         Toml,
-        "managed",
+        Scope::Managed,
         CODEX_CONFIG,
     ),
     file(
@@ -247,7 +248,7 @@ pub(super) const FILES: &[File] = &[
         Machine(CODEX_MANAGED),
         "codex/managed_config.toml",
         Toml,
-        "managed",
+        Scope::Managed,
         CODEX_CONFIG,
     ),
     file(
@@ -255,7 +256,7 @@ pub(super) const FILES: &[File] = &[
         Home(".gemini/settings.json"),
         "~/.gemini/settings.json",
         Jsonc,
-        "user",
+        Scope::User,
         GEMINI_SETTINGS,
     ),
     file(
@@ -263,7 +264,7 @@ pub(super) const FILES: &[File] = &[
         Home(".gemini/trustedFolders.json"),
         "~/.gemini/trustedFolders.json",
         Jsonc,
-        "user",
+        Scope::User,
         &[Projects(&[])],
     ),
     file(
@@ -271,7 +272,7 @@ pub(super) const FILES: &[File] = &[
         Home(".gemini/extensions/*/gemini-extension.json"),
         "~/.gemini/extensions/*/gemini-extension.json",
         Jsonc,
-        "plugin",
+        Scope::Plugin,
         MCP_SERVERS,
     ),
     file(
@@ -279,7 +280,7 @@ pub(super) const FILES: &[File] = &[
         Project(".gemini/settings.json"),
         "P/.gemini/settings.json",
         Jsonc,
-        "project",
+        Scope::Project,
         GEMINI_SETTINGS,
     ),
     file(
@@ -287,7 +288,7 @@ pub(super) const FILES: &[File] = &[
         Machine(GEMINI_MACHINE),
         "gemini-cli/settings.json",
         Jsonc,
-        "managed",
+        Scope::Managed,
         GEMINI_SETTINGS,
     ),
     file(
@@ -295,7 +296,7 @@ pub(super) const FILES: &[File] = &[
         Home(".config/zed/settings.json"),
         "~/.config/zed/settings.json",
         Jsonc,
-        "user",
+        Scope::User,
         &[Servers(&["context_servers"])],
     ),
     file(
@@ -303,7 +304,7 @@ pub(super) const FILES: &[File] = &[
         Project(".zed/settings.json"),
         "P/.zed/settings.json",
         Jsonc,
-        "project",
+        Scope::Project,
         &[Servers(&["context_servers"])],
     ),
     file(
@@ -311,7 +312,7 @@ pub(super) const FILES: &[File] = &[
         Home(".config/goose/config.yaml"),
         "~/.config/goose/config.yaml",
         Yaml,
-        "user",
+        Scope::User,
         &[
             Servers(&["extensions"]),
             Switch(
@@ -326,7 +327,7 @@ pub(super) const FILES: &[File] = &[
         Home(".config/opencode/opencode.json"),
         "~/.config/opencode/opencode.json",
         Jsonc,
-        "user",
+        Scope::User,
         OPENCODE,
     ),
     file(
@@ -334,7 +335,7 @@ pub(super) const FILES: &[File] = &[
         Home(".config/opencode/opencode.jsonc"),
         "~/.config/opencode/opencode.jsonc",
         Jsonc,
-        "user",
+        Scope::User,
         OPENCODE,
     ),
     file(
@@ -342,7 +343,7 @@ pub(super) const FILES: &[File] = &[
         Project("opencode.json"),
         "P/opencode.json",
         Jsonc,
-        "project",
+        Scope::Project,
         OPENCODE,
     ),
     file(
@@ -350,7 +351,7 @@ pub(super) const FILES: &[File] = &[
         Project("opencode.jsonc"),
         "P/opencode.jsonc",
         Jsonc,
-        "project",
+        Scope::Project,
         OPENCODE,
     ),
     file(
@@ -358,7 +359,7 @@ pub(super) const FILES: &[File] = &[
         Home(".continue/config.yaml"),
         "~/.continue/config.yaml",
         Yaml,
-        "user",
+        Scope::User,
         CONTINUE,
     ),
     file(
@@ -366,7 +367,7 @@ pub(super) const FILES: &[File] = &[
         Home(".continue/config.json"),
         "~/.continue/config.json",
         Jsonc,
-        "user",
+        Scope::User,
         CONTINUE,
     ),
     file(
@@ -374,7 +375,7 @@ pub(super) const FILES: &[File] = &[
         Home(".continue/mcpServers/*.yaml"),
         "~/.continue/mcpServers/*.yaml",
         Yaml,
-        "user",
+        Scope::User,
         CONTINUE,
     ),
     file(
@@ -382,7 +383,7 @@ pub(super) const FILES: &[File] = &[
         Project(".continue/mcpServers/*.yaml"),
         "P/.continue/mcpServers/*.yaml",
         Yaml,
-        "project",
+        Scope::Project,
         CONTINUE,
     ),
 ];

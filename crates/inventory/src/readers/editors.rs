@@ -4,6 +4,7 @@ use super::At::{Home, Machine, Project, Settings};
 use super::Part::{Servers, Switch, Workspace};
 use super::{File, HOOKS, MCP_SERVERS, Part, file};
 use crate::client::Client::{Cursor, Vscode, Windsurf};
+use crate::report::Scope;
 use crate::syntax::Format::{Json, Jsonc};
 
 const VSCODE_SETTINGS: &[Part] = &[
@@ -36,7 +37,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Cursor/User/workspaceStorage/*/workspace.json"),
         "Cursor/workspace.json",
         Json,
-        "user",
+        Scope::User,
         &[Workspace(&["folder"])],
     ),
     file(
@@ -44,7 +45,7 @@ pub(super) const FILES: &[File] = &[
         Home(".cursor/mcp.json"),
         "~/.cursor/mcp.json",
         Jsonc,
-        "user",
+        Scope::User,
         MCP_SERVERS,
     ),
     file(
@@ -52,7 +53,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Cursor/User/mcp.json"),
         "Cursor/User/mcp.json",
         Jsonc,
-        "user",
+        Scope::User,
         SERVERS,
     ),
     file(
@@ -60,7 +61,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Cursor/User/settings.json"),
         "Cursor/User/settings.json",
         Jsonc,
-        "user",
+        Scope::User,
         VSCODE_SETTINGS,
     ),
     file(
@@ -68,7 +69,7 @@ pub(super) const FILES: &[File] = &[
         Home(".cursor/hooks.json"),
         "~/.cursor/hooks.json",
         Jsonc,
-        "user",
+        Scope::User,
         HOOKS,
     ),
     file(
@@ -76,7 +77,7 @@ pub(super) const FILES: &[File] = &[
         Project(".cursor/mcp.json"),
         "P/.cursor/mcp.json",
         Jsonc,
-        "project",
+        Scope::Project,
         MCP_SERVERS,
     ),
     file(
@@ -84,7 +85,7 @@ pub(super) const FILES: &[File] = &[
         Project(".cursor/hooks.json"),
         "P/.cursor/hooks.json",
         Jsonc,
-        "project",
+        Scope::Project,
         HOOKS,
     ),
     file(
@@ -92,7 +93,7 @@ pub(super) const FILES: &[File] = &[
         Machine(CURSOR_MACHINE),
         "cursor/hooks.json",
         Jsonc,
-        "managed",
+        Scope::Managed,
         HOOKS,
     ),
     file(
@@ -100,7 +101,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Code/User/workspaceStorage/*/workspace.json"),
         "Code/workspace.json",
         Json,
-        "user",
+        Scope::User,
         &[Workspace(&["folder"])],
     ),
     file(
@@ -108,7 +109,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Code/User/mcp.json"),
         "Code/User/mcp.json",
         Jsonc,
-        "user",
+        Scope::User,
         SERVERS,
     ),
     file(
@@ -116,7 +117,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Code/User/profiles/*/mcp.json"),
         "Code/User/profiles/*/mcp.json",
         Jsonc,
-        "user",
+        Scope::User,
         SERVERS,
     ),
     file(
@@ -124,7 +125,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Code/User/settings.json"),
         "Code/User/settings.json",
         Jsonc,
-        "user",
+        Scope::User,
         VSCODE_SETTINGS,
     ),
     file(
@@ -132,7 +133,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Code - Insiders/User/mcp.json"),
         "Code - Insiders/User/mcp.json",
         Jsonc,
-        "user",
+        Scope::User,
         SERVERS,
     ),
     file(
@@ -140,7 +141,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Code - Insiders/User/settings.json"),
         "Code - Insiders/User/settings.json",
         Jsonc,
-        "user",
+        Scope::User,
         VSCODE_SETTINGS,
     ),
     file(
@@ -148,7 +149,7 @@ pub(super) const FILES: &[File] = &[
         Home(".copilot/mcp-config.json"),
         "~/.copilot/mcp-config.json",
         Jsonc,
-        "user",
+        Scope::User,
         MCP_SERVERS,
     ),
     file(
@@ -156,7 +157,7 @@ pub(super) const FILES: &[File] = &[
         Home(".copilot/hooks/*.json"),
         "~/.copilot/hooks/*.json",
         Jsonc,
-        "user",
+        Scope::User,
         HOOKS,
     ),
     file(
@@ -164,7 +165,7 @@ pub(super) const FILES: &[File] = &[
         Project(".vscode/mcp.json"),
         "P/.vscode/mcp.json",
         Jsonc,
-        "project",
+        Scope::Project,
         SERVERS,
     ),
     file(
@@ -172,7 +173,7 @@ pub(super) const FILES: &[File] = &[
         Project("*.code-workspace"),
         "P/*.code-workspace",
         Jsonc,
-        "project",
+        Scope::Project,
         &[
             Servers(&["settings", "mcp", "servers"]),
             Servers(&["settings", "mcp.servers"]),
@@ -184,7 +185,7 @@ pub(super) const FILES: &[File] = &[
         Project(".devcontainer/devcontainer.json"),
         "P/.devcontainer/devcontainer.json",
         Jsonc,
-        "project",
+        Scope::Project,
         &[Servers(&["customizations", "vscode", "mcp", "servers"])],
     ),
     file(
@@ -192,7 +193,7 @@ pub(super) const FILES: &[File] = &[
         Project(".github/hooks/*.json"),
         "P/.github/hooks/*.json",
         Jsonc,
-        "project",
+        Scope::Project,
         HOOKS,
     ),
     file(
@@ -200,7 +201,7 @@ pub(super) const FILES: &[File] = &[
         Settings("Windsurf/User/workspaceStorage/*/workspace.json"),
         "Windsurf/workspace.json",
         Json,
-        "user",
+        Scope::User,
         &[Workspace(&["folder"])],
     ),
     file(
@@ -208,7 +209,7 @@ pub(super) const FILES: &[File] = &[
         Home(".codeium/windsurf/mcp_config.json"),
         "~/.codeium/windsurf/mcp_config.json",
         Jsonc,
-        "user",
+        Scope::User,
         MCP_SERVERS,
     ),
     file(
@@ -216,7 +217,7 @@ pub(super) const FILES: &[File] = &[
         Project(".windsurf/mcp.json"),
         "P/.windsurf/mcp.json",
         Jsonc,
-        "project",
+        Scope::Project,
         MCP_SERVERS,
     ),
 ];

@@ -7,6 +7,7 @@ use crate::hide;
 use crate::identity::Ground;
 use crate::readers::{File, Part};
 use crate::report::Observation;
+use crate::report::Scope;
 use crate::secrets::{self, Pattern};
 use crate::server;
 use serde_json::Value;
@@ -34,7 +35,7 @@ impl Walk<'_> {
                         project: Some(self.on_disk(path)),
                     };
                     if let Some(servers) = project.get(last) {
-                        self.servers(&spot, "project", servers)?;
+                        self.servers(&spot, Scope::Project, servers)?;
                     }
                 }
                 Some(())
@@ -106,7 +107,7 @@ impl Walk<'_> {
         }
     }
 
-    fn servers(&mut self, spot: &Spot, scope: &'static str, servers: &Value) -> Option<()> {
+    fn servers(&mut self, spot: &Spot, scope: Scope, servers: &Value) -> Option<()> {
         let named: Vec<(String, &Value)> = match servers {
             Value::Null => Vec::new(),
             Value::Object(servers) => servers

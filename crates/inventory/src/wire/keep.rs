@@ -1,9 +1,12 @@
 //! What a server keeps of a report: nothing that looks like a value, whoever wrote it.
 
-use super::limits::is_fingerprint;
+use super::key::{WITHHELD as WITHHELD_KEY, is_always_weak, is_builtin};
+use super::limits::{is_fingerprint, is_version};
 use super::{Place, Report, Section, SectionFault, Sighting};
-use crate::hide::LONG;
+use crate::client::Client;
+use crate::hide::{LONG, is_no_name};
 use crate::readers::{FILES, Part, SESSIONS, SKILLS};
+use crate::report::Transport;
 use crate::secrets::{has_long_run, known, looks_secret};
 use provost_words::visible::visible;
 
@@ -34,7 +37,7 @@ impl Section {
             place.keep();
         }
         for sighting in &mut self.observations {
-            sighting.keep();
+            sighting.keep(self.client);
         }
         self
     }
@@ -56,12 +59,13 @@ impl Place {
 }
 
 impl Sighting {
-    fn keep(&mut self) {
+    fn keep(&mut self, client: Client) {
         match self {
             Self::McpServer {
                 place,
                 key,
                 configured_name,
+                transport,
                 version,
                 arg_shapes,
                 env_names,
@@ -72,16 +76,13 @@ impl Sighting {
                 place.keep();
                 // A key has digests in it, and so cannot be measured as a name is.
                 if known(key).is_some() || visible(key) != key.as_str() {
-                    *weak = true;
-                    "cmd:withheld".clone_into(key);
+                    WITHHELD_KEY.clone_into(key);
                 }
+                let is_within = *transport == Transport::Builtin;
+                *weak |= is_always_weak(key) || is_within != is_builtin(client, key);
                 keep(configured_name);
-                if version
-                    .as_deref()
-                    .is_some_and(|version| known(version).is_some() || visible(version) != version)
-                {
-                    *version = None;
-                }
+                let is_shown = |version: &String| is_version(version) && known(version).is_none();
+                *version = version.take().filter(is_shown);
                 arg_shapes.iter_mut().for_each(keep_shape);
                 env_names.iter_mut().for_each(keep);
                 header_names.iter_mut().for_each(keep);
@@ -144,7 +145,8 @@ fn hidden(name: &str) -> bool {
 }
 
 fn shown(name: String) -> String {
-    let is_plain = !looks_secret(&name) && !has_long_run(&name, LONG) && visible(&name) == name;
+    let is_plain =
+        !is_no_name(&name) && !looks_secret(&name) && !has_long_run(&name, LONG) && visible(&name) == name;
     if !is_plain && !hidden(&name) {
         return WITHHELD.to_owned();
     }

@@ -1,13 +1,15 @@
 //! How much a report may hold, and of what form its texts are.
 
+use super::key::is_key;
 use super::{Place, Report, Section, SectionFault, Sighting, digest};
+use crate::hide::is_no_name;
 use std::collections::BTreeSet;
 
 /// LIMIT: bytes of a report (F3.9).
 pub const MAX_BYTES: usize = 4 << 20;
 /// LIMIT: sections of a report. Ours: eleven clients in some twenty homes.
 pub const MAX_SECTIONS: usize = 256;
-/// LIMIT: observations of a section, and of a device (F3.9).
+/// LIMIT: observations of a report, and of a device (F3.9).
 pub const MAX_OBSERVATIONS: usize = 2_000;
 /// LIMIT: faults of a section. Ours; a scan makes no more.
 pub const MAX_FAULTS: usize = 100;
@@ -17,8 +19,10 @@ const MAX_SCAN_ID: usize = 64;
 const MAX_KEY: usize = 512;
 /// LIMIT: a name. Ours; a scan cuts at 128 characters and says so with one more.
 const MAX_NAME: usize = 160;
-/// LIMIT: a word of a known list. Ours.
-const MAX_WORD: usize = 32;
+/// LIMIT: the count of scans; JSON has no larger whole number that every reader keeps.
+const MAX_COUNTER: i64 = 9_007_199_254_740_991;
+/// LIMIT: a version; a tag of an image has no more.
+const MAX_VERSION: usize = 128;
 /// LIMIT: the value of a setting. Ours.
 const MAX_VALUE: usize = 64;
 /// LIMIT: lists of names of a server. Those of a scan.
@@ -33,11 +37,21 @@ impl Report {
         if !(1..=MAX_SCAN_ID).contains(&self.scan_id.len()) || !self.scan_id.chars().all(is_id) {
             return Some("scanId must have 1 to 64 letters, digits, - and _");
         }
+        if self
+            .counter
+            .is_some_and(|counter| !(1..=MAX_COUNTER).contains(&counter))
+        {
+            return Some("counter must lie between 1 and 9007199254740991");
+        }
         if self.finished_at < self.started_at {
             return Some("finishedAt must not be before startedAt");
         }
         if self.sections.len() + self.unchanged.len() > MAX_SECTIONS {
             return Some("a report has at most 256 sections");
+        }
+        let found = self.sections.iter().map(|section| section.observations.len());
+        if found.sum::<usize>() > MAX_OBSERVATIONS {
+            return Some("a report has at most 2000 observations in all its sections");
         }
         let mut seen = BTreeSet::new();
         let sent = self
@@ -51,7 +65,7 @@ impl Report {
         if !sent.chain(kept).all(|section| seen.insert(section)) {
             return Some("a report names a client of an account at most once");
         }
-        let is_good = |section: &super::Unchanged| is_name(&section.user) && is_digest(&section.digest);
+        let is_good = |section: &super::Unchanged| is_account(&section.user) && is_digest(&section.digest);
         if !self.unchanged.iter().all(is_good) {
             return Some("an unchanged section has the name of an account and a digest");
         }
@@ -61,11 +75,10 @@ impl Report {
 
 impl Section {
     fn refusal(&self) -> Option<&'static str> {
-        if !is_name(&self.user) {
-            return Some("the account of a section must have 1 to 160 characters on one line");
-        }
-        if self.observations.len() > MAX_OBSERVATIONS {
-            return Some("a section has at most 2000 observations");
+        if !is_account(&self.user) {
+            return Some(
+                "the account of a section must have 1 to 160 characters on one line, and none of /, \\ and =",
+            );
         }
         if self.faults.len() > MAX_FAULTS {
             return Some("a section has at most 100 faults");
@@ -106,22 +119,16 @@ impl Sighting {
             Self::McpServer {
                 key,
                 configured_name,
-                scope,
-                transport,
                 version,
-                shape,
                 arg_shapes,
                 env_names,
                 header_names,
                 ..
             } => {
                 fits(key, MAX_KEY)
-                    && key.contains(':')
+                    && is_key(key)
                     && is_name(configured_name)
-                    && is_word(scope)
-                    && is_word(transport)
                     && version.as_deref().is_none_or(is_name)
-                    && shape.as_deref().is_none_or(is_word)
                     && are_names(arg_shapes, MAX_SHAPES)
                     && are_names(env_names, MAX_VARIABLES)
                     && are_names(header_names, MAX_HEADERS)
@@ -158,26 +165,32 @@ fn is_name(text: &str) -> bool {
     fits(text, MAX_NAME)
 }
 
-fn is_word(text: &str) -> bool {
-    let is_part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-    fits(text, MAX_WORD) && text.bytes().all(is_part)
+/// Sections are told apart by it, so that one which is not kept as it is written would stand for another.
+fn is_account(text: &str) -> bool {
+    is_name(text) && !is_no_name(text)
 }
 
 fn are_names(names: &[String], most: usize) -> bool {
     names.len() <= most && names.iter().all(|name| is_name(name))
 }
 
-pub(super) fn is_fingerprint(text: &str) -> bool {
-    text.len() == 32
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+fn is_hex(text: &str, length: usize) -> bool {
+    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.len() == length && text.bytes().all(is_digit)
 }
 
-fn is_digest(text: &str) -> bool {
-    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-    text.strip_prefix("sha256:")
-        .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(is_hex))
+pub(super) fn is_fingerprint(text: &str) -> bool {
+    is_hex(text, 32)
+}
+
+pub(super) fn is_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:").is_some_and(|hex| is_hex(hex, 64))
+}
+
+/// Says whether a text is a version: of a release, a tag, or a digest.
+pub(super) fn is_version(text: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-.+!_".contains(&b);
+    is_digest(text) || (fits(text, MAX_VERSION) && text.bytes().all(is_part))
 }
 
 /// Says whether a text is `prov_sat_` and the lookup id of one of our tokens, without its secret.

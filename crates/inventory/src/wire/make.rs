@@ -14,7 +14,8 @@ impl Report {
     /// Makes the report of scans, one of each home. A section whose digest the server acknowledged for this client and account is
     /// named and not sent again.
     ///
-    /// What is longer than a report may hold is left out, and its section is not complete by that.
+    /// What is longer or more than a report may hold is left out, and its section is not complete by that. An agent that counts its scans
+    /// sets `counter` then.
     pub fn of(
         scan_id: String,
         (started_at, finished_at): (Timestamp, Timestamp),
@@ -22,13 +23,15 @@ impl Report {
         acknowledged: &BTreeMap<(Client, String), String>,
     ) -> Self {
         let mut found: BTreeMap<(Client, String), (Vec<Sighting>, Vec<SectionFault>)> = BTreeMap::new();
+        let mut count = 0;
         for section in scans.iter().flat_map(|scan| &scan.sections) {
             // Two homes may have one name: to the server they are one account.
             let (observations, faults) = found.entry((section.client, section.user.clone())).or_default();
             faults.extend(section.faults.iter().map(SectionFault::of));
             for sighting in &section.observations {
                 let sent = Sighting::of(sighting);
-                if observations.len() < MAX_OBSERVATIONS && sent.refusal().is_none() {
+                if count < MAX_OBSERVATIONS && sent.refusal().is_none() {
+                    count += 1;
                     observations.push(sent);
                 } else {
                     faults.push(SectionFault {
@@ -57,6 +60,7 @@ impl Report {
         }
         Self {
             scan_id,
+            counter: None,
             started_at,
             finished_at,
             sections,
@@ -138,11 +142,11 @@ impl Sighting {
             place,
             key: facts.key,
             configured_name: facts.configured_name,
-            scope: facts.scope.to_owned(),
-            transport: facts.transport.to_owned(),
+            scope: facts.scope,
+            transport: facts.transport,
             version: facts.version,
             version_pin: facts.version_pin,
-            shape: facts.shape.map(str::to_owned),
+            shape: facts.shape,
             weak: facts.weak,
             arg_shapes: facts.arg_shapes,
             env_names: facts.env_names,

@@ -107,7 +107,8 @@ fn changed(of: &Report, pointer: &str, to: Value) -> Option<&'static str> {
 #[test]
 fn what_is_no_report_is_refused_by_name() {
     let home = home("wire-refused");
-    let good = report(&home, &BTreeMap::new());
+    let mut good = report(&home, &BTreeMap::new());
+    good.counter = Some(1);
     for (pointer, value, sentence) in [
         ("/scanId", json!("a b"), "scanId"),
         ("/startedAt", json!("2030-01-01T00:00:00Z"), "finishedAt"),
@@ -126,6 +127,14 @@ fn what_is_no_report_is_refused_by_name() {
             json!("x".repeat(600)),
             "observation",
         ),
+        (
+            "/sections/0/observations/0/key",
+            json!("CMD:hmac:00112233445566778899aabbccddeeff"),
+            "observation",
+        ),
+        ("/sections/0/user", json!("/home/ada"), "account"),
+        ("/counter", json!(0), "counter"),
+        ("/counter", json!(7), ""),
     ] {
         let refusal = changed(&good, pointer, value.clone());
         match sentence {
@@ -139,6 +148,105 @@ fn what_is_no_report_is_refused_by_name() {
     let mut more = serde_json::to_value(&good).unwrap();
     more["sections"][0]["observations"][0]["value"] = json!("x");
     assert!(serde_json::from_value::<Report>(more).is_err());
+}
+
+#[test]
+fn what_is_no_known_word_cannot_be_read() {
+    let home = home("wire-words");
+    let good = serde_json::to_value(report(&home, &BTreeMap::new())).unwrap();
+    for member in ["scope", "transport", "shape"] {
+        let mut bad = good.clone();
+        bad["sections"][0]["observations"][0][member] = json!("canary_project_merger");
+        assert!(serde_json::from_value::<Report>(bad).is_err(), "{member}");
+    }
+}
+
+#[test]
+fn a_report_has_a_bound_over_all_its_sections() {
+    let home = home("wire-bound");
+    let mut report = report(&home, &BTreeMap::new());
+    let one = report.sections[0].observations[0].clone();
+    for section in &mut report.sections {
+        section.observations = vec![one.clone(); MAX_OBSERVATIONS / 2 + 1];
+        section.digest = digest(&section.observations, &section.faults);
+    }
+    assert!(report.refusal().unwrap().contains("2000"));
+    // What our side makes fits, and says what it left out.
+    let mut scan = home.scan();
+    for section in &mut scan.sections {
+        if let Some(first) = section.observations.first().cloned() {
+            section.observations = vec![first; MAX_OBSERVATIONS / 2 + 1];
+        }
+    }
+    let made = Report::of("s".into(), (at(1), at(2)), &[scan], &BTreeMap::new());
+    assert_eq!(made.refusal(), None);
+    let count: usize = made
+        .sections
+        .iter()
+        .map(|section| section.observations.len())
+        .sum();
+    assert_eq!(count, MAX_OBSERVATIONS);
+    assert!(
+        made.sections
+            .iter()
+            .any(|section| !section.complete && section.faults[0].fault == Fault::Truncated)
+    );
+}
+
+#[test]
+fn a_path_and_an_assignment_are_no_names() {
+    let home = home("wire-names");
+    let mut section = report(&home, &BTreeMap::new()).sections.remove(0);
+    for sighting in &mut section.observations {
+        if let Sighting::McpServer {
+            configured_name,
+            version,
+            env_names,
+            header_names,
+            ..
+        } = sighting
+        {
+            "/home/ada/merger".clone_into(configured_name);
+            *version = Some("my prompt".to_owned());
+            *env_names = vec!["PROJECT=merger".to_owned()];
+            *header_names = vec!["C:\\merger".to_owned()];
+        }
+    }
+    let text = serde_json::to_string(&section.kept()).unwrap();
+    assert!(!text.contains("merger") && !text.contains("prompt"), "{text}");
+}
+
+#[test]
+fn a_report_makes_nothing_builtin_and_nothing_strong_that_nobody_can_know() {
+    let kept_weak = |client: Client, key: &str, transport: Transport| {
+        let home = home("wire-builtin");
+        let mut section = report(&home, &BTreeMap::new()).sections.remove(0);
+        section.client = client;
+        let mut one = section.observations.remove(0);
+        if let Sighting::McpServer {
+            key: of,
+            transport: how,
+            weak,
+            ..
+        } = &mut one
+        {
+            key.clone_into(of);
+            (*how, *weak) = (transport, false);
+        }
+        section.observations = vec![one];
+        match section.kept().observations.remove(0) {
+            Sighting::McpServer { weak, .. } => weak,
+            _ => panic!("it was a server"),
+        }
+    };
+    let developer = "builtin:goose/developer";
+    assert!(!kept_weak(Client::Goose, developer, Transport::Builtin));
+    assert!(kept_weak(Client::Goose, developer, Transport::Stdio));
+    assert!(kept_weak(Client::ClaudeCode, developer, Transport::Builtin));
+    assert!(kept_weak(Client::Goose, "builtin:goose/evil", Transport::Builtin));
+    assert!(kept_weak(Client::Goose, "npm:files", Transport::Builtin));
+    assert!(kept_weak(Client::Codex, "npm:tsx", Transport::Stdio));
+    assert!(!kept_weak(Client::Codex, "npm:files", Transport::Stdio));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod clones;
 mod described;
 mod inventory;
+mod inventory_bounds;
 mod lives;
 mod proofs;
 mod renewal;

@@ -4,10 +4,13 @@ CREATE TABLE inventory_scans (
   organization_id TEXT COLLATE "C" NOT NULL,
   device_id TEXT COLLATE "C" NOT NULL,
   scan_id TEXT COLLATE "C" NOT NULL,
-  -- The device's clock.
+  -- The highest count of its scans that the device named.
+  counter BIGINT,
+  -- The device's clock, kept beside and deciding nothing.
   started_at BIGINT NOT NULL,
-  -- The place in the order of scans: when it began, and never later than it came.
-  ordered_at BIGINT NOT NULL,
+  finished_at BIGINT NOT NULL,
+  -- Observations of sections for which there was no room.
+  not_kept BIGINT NOT NULL,
   received_at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, device_id),
   FOREIGN KEY (organization_id, device_id) REFERENCES devices (organization_id, id)
@@ -18,11 +21,11 @@ CREATE TABLE inventory_sections (
   device_id TEXT COLLATE "C" NOT NULL,
   client TEXT COLLATE "C" NOT NULL,
   account TEXT COLLATE "C" NOT NULL,
-  -- Of the section as it was sent.
+  -- Of the section as it was sent; empty where not all of it is kept.
   digest TEXT COLLATE "C" NOT NULL,
   is_complete BOOLEAN NOT NULL,
-  -- The device has more observations than are kept.
-  is_truncated BOOLEAN NOT NULL,
+  -- Observations for which there was no room.
+  not_kept BIGINT NOT NULL,
   faults TEXT COLLATE "C" NOT NULL,
   received_at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, device_id, client, account),
@@ -43,6 +46,8 @@ CREATE TABLE inventory_servers (
   -- The end of an approval; every approval has one.
   standing_until BIGINT,
   standing_by TEXT COLLATE "C",
+  -- The device that reported it first.
+  found_on TEXT COLLATE "C" NOT NULL,
   first_seen_at BIGINT NOT NULL,
   last_seen_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
@@ -60,6 +65,8 @@ CREATE TABLE inventory_assets (
   kind TEXT COLLATE "C" NOT NULL,
   key TEXT COLLATE "C" NOT NULL,
   name TEXT COLLATE "C" NOT NULL,
+  -- The device that reported it first.
+  found_on TEXT COLLATE "C" NOT NULL,
   first_seen_at BIGINT NOT NULL,
   last_seen_at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, id),

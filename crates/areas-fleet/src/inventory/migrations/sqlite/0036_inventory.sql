@@ -4,10 +4,13 @@ CREATE TABLE inventory_scans (
   organization_id TEXT NOT NULL,
   device_id TEXT NOT NULL,
   scan_id TEXT NOT NULL,
-  -- The device's clock.
+  -- The highest count of its scans that the device named.
+  counter INTEGER,
+  -- The device's clock, kept beside and deciding nothing.
   started_at INTEGER NOT NULL,
-  -- The place in the order of scans: when it began, and never later than it came.
-  ordered_at INTEGER NOT NULL,
+  finished_at INTEGER NOT NULL,
+  -- Observations of sections for which there was no room.
+  not_kept INTEGER NOT NULL,
   received_at INTEGER NOT NULL,
   PRIMARY KEY (organization_id, device_id),
   FOREIGN KEY (organization_id, device_id) REFERENCES devices (organization_id, id)
@@ -18,11 +21,11 @@ CREATE TABLE inventory_sections (
   device_id TEXT NOT NULL,
   client TEXT NOT NULL,
   account TEXT NOT NULL,
-  -- Of the section as it was sent.
+  -- Of the section as it was sent; empty where not all of it is kept.
   digest TEXT NOT NULL,
   is_complete INTEGER NOT NULL,
-  -- The device has more observations than are kept.
-  is_truncated INTEGER NOT NULL,
+  -- Observations for which there was no room.
+  not_kept INTEGER NOT NULL,
   faults TEXT NOT NULL,
   received_at INTEGER NOT NULL,
   PRIMARY KEY (organization_id, device_id, client, account),
@@ -43,6 +46,8 @@ CREATE TABLE inventory_servers (
   -- The end of an approval; every approval has one.
   standing_until INTEGER,
   standing_by TEXT,
+  -- The device that reported it first.
+  found_on TEXT NOT NULL,
   first_seen_at INTEGER NOT NULL,
   last_seen_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
@@ -60,6 +65,8 @@ CREATE TABLE inventory_assets (
   kind TEXT NOT NULL,
   key TEXT NOT NULL,
   name TEXT NOT NULL,
+  -- The device that reported it first.
+  found_on TEXT NOT NULL,
   first_seen_at INTEGER NOT NULL,
   last_seen_at INTEGER NOT NULL,
   PRIMARY KEY (organization_id, id),

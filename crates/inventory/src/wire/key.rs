@@ -1,0 +1,166 @@
+//! The identity of a server as a report may write it: a kind of a closed list, and what stands behind it in the one spelling that a scan
+//! writes. What is compared with it is compared byte by byte.
+
+use super::limits::{is_digest, is_fingerprint};
+use crate::client::Client;
+use crate::hide::is_no_name;
+use crate::packages::runs_others;
+
+/// What stands for a key that is not kept.
+pub(super) const WITHHELD: &str = "cmd:withheld";
+/// How a server is written that Goose has within itself.
+const GOOSE: &str = "builtin:goose/";
+/// Those that Goose ships. Its configuration can call anything builtin, and what is not here is no more than a name.
+const OF_GOOSE: [&str; 6] = [
+    "autovisualiser",
+    "computercontroller",
+    "developer",
+    "jetbrains",
+    "memory",
+    "tutorial",
+];
+/// The gateway of Docker, which is started like any other program.
+const DOCKER: &str = "docker-mcp-gateway";
+
+/// Says whether a text is an identity.
+pub(super) fn is_key(key: &str) -> bool {
+    let Some((kind, rest)) = key.split_once(':') else {
+        return false;
+    };
+    match kind {
+        "npm" => is_npm(rest),
+        "pypi" => is_of(rest, b"-"),
+        "oci" => is_of(rest, b"-_./:") && rest.contains('/'),
+        "url" => is_address(rest),
+        "go" => is_of(rest, b"-_.~/") && rest.contains('.'),
+        "nuget" => is_of(rest, b"-_."),
+        "deno" => match rest.split_once(':') {
+            Some(("npm" | "jsr", name)) => is_npm(name),
+            _ => is_address(rest),
+        },
+        "bin" | "script" => is_digest(rest),
+        "cmd" => rest.strip_prefix("hmac:").is_some_and(is_fingerprint),
+        "builtin" => {
+            let is_name = |name: &str| !name.is_empty() && !is_no_name(name) && name.to_lowercase() == name;
+            rest == DOCKER || rest.strip_prefix("goose/").is_some_and(is_name)
+        }
+        _ => false,
+    }
+}
+
+/// Says whether nobody can know from a key what runs, whatever a report says of it: a command of no known form, an address of which a
+/// part is hidden, a program that runs what its arguments say, and everything that is no key.
+pub fn is_always_weak(key: &str) -> bool {
+    let (kind, rest) = key.split_once(':').unwrap_or_default();
+    match kind {
+        "npm" | "pypi" | "oci" | "go" | "nuget" => runs_others(key),
+        "deno" => rest.contains('*') || (!rest.contains("://") && runs_others(key)),
+        "url" => rest.contains('*'),
+        "bin" | "script" | "builtin" => false,
+        _ => true,
+    }
+}
+
+/// Says whether a client ships a server within itself: whether a key says so, of which client, and by which name, is a closed list.
+pub fn is_builtin(client: Client, key: &str) -> bool {
+    client == Client::Goose
+        && key
+            .strip_prefix(GOOSE)
+            .is_some_and(|name| OF_GOOSE.contains(&name))
+}
+
+fn is_of(text: &str, more: &[u8]) -> bool {
+    let is_part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || more.contains(&b);
+    !text.is_empty() && text.bytes().all(is_part)
+}
+
+fn is_npm(name: &str) -> bool {
+    match name.strip_prefix('@') {
+        Some(scoped) => scoped.contains('/') && is_of(scoped, b"-_.~/"),
+        None => is_of(name, b"-_.~"),
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let (authority, _) = rest.split_once('/').unwrap_or((rest, ""));
+    ["http", "https", "ws", "wss"].contains(&scheme)
+        && is_of(authority, b"-.:*[]")
+        && rest
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-._~*/:[]".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_of_a_closed_list_and_of_one_spelling() {
+        let hex = "0".repeat(64);
+        for key in [
+            "npm:files".into(),
+            "npm:@acme/files".into(),
+            "pypi:mcp-server-git".into(),
+            "oci:docker.io/library/alpine".into(),
+            "url:https://[::1]:8443/Mcp/*".into(),
+            "go:github.com/acme/files".into(),
+            "deno:npm:@acme/files".into(),
+            "deno:https://acme.example/mod.ts".into(),
+            format!("bin:sha256:{hex}"),
+            "cmd:hmac:00112233445566778899aabbccddeeff".into(),
+            "builtin:docker-mcp-gateway".into(),
+            "builtin:goose/developer".into(),
+        ] {
+            assert!(is_key(&key), "{key}");
+        }
+        for key in [
+            "CMD:hmac:00112233445566778899aabbccddeeff".into(),
+            "cmd:hmac:00112233445566778899AABBCCDDEEFF".into(),
+            "cmd:withheld".into(),
+            "npm:Files".into(),
+            "npm:".into(),
+            "npm:/home/ada/plan".into(),
+            "npm:my prompt".into(),
+            "Npm:files".into(),
+            "url:https://ACME.example".into(),
+            "url:https://acme.example/?token=abc".into(),
+            "url:file:///home/ada".into(),
+            format!("bin:sha256:{}", &hex[1..]),
+            "builtin:claude_code/files".into(),
+            "builtin:goose/Developer".into(),
+            "other:files".into(),
+            "files".into(),
+        ] {
+            assert!(!is_key(&key), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_runs_anything_is_weak_and_only_what_a_client_ships_is_builtin() {
+        for key in [
+            "cmd:hmac:00",
+            "CMD:hmac:00",
+            "npm:tsx",
+            "oci:docker.io/library/alpine",
+            "deno:npm:tsx",
+            "url:https://acme.example/*",
+            "files",
+        ] {
+            assert!(is_always_weak(key), "{key}");
+        }
+        for key in [
+            "npm:files",
+            "url:https://acme.example/mcp",
+            "deno:https://acme.example/tsx",
+        ] {
+            assert!(!is_always_weak(key), "{key}");
+        }
+        assert!(is_builtin(Client::Goose, "builtin:goose/developer"));
+        assert!(!is_builtin(Client::Cursor, "builtin:goose/developer"));
+        assert!(!is_builtin(Client::Goose, "builtin:goose/evil"));
+        assert!(!is_builtin(Client::Goose, "builtin:docker-mcp-gateway"));
+    }
+}

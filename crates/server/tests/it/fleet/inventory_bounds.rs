@@ -1,0 +1,223 @@
+//! How much the inventory keeps, and how it says that it does not keep more.
+
+use super::inventory::{decide, held, in_days, of_key, servers};
+use crate::areas::fleet::Machine;
+use crate::areas::inventory::{SERVERS, report, section, server, skill};
+use crate::support::{App, each};
+use provost_kernel::{OperationContext, params};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+provost_kernel::statements! {
+    /// As many servers as an organization may know.
+    FILL = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, found_on, standing_at, first_seen_at, last_seen_at, updated_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 50000) SELECT CAST(?1 AS TEXT), 'srv_' || i, i, 'npm:full' || i, 'full', 'npm:full' || i, 'shadow', 'dev_other', CAST(?2 AS BIGINT), CAST(?2 AS BIGINT), CAST(?2 AS BIGINT), CAST(?2 AS BIGINT) FROM n";
+}
+
+fn many(from: usize, to: usize) -> Value {
+    (from..to)
+        .map(|n| server(&format!("s{n}"), &format!("npm:s{n}"), false))
+        .collect()
+}
+
+async fn age(app: &App) -> Value {
+    app.get("/inventory/summary").await.ok()["dataAge"].clone()
+}
+
+/// Proves IN-8.
+#[test]
+fn a_device_has_no_more_than_its_part_and_what_is_not_kept_is_asked_for_again() {
+    each("inventory_bounds", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let few = |from: usize, to: usize| -> Value {
+            (from..to)
+                .map(|n| server(&format!("s{n}"), &format!("npm:s{}", n % 7), false))
+                .collect()
+        };
+        laptop.has(&app, "ada", &few(0, 1_500)).await.ok();
+        let whole = section("bob", &few(0, 600), true);
+        let body = report(&app, 0, &json!([whole]));
+        let answer = laptop.report(&app, body.clone()).await.ok().clone();
+        assert_eq!(
+            (&answer["truncated"], &answer["notKept"]),
+            (&json!(true), &json!(100))
+        );
+        let counted: i64 = servers(&app, "")
+            .await
+            .iter()
+            .map(|one| one["instances"].as_i64().unwrap())
+            .sum();
+        assert_eq!(counted, 2_000);
+        let sections = held(&app, &laptop).await["sections"].clone();
+        assert_eq!(
+            (
+                &sections[0]["truncated"],
+                &sections[1]["truncated"],
+                &sections[1]["notKept"]
+            ),
+            (&json!(false), &json!(true), &json!(100))
+        );
+        assert_eq!(age(&app).await["notKept"], 100);
+        // Of a section that is not wholly kept no digest is known, so that it is sent whole again, and then there is room.
+        let unchanged = json!([{ "client": "claude_code", "user": "bob", "digest": whole["digest"] }]);
+        let mut again = report(&app, 0, &json!([]));
+        again["unchanged"] = unchanged;
+        let asked = laptop.report(&app, again.clone()).await.ok().clone();
+        assert_eq!(asked["unknownDigests"], json!([whole["digest"]]));
+        laptop.has(&app, "ada", &json!([])).await.ok();
+        let answer = laptop.report(&app, body).await.ok().clone();
+        assert_eq!(
+            (&answer["truncated"], &answer["notKept"]),
+            (&json!(false), &json!(0))
+        );
+        assert_eq!(age(&app).await["notKept"], 0);
+        assert_eq!(of_key(&app, "npm:s0").await["instances"], 86);
+        let known = laptop.report(&app, again).await.ok().clone();
+        assert_eq!(known["unknownDigests"], json!([]));
+        // Two sections hold more than one report may.
+        let two = json!([
+            section("ada", &few(0, 1_500), true),
+            section("bob", &few(0, 600), true)
+        ]);
+        let much = laptop.report(&app, report(&app, 0, &two)).await;
+        much.refused(400, "invalid_request");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-8.
+#[test]
+fn one_device_makes_only_so_much_known_and_hides_nothing_of_others() {
+    each("inventory_of_device", |app: Arc<App>| async move {
+        let (greedy, other) = (Machine::new(&app).await, Machine::new(&app).await);
+        let first = greedy.has(&app, "a", &many(0, 510)).await.ok().clone();
+        assert_eq!(first["notKept"], 10, "one report makes 500 known");
+        greedy.has(&app, "b", &many(1_000, 1_500)).await.ok();
+        let full = greedy.has(&app, "c", &many(2_000, 2_010)).await.ok().clone();
+        assert_eq!(full["notKept"], 10, "one device makes 1000 known");
+        assert_eq!(servers(&app, "?query=npm%3As2000").await.len(), 0);
+        let kept = other.has(&app, "c", &many(2_000, 2_010)).await.ok().clone();
+        assert_eq!(kept["notKept"], 0);
+        let seen = greedy.has(&app, "c", &many(2_000, 2_010)).await.ok().clone();
+        assert_eq!(seen["notKept"], 0, "what is known it has like everybody");
+        // What it had and has no more is kept up to a bound, and what then stands nowhere is gone.
+        for account in ["a", "b"] {
+            greedy.has(&app, account, &json!([])).await.ok();
+        }
+        let found = servers(&app, "?limit=100&query=npm%3As1").await;
+        assert!(!found.is_empty());
+        let again = greedy.has(&app, "d", &many(3_000, 3_500)).await.ok().clone();
+        assert_eq!(again["notKept"], 0);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-8.
+#[test]
+fn an_organization_that_is_full_says_so_and_still_sees_what_it_knows() {
+    each("inventory_full", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let (org, now) = (ctx.org(), ctx.now());
+            ctx.execute(&FILL, params![org, now]).map(|_| ())
+        };
+        app.kernel
+            .system(app.org(), Some("test.filled"), run)
+            .await
+            .unwrap();
+        assert_eq!(age(&app).await["full"], json!(["mcp_servers"]));
+        let mut found = many(0, 400);
+        found
+            .as_array_mut()
+            .unwrap()
+            .push(server("known", "npm:full7", false));
+        found.as_array_mut().unwrap().push(skill("pdf", "a"));
+        let answer = laptop.has(&app, "ada", &found).await.ok().clone();
+        assert_eq!(
+            (&answer["notKept"], &answer["truncated"]),
+            (&json!(400), &json!(true))
+        );
+        let listed = app
+            .get(&format!("{SERVERS}?query=full7&limit=1"))
+            .await
+            .ok()
+            .clone();
+        assert_eq!(listed["dataAge"]["notKept"], 400);
+        assert_eq!(listed["dataAge"]["full"], json!(["mcp_servers"]));
+        let kept = held(&app, &laptop).await["observations"].clone();
+        assert_eq!(kept.as_array().unwrap().len(), 2);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-6.
+#[test]
+fn a_server_that_is_weak_in_every_place_reads_shadow_everywhere() {
+    each("inventory_weak", |app: Arc<App>| async move {
+        let (one, other) = (Machine::new(&app).await, Machine::new(&app).await);
+        let mut inner = server("developer", "builtin:goose/developer", false);
+        inner["transport"] = json!("stdio");
+        one.has(
+            &app,
+            "ada",
+            &json!([server("files", "npm:files", false), inner.clone()]),
+        )
+        .await
+        .ok();
+        assert_eq!(
+            of_key(&app, "builtin:goose/developer").await["standing"],
+            "shadow",
+            "another client than Goose has nothing of Goose within itself"
+        );
+        let approve = json!({ "standing": "approved", "expiresAt": in_days(&app, 5) });
+        decide(&app, &of_key(&app, "npm:files").await, approve).await.ok();
+        let stand = async || {
+            let summary = app.get("/inventory/summary").await.ok().clone();
+            let path = format!(
+                "{SERVERS}/{}",
+                of_key(&app, "npm:files").await["id"].as_str().unwrap()
+            );
+            (
+                app.get(&path).await.ok()["server"]["standing"].clone(),
+                servers(&app, "?standing=approved").await.len(),
+                servers(&app, "?standing=shadow").await.len(),
+                summary["servers"].clone(),
+            )
+        };
+        let both = json!([{ "standing": "approved", "servers": 1 }, { "standing": "shadow", "servers": 1 }]);
+        assert_eq!(stand().await, (json!("approved"), 1, 1, both.clone()));
+        one.has(&app, "ada", &json!([server("files", "npm:files", true), inner]))
+            .await
+            .ok();
+        let all = json!([{ "standing": "shadow", "servers": 2 }]);
+        assert_eq!(stand().await, (json!("shadow"), 0, 2, all));
+        other
+            .has(&app, "bob", &json!([server("files", "npm:files", false)]))
+            .await
+            .ok();
+        assert_eq!(stand().await.0, json!("approved"));
+        // A program that runs what it is told is weak whatever its device says.
+        other
+            .has(&app, "bob", &json!([server("run", "npm:tsx", false)]))
+            .await
+            .ok();
+        assert_eq!(of_key(&app, "npm:tsx").await["weakInstances"], 1);
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn what_is_no_report_costs_its_device_as_much_as_one() {
+    each("inventory_limit", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let mut bad = report(&app, 0, &json!([]));
+        bad["scanId"] = json!("not one");
+        for _ in 0..120 {
+            laptop
+                .report(&app, bad.clone())
+                .await
+                .refused(400, "invalid_request");
+        }
+        laptop.report(&app, bad).await.refused(429, "rate_limited");
+        app.kernel.stop().await;
+    });
+}
