@@ -2,7 +2,10 @@
 
 mod hostile;
 
+use crate::wire::Report;
 use crate::{Client, Fault, InventoryKey, Machine, Observation, Platform, Scan, ServerFacts, scan};
+use provost_words::time::Timestamp;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A folder that is removed at the end of a test.
@@ -215,6 +218,7 @@ fn no_value_of_any_client_stands_in_a_report() {
     let folder = Folder::new("canary");
     every_client(&folder);
     let scan = folder.scan();
+    sent_and_kept(&scan);
     let report = serde_json::to_string(&scan).unwrap();
     let found = servers(&scan);
     for client in Client::ALL {
@@ -646,6 +650,18 @@ fn every_spelling_of_a_server_has_the_key_of_the_server() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    sent_and_kept(&scan);
+}
+
+/// Whatever a scan finds is a report that a server takes and keeps as it is.
+fn sent_and_kept(scan: &Scan) {
+    let times = (Timestamp::EPOCH, Timestamp::EPOCH);
+    let report = Report::of("s".into(), times, std::slice::from_ref(scan), &BTreeMap::new());
+    assert_eq!(report.refusal(), None);
+    for (found, sent) in scan.sections.iter().zip(&report.sections) {
+        assert_eq!(found.observations.len(), sent.observations.len());
+        assert_eq!(&sent.clone().kept(), sent);
+    }
 }
 
 #[test]
