@@ -1,14 +1,12 @@
 //! What a server keeps of a report: nothing that looks like a value, whoever wrote it.
 
-use super::key::{WITHHELD as WITHHELD_KEY, is_always_weak, is_builtin};
-use super::limits::{is_fingerprint, is_version};
+use super::key::{WITHHELD as WITHHELD_KEY, is_always_weak, is_builtin, is_shown as is_shown_key};
+use super::limits::{is_digest, is_fingerprint, is_hidden, is_version};
 use super::{Place, Report, Section, SectionFault, Sighting};
 use crate::client::Client;
-use crate::hide::{LONG, is_no_name};
 use crate::readers::{FILES, Part, SESSIONS, SKILLS};
 use crate::report::Transport;
-use crate::secrets::{has_long_run, known, looks_secret};
-use provost_words::visible::visible;
+use crate::secrets::known;
 
 /// What stands for a name that is not kept.
 const WITHHELD: &str = "hidden:withheld";
@@ -74,14 +72,15 @@ impl Sighting {
                 ..
             } => {
                 place.keep();
-                // A key has digests in it, and so cannot be measured as a name is.
-                if known(key).is_some() || visible(key) != key.as_str() {
+                // A key may have a digest in it, and so is measured by its kind.
+                if !is_shown_key(key) || known(key).is_some() {
                     WITHHELD_KEY.clone_into(key);
                 }
                 let is_within = *transport == Transport::Builtin;
                 *weak |= is_always_weak(key) || is_within != is_builtin(client, key);
                 keep(configured_name);
-                let is_shown = |version: &String| is_version(version) && known(version).is_none();
+                let is_shown =
+                    |version: &String| is_digest(version) || (is_version(version) && !is_hidden(version));
                 *version = version.take().filter(is_shown);
                 arg_shapes.iter_mut().for_each(keep_shape);
                 env_names.iter_mut().for_each(keep);
@@ -145,9 +144,7 @@ fn hidden(name: &str) -> bool {
 }
 
 fn shown(name: String) -> String {
-    let is_plain =
-        !is_no_name(&name) && !looks_secret(&name) && !has_long_run(&name, LONG) && visible(&name) == name;
-    if !is_plain && !hidden(&name) {
+    if is_hidden(&name) && !hidden(&name) {
         return WITHHELD.to_owned();
     }
     name

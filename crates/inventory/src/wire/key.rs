@@ -1,10 +1,10 @@
 //! The identity of a server as a report may write it: a kind of a closed list, and what stands behind it in the one spelling that a scan
 //! writes. What is compared with it is compared byte by byte.
 
-use super::limits::{is_digest, is_fingerprint};
+use super::limits::{is_digest, is_fingerprint, is_hidden};
 use crate::client::Client;
 use crate::hide::is_no_name;
-use crate::packages::runs_others;
+use crate::packages::{self, Package, runs_others};
 
 /// What stands for a key that is not kept.
 pub(super) const WITHHELD: &str = "cmd:withheld";
@@ -19,6 +19,8 @@ const OF_GOOSE: [&str; 6] = [
     "memory",
     "tutorial",
 ];
+/// LIMIT: the name of what a client has within itself. Ours; a longer one is words.
+const MOST_OF_NAME: usize = 40;
 /// The gateway of Docker, which is started like any other program.
 const DOCKER: &str = "docker-mcp-gateway";
 
@@ -56,7 +58,8 @@ pub fn is_always_weak(key: &str) -> bool {
         "npm" | "pypi" | "oci" | "go" | "nuget" => runs_others(key),
         "deno" => rest.contains('*') || (!rest.contains("://") && runs_others(key)),
         "url" => rest.contains('*'),
-        "bin" | "script" | "builtin" => false,
+        "bin" | "script" => false,
+        "builtin" => rest != DOCKER && !is_builtin(Client::Goose, key),
         _ => true,
     }
 }
@@ -67,6 +70,36 @@ pub fn is_builtin(client: Client, key: &str) -> bool {
         && key
             .strip_prefix(GOOSE)
             .is_some_and(|name| OF_GOOSE.contains(&name))
+}
+
+/// Says whether a scan shows a key as it is: it names a package, an image or an address in parts that are no values, or a digest.
+pub(super) fn is_shown(key: &str) -> bool {
+    let Some((kind, rest)) = key.split_once(':') else {
+        return false;
+    };
+    let is_same = |package: Option<Package>| package.is_some_and(|package| package.key == key);
+    match kind {
+        "npm" => is_same(packages::npm(rest)),
+        "pypi" => is_same(packages::pypi(rest)),
+        "oci" => is_same(packages::oci(rest)),
+        "go" => is_same(packages::go(&format!("{rest}@v1.0.0"))),
+        "nuget" => is_same(packages::nuget(rest)),
+        "deno" => is_same(packages::deno(rest)),
+        // What a scan hid of a host is no part of one any more.
+        "url" => {
+            let rest = rest.replace('*', "a");
+            packages::url(&rest)
+                .is_some_and(|address| address.is_whole && address.key == format!("url:{rest}"))
+        }
+        "builtin" => {
+            let is_plain = |name: &str| is_of(name, b"-_.") && name.len() <= MOST_OF_NAME && !is_hidden(name);
+            let is_own =
+                |name: &str| is_plain(name) || name.strip_prefix("hidden:").is_some_and(is_fingerprint);
+            rest == DOCKER || rest.strip_prefix("goose/").is_some_and(is_own)
+        }
+        "bin" | "script" | "cmd" => true,
+        _ => false,
+    }
 }
 
 fn is_of(text: &str, more: &[u8]) -> bool {
@@ -139,6 +172,39 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_holds_a_value_is_not_shown() {
+        let hex = "0123456789abcdef0123456789abcdef01234567";
+        for key in [
+            format!("npm:{hex}"),
+            format!("npm:@{hex}/files"),
+            format!("pypi:{hex}"),
+            format!("oci:docker.io/{hex}/files"),
+            format!("go:example.com/{hex}"),
+            format!("nuget:{hex}"),
+            format!("deno:npm:{hex}"),
+            format!("deno:https://acme.example/{hex}"),
+            "url:https://hooks.example/services/t0/b0/AbCdEfGhIjKlMnOpQrStUvWx".into(),
+            format!("url:https://{hex}.example/mcp"),
+            "builtin:goose/please buy the company before anybody hears of it".into(),
+            format!("builtin:goose/{hex}"),
+        ] {
+            assert!(is_key(&key), "{key}");
+            assert!(!is_shown(&key), "{key}");
+        }
+        for key in [
+            "npm:@acme/files",
+            "oci:docker.io/library/alpine",
+            "go:github.com/acme/files",
+            "deno:jsr:@acme/files",
+            "url:https://*.example/a/*/mcp",
+            "builtin:goose/developer",
+            "builtin:goose/hidden:00112233445566778899aabbccddeeff",
+        ] {
+            assert!(is_shown(key), "{key}");
+        }
+    }
+
+    #[test]
     fn what_runs_anything_is_weak_and_only_what_a_client_ships_is_builtin() {
         for key in [
             "cmd:hmac:00",
@@ -147,11 +213,14 @@ mod tests {
             "oci:docker.io/library/alpine",
             "deno:npm:tsx",
             "url:https://acme.example/*",
+            "builtin:goose/evil",
             "files",
         ] {
             assert!(is_always_weak(key), "{key}");
         }
         for key in [
+            "builtin:docker-mcp-gateway",
+            "builtin:goose/developer",
             "npm:files",
             "url:https://acme.example/mcp",
             "deno:https://acme.example/tsx",

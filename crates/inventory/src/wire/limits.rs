@@ -2,7 +2,9 @@
 
 use super::key::is_key;
 use super::{Place, Report, Section, SectionFault, Sighting, digest};
-use crate::hide::is_no_name;
+use crate::hide::{LONG, is_no_name};
+use crate::secrets::{has_long_run, looks_secret};
+use provost_words::visible::visible;
 use std::collections::BTreeSet;
 
 /// LIMIT: bytes of a report (F3.9).
@@ -185,6 +187,12 @@ pub(super) fn is_fingerprint(text: &str) -> bool {
 
 pub(super) fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:").is_some_and(|hex| is_hex(hex, 64))
+}
+
+/// Says whether a text is no name that may be shown: it looks like a credential, a path or an assignment, or is shown otherwise than it is
+/// written.
+pub(super) fn is_hidden(text: &str) -> bool {
+    is_no_name(text) || looks_secret(text) || has_long_run(text, LONG) || visible(text) != text
 }
 
 /// Says whether a text is a version: of a release, a tag, or a digest.
