@@ -5,6 +5,7 @@
 //! The program `provost` adds the commands of an operator to these. Absent on purpose: the areas, a store, Parquet, Rego. What
 //! runs on employees' machines and in CI needs none of them, and a test keeps their drivers out of what is linked.
 
+mod agent;
 mod backtests;
 pub mod bridge;
 pub mod cli;

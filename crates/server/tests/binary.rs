@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "binary/agent.rs"]
+mod agent;
 #[path = "binary/audit.rs"]
 mod audit;
 #[path = "binary/backtests.rs"]

@@ -43,6 +43,18 @@ fn linked(package: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn the_agent_links_neither_a_server_nor_http() {
+    let agent = linked("provost-agent");
+    assert!(
+        agent.contains("provost-inventory") && agent.contains("aws-lc-rs"),
+        "{agent:?}"
+    );
+    for name in OF_A_SERVER.into_iter().chain(["hyper", "rustls", "clap"]) {
+        assert!(!agent.contains(name), "the agent links {name}");
+    }
+}
+
+#[test]
 fn the_client_links_nothing_that_only_a_server_needs() {
     let client = linked("provost-client");
     assert!(

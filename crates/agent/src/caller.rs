@@ -1,0 +1,112 @@
+//! Requests of a device: signed, and with one more try where this machine's clock is wrong.
+
+use crate::door::{Call, Door, Reply};
+use crate::key::{DeviceKey, Purpose};
+use crate::trouble::{Cause, Trouble};
+use provost_words::Secret;
+use provost_words::entropy::Entropy;
+use provost_words::time::Clock;
+use provost_words::url::{BASE, encoded};
+use serde_json::Value;
+use std::cell::Cell;
+
+/// How far the clocks may be apart before the server's is taken. A proof is good for a minute. Units: milliseconds.
+const SKEW_MS: i64 = 20_000;
+
+/// What a machine asks with.
+pub struct Caller<'a> {
+    /// The way to the server.
+    pub door: &'a dyn Door,
+    /// The key of the organization.
+    pub organization: &'a str,
+    /// The key of the device.
+    pub key: &'a DeviceKey,
+    /// Its token, or the enrolment token.
+    pub token: Secret<String>,
+    /// The machine's clock.
+    pub clock: &'a dyn Clock,
+    /// Where randomness comes from.
+    pub entropy: &'a dyn Entropy,
+    /// How far the server's clock is ahead, as far as it is known. Units: milliseconds.
+    pub skew_ms: Cell<i64>,
+}
+
+impl Caller<'_> {
+    /// Sends JSON to what lies below the organization, and returns the answer of success with its status.
+    ///
+    /// Errors: refused, gone, unreachable.
+    pub async fn post(&self, below: &str, body: &[u8]) -> Result<(u16, Value), Trouble> {
+        let base = BASE.replacen("{organizationId}", &encoded(self.organization).to_string(), 1);
+        let path = format!("{base}/{below}");
+        let mut reply = self.ask(&path, body).await?;
+        if reply.status == 401 && self.learn(&reply) {
+            // The proof was of another time: once more, by the server's clock.
+            reply = self.ask(&path, body).await?;
+        }
+        self.learn(&reply);
+        if (200..300).contains(&reply.status) {
+            let answer = serde_json::from_slice(&reply.body).map_err(|_| self.no_provost(reply.status))?;
+            return Ok((reply.status, answer));
+        }
+        Err(self.refused(&reply))
+    }
+
+    async fn ask(&self, path: &str, body: &[u8]) -> Result<Reply, Trouble> {
+        let url = format!("{}{path}", self.door.url());
+        let purpose = Purpose {
+            method: "POST",
+            url: &url,
+            token: &self.token,
+            now: self.clock.now().plus_ms(self.skew_ms.get()),
+        };
+        let proof = Secret::new(self.key.proof(&purpose, self.entropy));
+        let call = Call {
+            path,
+            token: &self.token,
+            proof: &proof,
+            body,
+        };
+        let sent = self.door.send(&call).await;
+        sent.map_err(|line| {
+            Trouble::new(Cause::Unreachable, line)
+                .fix("look at the network, the proxy and the server's address")
+        })
+    }
+
+    /// Learns the server's clock, and says whether it was another one than was thought.
+    fn learn(&self, reply: &Reply) -> bool {
+        let Some(date) = reply.date else { return false };
+        let ahead = date.as_ms() - self.clock.now().as_ms();
+        // An answer says whole seconds, and took its time.
+        let ahead = if ahead.abs() <= SKEW_MS { 0 } else { ahead };
+        let is_news = (ahead - self.skew_ms.get()).abs() > SKEW_MS;
+        if is_news || ahead == 0 {
+            self.skew_ms.set(ahead);
+        }
+        is_news
+    }
+
+    fn no_provost(&self, status: u16) -> Trouble {
+        let line = format!(
+            "{} answered {status} without words; is it a Provost server?",
+            self.door.url()
+        );
+        Trouble::new(Cause::Refused(status), line)
+    }
+
+    fn refused(&self, reply: &Reply) -> Trouble {
+        let envelope: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let text = |member: &str| envelope.get(member).and_then(Value::as_str);
+        let Some(message) = text("message") else {
+            return self.no_provost(reply.status);
+        };
+        let cause = match text("code") {
+            Some("token_revoked" | "token_expired") => Cause::Gone,
+            _ => Cause::Refused(reply.status),
+        };
+        let line = format!("{} refused: {message} ({})", self.door.url(), reply.status);
+        let mut trouble = Trouble::new(cause, line);
+        trouble.wait = reply.retry_after;
+        trouble
+    }
+}

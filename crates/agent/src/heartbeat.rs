@@ -1,0 +1,51 @@
+//! A machine says that it is there.
+
+use crate::caller::Caller;
+use crate::trouble::{Cause, Trouble};
+use crate::{Agent, State, counter, machine, sent};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How often a machine calls where the server does not say it.
+const INTERVAL: Duration = Duration::from_mins(5);
+
+/// Sends a heartbeat, and returns when the next one is wanted.
+///
+/// Errors: refused, gone, unreachable.
+pub(crate) async fn beat(agent: &Agent, caller: &Caller<'_>, state: &mut State) -> Result<Duration, Trouble> {
+    let (body, answer) = send(agent, caller).await?;
+    let next = answer.get("nextHeartbeatSeconds").and_then(Value::as_u64);
+    let next = next.map_or(INTERVAL, Duration::from_secs);
+    state.last_heartbeat_at = Some(caller.clock.now());
+    state.next_heartbeat_seconds = Some(next.as_secs());
+    // What `explain` shows of it is worth no failure.
+    let _ = sent::keep_heartbeat(&agent.folder, body.as_bytes());
+    Ok(next)
+}
+
+/// Sends a heartbeat, and returns what was sent and what was answered. Whoever calls has the lock of the folder.
+///
+/// Errors: refused, gone, unreachable, folder, disk.
+pub(crate) async fn send(agent: &Agent, caller: &Caller<'_>) -> Result<(String, Value), Trouble> {
+    let below = format!("devices/{}/heartbeat", agent.device.device_id);
+    let mut said = json!({
+        "agentVersion": env!("CARGO_PKG_VERSION"), "osVersion": machine::os_version(),
+        "counter": counter::count(&agent.folder)?, "bootId": machine::boot_id(),
+    });
+    let mut body = said.to_string();
+    let mut done = caller.post(&below, body.as_bytes()).await;
+    let is_earlier = |trouble: &Trouble| {
+        let names_it = trouble.line.contains("/counter") || trouble.line.contains("/bootId");
+        trouble.cause == Cause::Refused(400) && names_it
+    };
+    if done.as_ref().is_err_and(is_earlier) {
+        // A server of an earlier version counts nothing.
+        for member in ["counter", "bootId"] {
+            said.as_object_mut().map(|said| said.remove(member));
+        }
+        body = said.to_string();
+        done = caller.post(&below, body.as_bytes()).await;
+    }
+    let (_, answer) = done?;
+    Ok((body, answer))
+}

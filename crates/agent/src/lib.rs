@@ -1,0 +1,61 @@
+#![forbid(unsafe_code)]
+//! The agent: a machine that enrols as a device, says that it is there, and reports what it finds.
+//!
+//! ```text
+//! enrolment token ──► enrol ──► device.json, device.key, token        in a folder of its owner alone
+//!                                   │
+//!                     run ──────────┴──► heartbeat ──► scan if due ──► queue ──► server ──► sent/
+//! ```
+//!
+//! Who calls brings the way to the server ([`Door`]), so that there is one reading of addresses, proxies and certificates in the
+//! program. Everything waits in one place and in one order: there is no second task that could ask as well.
+//!
+//! INVARIANT AG-1: the agent asks one server, the one that it enrolled at, and starts no program.
+//! INVARIANT AG-2: the key of a device is made before it is used, is never replaced and never sent; an enrolment that failed or whose
+//! answer was lost is repeated with it.
+//! INVARIANT AG-3: what waits to be sent is removed when the server has it and not before, whenever the process ends; what is torn is
+//! set aside and not sent. Proof: in part.
+//! INVARIANT AG-4: files of the agent are read and written only in a folder that belongs to the account of the process and that nobody
+//! else can read, and only where they are files of that account as well, never through a link.
+//!
+//! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; HTTP, profiles, the
+//! environment, which belong to who calls.
+
+mod caller;
+mod counter;
+mod device;
+mod doctor;
+mod door;
+mod enrol;
+mod folder;
+mod heartbeat;
+mod key;
+mod machine;
+mod mdm;
+mod pace;
+mod queue;
+mod renewal;
+mod report;
+mod run;
+mod sent;
+mod state;
+#[cfg(test)]
+mod tests;
+mod trouble;
+mod units;
+mod upload;
+
+pub use device::{Agent, DeviceFile, Mode};
+pub use doctor::{Finding, examine, examine_server};
+pub use door::{Call, Door, Reply};
+pub use enrol::{Enrolment, enrol};
+pub use folder::Folder;
+pub use machine::{homes, host_name};
+pub use mdm::{Mdm, artefact};
+pub use report::report;
+pub use run::{Loop, Once, once, run};
+pub use sent::{RULES, Upload, uploads};
+pub use state::State;
+pub use trouble::{Cause, Trouble};
+pub use units::{Unit, unit};
+pub use upload::queue_scan;

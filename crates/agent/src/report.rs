@@ -1,0 +1,217 @@
+//! The report of a scan, as it is sent.
+
+use crate::folder::Folder;
+use crate::machine::homes;
+use crate::trouble::{Cause, Trouble};
+use crate::{Agent, Mode};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use provost_inventory::wire::{self, Report, Section, Unchanged};
+use provost_inventory::{Client, InventoryKey, Machine, Platform, scan};
+use provost_words::Secret;
+use provost_words::entropy::Entropy;
+use provost_words::time::{Clock, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const ACKNOWLEDGED: &str = "acknowledged.json";
+const INVENTORY_KEY: &str = "inventory.key";
+/// LIMIT: the time of a scan of all homes. Ours, as for `provost scan`.
+const MOST: Duration = Duration::from_secs(20);
+/// How often everything is sent, whatever the server has (F3.9). Units: seconds.
+const FULL_SECS: i64 = 86_400;
+
+/// What the server has of this machine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Acknowledged {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_at: Option<Timestamp>,
+    sections: Vec<Unchanged>,
+}
+
+impl Acknowledged {
+    /// A file that cannot be read is as good as none: everything is sent.
+    fn load(folder: &Folder) -> Result<Self, Trouble> {
+        let bytes = folder.read(ACKNOWLEDGED)?.unwrap_or_default();
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// Returns what need not be sent again; nothing where it is time to send everything.
+    fn current(&self, now: Timestamp) -> BTreeMap<(Client, String), String> {
+        let is_current = self
+            .full_at
+            .is_some_and(|at| at <= now && now < at.plus_secs(FULL_SECS));
+        let sections = self.sections.iter().filter(|_| is_current);
+        let entry = |section: &Unchanged| ((section.client, section.user.clone()), section.digest.clone());
+        sections.map(entry).collect()
+    }
+}
+
+/// What is scanned, and under which key.
+pub(crate) struct Plan {
+    scan_id: String,
+    homes: Vec<PathBuf>,
+    key: InventoryKey,
+    acknowledged: BTreeMap<(Client, String), String>,
+    /// What the server has, however long ago it had it.
+    known: Vec<Unchanged>,
+}
+
+impl Plan {
+    /// Reads what a scan of this machine needs.
+    ///
+    /// Errors: folder, disk.
+    pub fn new(
+        folder: &Folder,
+        mode: Mode,
+        home: &Path,
+        clock: &dyn Clock,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, Trouble> {
+        let known = Acknowledged::load(folder)?;
+        Ok(Self {
+            scan_id: format!("scan-{}", URL_SAFE_NO_PAD.encode(&entropy.seed()[..12])),
+            homes: homes(mode, home),
+            key: inventory_key(folder, entropy)?,
+            acknowledged: known.current(clock.now()),
+            known: known.sections,
+        })
+    }
+
+    /// Scans, until time is up or `stop` says so, and returns the bytes of the report.
+    ///
+    /// Errors: disk, when no home can be read.
+    pub fn carry_out(self, clock: &dyn Clock, stop: &dyn Fn() -> bool) -> Result<Vec<u8>, Trouble> {
+        let (started, begin) = (clock.now(), clock.monotonic());
+        let is_over = || stop() || clock.monotonic().saturating_sub(begin) >= MOST;
+        let (mut scans, mut lost) = (Vec::new(), None);
+        for home in &self.homes {
+            let machine = Machine {
+                root: Path::new("/"),
+                home,
+                platform: Platform::HERE,
+                stop: &is_over,
+            };
+            match scan(&machine, &self.key) {
+                Ok(found) => scans.push(found),
+                Err(error) => lost = Some(format!("cannot read the home {}: {error}", home.display())),
+            }
+        }
+        let is_whole = lost.is_none();
+        if let (true, Some(line)) = (scans.is_empty(), lost) {
+            return Err(Trouble::new(Cause::Disk, line));
+        }
+        let finished = clock.now().max(started);
+        let mut report = Report::of(self.scan_id, (started, finished), &scans, &self.acknowledged);
+        if is_whole {
+            add_vanished(&mut report, self.known);
+        }
+        serde_json::to_vec(&report)
+            .map_err(|error| Trouble::new(Cause::Disk, format!("the report cannot be written: {error}")))
+    }
+}
+
+/// Adds an empty section for each that the server has and of which nothing is left here: what is not named stays there.
+fn add_vanished(report: &mut Report, known: Vec<Unchanged>) {
+    let nothing = wire::digest(&[], &[]);
+    for had in known {
+        let sent = report
+            .sections
+            .iter()
+            .map(|section| (section.client, &section.user));
+        let kept = report
+            .unchanged
+            .iter()
+            .map(|section| (section.client, &section.user));
+        if had.digest != nothing && !sent.chain(kept).any(|named| named == (had.client, &had.user)) {
+            report.sections.push(Section {
+                client: had.client,
+                user: had.user,
+                digest: nothing.clone(),
+                complete: true,
+                faults: Vec::new(),
+                observations: Vec::new(),
+            });
+        }
+    }
+}
+
+/// Scans and returns the bytes of the report that would be sent now.
+///
+/// Errors: folder, disk.
+pub fn report(
+    agent: &Agent,
+    home: &Path,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Result<Vec<u8>, Trouble> {
+    Plan::new(&agent.folder, agent.device.mode, home, clock, entropy)?.carry_out(clock, &|| false)
+}
+
+/// Keeps what the server has after a report, and says whether it wants something again.
+///
+/// Errors: disk.
+pub(crate) fn acknowledge(
+    folder: &Folder,
+    body: &[u8],
+    answer: &Value,
+    now: Timestamp,
+) -> Result<bool, Trouble> {
+    let Ok(report) = serde_json::from_slice::<Report>(body) else {
+        return Ok(false);
+    };
+    // One of a later scan came before it: the server has what that one said.
+    if answer.get("ignored").is_some() {
+        return Ok(false);
+    }
+    let unknown: Vec<&str> = answer
+        .get("unknownDigests")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let before = Acknowledged::load(folder)?;
+    let is_full = report.unchanged.is_empty();
+    let sent = report.sections.into_iter().map(|section| Unchanged {
+        client: section.client,
+        user: section.user,
+        digest: section.digest,
+    });
+    let sections = sent
+        .chain(report.unchanged)
+        .filter(|section| !unknown.contains(&section.digest.as_str()));
+    let after = Acknowledged {
+        full_at: if is_full { Some(now) } else { before.full_at },
+        sections: sections.collect(),
+    };
+    folder.replace(
+        ACKNOWLEDGED,
+        &serde_json::to_vec_pretty(&after).unwrap_or_default(),
+    )?;
+    Ok(!unknown.is_empty())
+}
+
+/// Returns the key of this machine's fingerprints, which is drawn once and leaves it never.
+fn inventory_key(folder: &Folder, entropy: &dyn Entropy) -> Result<InventoryKey, Trouble> {
+    let wrong = || {
+        let line = format!("{} holds no key", folder.file(INVENTORY_KEY).display());
+        Trouble::new(Cause::Folder, line).fix("remove it: a new one is drawn, and fingerprints begin anew")
+    };
+    let text = if let Some(text) = folder.read(INVENTORY_KEY)? {
+        Secret::new(text)
+    } else {
+        let text = Secret::new(URL_SAFE_NO_PAD.encode(entropy.seed()).into_bytes());
+        folder.create(INVENTORY_KEY, text.expose())?;
+        text
+    };
+    let bytes = URL_SAFE_NO_PAD
+        .decode(text.expose().trim_ascii())
+        .map_err(|_| wrong())?;
+    let bytes: [u8; 32] = bytes.try_into().map_err(|_| wrong())?;
+    Ok(InventoryKey::new(&bytes))
+}

@@ -1,0 +1,231 @@
+//! The loop: heartbeat, scan if due, what waits; then sleep.
+//!
+//! ```text
+//! heartbeat ──► is a scan due? ──► queue ──► server ──► sleep ──┐
+//!      ▲                                                        │ measured by a clock that counts the time asleep and
+//!      └────────────────────────────────────────────────────────┘ that nobody can set
+//! ```
+//!
+//! A machine that wakes after eight hours makes one round, and so does one whose clock was set. Keeps AG-1.
+
+use crate::caller::Caller;
+use crate::door::Door;
+use crate::heartbeat::beat;
+use crate::machine;
+use crate::pace::Pace;
+use crate::queue::Queue;
+use crate::renewal::renew;
+use crate::report::Plan;
+use crate::trouble::{Cause, Trouble};
+use crate::upload::{drain, forget, wants_scan};
+use crate::{Agent, State};
+use provost_words::entropy::Entropy;
+use provost_words::time::{Clock, SystemClock};
+use std::cell::Cell;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long the loop sleeps at a time, so that it notices soon that the machine was woken: two wakes a minute.
+const NAP: Duration = Duration::from_secs(30);
+
+/// What a round did after a heartbeat that the server took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Once {
+    /// When the server wants the next heartbeat.
+    pub next: Duration,
+    /// Whether the machine was scanned.
+    pub has_scanned: bool,
+    /// How many reports the server took.
+    pub uploads: usize,
+    /// What stood in the way of a scan or of a report; what waits goes on waiting, and heartbeats go on.
+    pub problem: Option<Trouble>,
+}
+
+/// What the loop works with.
+pub struct Loop<'a> {
+    /// The machine.
+    pub agent: &'a Agent,
+    /// The way to the server.
+    pub door: &'a dyn Door,
+    /// The home that is scanned in the mode `user`.
+    pub home: &'a Path,
+    /// The machine's clock.
+    pub clock: &'a dyn Clock,
+    /// Where randomness comes from.
+    pub entropy: &'a dyn Entropy,
+    /// Tells whoever reads the log.
+    pub say: &'a dyn Fn(&str),
+    /// Set when the process is to end: a scan looks at it.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Loop<'_> {
+    fn caller(&self, state: &State) -> Caller<'_> {
+        Caller {
+            door: self.door,
+            organization: &self.agent.device.organization,
+            key: &self.agent.key,
+            token: self.agent.token.borrow().clone(),
+            clock: self.clock,
+            entropy: self.entropy,
+            skew_ms: Cell::new(state.skew_ms),
+        }
+    }
+
+    /// Makes one round and keeps what came of it.
+    async fn round(&self) -> Result<Once, Trouble> {
+        let folder = &self.agent.folder;
+        let mut state = State::load(folder)?;
+        let mut caller = self.caller(&state);
+        let done = self.work(&mut caller, &mut state).await;
+        state.skew_ms = caller.skew_ms.get();
+        let problem = match &done {
+            Ok(once) => once.problem.as_ref(),
+            Err(trouble) => Some(trouble),
+        };
+        state.last_problem = problem.map(|trouble| trouble.line.clone());
+        state.is_gone |= matches!(&done, Err(trouble) if trouble.cause == Cause::Gone);
+        // A full disk must not end the heartbeats.
+        if let Err(trouble) = state.save(folder) {
+            (self.say)(&format!("warning: {trouble}"));
+        }
+        done
+    }
+
+    async fn work(&self, caller: &mut Caller<'_>, state: &mut State) -> Result<Once, Trouble> {
+        let mut once = Once {
+            next: beat(self.agent, caller, state).await?,
+            has_scanned: false,
+            uploads: 0,
+            problem: None,
+        };
+        match self.report(caller, state, &mut once).await {
+            Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
+            Err(trouble) => {
+                once.next = trouble.wait.map_or(once.next, |told| once.next.max(told));
+                once.problem = Some(trouble);
+            }
+            Ok(()) => {}
+        }
+        Ok(once)
+    }
+
+    async fn report(
+        &self,
+        caller: &mut Caller<'_>,
+        state: &mut State,
+        once: &mut Once,
+    ) -> Result<(), Trouble> {
+        // Before what may be large: the earlier token serves ten minutes more.
+        if renew(self.agent, caller, state).await? {
+            (self.say)("the token was renewed");
+        }
+        let queue = Queue::open(&self.agent.folder)?;
+        forget(self.agent, &queue, self.clock)?;
+        once.uploads += drain(self.agent, caller, &queue, state, self.say).await?;
+        if !wants_scan(&queue, state, self.clock)? {
+            return Ok(());
+        }
+        let body = self.scan().await?;
+        // A scan that was cut short is no report.
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        queue.push(&body)?;
+        once.has_scanned = true;
+        state.last_scan_at = Some(self.clock.now());
+        once.uploads += drain(self.agent, caller, &queue, state, self.say).await?;
+        Ok(())
+    }
+
+    /// Scans on a thread, for which the loop waits: a scan is seconds of work in which a signal has to be heard.
+    async fn scan(&self) -> Result<Vec<u8>, Trouble> {
+        let mode = self.agent.device.mode;
+        let plan = Plan::new(&self.agent.folder, mode, self.home, self.clock, self.entropy)?;
+        let stop = self.stop.clone();
+        let scan = move || plan.carry_out(&SystemClock::new(), &|| stop.load(Ordering::Relaxed));
+        let done = tokio::task::spawn_blocking(scan).await;
+        done.unwrap_or_else(|_| Err(Trouble::new(Cause::Disk, "the scan ended before it was done")))
+    }
+
+    fn warn_of_copy(&self) {
+        if self.agent.device.is_copied(machine::machine_id().as_deref()) {
+            let line = "warning: this folder was made on another installation; two machines that use it are one device to the server";
+            (self.say)(line);
+        }
+    }
+}
+
+/// Makes one round.
+///
+/// Errors: whatever stood in the way.
+pub async fn once(work: &Loop<'_>) -> Result<Once, Trouble> {
+    let _lock = work.agent.folder.lock()?;
+    work.warn_of_copy();
+    work.round().await.map_err(explained)
+}
+
+/// Makes rounds until `end` comes; what a round has begun is dropped then, and what it queued stays.
+///
+/// Errors: gone, when the server no longer knows the device; folder.
+pub async fn run(work: &Loop<'_>, end: impl Future<Output = ()>) -> Result<(), Trouble> {
+    let _lock = work.agent.folder.lock()?;
+    work.warn_of_copy();
+    let mut end: Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(end);
+    let mut pace = Pace::default();
+    let mut before = None;
+    'rounds: loop {
+        let done = tokio::select! {
+            biased;
+            () = &mut end => break 'rounds,
+            done = work.round() => done,
+        };
+        let wait = match &done {
+            Ok(once) => pace.after_success(once.next, work.entropy),
+            Err(trouble) if trouble.may_pass() => pace.after(trouble, work.entropy),
+            Err(trouble) => return Err(explained(trouble.clone())),
+        };
+        // What goes on as before is said once: a day without a server is a line, not a hundred.
+        let said = match &done {
+            Ok(Once { problem: None, .. }) => "heartbeat taken".to_owned(),
+            Ok(Once {
+                problem: Some(trouble),
+                ..
+            }) => format!("heartbeat taken; {trouble}"),
+            Err(trouble) => trouble.to_string(),
+        };
+        if before.as_ref() != Some(&said) {
+            (work.say)(&format!("{said}; next in {} s", wait.as_secs()));
+            before = Some(said);
+        }
+        let until = work.clock.since_boot() + wait;
+        loop {
+            let left = until.saturating_sub(work.clock.since_boot());
+            if left.is_zero() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = &mut end => break 'rounds,
+                () = tokio::time::sleep(left.min(NAP)) => {}
+            }
+        }
+    }
+    work.stop.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn explained(trouble: Trouble) -> Trouble {
+    if trouble.cause != Cause::Gone {
+        return trouble;
+    }
+    let line = format!(
+        "the server no longer takes this device: it was retired, or its token ended or was replaced ({})",
+        trouble.line
+    );
+    Trouble { line, ..trouble }
+        .fix("nothing is sent any more; to enrol anew move the folder away and use a new enrolment token")
+}

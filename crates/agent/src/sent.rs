@@ -1,0 +1,112 @@
+//! What was sent last, kept for a week, so that whoever owns the machine can read it.
+
+use crate::folder::{Folder, disk};
+use crate::queue::{MAX_SEGMENT, body_of};
+use crate::trouble::Trouble;
+use provost_words::durable::sync_folder;
+use provost_words::time::Timestamp;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// How long it is kept. Units: seconds.
+pub(crate) const KEPT_SECS: i64 = 7 * 86_400;
+/// LIMIT: reports that are kept: one an hour for a week. Ours.
+const MAX_KEPT: usize = 200;
+const HEARTBEAT: &str = "heartbeat.json";
+const REPORT: &str = ".report";
+
+/// What is collected, and what never is.
+pub const RULES: [&str; 6] = [
+    "sent: that this machine is there, its name, its system and processor, the version of the agent",
+    "sent: names, kinds and fingerprints of AI clients, MCP servers, skills, extensions, hooks and settings, and in which files credentials lie",
+    "never sent: values of variables, headers, arguments, addresses and credentials; prompts and conversations; the content of any file",
+    "never sent: lists of processes, screens, places, browser histories, serial numbers; paths leave as fingerprints under a key of this machine",
+    "the agent starts no program, takes no script, and asks no server but the one it enrolled at",
+    "what was sent is kept here for seven days, byte for byte",
+];
+
+/// Something that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upload {
+    /// `heartbeat` or `report`.
+    pub kind: &'static str,
+    /// When the server had it, by this machine's clock.
+    pub at: Timestamp,
+    /// Its bytes.
+    pub body: Vec<u8>,
+}
+
+/// Keeps the body of a heartbeat in the place of the one before.
+pub(crate) fn keep_heartbeat(agent: &Folder, body: &[u8]) -> Result<(), Trouble> {
+    agent.below("sent")?.replace(HEARTBEAT, body)
+}
+
+/// Moves the file of a report here.
+///
+/// Errors: folder, disk.
+pub(crate) fn keep_report(agent: &Folder, from: &Path, number: u64, now: Timestamp) -> Result<(), Trouble> {
+    let folder = agent.below("sent")?;
+    let to = folder.file(&format!("{:015}-{number}{REPORT}", now.as_ms().max(0)));
+    fs::rename(from, &to)
+        .and_then(|()| sync_folder(folder.path()))
+        .map_err(|error| disk(from, "rename", &error))
+}
+
+/// Removes what is older than a week, and more than is kept.
+///
+/// Errors: folder, disk.
+pub(crate) fn forget(agent: &Folder, now: Timestamp) -> Result<(), Trouble> {
+    let folder = agent.below("sent")?;
+    let names = folder.names()?;
+    let reports: Vec<&String> = names.iter().filter(|name| name.ends_with(REPORT)).collect();
+    let oldest = now.plus_secs(-KEPT_SECS);
+    let surplus = reports.len().saturating_sub(MAX_KEPT);
+    for (place, name) in reports.iter().enumerate() {
+        if place < surplus || sent_at(name).is_none_or(|at| at < oldest) {
+            folder.remove(name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what was sent, the oldest first, the last heartbeat at the end.
+///
+/// Errors: folder, disk.
+pub fn uploads(agent: &Folder) -> Result<Vec<Upload>, Trouble> {
+    let folder = agent.below("sent")?;
+    let mut uploads = Vec::new();
+    for name in folder.names()? {
+        let Some(at) = sent_at(&name) else { continue };
+        let Some(bytes) = folder.read_up_to(&name, MAX_SEGMENT)? else {
+            continue;
+        };
+        if let Some(body) = body_of(&bytes) {
+            let body = body.to_vec();
+            uploads.push(Upload {
+                kind: "report",
+                at,
+                body,
+            });
+        }
+    }
+    if let (Some(body), Some(at)) = (folder.read(HEARTBEAT)?, changed_at(&folder.file(HEARTBEAT))) {
+        uploads.push(Upload {
+            kind: "heartbeat",
+            at,
+            body,
+        });
+    }
+    Ok(uploads)
+}
+
+fn sent_at(name: &str) -> Option<Timestamp> {
+    let (at, _) = name.strip_suffix(REPORT)?.split_once('-')?;
+    at.parse().ok().map(Timestamp::from_ms)
+}
+
+/// Returns when a file was changed last.
+pub(crate) fn changed_at(path: &Path) -> Option<Timestamp> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some(Timestamp::from_ms(found.mtime().checked_mul(1000)?))
+}

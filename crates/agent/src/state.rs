@@ -1,0 +1,85 @@
+//! What the agent did last, for `status` and for whether something is due.
+
+use crate::folder::Folder;
+use crate::trouble::Trouble;
+use provost_words::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+const NAME: &str = "state.json";
+
+/// What was done last. It decides nothing about rights; a file that cannot be read is as good as none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct State {
+    /// The last heartbeat that the server took, by this machine's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat_at: Option<Timestamp>,
+    /// When the server wants the next one. Units: seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_heartbeat_seconds: Option<u64>,
+    /// The last scan, by this machine's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_scan_at: Option<Timestamp>,
+    /// The last report that the server took, by this machine's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_upload_at: Option<Timestamp>,
+    /// When the server last refused to renew the token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renewal_refused_at: Option<Timestamp>,
+    /// What stood in the way the last time; absent when nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_problem: Option<String>,
+    /// How far the server's clock is ahead. Units: milliseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skew_ms: i64,
+    /// The server no longer knows the device.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_gone: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl State {
+    /// Reads the file.
+    ///
+    /// Errors: folder, when it is not as files of the agent have to be.
+    pub fn load(folder: &Folder) -> Result<Self, Trouble> {
+        let bytes = folder.read(NAME)?.unwrap_or_default();
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// Keeps it.
+    ///
+    /// Errors: disk.
+    pub fn save(&self, folder: &Folder) -> Result<(), Trouble> {
+        folder.replace(NAME, &serde_json::to_vec_pretty(self).unwrap_or_default())
+    }
+
+    /// Says whether a scan is due. A clock that was set back makes it due once.
+    pub fn is_scan_due(&self, now: Timestamp, interval_secs: i64) -> bool {
+        self.last_scan_at
+            .is_none_or(|last| now < last || now >= last.plus_secs(interval_secs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_is_due_after_its_interval_and_once_when_the_clock_goes_back() {
+        let now = Timestamp::from_ms(1_000_000_000);
+        let mut state = State::default();
+        assert!(state.is_scan_due(now, 3600));
+        state.last_scan_at = Some(now);
+        assert!(!state.is_scan_due(now, 3600) && !state.is_scan_due(now.plus_secs(3599), 3600));
+        assert!(state.is_scan_due(now.plus_secs(3600), 3600));
+        let before = now.plus_secs(-1);
+        assert!(state.is_scan_due(before, 3600));
+        state.last_scan_at = Some(before);
+        assert!(!state.is_scan_due(before, 3600));
+    }
+}

@@ -1,0 +1,134 @@
+//! The agent before a server that says what a test wants, in a folder of its own.
+
+mod folders;
+mod queues;
+mod rounds;
+
+use crate::door::{Call, Door, Reply};
+use crate::{Agent, Enrolment, Folder, Mode, Trouble, enrol};
+use provost_words::Secret;
+use provost_words::entropy::{Entropy, SystemEntropy};
+use provost_words::time::{Clock, SystemClock, Timestamp};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+/// A folder that ends with the test.
+pub(super) struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        let seed = SystemEntropy.seed();
+        let name = seed[..8].iter().map(u8::to_string).collect::<Vec<_>>().join("-");
+        let path = std::env::temp_dir().join(format!("provost-agent-{name}"));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn folder(&self) -> Folder {
+        Folder::make(&self.0.join("state")).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What was asked: the path, the token, the proof, the body.
+pub(super) type Asked = (String, String, String, Vec<u8>);
+
+/// A server whose answers stand in a line; behind their end nobody answers.
+#[derive(Default)]
+pub(super) struct Told {
+    pub answers: RefCell<VecDeque<Reply>>,
+    pub asked: RefCell<Vec<Asked>>,
+    pub date: Cell<Option<Timestamp>>,
+}
+
+impl Told {
+    pub fn will(&self, status: u16, body: &Value) {
+        self.answers.borrow_mut().push_back(Reply {
+            status,
+            date: None,
+            retry_after: None,
+            body: body.to_string().into_bytes(),
+        });
+    }
+}
+
+impl Door for Told {
+    fn url(&self) -> &'static str {
+        "https://provost.test"
+    }
+
+    fn send<'a>(&'a self, call: &'a Call<'a>) -> Pin<Box<dyn Future<Output = Result<Reply, String>> + 'a>> {
+        let asked = (
+            call.path.to_owned(),
+            call.token.expose().clone(),
+            call.proof.expose().clone(),
+            call.body.to_vec(),
+        );
+        self.asked.borrow_mut().push(asked);
+        let next = self.answers.borrow_mut().pop_front();
+        let answer = next.ok_or_else(|| "cannot reach https://provost.test: nobody listens".to_owned());
+        let date = self.date.get();
+        Box::pin(std::future::ready(answer.map(|reply| Reply { date, ..reply })))
+    }
+}
+
+/// What a server answers to an enrolment.
+pub(super) fn enrolled() -> Value {
+    json!({
+        "device": { "id": "dev_01kaf9q2m4x7t8v3c5d6e0g1h2", "name": "laptop", "mode": "user", "needsApproval": false },
+        "token": { "id": "dvt_1", "token": "prov_dvt_canary", "expiresAt": "2099-01-01T00:00:00.000Z" },
+    })
+}
+
+pub(super) fn now<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.unwrap().block_on(work)
+}
+
+pub(super) fn try_enrol(folder: &Folder, door: &Told, clock: &dyn Clock) -> Result<Vec<String>, Trouble> {
+    let enrolment = Enrolment {
+        door,
+        organization: "acme",
+        token: &Secret::new("prov_ent_canary".to_owned()),
+        name: "laptop",
+        mode: Mode::User,
+        allow_plain_http: false,
+        ca_cert: None,
+        clock,
+        entropy: &SystemEntropy,
+    };
+    now(enrol(folder, &enrolment)).map(|(_, odd)| odd)
+}
+
+/// A machine that is enrolled.
+pub(super) fn agent(folder: &Folder) -> Agent {
+    let door = Told::default();
+    door.will(201, &enrolled());
+    try_enrol(folder, &door, &SystemClock::new()).unwrap();
+    Agent::open(folder).unwrap()
+}
+
+/// A home in which one client has one server, and a value that must not leave.
+pub(super) fn home(scratch: &Scratch) -> PathBuf {
+    let home = scratch.0.join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    let settings = json!({ "mcpServers": { "docs": { "command": "npx", "args": ["-y", "@acme/docs@1.2.3"],
+        "env": { "TOKEN": "hunter2-canary" } } } });
+    std::fs::write(home.join(".claude.json"), settings.to_string()).unwrap();
+    home
+}
+
+pub(super) fn chmod(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}

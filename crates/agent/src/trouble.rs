@@ -1,0 +1,71 @@
+//! Why the agent cannot go on, in words for whoever owns the machine.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What kind of trouble it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The folder of the agent or a file in it is not as it has to be.
+    Folder,
+    /// The machine is not enrolled, or is already.
+    Enrolment,
+    /// The server no longer knows this device, for ever.
+    Gone,
+    /// The server refused, with this status.
+    Refused(u16),
+    /// There was no answer.
+    Unreachable,
+    /// Something could not be written or read here.
+    Disk,
+}
+
+/// A trouble: what happened, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Its kind.
+    pub cause: Cause,
+    /// What happened.
+    pub line: String,
+    /// What to do, where something is known to help.
+    pub fix: Option<String>,
+    /// How long the server asks to be left alone.
+    pub wait: Option<Duration>,
+}
+
+impl Trouble {
+    /// Returns a trouble that says a line.
+    pub fn new(cause: Cause, line: impl Into<String>) -> Self {
+        Self {
+            cause,
+            line: line.into(),
+            fix: None,
+            wait: None,
+        }
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+
+    /// Says whether it may pass by itself.
+    pub fn may_pass(&self) -> bool {
+        match self.cause {
+            Cause::Gone | Cause::Folder | Cause::Enrolment => false,
+            Cause::Refused(_) | Cause::Unreachable | Cause::Disk => true,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.line)?;
+        match &self.fix {
+            Some(fix) => write!(out, "; {fix}"),
+            None => Ok(()),
+        }
+    }
+}

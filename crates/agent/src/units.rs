@@ -1,0 +1,84 @@
+//! How systemd starts the agent.
+//!
+//! The words are those of systemd 250 and later. A user's manager has fewer means: what needs rights of the system is left out there.
+
+use crate::Mode;
+use std::fmt::Write;
+use std::path::Path;
+
+/// A unit, and where it belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// The path of its file below the home, or from the root.
+    pub path: &'static str,
+    /// What stands in it.
+    pub text: String,
+    /// The commands after which it runs.
+    pub enable: [&'static str; 2],
+    /// The commands that end it, before its file is removed.
+    pub disable: &'static str,
+}
+
+/// Returns the unit for a mode and a program.
+///
+/// Errors: the path of the program cannot stand in a unit.
+pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
+    let program = quoted(program)?;
+    let mut text =
+        "[Unit]\nDescription=Provost agent\nStartLimitIntervalSec=3600\nStartLimitBurst=12\n".to_owned();
+    let run = match mode {
+        Mode::System => {
+            text.push_str("Wants=network-online.target\nAfter=network-online.target\n");
+            "agent run --system"
+        }
+        Mode::User => "agent run",
+    };
+    // A retired device ends with 3 and is not started again; whatever else ends it is.
+    let _ = write!(
+        text,
+        "\n[Service]\nType=exec\nExecStart={program} {run}\nRestart=on-failure\nRestartSec=30\n\
+         RestartPreventExitStatus=2 3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota=5%\n\
+         TasksMax=16\nNoNewPrivileges=yes\nLockPersonality=yes\nMemoryDenyWriteExecute=yes\nRestrictRealtime=yes\n\
+         RestrictSUIDSGID=yes\nRestrictNamespaces=yes\nSystemCallArchitectures=native\n\
+         RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n"
+    );
+    if mode == Mode::User {
+        text.push_str("\n[Install]\nWantedBy=default.target\n");
+        return Ok(Unit {
+            path: ".config/systemd/user/provost-agent.service",
+            text,
+            enable: [
+                "systemctl --user daemon-reload",
+                "systemctl --user enable --now provost-agent",
+            ],
+            disable: "systemctl --user disable --now provost-agent",
+        });
+    }
+    // It reads homes and writes its own folder: DAC_READ_SEARCH opens files of people, nothing lets it change them.
+    text.push_str(
+        "StateDirectory=provost-agent\nStateDirectoryMode=0700\nProtectSystem=strict\nProtectHome=read-only\n\
+         ReadWritePaths=/var/lib/provost-agent\nPrivateTmp=yes\nPrivateDevices=yes\nProtectClock=yes\nProtectHostname=yes\n\
+         ProtectControlGroups=yes\nProtectKernelLogs=yes\nProtectKernelModules=yes\nProtectKernelTunables=yes\n\
+         ProtectProc=invisible\nProcSubset=all\nCapabilityBoundingSet=CAP_DAC_READ_SEARCH\nAmbientCapabilities=\n\
+         SystemCallFilter=@system-service\nSystemCallFilter=~@privileged @resources @mount @debug\nSystemCallErrorNumber=EPERM\n\
+         \n[Install]\nWantedBy=multi-user.target\n",
+    );
+    Ok(Unit {
+        path: "/etc/systemd/system/provost-agent.service",
+        text,
+        enable: ["systemctl daemon-reload", "systemctl enable --now provost-agent"],
+        disable: "systemctl disable --now provost-agent",
+    })
+}
+
+/// Returns a path as it stands in `ExecStart`.
+fn quoted(program: &Path) -> Result<String, String> {
+    let shown = program.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if program.is_absolute() && shown.chars().all(is_plain) {
+        return Ok(shown);
+    }
+    Err(format!(
+        "{shown:?} cannot stand in a unit of systemd: put the program where its path has no blanks and signs, such as /usr/local/bin/provost"
+    ))
+}

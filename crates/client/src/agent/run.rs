@@ -1,0 +1,140 @@
+//! `provost agent run` and `provost agent scan`.
+
+use super::places::{enrolled, failure, place_args};
+use crate::cli::{DeviceServer, Exit, Failure, Terminal};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use provost_agent::{Agent, Cause, Loop, Once, State, once, queue_scan, report};
+use provost_words::entropy::SystemEntropy;
+use provost_words::time::SystemClock;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub fn command() -> Command {
+    Command::new("run")
+        .about("Works: says that the machine is there, scans it every hour, sends what was found")
+        .long_about(
+            "Works until it is stopped: says to the server that the machine is there, scans it every hour, and sends what was \
+             found. It asks the server that the machine enrolled at and nobody else, and starts no program. What cannot be sent \
+             waits in the agent's folder.\n\n\
+             It ends with 3 when the server no longer takes the device; a service does not start it again then.",
+        )
+        .arg(
+            Arg::new("once")
+                .long("once")
+                .action(ArgAction::SetTrue)
+                .help("Makes one round and ends, for cron and for a look"),
+        )
+        .args(place_args())
+}
+
+pub fn scan_command() -> Command {
+    Command::new("scan")
+        .about("Scans the machine now, and sends what was found")
+        .arg(
+            Arg::new("print")
+                .long("print")
+                .action(ArgAction::SetTrue)
+                .help("Prints what would be sent, byte for byte, and sends nothing"),
+        )
+        .args(place_args())
+}
+
+fn server(agent: &Agent, terminal: &Terminal) -> Result<DeviceServer, Failure> {
+    let device = &agent.device;
+    DeviceServer::new(
+        &device.server,
+        device.ca_cert.clone(),
+        device.allow_plain_http,
+        terminal,
+    )
+}
+
+/// Makes one round.
+async fn round(agent: &Agent, home: &Path, terminal: &Terminal) -> Result<Once, Failure> {
+    let say = |line: &str| terminal.note(line);
+    let work = Loop {
+        agent,
+        door: &server(agent, terminal)?,
+        home,
+        clock: &SystemClock::new(),
+        entropy: &SystemEntropy,
+        say: &say,
+        stop: Arc::default(),
+    };
+    let mut done = once(&work).await.map_err(failure)?;
+    match done.problem.take() {
+        Some(trouble) => Err(failure(trouble)),
+        None => Ok(done),
+    }
+}
+
+pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let (agent, home) = enrolled(matches, terminal)?;
+    if State::load(&agent.folder).map_err(failure)?.is_gone {
+        let line = "the server no longer takes this device; nothing is sent any more";
+        let shown = agent.folder.path().display();
+        return Err(Failure::new(Exit::Forbidden, line).and(format!(
+            "to enrol anew: mv {shown} {shown}.old, and enrol with a new enrolment token"
+        )));
+    }
+    if matches.get_flag("once") {
+        let done = round(&agent, &home, terminal).await?;
+        let scanned = if done.has_scanned {
+            "the machine was scanned, "
+        } else {
+            ""
+        };
+        terminal.note(&format!(
+            "heartbeat taken, {scanned}{} reports sent",
+            done.uploads
+        ));
+        return Ok(());
+    }
+    let unheard = |error| Failure::new(Exit::Output, format!("signals cannot be heard: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
+    let end = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let say = |line: &str| terminal.note(line);
+    let work = Loop {
+        agent: &agent,
+        door: &server(&agent, terminal)?,
+        home: &home,
+        clock: &SystemClock::new(),
+        entropy: &SystemEntropy,
+        say: &say,
+        stop: Arc::default(),
+    };
+    provost_agent::run(&work, end)
+        .await
+        .map_err(|trouble| match trouble.cause {
+            Cause::Gone => Failure {
+                exit: Exit::Forbidden,
+                ..failure(trouble)
+            },
+            _ => failure(trouble),
+        })
+}
+
+pub async fn scan(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let (agent, home) = enrolled(matches, terminal)?;
+    let (clock, entropy) = (SystemClock::new(), SystemEntropy);
+    if matches.get_flag("print") {
+        let bytes = report(&agent, &home, &clock, &entropy).map_err(failure)?;
+        terminal.print(&bytes)?;
+        if terminal.stdout_is_terminal {
+            terminal.print(b"\n")?;
+        }
+        terminal.note("nothing was sent");
+        return Ok(());
+    }
+    queue_scan(&agent, &home, &clock, &entropy).map_err(failure)?;
+    let done = round(&agent, &home, terminal).await?;
+    terminal.note(&format!("{} reports sent", done.uploads));
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! `provost agent status` and `provost agent explain`.
+
+use super::places::{enrolled, failure, folder_path, place_args};
+use crate::cli::{Failure, Form, Printer, Terminal, output_arg};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use provost_agent::{Folder, RULES, State, Upload, uploads};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+pub fn status_command() -> Command {
+    Command::new("status")
+        .about("Shows what this machine is enrolled as, and what the agent did last")
+        .long_about(
+            "Shows what this machine is enrolled as, and what the agent did last. No server is asked. It ends with 0 where the \
+             machine is enrolled, and with 2 where it is not: a script detects by it.",
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("As -o json"),
+        )
+        .args(place_args())
+        .arg(output_arg())
+}
+
+pub fn explain_command() -> Command {
+    Command::new("explain")
+        .about("Shows what was sent last, byte for byte, and what never is")
+        .args(place_args())
+        .arg(output_arg())
+}
+
+fn printer<'a>(matches: &ArgMatches, terminal: &'a Terminal, is_json: bool) -> Printer<'a> {
+    let form = if is_json {
+        Form::Json
+    } else {
+        Form::chosen(matches, terminal)
+    };
+    Printer {
+        form,
+        terminal,
+        quiet: false,
+    }
+}
+
+pub fn status(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let (agent, _) = enrolled(matches, terminal)?;
+    let device = &agent.device;
+    let mut status = json!({
+        "enrolled": true, "deviceId": device.device_id, "name": device.name, "server": device.server,
+        "organization": device.organization, "mode": device.mode, "keyThumbprint": device.key_thumbprint,
+        "tokenExpiresAt": device.token_expires_at, "agentVersion": env!("CARGO_PKG_VERSION"),
+        "folder": agent.folder.path().display().to_string(),
+    });
+    let state = State::load(&agent.folder).map_err(failure)?;
+    if let (Value::Object(state), Some(status)) = (json!(state), status.as_object_mut()) {
+        status.extend(state);
+    }
+    printer(matches, terminal, matches.get_flag("json")).object(&status)?;
+    Ok(())
+}
+
+pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let folder = Folder::open(&folder_path(matches, terminal)?).map_err(failure)?;
+    let uploads = uploads(&folder).map_err(failure)?;
+    let form = Form::chosen(matches, terminal);
+    if form != Form::Table {
+        let shown = uploads.iter().map(|upload| {
+            json!({ "kind": upload.kind, "at": upload.at, "bytes": upload.body.len(), "body": text(upload) })
+        });
+        let all = json!({ "rules": RULES, "uploads": shown.collect::<Vec<_>>() });
+        printer(matches, terminal, false).object(&all)?;
+        return Ok(());
+    }
+    let mut page = String::new();
+    for rule in RULES {
+        let _ = writeln!(page, "{rule}");
+    }
+    for upload in &uploads {
+        let _ = writeln!(
+            page,
+            "\n{} of {}, {} bytes",
+            upload.kind,
+            upload.at,
+            upload.body.len()
+        );
+    }
+    // Of each kind the last, as it was sent.
+    for kind in ["report", "heartbeat"] {
+        if let Some(last) = uploads.iter().rfind(|upload| upload.kind == kind) {
+            let _ = writeln!(page, "\nthe last {kind}:\n{}", text(last));
+        }
+    }
+    if uploads.is_empty() {
+        page += "\nnothing was sent in the last seven days\n";
+    }
+    terminal.print(terminal.shown(&page).as_bytes())?;
+    Ok(())
+}
+
+fn text(upload: &Upload) -> String {
+    String::from_utf8_lossy(&upload.body).into_owned()
+}

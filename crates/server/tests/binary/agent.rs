@@ -1,0 +1,321 @@
+//! The agent: the real binary on a person's machine, before a real server.
+
+use crate::harness::{Home, Server, bare, get, home, post};
+use provost_kernel::time::{Clock, SystemClock};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const BASE: &str = "/api/headless/v1/organizations/default";
+
+/// An organization with a server, and the machines of its people: a home each.
+struct Organization {
+    home: Home,
+    server: Server,
+    admin: String,
+}
+
+impl Organization {
+    fn new(name: &str) -> Self {
+        let home = home(name);
+        let server = home.serve_unlimited();
+        let admin = server.token();
+        Self { home, server, admin }
+    }
+
+    fn post(&self, what: &str, body: &Value) -> Value {
+        let path = format!("{BASE}/{what}");
+        let (status, answer) = post(self.server.port, &path, &self.admin, &body.to_string());
+        assert!((200..300).contains(&status), "{what}: {answer}");
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn devices(&self) -> Vec<Value> {
+        let (status, answer) = get(self.server.port, &format!("{BASE}/devices"), Some(&self.admin));
+        assert_eq!(status, 200, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        answer["devices"].as_array().unwrap().clone()
+    }
+
+    /// A machine with a home, in which an enrolment token lies.
+    fn machine(&self, name: &str) -> Machine {
+        let dir = self.home.path(name);
+        fs::create_dir_all(&dir).unwrap();
+        let settings = json!({ "mcpServers": { "docs": { "command": "npx", "args": ["-y", "@acme/docs@1.2.3"],
+            "env": { "TOKEN": "hunter2-canary" } } } });
+        fs::write(dir.join(".claude.json"), settings.to_string()).unwrap();
+        let made = self.post(
+            "devices/enrolment-tokens",
+            &json!({ "name": name, "mode": "user" }),
+        );
+        let file = dir.join("enrolment.token");
+        fs::write(&file, made["token"].as_str().unwrap()).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        Machine {
+            dir,
+            port: self.server.port,
+        }
+    }
+}
+
+struct Machine {
+    dir: PathBuf,
+    port: u16,
+}
+
+impl Machine {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = bare(&[&["agent"], words].concat());
+        command
+            .env("HOME", &self.dir)
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir(&self.dir);
+        command
+    }
+
+    /// Runs a command, and returns its exit code, its standard output and its standard error.
+    fn says(&self, words: &[&str]) -> (i32, String, String) {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.command(words).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    }
+
+    fn enrols(&self) -> (i32, String, String) {
+        let url = format!("http://127.0.0.1:{}", self.port);
+        let words = [
+            "enrol",
+            "--server",
+            &url,
+            "--organization",
+            "default",
+            "--token-file",
+            "enrolment.token",
+        ];
+        self.says(&words)
+    }
+
+    fn state(&self, name: &str) -> PathBuf {
+        self.dir.join(".local/state/provost-agent").join(name)
+    }
+
+    fn ok(&self, words: &[&str]) -> (String, String) {
+        let (code, out, err) = self.says(words);
+        assert_eq!(code, 0, "{words:?}: {out}{err}");
+        (out, err)
+    }
+}
+
+#[test]
+fn a_laptop_enrols_runs_is_seen_and_is_retired() {
+    let organization = Organization::new("agent_life");
+    let laptop = organization.machine("ada");
+    let (code, _, err) = laptop.says(&["status"]);
+    assert!(code == 2 && err.contains("not enrolled"), "{err}");
+    let (code, out, err) = laptop.enrols();
+    assert_eq!(code, 0, "{err}");
+    let enrolled: Value = serde_json::from_str(&out).unwrap();
+    let devices = organization.devices();
+    assert_eq!(devices.len(), 1);
+    assert_eq!(devices[0]["id"], enrolled["deviceId"]);
+    assert_eq!(devices[0]["status"], "pending");
+    assert_eq!(devices[0]["keyThumbprint"], enrolled["keyThumbprint"]);
+    let (code, _, err) = laptop.enrols();
+    assert!(code == 2 && err.contains("enrolled already"), "{err}");
+    let (_, err) = laptop.ok(&["run", "--once"]);
+    // A server without the operation leaves the report where it waits.
+    let (_, document) = get(organization.server.port, "/api/headless/v1/openapi.json", None);
+    let reports = usize::from(document.contains("/devices/{deviceId}/scans"));
+    let says = format!("heartbeat taken, the machine was scanned, {reports} reports sent");
+    assert!(err.contains(&says), "{err}");
+    let device = &organization.devices()[0];
+    assert_eq!(
+        (&device["status"], &device["presence"]),
+        (&json!("active"), &json!("online"))
+    );
+    assert_eq!(device["agentVersion"], env!("CARGO_PKG_VERSION"));
+    // What would be sent now, and what was: names, and no value.
+    let (printed, _) = laptop.ok(&["scan", "--print"]);
+    let report: Value = serde_json::from_str(&printed).unwrap();
+    let section = [&report["sections"], &report["unchanged"]][reports];
+    assert_eq!(section[0]["client"], "claude_code");
+    assert!(!printed.contains("hunter2"), "{printed}");
+    let (explained, _) = laptop.ok(&["explain"]);
+    let explained_json: Value = serde_json::from_str(&explained).unwrap();
+    assert!(
+        explained.contains("claude_code") == (reports == 1) && !explained.contains("hunter2"),
+        "{explained}"
+    );
+    assert_eq!(explained_json["uploads"].as_array().unwrap().len(), 1 + reports);
+    let (status, _) = laptop.ok(&["status", "--json"]);
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["nextHeartbeatSeconds"], 300);
+    let (doctor, _) = laptop.ok(&["doctor", "-o", "json"]);
+    let doctor: Value = serde_json::from_str(&doctor).unwrap();
+    assert_eq!(doctor["findings"].as_array().unwrap().len(), 7, "{doctor}");
+    // Retired, it ends with a sentence, and asks nobody from then on.
+    let id = enrolled["deviceId"].as_str().unwrap();
+    organization.post(&format!("devices/{id}/retire"), &json!({ "confirm": true }));
+    let (code, _, err) = laptop.says(&["run"]);
+    assert!(
+        code == 3 && err.contains("no longer takes this device"),
+        "{code} {err}"
+    );
+    let (code, _, err) = laptop.says(&["run", "--once"]);
+    assert!(
+        code == 3 && err.contains("nothing is sent any more"),
+        "{code} {err}"
+    );
+    let (code, out, _) = laptop.says(&["doctor", "-o", "json"]);
+    assert!(code == 1 && out.contains("enrol anew"), "{out}");
+}
+
+#[test]
+fn a_token_without_the_key_is_useless_and_a_copied_folder_is_one_device() {
+    let organization = Organization::new("agent_stolen");
+    let (laptop, thief) = (organization.machine("ada"), organization.machine("eve"));
+    assert_eq!(laptop.enrols().0, 0);
+    assert_eq!(thief.enrols().0, 0);
+    laptop.ok(&["run", "--once"]);
+    let id = organization
+        .devices()
+        .iter()
+        .map(|device| device["id"].clone())
+        .collect::<Vec<_>>();
+    assert_eq!(id.len(), 2);
+    // The token alone, in a header.
+    let token = fs::read_to_string(laptop.state("token")).unwrap();
+    let enrolled: Value = serde_json::from_slice(&fs::read(laptop.state("device.json")).unwrap()).unwrap();
+    let path = format!(
+        "{BASE}/devices/{}/heartbeat",
+        enrolled["deviceId"].as_str().unwrap()
+    );
+    let body = r#"{"agentVersion": "1", "osVersion": "1"}"#;
+    assert_eq!(post(organization.server.port, &path, token.trim(), body).0, 401);
+    let (status, _) = get(
+        organization.server.port,
+        &format!("{BASE}/devices"),
+        Some(token.trim()),
+    );
+    assert_eq!(status, 401);
+    // The token and the device file, before another key.
+    let own: Value = serde_json::from_slice(&fs::read(thief.state("device.json")).unwrap()).unwrap();
+    let mut mixed = enrolled.clone();
+    mixed["keyThumbprint"] = own["keyThumbprint"].clone();
+    fs::copy(laptop.state("token"), thief.state("token")).unwrap();
+    fs::write(thief.state("device.json"), mixed.to_string()).unwrap();
+    let (code, _, err) = thief.says(&["run", "--once"]);
+    assert!(code == 3 && !err.contains(token.trim()), "{code} {err}");
+    fs::write(thief.state("device.json"), enrolled.to_string()).unwrap();
+    let (code, _, err) = thief.says(&["run", "--once"]);
+    assert!(code == 2 && err.contains("device.key"), "{err}");
+    // The whole folder: one device in two places, which the server sees as one.
+    fs::copy(laptop.state("device.key"), thief.state("device.key")).unwrap();
+    thief.ok(&["run", "--once"]);
+    laptop.ok(&["run", "--once"]);
+    assert_eq!(organization.devices().len(), 2);
+    // Open to others, it is not used.
+    fs::set_permissions(laptop.state("device.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, _, err) = laptop.says(&["run", "--once"]);
+    assert!(
+        code == 2 && err.contains("device.key") && err.contains("chmod 600"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_server_that_is_away_is_waited_for_and_a_signal_ends_the_wait_at_once() {
+    let mut organization = Organization::new("agent_away");
+    let laptop = organization.machine("ada");
+    assert_eq!(laptop.enrols().0, 0);
+    let port = organization.server.port;
+    organization.server.child.kill().unwrap();
+    organization.server.child.wait().unwrap();
+    let (code, _, err) = laptop.says(&["run", "--once"]);
+    assert!(code == 7 && err.contains("cannot reach"), "{code} {err}");
+    let (code, out, _) = laptop.says(&["doctor", "-o", "json"]);
+    assert!(code == 1 && out.contains("cannot reach"), "{out}");
+    // The loop waits, and a signal ends it.
+    let mut agent = laptop.command(&["run"]).stderr(Stdio::piped()).spawn().unwrap();
+    // It says so, and then it waits.
+    let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines();
+    let line = lines
+        .find_map(|line| line.ok().filter(|line| line.contains("next in")))
+        .unwrap();
+    assert!(line.contains("cannot reach"), "{line}");
+    let clock = SystemClock::new();
+    Command::new("kill").arg(agent.id().to_string()).status().unwrap();
+    assert_eq!(agent.wait().unwrap().code(), Some(0));
+    assert!(
+        clock.monotonic() < Duration::from_secs(1),
+        "{:?}",
+        clock.monotonic()
+    );
+    let listen = format!("127.0.0.1:{port}");
+    let mut command = organization
+        .home
+        .command(&["serve", "--listen", &listen, "--metrics-listen", "off"]);
+    command.env("PROVOST_RATE_LIMITS_ENABLED", "false");
+    organization.server = Server::start(command, &organization.home.path("stdout2"));
+    laptop.ok(&["run", "--once"]);
+    assert_eq!(organization.devices()[0]["status"], "active");
+}
+
+#[test]
+fn units_and_texts_are_printed_and_installed_where_they_belong() {
+    let organization = Organization::new("agent_units");
+    let laptop = organization.machine("ada");
+    let (unit, _) = laptop.ok(&["install", "--print"]);
+    assert!(
+        unit.contains("ExecStart=/") && unit.contains("agent run\n") && unit.contains("MemoryMax=64M"),
+        "{unit}"
+    );
+    let (system, _) = laptop.ok(&["install", "--system", "--print"]);
+    assert!(
+        system.contains("ProtectSystem=strict") && system.contains("agent run --system\n"),
+        "{system}"
+    );
+    let path = laptop.dir.join(".config/systemd/user/provost-agent.service");
+    assert!(!path.exists());
+    laptop.ok(&["install"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), unit);
+    laptop.ok(&["install"]);
+    fs::write(&path, "another").unwrap();
+    assert_eq!(laptop.says(&["install"]).0, 5);
+    laptop.ok(&["uninstall"]);
+    assert!(!path.exists());
+    laptop.ok(&["uninstall"]);
+    for mdm in ["jamf", "intune", "ansible"] {
+        let words = [
+            "install",
+            "--print-mdm",
+            mdm,
+            "--server",
+            "https://provost.example",
+            "--organization",
+            "acme",
+        ];
+        let (text, _) = laptop.ok(&words);
+        assert!(
+            text.contains("UNTESTED") && text.contains("--server https://provost.example"),
+            "{text}"
+        );
+    }
+    let words = [
+        "install",
+        "--print-mdm",
+        "jamf",
+        "--server",
+        "https://x;rm",
+        "--organization",
+        "acme",
+    ];
+    assert_eq!(laptop.says(&words).0, 2);
+}
