@@ -101,12 +101,16 @@ impl Caller<'_> {
             return self.no_provost(reply.status);
         };
         let cause = match text("code") {
-            Some("token_revoked" | "token_expired") => Cause::Gone,
+            Some("token_revoked") => Cause::Gone,
             _ => Cause::Refused(reply.status),
         };
         let line = format!("{} refused: {message} ({})", self.door.url(), reply.status);
         let mut trouble = Trouble::new(cause, line);
         trouble.wait = reply.retry_after;
+        if text("code") == Some("token_expired") {
+            trouble =
+                trouble.fix("look at the clock; if it is right, have the device retired and enrol anew");
+        }
         trouble
     }
 }

@@ -73,6 +73,8 @@ pub struct Agent {
     /// Renewed while the agent works.
     pub(crate) token: RefCell<Secret<String>>,
     pub(crate) token_expires_at: Cell<Timestamp>,
+    /// The token is newer than what lies on the disk.
+    pub(crate) is_unkept: Cell<bool>,
 }
 
 impl DeviceFile {
@@ -111,6 +113,11 @@ impl DeviceFile {
 /// Returns the digest of an installation's number, which is of no use with another key.
 pub(crate) fn installation(machine_id: &str, thumbprint: &str) -> String {
     sha256_hex(format!("provost-agent\n{machine_id}\n{thumbprint}").as_bytes())
+}
+
+/// Says whether a text can be the token of a device.
+pub(crate) fn is_device_token(text: &str) -> bool {
+    text.starts_with("prov_dvt_") && text.len() <= 8_192 && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 impl Agent {
@@ -161,6 +168,7 @@ impl Agent {
             device,
             key,
             token: RefCell::new(token),
+            is_unkept: Cell::new(false),
         })
     }
 }

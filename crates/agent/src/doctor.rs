@@ -140,7 +140,7 @@ fn last_heartbeat(folder: &Folder, now: Timestamp) -> Finding {
 }
 
 fn queue(folder: &Folder) -> Finding {
-    let depth = match Queue::open(folder).and_then(|queue| queue.depth()) {
+    let depth = match Queue::look(folder).and_then(|queue| queue.depth()) {
         Ok(depth) => depth,
         Err(trouble) => return Finding::of("queue", trouble),
     };

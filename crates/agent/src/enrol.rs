@@ -6,7 +6,7 @@
 //! ```
 
 use crate::caller::Caller;
-use crate::device::{DeviceFile, Mode, installation};
+use crate::device::{DeviceFile, Mode, installation, is_device_token};
 use crate::door::Door;
 use crate::folder::Folder;
 use crate::key::DeviceKey;
@@ -82,6 +82,9 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
         Some(Value::String(token)) => Secret::new(token),
         _ => return Err(wrong()),
     };
+    if !is_device_token(token.expose()) {
+        return Err(wrong());
+    }
     let text = |place: &str| answer.pointer(place).and_then(Value::as_str);
     let device_id = text("/device/id").filter(|id| is_id(id)).ok_or_else(wrong)?;
     let expires = text("/token/expiresAt")

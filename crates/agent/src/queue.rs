@@ -66,6 +66,14 @@ impl Queue {
         Ok(queue)
     }
 
+    /// Opens the queue to look at it; drafts may be somebody's who works.
+    ///
+    /// Errors: folder, disk.
+    pub fn look(agent: &Folder) -> Result<Self, Trouble> {
+        let folder = agent.below("queue")?;
+        Ok(Self { folder })
+    }
+
     /// Adds a report at the end; when this returns, it outlives a loss of power.
     ///
     /// Errors: disk, also when there is no room for it.

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::caller::Caller;
-use crate::device::DeviceFile;
+use crate::device::{DeviceFile, is_device_token};
 use crate::trouble::{Cause, Trouble};
 use crate::{Agent, State};
 use provost_words::Secret;
@@ -26,6 +26,7 @@ pub(crate) async fn renew(
     caller: &mut Caller<'_>,
     state: &mut State,
 ) -> Result<bool, Trouble> {
+    keep(agent)?;
     let now = caller.clock.now();
     let is_time = now >= agent.token_expires_at.get().plus_secs(-EARLY_SECS);
     let may_ask = state
@@ -34,6 +35,9 @@ pub(crate) async fn renew(
     if !is_time || !may_ask {
         return Ok(false);
     }
+    // A disk that takes nothing is found out before the earlier token is ended.
+    agent.is_unkept.set(true);
+    keep(agent)?;
     let below = format!("devices/{}/token", agent.device.device_id);
     let mut answer = match caller.post(&below, b"{}").await {
         Ok((_, answer)) => answer,
@@ -58,14 +62,31 @@ pub(crate) async fn renew(
         return Err(wrong());
     };
     let token = Secret::new(token);
-    let device = DeviceFile {
-        token_expires_at: expires,
-        ..agent.device.clone()
-    };
-    device.keep(&agent.folder, &token)?;
+    if !is_device_token(token.expose()) {
+        return Err(wrong());
+    }
+    // It serves from now on, whatever the disk says; the earlier one ends in ten minutes.
     agent.token.replace(token.clone());
     agent.token_expires_at.set(expires);
     caller.token = token;
     state.renewal_refused_at = None;
+    agent.is_unkept.set(true);
+    keep(agent)?;
     Ok(true)
+}
+
+/// Writes the token that serves, where that is still to be done.
+///
+/// Errors: disk; it is tried again in the next round.
+fn keep(agent: &Agent) -> Result<(), Trouble> {
+    if !agent.is_unkept.get() {
+        return Ok(());
+    }
+    let device = DeviceFile {
+        token_expires_at: agent.token_expires_at.get(),
+        ..agent.device.clone()
+    };
+    device.keep(&agent.folder, &agent.token.borrow())?;
+    agent.is_unkept.set(false);
+    Ok(())
 }

@@ -57,7 +57,7 @@ pub(crate) struct Plan {
     homes: Vec<PathBuf>,
     key: InventoryKey,
     acknowledged: BTreeMap<(Client, String), String>,
-    /// What the server has, however long ago it had it.
+    /// What the server has, however long ago it had it; nothing where this scan cannot tell that something is gone.
     known: Vec<Unchanged>,
 }
 
@@ -72,12 +72,25 @@ impl Plan {
         clock: &dyn Clock,
         entropy: &dyn Entropy,
     ) -> Result<Self, Trouble> {
-        let known = Acknowledged::load(folder)?;
+        if mode == Mode::System {
+            let line =
+                "the agent of the machine scans no homes yet: root would read what a person's links name";
+            return Err(
+                Trouble::new(Cause::Enrolment, line).fix("let people enrol their own: provost agent enrol")
+            );
+        }
+        let mut known = Acknowledged::load(folder)?;
+        // Only a home in which the agent itself lies is known to be there, and not the empty place of a disk that is away.
+        let is_there = mode == Mode::User && folder.path().starts_with(home);
+        let acknowledged = known.current(clock.now());
+        if !is_there {
+            known.sections.clear();
+        }
         Ok(Self {
             scan_id: format!("scan-{}", URL_SAFE_NO_PAD.encode(&entropy.seed()[..12])),
             homes: homes(mode, home),
             key: inventory_key(folder, entropy)?,
-            acknowledged: known.current(clock.now()),
+            acknowledged,
             known: known.sections,
         })
     }
@@ -101,7 +114,9 @@ impl Plan {
                 Err(error) => lost = Some(format!("cannot read the home {}: {error}", home.display())),
             }
         }
-        let is_whole = lost.is_none();
+        // A fault of one client may hide projects of another: nothing is gone unless everything was read.
+        let sections = scans.iter().flat_map(|scan| &scan.sections);
+        let is_whole = lost.is_none() && !is_over() && sections.into_iter().all(|section| section.complete);
         if let (true, Some(line)) = (scans.is_empty(), lost) {
             return Err(Trouble::new(Cause::Disk, line));
         }
@@ -127,7 +142,9 @@ fn add_vanished(report: &mut Report, known: Vec<Unchanged>) {
             .unchanged
             .iter()
             .map(|section| (section.client, &section.user));
-        if had.digest != nothing && !sent.chain(kept).any(|named| named == (had.client, &had.user)) {
+        let has_room = report.sections.len() + report.unchanged.len() < wire::MAX_SECTIONS;
+        let is_named = sent.chain(kept).any(|named| named == (had.client, &had.user));
+        if has_room && !is_named && had.digest != nothing {
             report.sections.push(Section {
                 client: had.client,
                 user: had.user,

@@ -126,7 +126,7 @@ impl Loop<'_> {
         let queue = Queue::open(&self.agent.folder)?;
         forget(self.agent, &queue, self.clock)?;
         once.uploads += drain(self.agent, caller, &queue, state, self.say).await?;
-        if !wants_scan(&queue, state, self.clock)? {
+        if !wants_scan(self.agent, &queue, state, self.clock)? {
             return Ok(());
         }
         let body = self.scan().await?;

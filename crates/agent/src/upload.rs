@@ -4,7 +4,7 @@ use crate::caller::Caller;
 use crate::queue::{MAX_BYTES, Queue, Segment};
 use crate::report::{Plan, acknowledge};
 use crate::trouble::{Cause, Trouble};
-use crate::{Agent, State, sent};
+use crate::{Agent, Mode, State, sent};
 use provost_words::entropy::Entropy;
 use provost_words::time::Clock;
 use std::path::Path;
@@ -100,7 +100,16 @@ pub(crate) fn forget(agent: &Agent, queue: &Queue, clock: &dyn Clock) -> Result<
 /// one an hour.
 ///
 /// Errors: disk.
-pub(crate) fn wants_scan(queue: &Queue, state: &State, clock: &dyn Clock) -> Result<bool, Trouble> {
+pub(crate) fn wants_scan(
+    agent: &Agent,
+    queue: &Queue,
+    state: &State,
+    clock: &dyn Clock,
+) -> Result<bool, Trouble> {
+    // Root would read with its own rights what a person's files and links name; until it reads with that person's, it reads no homes.
+    if agent.device.mode == Mode::System {
+        return Ok(false);
+    }
     let depth = queue.depth()?;
     let has_room = depth.waiting == 0 && depth.bytes < MAX_BYTES / 2;
     Ok(has_room && state.is_scan_due(clock.now(), SCAN_SECS))

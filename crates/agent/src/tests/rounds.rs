@@ -108,6 +108,9 @@ fn what_is_gone_from_the_machine_is_said_once() {
     let scratch = Scratch::new();
     let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
     let agent = agent(&folder);
+    // The agent lies in the home that it scans.
+    let home = home.parent().unwrap();
+    std::fs::copy(home.join("home/.claude.json"), home.join(".claude.json")).unwrap();
     let mut sections = Vec::new();
     for gone in [false, true, true] {
         if gone {
@@ -116,7 +119,7 @@ fn what_is_gone_from_the_machine_is_said_once() {
         scan_again(&agent);
         door.will(200, &beat());
         door.will(200, &taken());
-        round(&agent, &home, &door).unwrap();
+        round(&agent, home, &door).unwrap();
         let sent: Value = serde_json::from_slice(&door.asked.borrow().last().unwrap().3).unwrap();
         sections.push(sent["sections"].as_array().unwrap().clone());
     }

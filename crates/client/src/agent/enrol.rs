@@ -1,9 +1,9 @@
 //! `provost agent enrol`.
 
-use super::places::{failure, folder_path, mode, place_args};
+use super::places::{failure, folder_path, mode, place_args, refuse_others};
 use crate::cli::{DeviceServer, Failure, Form, Printer, Terminal, enrolment_token, output_arg};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use provost_agent::{Enrolment, Folder, enrol, host_name};
+use provost_agent::{Enrolment, Folder, Mode, enrol, host_name};
 use provost_words::entropy::SystemEntropy;
 use provost_words::time::SystemClock;
 use serde_json::json;
@@ -81,6 +81,9 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         ),
         None => None,
     };
+    if let (Mode::System, Some(path)) = (mode(matches), &ca_cert) {
+        refuse_others(path)?;
+    }
     let allow_plain_http = matches.get_flag("allow-plain-http");
     let server = DeviceServer::new(text("server"), ca_cert.clone(), allow_plain_http, terminal)?;
     if text("organization").is_empty() {

@@ -1,6 +1,6 @@
 //! `provost agent install` and `provost agent uninstall`: the unit of systemd, and texts for those who roll out.
 
-use super::places::{home, mode};
+use super::places::{home, mode, refuse_others};
 use crate::cli::{Exit, Failure, Terminal, replace_file};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
@@ -101,6 +101,10 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         terminal.print(unit.text.as_bytes())?;
         terminal.note(&format!("nothing was written; it belongs in {}", path.display()));
         return Ok(());
+    }
+    if mode(matches) == Mode::System {
+        let program = std::env::current_exe().unwrap_or_default();
+        refuse_others(&program)?;
     }
     let shown = path.display();
     match fs::read_to_string(&path) {

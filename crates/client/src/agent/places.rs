@@ -3,7 +3,8 @@
 use crate::cli::{Exit, Failure, Terminal};
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use provost_agent::{Agent, Cause, Folder, Mode, Trouble};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 const SYSTEM: &str = "/var/lib/provost-agent";
 const USER: &str = ".local/state/provost-agent";
@@ -86,4 +87,24 @@ pub fn failure(trouble: Trouble) -> Failure {
         Some(fix) => failure.and(fix),
         None => failure,
     }
+}
+
+/// Refuses a file that another account than root could change, itself or by a folder above it: root works with it later.
+///
+/// Errors: usage, with the path that is open.
+pub fn refuse_others(path: &Path) -> Result<(), Failure> {
+    let cannot =
+        |error: std::io::Error| Failure::usage(format!("cannot look at {}: {error}", path.display()));
+    let real = path.canonicalize().map_err(cannot)?;
+    for part in real.ancestors() {
+        let found = part.metadata().map_err(cannot)?;
+        if found.uid() != 0 || found.mode() & 0o022 != 0 {
+            let line = format!("{} can be changed by others than root", part.display());
+            return Err(Failure::usage(line).and(format!(
+                "root would work with {}: put it where root alone writes, such as below /usr/local or /etc",
+                real.display()
+            )));
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `provost agent status` and `provost agent explain`.
 
 use super::places::{enrolled, failure, folder_path, place_args};
-use crate::cli::{Failure, Form, Printer, Terminal, output_arg};
+use crate::cli::{Exit, Failure, Form, Printer, Terminal, output_arg};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use provost_agent::{Folder, RULES, State, Upload, uploads};
 use serde_json::{Value, json};
@@ -54,10 +54,17 @@ pub fn status(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> 
         "folder": agent.folder.path().display().to_string(),
     });
     let state = State::load(&agent.folder).map_err(failure)?;
+    let is_gone = state.is_gone;
     if let (Value::Object(state), Some(status)) = (json!(state), status.as_object_mut()) {
         status.extend(state);
     }
     printer(matches, terminal, matches.get_flag("json")).object(&status)?;
+    if is_gone {
+        return Err(Failure::new(
+            Exit::Forbidden,
+            "the server no longer takes this device",
+        ));
+    }
     Ok(())
 }
 
