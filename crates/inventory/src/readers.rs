@@ -53,6 +53,29 @@ pub(crate) struct File {
     pub(crate) parts: &'static [Part],
 }
 
+impl Part {
+    /// Says whether it names projects, in which files of every client are looked for.
+    pub(crate) fn names_projects(self) -> bool {
+        matches!(self, Self::Projects(_) | Self::Workspace(_))
+    }
+}
+
+impl File {
+    /// Says whether projects are missing where it cannot be read.
+    pub(crate) fn names_projects(&self) -> bool {
+        self.parts.iter().any(|part| part.names_projects())
+    }
+}
+
+/// Says whether files of a client are looked for in projects.
+pub(crate) fn reads_projects(client: Client) -> bool {
+    let files = FILES.into_iter().flatten().map(|file| (file.client, file.at));
+    let skills = SKILLS.iter().map(|folder| (folder.client, folder.at));
+    files
+        .chain(skills)
+        .any(|(of, at)| of == client && matches!(at, Project(_)))
+}
+
 /// A folder whose folders are skills.
 pub(crate) struct Folder {
     pub(crate) client: Client,

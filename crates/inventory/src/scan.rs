@@ -1,5 +1,6 @@
 //! The walk over what [`readers`](crate::readers) names.
 
+mod faults;
 mod parts;
 
 use crate::client::{Client, Platform};
@@ -8,7 +9,7 @@ use crate::fingerprint::InventoryKey;
 use crate::hide;
 use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File, Part, SESSIONS, SKILLS};
-use crate::report::{Observation, Place, Scan, Section, SectionFault, Sighting};
+use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
 use crate::{skills, syntax};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +59,7 @@ pub fn scan(machine: &Machine<'_>, key: &InventoryKey) -> std::io::Result<Scan> 
         found: BTreeMap::new(),
         faults: BTreeMap::new(),
         noted: BTreeSet::new(),
+        unsure: BTreeSet::new(),
         count: 0,
         of_file: 0,
     };
@@ -91,6 +93,8 @@ struct Walk<'a> {
     faults: BTreeMap<Client, Vec<SectionFault>>,
     /// The faults that stand in `faults`.
     noted: BTreeSet<(Client, SectionFault)>,
+    /// The faults by which projects may be missing, and with them files of every client.
+    unsure: BTreeSet<SectionFault>,
     count: usize,
     /// The observations of the file that is being read.
     of_file: usize,
@@ -112,7 +116,7 @@ impl Walk<'_> {
     fn files(&mut self, in_projects: bool) {
         for file in FILES.into_iter().flatten() {
             if matches!(file.at, At::Project(_)) == in_projects {
-                for spot in self.spots(file.client, file.at, file.class) {
+                for spot in self.spots(file.client, file.at, file.class, file.names_projects()) {
                     self.file(file, &spot);
                 }
             }
@@ -120,7 +124,7 @@ impl Walk<'_> {
     }
 
     /// Returns the files that a pattern stands for.
-    fn spots(&mut self, client: Client, at: At, class: &'static str) -> Vec<Spot> {
+    fn spots(&mut self, client: Client, at: At, class: &'static str, is_source: bool) -> Vec<Spot> {
         let (pattern, bases): (&str, Vec<Base>) = match at {
             At::Home(pattern) => (pattern, vec![(self.home.to_owned(), self.home.to_owned(), None)]),
             At::Settings(pattern) => (
@@ -164,7 +168,7 @@ impl Walk<'_> {
                 project: project.clone(),
             };
             for fault in faults {
-                self.fault(&spot(base.clone()), fault);
+                self.fault_of(&spot(base.clone()), fault, is_source);
             }
             spots.extend(paths.into_iter().map(spot));
         }
@@ -236,17 +240,17 @@ impl Walk<'_> {
         let content = match self.disk.read(&spot.path, &spot.fence, MAX_FILE) {
             Ok(Some(content)) => content,
             Ok(None) => return,
-            Err(fault) => return self.fault(spot, fault),
+            Err(fault) => return self.fault_of(spot, fault, file.names_projects()),
         };
         self.of_file = 0;
         // A section is there as soon as one of the client's files is.
         self.found.entry(spot.client).or_default();
         let Some(value) = syntax::value(&content.bytes, file.format).filter(Value::is_object) else {
-            return self.fault(spot, Fault::Malformed);
+            return self.fault_of(spot, Fault::Malformed, file.names_projects());
         };
         for part in file.parts {
             if self.part(file, spot, &value, *part).is_none() {
-                self.fault(spot, Fault::Malformed);
+                self.fault_of(spot, Fault::Malformed, part.names_projects());
             }
         }
         // Addresses of projects are no configuration.
@@ -258,7 +262,7 @@ impl Walk<'_> {
 
     fn skills(&mut self) {
         for folder in SKILLS {
-            for spot in self.spots(folder.client, folder.at, folder.class) {
+            for spot in self.spots(folder.client, folder.at, folder.class, false) {
                 let names = match self.disk.names(&spot.path, &spot.fence) {
                     Ok(names) => names,
                     Err(fault) => {
@@ -294,7 +298,7 @@ impl Walk<'_> {
 
     fn sessions(&mut self) {
         for kept in SESSIONS {
-            let spots = self.spots(kept.client, kept.at, kept.class);
+            let spots = self.spots(kept.client, kept.at, kept.class, false);
             if let Some(first) = spots.first() {
                 let spot = Spot {
                     path: self.home.to_owned(),
@@ -340,38 +344,6 @@ impl Walk<'_> {
             file: spot.path.clone(),
         };
         self.found.entry(spot.client).or_default().push(found);
-    }
-
-    fn fault(&mut self, spot: &Spot, fault: Fault) {
-        let fault = SectionFault {
-            place: self.place(spot),
-            fault,
-            file: spot.path.clone(),
-        };
-        let faults = self.faults.entry(spot.client).or_default();
-        // The client's section is not complete with the first of them; who reads more than so many learns nothing.
-        if faults.len() < MAX_FAULTS && self.noted.insert((spot.client, fault.clone())) {
-            faults.push(fault);
-        }
-    }
-
-    fn finish(mut self) -> Scan {
-        let user = self.home.file_name().unwrap_or_default().to_string_lossy();
-        let user = hide::name(self.key, &user);
-        let section = |client: Client| {
-            let (found, faults) = (self.found.remove(&client), self.faults.remove(&client));
-            (found.is_some() || faults.is_some()).then(|| {
-                Section::new(
-                    client,
-                    user.clone(),
-                    faults.unwrap_or_default(),
-                    found.unwrap_or_default(),
-                )
-            })
-        };
-        Scan {
-            sections: Client::ALL.into_iter().filter_map(section).collect(),
-        }
     }
 }
 

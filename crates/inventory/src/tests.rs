@@ -330,14 +330,45 @@ fn what_is_no_file_of_the_home_is_a_fault_and_is_not_read() {
         (Client::Goose, Fault::Malformed),
     ] {
         let section = of(client);
-        assert_eq!(
-            section.faults.iter().map(|fault| fault.fault).collect::<Vec<_>>(),
-            [fault],
-            "{client:?}"
-        );
+        // What names projects of others as well is a fault of theirs too; its own comes first.
+        assert_eq!(section.faults[0].fault, fault, "{client:?}");
         assert!(!section.complete);
     }
     assert!(of(Client::Zed).complete);
+}
+
+/// Proves IV-4.
+#[test]
+fn a_list_of_projects_that_cannot_be_read_leaves_no_client_with_files_in_projects_complete() {
+    let folder = Folder::new("projects-unsure");
+    let list = r#"{"projects": {"/home/ada/work": {}}}"#;
+    let server = r#"{"mcpServers": {"web": {"command": "npx", "args": ["-y", "web"]}}}"#;
+    folder.write("home/ada/.cursor/mcp.json", "{}");
+    folder.write("home/ada/work/.cursor/mcp.json", server);
+    folder.write("home/ada/.config/goose/config.yaml", "extensions: {}");
+    let completes = || {
+        let scan = folder.scan();
+        let of = |client| scan.sections.iter().find(|section| section.client == client);
+        let complete = |client| of(client).unwrap().complete;
+        (
+            servers(&scan).len(),
+            complete(Client::Cursor),
+            complete(Client::Goose),
+        )
+    };
+    folder.write("home/ada/.claude.json", list);
+    assert_eq!(completes(), (1, true, true));
+    // The file that named the project, a member of it, and the project itself.
+    for broken in ["{", r#"{"projects": []}"#] {
+        folder.write("home/ada/.claude.json", broken);
+        assert_eq!(completes(), (0, false, true), "{broken}");
+    }
+    folder.write(
+        "home/ada/.claude.json",
+        r#"{"projects": {"/home/ada/circle": {}}}"#,
+    );
+    std::os::unix::fs::symlink("circle", folder.0.join("home/ada/circle")).unwrap();
+    assert_eq!(completes(), (0, false, true));
 }
 
 #[test]

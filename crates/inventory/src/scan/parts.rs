@@ -167,16 +167,16 @@ impl Walk<'_> {
         let project = match self.disk.resolved(&self.on_disk(path)) {
             Ok(Some(project)) => project,
             Ok(None) => return,
-            Err(fault) => return self.fault(spot, fault),
+            Err(fault) => return self.fault_of(spot, fault, true),
         };
         // macOS asks the person before a program may look there.
         let asks = ["Documents", "Desktop", "Downloads"]
             .iter()
             .any(|name| project.starts_with(self.home.join(name)));
         if !project.starts_with(self.root) || (asks && self.platform == Platform::Macos) {
-            self.fault(spot, Fault::NotPermitted);
+            self.fault_of(spot, Fault::NotPermitted, true);
         } else if self.projects.len() >= MAX_PROJECTS {
-            self.fault(spot, Fault::Truncated);
+            self.fault_of(spot, Fault::Truncated, true);
         } else if project != self.home && project.parent().is_some() {
             // The home's own files are read already.
             self.projects.insert(project);
