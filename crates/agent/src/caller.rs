@@ -2,10 +2,10 @@
 
 use crate::door::{Call, Door, Reply};
 use crate::key::{DeviceKey, Purpose};
-use crate::trouble::{Cause, Trouble};
+use crate::trouble::{ANEW, Cause, Trouble};
 use provost_words::Secret;
 use provost_words::entropy::Entropy;
-use provost_words::time::Clock;
+use provost_words::time::{Clock, Timestamp};
 use provost_words::url::{BASE, encoded};
 use serde_json::Value;
 use std::cell::Cell;
@@ -32,6 +32,11 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
+    /// Returns the present by the server's clock, as far as it is known.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now().plus_ms(self.skew_ms.get())
+    }
+
     /// Sends JSON to what lies below the organization, and returns the answer of success with its status.
     ///
     /// Errors: refused, gone, unreachable.
@@ -57,7 +62,7 @@ impl Caller<'_> {
             method: "POST",
             url: &url,
             token: &self.token,
-            now: self.clock.now().plus_ms(self.skew_ms.get()),
+            now: self.now(),
         };
         let proof = Secret::new(self.key.proof(&purpose, self.entropy));
         let call = Call {
@@ -102,14 +107,14 @@ impl Caller<'_> {
         };
         let cause = match text("code") {
             Some("token_revoked") => Cause::Gone,
+            Some("token_expired") => Cause::Expired,
             _ => Cause::Refused(reply.status),
         };
         let line = format!("{} refused: {message} ({})", self.door.url(), reply.status);
         let mut trouble = Trouble::new(cause, line);
         trouble.wait = reply.retry_after;
-        if text("code") == Some("token_expired") {
-            trouble =
-                trouble.fix("look at the clock; if it is right, have the device retired and enrol anew");
+        if cause == Cause::Expired {
+            return trouble.fix(format!("look at the clock; if it is right, {ANEW}"));
         }
         trouble
     }

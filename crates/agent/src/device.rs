@@ -2,16 +2,17 @@
 
 use crate::folder::Folder;
 use crate::key::DeviceKey;
-use crate::trouble::{Cause, Trouble};
-use provost_words::Secret;
+use crate::renewal::Next;
+use crate::token::Token;
+use crate::trouble::{ANEW, Cause, ENROL, Trouble};
 use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
-const NAME: &str = "device.json";
-const TOKEN: &str = "token";
+pub(crate) const NAME: &str = "device.json";
+pub(crate) const CA_CERT: &str = "ca.pem";
 
 /// For whom the agent works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,9 +34,10 @@ impl Mode {
     }
 }
 
-/// What the agent keeps of its enrolment. It holds no secret.
+/// What the agent keeps of its enrolment. It holds no secret. What a later version of the agent wrote beside it is left out, so that a
+/// machine may go back to an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct DeviceFile {
     /// The server, without a slash at the end.
     pub server: String,
@@ -49,14 +51,12 @@ pub struct DeviceFile {
     pub mode: Mode,
     /// The thumbprint of its key.
     pub key_thumbprint: String,
-    /// The end of its token's life.
-    pub token_expires_at: Timestamp,
     /// Whether the token may travel unencrypted to a host that is not this machine.
     #[serde(default)]
     pub allow_plain_http: bool,
-    /// The certificates that vouch for the server, instead of the system's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ca_cert: Option<PathBuf>,
+    /// Whether the certificates in `ca.pem` vouch for the server, instead of the system's.
+    #[serde(default)]
+    pub has_own_ca: bool,
     /// A digest of this installation's number, to notice that the folder was copied to another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installation: Option<String>,
@@ -71,10 +71,11 @@ pub struct Agent {
     pub device: DeviceFile,
     pub(crate) key: DeviceKey,
     /// Renewed while the agent works.
-    pub(crate) token: RefCell<Secret<String>>,
-    pub(crate) token_expires_at: Cell<Timestamp>,
-    /// The token is newer than what lies on the disk.
-    pub(crate) is_unkept: Cell<bool>,
+    pub(crate) token: RefCell<Token>,
+    /// A token that is not on the disk yet.
+    pub(crate) next: RefCell<Option<Next>>,
+    /// The last number that was counted.
+    pub(crate) counted: Cell<u64>,
 }
 
 impl DeviceFile {
@@ -87,7 +88,7 @@ impl DeviceFile {
         };
         let read = serde_json::from_slice(&bytes).map_err(|error| {
             let line = format!("{} cannot be read: {error}", folder.file(NAME).display());
-            Trouble::new(Cause::Folder, line).fix("have the device retired, remove the folder and enrol anew")
+            Trouble::new(Cause::Folder, line).fix(ANEW)
         });
         read.map(Some)
     }
@@ -95,9 +96,8 @@ impl DeviceFile {
     /// Keeps what an enrolment came to. The file comes last: with it the machine is enrolled.
     ///
     /// Errors: disk.
-    pub fn keep(&self, folder: &Folder, token: &Secret<String>) -> Result<(), Trouble> {
-        let line = Secret::new(format!("{}\n", token.expose()));
-        folder.replace(TOKEN, line.expose().as_bytes())?;
+    pub(crate) fn keep(&self, folder: &Folder, token: &Token) -> Result<(), Trouble> {
+        token.keep(folder)?;
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| Trouble::new(Cause::Disk, format!("device.json cannot be written: {error}")))?;
         folder.replace(NAME, &text)
@@ -115,60 +115,63 @@ pub(crate) fn installation(machine_id: &str, thumbprint: &str) -> String {
     sha256_hex(format!("provost-agent\n{machine_id}\n{thumbprint}").as_bytes())
 }
 
-/// Says whether a text can be the token of a device.
-pub(crate) fn is_device_token(text: &str) -> bool {
-    text.starts_with("prov_dvt_") && text.len() <= 8_192 && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
 impl Agent {
     /// Reads what an enrolment left.
     ///
     /// Errors: enrolment, when there was none; folder, when something is missing or not as it has to be.
     pub fn open(folder: &Folder) -> Result<Self, Trouble> {
-        let missing = |name: &str| {
-            let line = format!("{} is missing", folder.file(name).display());
-            Trouble::new(Cause::Folder, line).fix("have the device retired, remove the folder and enrol anew")
-        };
         let device = DeviceFile::load(folder)?.ok_or_else(|| {
             let line = format!(
                 "this machine is not enrolled: {} is missing",
                 folder.file(NAME).display()
             );
-            Trouble::new(Cause::Enrolment, line)
-                .fix("provost agent enrol --server URL --organization KEY --token-file FILE")
+            Trouble::new(Cause::Enrolment, line).fix(ENROL)
         })?;
-        let key = DeviceKey::load(folder)?.ok_or_else(|| missing("device.key"))?;
+        let shown = folder.file("device.key");
+        let shown = shown.display();
+        let missing = || Trouble::new(Cause::Folder, format!("{shown} is missing")).fix(ANEW);
+        let key = DeviceKey::load(folder)?.ok_or_else(missing)?;
         if key.thumbprint() != device.key_thumbprint {
-            let line = format!(
-                "{} is not the key of the device {}",
-                folder.file("device.key").display(),
-                device.device_id
-            );
+            let line = format!("{shown} is not the key of the device {}", device.device_id);
             return Err(Trouble::new(Cause::Folder, line)
-                .fix("put back the file that belongs there, or have the device retired and enrol anew"));
+                .fix(format!("put back the file that belongs there, or {ANEW}")));
         }
-        let token = Secret::new(folder.read(TOKEN)?.ok_or_else(|| missing(TOKEN))?);
-        let token = std::str::from_utf8(token.expose())
-            .unwrap_or_default()
-            .trim()
-            .to_owned();
-        let token = Secret::new(token);
-        let is_token =
-            !token.expose().is_empty() && token.expose().bytes().all(|byte| byte.is_ascii_graphic());
-        if !is_token {
-            let line = format!(
-                "{} does not hold one token on one line",
-                folder.file(TOKEN).display()
-            );
-            return Err(Trouble::new(Cause::Folder, line).fix("have the device retired and enrol anew"));
+        if device.has_own_ca && folder.read(CA_CERT)?.is_none() {
+            let line = format!("{} is missing", folder.file(CA_CERT).display());
+            return Err(Trouble::new(Cause::Folder, line)
+                .fix("put the certificates (PEM) that vouch for the server there, chmod 600"));
         }
         Ok(Self {
             folder: folder.clone(),
-            token_expires_at: Cell::new(device.token_expires_at),
+            token: RefCell::new(Token::load(folder)?),
             device,
             key,
-            token: RefCell::new(token),
-            is_unkept: Cell::new(false),
+            next: RefCell::new(None),
+            counted: Cell::new(0),
         })
+    }
+
+    /// Looks at the folder and at the files that hold secrets again: they may have been opened to others since.
+    ///
+    /// Errors: folder, also when one of them is gone.
+    pub(crate) fn look_again(&self) -> Result<(), Trouble> {
+        let folder = Folder::open(self.folder.path())?;
+        for name in ["device.key", "token"] {
+            if folder.read(name)?.is_none() {
+                let line = format!("{} is gone", folder.file(name).display());
+                return Err(Trouble::new(Cause::Folder, line).fix(ANEW));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns when its token ends, where it is not renewed before.
+    pub fn token_expires_at(&self) -> Timestamp {
+        self.token.borrow().expires_at
+    }
+
+    /// Returns the path of the certificates that vouch for the server, instead of the system's.
+    pub fn ca_cert(&self) -> Option<PathBuf> {
+        self.device.has_own_ca.then(|| self.folder.file(CA_CERT))
     }
 }

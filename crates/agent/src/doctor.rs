@@ -5,8 +5,8 @@ use crate::door::Door;
 use crate::folder::Folder;
 use crate::machine;
 use crate::queue::Queue;
-use crate::trouble::{Cause, Trouble};
-use crate::{Agent, State, heartbeat};
+use crate::trouble::{ANEW, Cause, Trouble};
+use crate::{Agent, Mode, State, heartbeat};
 use provost_words::entropy::Entropy;
 use provost_words::time::{Clock, Timestamp};
 use serde::Serialize;
@@ -21,7 +21,7 @@ const SILENT_SECS: i64 = 1_800;
 /// What was looked at, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// `folder`, `enrolment`, `token`, `heartbeat`, `queue`, `server`, `clock`.
+    /// `folder`, `enrolment`, `scans` (of the machine's agent), `token`, `heartbeat`, `queue`, `server`, `clock`.
     pub check: &'static str,
     /// Whether it is good.
     pub good: bool,
@@ -75,7 +75,10 @@ pub fn examine(path: &Path, clock: &dyn Clock) -> (Vec<Finding>, Option<Agent>) 
         }
     };
     findings.push(enrolment(&agent));
-    findings.push(token(agent.device.token_expires_at, clock.now()));
+    if agent.device.mode == Mode::System {
+        findings.push(Finding::good("scans", crate::NO_SCANS));
+    }
+    findings.push(token(agent.token_expires_at(), clock.now()));
     findings.push(last_heartbeat(&folder, clock.now()));
     findings.push(queue(&folder));
     (findings, Some(agent))
@@ -89,7 +92,7 @@ fn enrolment(agent: &Agent) -> Finding {
     );
     if device.is_copied(machine::machine_id().as_deref()) {
         let says = format!("{says}, enrolled by another installation of a system");
-        let fix = "on the copy: move the folder away and enrol it with a token of its own";
+        let fix = format!("on the copy: {ANEW}");
         return Finding::bad("enrolment", says, fix);
     }
     Finding::good("enrolment", says)
@@ -99,11 +102,7 @@ fn token(expires: Timestamp, now: Timestamp) -> Finding {
     let left = (expires.as_ms() - now.as_ms()) / 1000;
     let days = left / 86_400;
     match left {
-        ..=0 => Finding::bad(
-            "token",
-            format!("it ended at {expires}"),
-            "have the device retired and enrol anew",
-        ),
+        ..=0 => Finding::bad("token", format!("it ended at {expires}"), ANEW),
         1..TOKEN_SECS => Finding::bad(
             "token",
             format!("it ends at {expires}, in {days} days"),
@@ -127,7 +126,7 @@ fn last_heartbeat(folder: &Folder, now: Timestamp) -> Finding {
         _ if state.is_gone => Finding::bad(
             "heartbeat",
             format!("the server no longer takes this device{problem}"),
-            "move the folder away and enrol anew",
+            ANEW,
         ),
         None => Finding::bad("heartbeat", format!("none was ever taken{problem}"), start),
         Some(last) if now.as_ms() - last.as_ms() > SILENT_SECS * 1000 => Finding::bad(
@@ -144,8 +143,10 @@ fn queue(folder: &Folder) -> Finding {
         Ok(depth) => depth,
         Err(trouble) => return Finding::of("queue", trouble),
     };
+    let refused = State::load(folder).ok().and_then(|state| state.last_refusal);
+    let refused = refused.map(|line| format!("; {line}")).unwrap_or_default();
     let says = format!(
-        "{} reports wait, {} were set aside, {} bytes",
+        "{} reports wait, {} were set aside, {} bytes{refused}",
         depth.waiting, depth.aside, depth.bytes
     );
     if depth.aside == 0 {
@@ -156,7 +157,7 @@ fn queue(folder: &Folder) -> Finding {
         "queue",
         says,
         format!(
-            "look at {}; what was set aside goes after seven days",
+            "look at {}; what was set aside goes after seven days, and a scan of every hour says the same anew",
             shown.display()
         ),
     )
@@ -173,7 +174,7 @@ pub async fn examine_server(
         door,
         organization: &agent.device.organization,
         key: &agent.key,
-        token: agent.token.borrow().clone(),
+        token: agent.token.borrow().text.clone(),
         clock,
         entropy,
         skew_ms: Cell::new(0),
@@ -192,9 +193,7 @@ pub async fn examine_server(
     }
     let server = match heartbeat::send(agent, &caller).await {
         Ok(_) => Finding::good("server", format!("{url} took a heartbeat of this device")),
-        Err(trouble) if trouble.cause == Cause::Gone => {
-            Finding::bad("server", trouble.line, "move the folder away and enrol anew")
-        }
+        Err(trouble) if trouble.cause == Cause::Gone => Finding::bad("server", trouble.line, ANEW),
         Err(trouble) => Finding::of("server", trouble),
     };
     let skew = caller.skew_ms.get() / 1000;

@@ -3,21 +3,24 @@
 //! ```text
 //! key on the disk ──► POST devices/enrol ──► token on the disk ──► device.json: enrolled
 //!        └── lost answer, kill, full disk: the same key asks again and is the same device
+//!
+//! --anew     the same in the folder `anew`, with a key of its own ──► then in the place of the earlier device
 //! ```
 
 use crate::caller::Caller;
-use crate::device::{DeviceFile, Mode, installation, is_device_token};
+use crate::device::{CA_CERT, DeviceFile, Mode, installation};
 use crate::door::Door;
 use crate::folder::Folder;
 use crate::key::DeviceKey;
 use crate::machine;
+use crate::succession;
+use crate::token::Token;
 use crate::trouble::{Cause, Trouble};
 use provost_words::Secret;
 use provost_words::entropy::Entropy;
-use provost_words::time::{Clock, Timestamp};
+use provost_words::time::Clock;
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::path::PathBuf;
 
 /// What is needed to enrol.
 pub struct Enrolment<'a> {
@@ -33,8 +36,10 @@ pub struct Enrolment<'a> {
     pub mode: Mode,
     /// Whether the token may travel unencrypted.
     pub allow_plain_http: bool,
-    /// The certificates that vouch for the server.
-    pub ca_cert: Option<PathBuf>,
+    /// The certificates that vouch for the server, as PEM.
+    pub ca_cert: Option<&'a [u8]>,
+    /// Whether the device that this machine is may be given up.
+    pub anew: bool,
     /// The machine's clock.
     pub clock: &'a dyn Clock,
     /// Where randomness comes from.
@@ -46,18 +51,22 @@ pub struct Enrolment<'a> {
 /// Errors: enrolment, when it is enrolled already or another agent works in the folder; refused, unreachable, folder, disk.
 pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(DeviceFile, Vec<String>), Trouble> {
     let _lock = folder.lock()?;
-    if let Some(device) = DeviceFile::load(folder)? {
-        let line = format!(
-            "this machine is enrolled already: {} at {}",
-            device.device_id, device.server
-        );
-        let shown = folder.path().display();
-        return Err(Trouble::new(Cause::Enrolment, line).fix(format!(
-            "look with provost agent status; to enrol anew have the device retired, then mv {shown} {shown}.old"
-        )));
+    // One that was killed when it had come to something.
+    if let Some(device) = succession::finish(folder)? {
+        return Ok((device, Vec::new()));
     }
+    if !enrolment.anew {
+        refuse_enrolled(folder)?;
+    }
+    // Whoever enrols anew stays what it was until the answer is there.
+    let is_successor = enrolment.anew && succession::is_somebody(folder);
+    let place = if is_successor {
+        succession::place(folder)?
+    } else {
+        folder.clone()
+    };
     // INVARIANT AG-2: the key is on the disk before anybody hears of it.
-    let key = DeviceKey::load_or_make(folder, enrolment.entropy)?;
+    let key = DeviceKey::load_or_make(&place, enrolment.entropy)?;
     let caller = Caller {
         door: enrolment.door,
         organization: enrolment.organization,
@@ -72,40 +81,62 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
     });
     let sent = caller.post("devices/enrol", body.to_string().as_bytes()).await;
     let (_, mut answer) = sent.map_err(|trouble| explained(trouble, enrolment.door.url()))?;
-    let wrong = || {
-        Trouble::new(
-            Cause::Refused(200),
-            "the answer is no device; is this a Provost server?",
-        )
+    let text = answer.pointer_mut("/token/token").map(Value::take);
+    let token = match text {
+        Some(Value::String(text)) => Token::of(Secret::new(text), text_at(&answer, "/token/expiresAt")),
+        _ => None,
     };
-    let token = match answer.pointer_mut("/token/token").map(Value::take) {
-        Some(Value::String(token)) => Secret::new(token),
-        _ => return Err(wrong()),
-    };
-    if !is_device_token(token.expose()) {
-        return Err(wrong());
-    }
-    let text = |place: &str| answer.pointer(place).and_then(Value::as_str);
-    let device_id = text("/device/id").filter(|id| is_id(id)).ok_or_else(wrong)?;
-    let expires = text("/token/expiresAt")
-        .and_then(Timestamp::parse)
-        .ok_or_else(wrong)?;
     let thumbprint = key.thumbprint();
+    let device_id = text_at(&answer, "/device/id").filter(|id| is_id(id));
+    let (Some(token), Some(device_id)) = (token, device_id) else {
+        let line = "the answer is no device; is this a Provost server?";
+        return Err(Trouble::new(Cause::Refused(200), line));
+    };
+    if let Some(certificates) = enrolment.ca_cert {
+        place.replace(CA_CERT, certificates)?;
+    }
     let device = DeviceFile {
         server: enrolment.door.url().to_owned(),
         organization: enrolment.organization.to_owned(),
         device_id: device_id.to_owned(),
-        name: text("/device/name").unwrap_or(enrolment.name).to_owned(),
+        name: text_at(&answer, "/device/name")
+            .unwrap_or(enrolment.name)
+            .to_owned(),
         mode: enrolment.mode,
-        token_expires_at: expires,
         allow_plain_http: enrolment.allow_plain_http,
-        ca_cert: enrolment.ca_cert.clone(),
+        has_own_ca: enrolment.ca_cert.is_some(),
         installation: machine::machine_id().map(|id| installation(&id, &thumbprint)),
         key_thumbprint: thumbprint,
     };
-    device.keep(folder, &token)?;
+    device.keep(&place, &token)?;
+    if is_successor {
+        succession::finish(folder)?;
+    }
+    let odd = oddities(enrolment, &answer, caller.skew_ms.get());
+    Ok((device, odd))
+}
+
+fn refuse_enrolled(folder: &Folder) -> Result<(), Trouble> {
+    let Some(device) = DeviceFile::load(folder)? else {
+        return Ok(());
+    };
+    let line = format!(
+        "this machine is enrolled already: {} at {}",
+        device.device_id, device.server
+    );
+    Err(Trouble::new(Cause::Enrolment, line).fix(
+        "look with provost agent status; --anew gives up that device, which an admin then retires, and enrols as another one",
+    ))
+}
+
+fn text_at<'a>(answer: &'a Value, place: &str) -> Option<&'a str> {
+    answer.pointer(place).and_then(Value::as_str)
+}
+
+/// Returns what whoever enrolled should know.
+fn oddities(enrolment: &Enrolment<'_>, answer: &Value, skew_ms: i64) -> Vec<String> {
     let mut odd = Vec::new();
-    if let Some(mode) = text("/device/mode").filter(|mode| *mode != enrolment.mode.word()) {
+    if let Some(mode) = text_at(answer, "/device/mode").filter(|mode| *mode != enrolment.mode.word()) {
         odd.push(format!(
             "the token is for agents of the mode {mode}, and this one works in the mode {}",
             enrolment.mode.word()
@@ -114,13 +145,16 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
     if answer.pointer("/device/needsApproval") == Some(&Value::Bool(true)) {
         odd.push("an admin has yet to approve the device: provost devices approve".to_owned());
     }
-    if caller.skew_ms.get() != 0 {
+    if skew_ms != 0 {
         odd.push(format!(
             "this machine's clock is {} s off; set it",
-            caller.skew_ms.get().abs() / 1000
+            skew_ms.abs() / 1000
         ));
     }
-    Ok((device, odd))
+    if enrolment.mode == Mode::System {
+        odd.push(crate::NO_SCANS.to_owned());
+    }
+    odd
 }
 
 /// Says whether a text can be an id of a device, so that it can stand in a path.
@@ -131,10 +165,13 @@ fn is_id(text: &str) -> bool {
 
 fn explained(trouble: Trouble, url: &str) -> Trouble {
     match trouble.cause {
-        Cause::Gone => Trouble {
+        Cause::Gone | Cause::Expired => Trouble {
             cause: Cause::Refused(401),
-            ..trouble.fix("make a new enrolment token: provost enrolment-tokens create")
+            ..trouble.fix("an admin makes a new enrolment token: provost enrolment-tokens create")
         },
+        Cause::Refused(409) => trouble.fix(
+            "an admin makes another enrolment token; a key that was a device's is given up with provost agent enrol --anew",
+        ),
         Cause::Refused(401) => trouble.fix(format!(
             "is it the whole enrolment token of this organization, and is {url} the address that the server has as http.public_url?"
         )),

@@ -2,7 +2,7 @@
 //!
 //! Keeps AG-4.
 
-use crate::trouble::{Cause, Trouble};
+use crate::trouble::{Cause, ENROL, Trouble};
 use provost_words::durable::{make_folder, sync_folder};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
@@ -36,7 +36,7 @@ impl Folder {
                     Cause::Enrolment,
                     format!("{shown} is not there: this machine is not enrolled"),
                 )
-                .fix("provost agent enrol --server URL --organization KEY --token-file FILE")
+                .fix(ENROL)
             } else {
                 Trouble::new(Cause::Folder, format!("cannot look at {shown}: {error}"))
             }
@@ -161,6 +161,27 @@ impl Folder {
         Ok(true)
     }
 
+    /// Gives a file another name in the folder, in the place of what has it.
+    ///
+    /// Errors: disk.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<(), Trouble> {
+        let path = self.file(from);
+        fs::rename(&path, self.file(to))
+            .and_then(|()| sync_folder(&self.0))
+            .map_err(|error| disk(&path, "rename", &error))
+    }
+
+    /// Takes a file out of another folder, in the place of what has its name here.
+    ///
+    /// Errors: disk.
+    pub(crate) fn take(&self, from: &Self, name: &str) -> Result<(), Trouble> {
+        let path = from.file(name);
+        fs::rename(&path, self.file(name))
+            .and_then(|()| sync_folder(&self.0))
+            .and_then(|()| sync_folder(&from.0))
+            .map_err(|error| disk(&path, "rename", &error))
+    }
+
     /// Removes a file that may be there.
     ///
     /// Errors: disk.
@@ -258,7 +279,7 @@ fn check(path: &Path, found: &Metadata) -> Result<(), Trouble> {
         let wanted = if found.is_dir() { "700" } else { "600" };
         let line = format!("{shown} is open to other accounts of this machine (mode {mode:o})");
         return Err(Trouble::new(Cause::Folder, line).fix(format!(
-            "chmod {wanted} {shown}; if somebody else may have read a key there, have the device retired and enrol anew"
+            "chmod {wanted} {shown}; if somebody else may have read a key there, have the device retired and enrol with --anew"
         )));
     }
     Ok(())

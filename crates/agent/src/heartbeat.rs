@@ -1,7 +1,7 @@
 //! A machine says that it is there.
 
 use crate::caller::Caller;
-use crate::trouble::{Cause, Trouble};
+use crate::trouble::Trouble;
 use crate::{Agent, State, counter, machine, sent};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,24 +28,11 @@ pub(crate) async fn beat(agent: &Agent, caller: &Caller<'_>, state: &mut State) 
 /// Errors: refused, gone, unreachable, folder, disk.
 pub(crate) async fn send(agent: &Agent, caller: &Caller<'_>) -> Result<(String, Value), Trouble> {
     let below = format!("devices/{}/heartbeat", agent.device.device_id);
-    let mut said = json!({
+    let said = json!({
         "agentVersion": env!("CARGO_PKG_VERSION"), "osVersion": machine::os_version(),
-        "counter": counter::count(&agent.folder)?, "bootId": machine::boot_id(),
+        "counter": counter::count(agent, caller.now())?, "bootId": machine::boot_id(),
     });
-    let mut body = said.to_string();
-    let mut done = caller.post(&below, body.as_bytes()).await;
-    let is_earlier = |trouble: &Trouble| {
-        let names_it = trouble.line.contains("/counter") || trouble.line.contains("/bootId");
-        trouble.cause == Cause::Refused(400) && names_it
-    };
-    if done.as_ref().is_err_and(is_earlier) {
-        // A server of an earlier version counts nothing.
-        for member in ["counter", "bootId"] {
-            said.as_object_mut().map(|said| said.remove(member));
-        }
-        body = said.to_string();
-        done = caller.post(&below, body.as_bytes()).await;
-    }
-    let (_, answer) = done?;
+    let body = said.to_string();
+    let (_, answer) = caller.post(&below, body.as_bytes()).await?;
     Ok((body, answer))
 }

@@ -3,7 +3,7 @@
 //! Keeps AG-2.
 
 use crate::folder::Folder;
-use crate::trouble::{Cause, Trouble};
+use crate::trouble::{ANEW, Cause, Trouble};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine;
@@ -56,7 +56,7 @@ impl DeviceKey {
                 Cause::Folder,
                 format!("{} holds no key", folder.file(NAME).display()),
             )
-            .fix("have the device retired, remove the folder and enrol anew")
+            .fix(ANEW)
         };
         key.map(Self).map(Some).ok_or_else(wrong)
     }

@@ -11,15 +11,14 @@
 //! program. Everything waits in one place and in one order: there is no second task that could ask as well.
 //!
 //! INVARIANT AG-1: the agent asks one server, the one that it enrolled at, and starts no program.
-//! INVARIANT AG-2: the key of a device is made before it is used, is never replaced and never sent; an enrolment that failed or whose
-//! answer was lost is repeated with it.
+//! INVARIANT AG-2: the key of a device is on the disk before it is used, is never sent, and gives way to no other key before the server
+//! knows that one; an enrolment that failed or whose answer was lost is repeated with it.
 //! INVARIANT AG-3: what waits to be sent is removed when the server has it and not before, whenever the process ends; what is torn is
 //! set aside and not sent. Proof: in part.
 //! INVARIANT AG-4: files of the agent are read and written only in a folder that belongs to the account of the process and that nobody
 //! else can read, and only where they are files of that account as well, never through a link.
 //!
-//! Not there yet: scans in the mode `system`; commands of the server; rotation of the key; managed configuration and skills; a bound on how
-//! often a report that the server fails at (5xx, 403) is tried again before it is set aside.
+//! Not there yet: scans in the mode `system`; commands of the server; rotation of the key; managed configuration and skills.
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; HTTP, profiles, the
 //! environment, which belong to who calls.
@@ -42,23 +41,29 @@ mod report;
 mod run;
 mod sent;
 mod state;
+mod succession;
 #[cfg(test)]
 mod tests;
+mod token;
 mod trouble;
 mod units;
 mod upload;
+
+/// What an agent of the machine does not do.
+pub const NO_SCANS: &str = "the agent of the machine says that it is there and scans no homes: root would read what a person's files and \
+                            links name; people enrol agents of their own for that: provost agent enrol";
 
 pub use device::{Agent, DeviceFile, Mode};
 pub use doctor::{Finding, examine, examine_server};
 pub use door::{Call, Door, Reply};
 pub use enrol::{Enrolment, enrol};
 pub use folder::Folder;
-pub use machine::{homes, host_name};
+pub use machine::host_name;
 pub use mdm::{Mdm, artefact};
 pub use report::report;
 pub use run::{Loop, Once, once, run};
 pub use sent::{RULES, Upload, uploads};
 pub use state::State;
-pub use trouble::{Cause, Trouble};
+pub use trouble::{ANEW, Cause, Trouble};
 pub use units::{Unit, unit};
 pub use upload::queue_scan;

@@ -1,13 +1,6 @@
 //! What the agent knows of the machine that it works on, read from files.
 
-use crate::device::Mode;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// LIMIT: users of a device (F2.15).
-const MAX_HOMES: usize = 16;
-/// LIMIT: bytes of a file of the system that is read here. Ours.
-const MAX_FILE: usize = 1 << 20;
 
 /// Returns the word for the system.
 pub(crate) fn platform() -> &'static str {
@@ -68,56 +61,9 @@ pub(crate) fn os_version() -> String {
         .collect()
 }
 
-/// Returns the homes that are scanned: one's own, or those of the people who have an account here.
-pub fn homes(mode: Mode, own: &Path) -> Vec<PathBuf> {
-    if mode == Mode::User {
-        return vec![own.to_owned()];
-    }
-    let accounts = fs::read("/etc/passwd").unwrap_or_default();
-    let text = String::from_utf8_lossy(&accounts[..accounts.len().min(MAX_FILE)]);
-    let mut homes = people(&text);
-    homes.retain(|home| home.is_dir());
-    homes.truncate(MAX_HOMES);
-    homes
-}
-
-/// Returns the homes of the accounts that are people's: those from 1000 on whose shell lets somebody in.
-fn people(accounts: &str) -> Vec<PathBuf> {
-    let home = |line: &str| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let [_, _, id, _, _, home, shell] = fields.as_slice() else {
-            return None;
-        };
-        let id: u32 = id.parse().ok()?;
-        let is_nobody = shell.ends_with("nologin") || shell.ends_with("false");
-        let is_person = (1000..65_534).contains(&id) && !is_nobody && home.starts_with('/') && *home != "/";
-        is_person.then(|| PathBuf::from(home))
-    };
-    let mut homes: Vec<PathBuf> = accounts.lines().filter_map(home).collect();
-    homes.sort();
-    homes.dedup();
-    homes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn homes_are_those_of_people() {
-        let accounts = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/usr/sbin:/usr/sbin/nologin\n\
-                        ada:x:1000:1000:Ada,,,:/home/ada:/bin/bash\nbot:x:1001:1001::/home/bot:/usr/sbin/nologin\n\
-                        nobody:x:65534:65534::/:/bin/sh\nodd:x:1002:1002::/:/bin/sh\nbroken line\n\
-                        bob:x:1003:1003::/srv/bob:/bin/zsh\n";
-        assert_eq!(
-            people(accounts),
-            [PathBuf::from("/home/ada"), PathBuf::from("/srv/bob")]
-        );
-        assert_eq!(
-            homes(Mode::User, Path::new("/somewhere")),
-            [PathBuf::from("/somewhere")]
-        );
-    }
 
     #[test]
     fn the_system_has_a_version_that_fits() {

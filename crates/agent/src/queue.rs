@@ -9,7 +9,7 @@
 //! Keeps AG-3.
 
 use crate::folder::{Folder, disk};
-use crate::sent;
+use crate::sent::{self, Upload};
 use crate::trouble::{Cause, Trouble};
 use provost_words::digest::sha256_hex;
 use provost_words::durable::sync_folder;
@@ -18,7 +18,7 @@ use std::fs;
 
 /// LIMIT: bytes that wait (F4.10).
 pub(crate) const MAX_BYTES: u64 = 64 << 20;
-/// LIMIT: bytes of one report. The server takes 4 MiB (F3.9); what is longer is set aside by its answer.
+/// LIMIT: bytes of one report. The server takes 4 MiB (F3.9).
 pub(crate) const MAX_SEGMENT: u64 = 8 << 20;
 const LEAD: &str = "provost-queue 1 ";
 const TORN: &str = ".torn";
@@ -154,17 +154,48 @@ impl Queue {
             .map_err(|error| disk(&from, "rename", &error))
     }
 
-    /// Removes what was set aside before an instant.
+    /// Removes what was set aside before an instant, and the oldest of more than are kept.
     ///
     /// Errors: disk.
-    pub fn forget_aside(&self, before: Timestamp) -> Result<(), Trouble> {
-        let names = self.folder.names()?.into_iter();
-        for name in names.filter(|name| name.ends_with(TORN) || name.ends_with(REFUSED)) {
-            if sent::changed_at(&self.folder.file(&name)).is_some_and(|at| at < before) {
-                self.folder.remove(&name)?;
+    pub fn forget_aside(&self, before: Timestamp, most: usize) -> Result<(), Trouble> {
+        let mut names = self.folder.names()?;
+        names.retain(|name| name.ends_with(TORN) || name.ends_with(REFUSED));
+        let surplus = names.len().saturating_sub(most);
+        for (place, name) in names.iter().enumerate() {
+            let is_old = sent::changed_at(&self.folder.file(name)).is_some_and(|at| at < before);
+            if place < surplus || is_old {
+                self.folder.remove(name)?;
             }
         }
         Ok(())
+    }
+
+    /// Returns what waits and what the server refused.
+    ///
+    /// Errors: folder, disk.
+    pub fn contents(&self) -> Result<Vec<Upload>, Trouble> {
+        let mut contents = Vec::new();
+        for name in self.folder.names()? {
+            let Some(number) = number_of(&name).filter(|_| !name.ends_with(TORN)) else {
+                continue;
+            };
+            let state = if name == name_of(number) {
+                "waits"
+            } else {
+                "refused"
+            };
+            let Some(at) = sent::changed_at(&self.folder.file(&name)) else {
+                continue;
+            };
+            let bytes = self.folder.read_up_to(&name, MAX_SEGMENT)?.unwrap_or_default();
+            contents.extend(body_of(&bytes).map(|body| Upload {
+                kind: "report",
+                state,
+                at,
+                body: body.to_vec(),
+            }));
+        }
+        Ok(contents)
     }
 
     /// Returns how much there is.

@@ -1,12 +1,14 @@
 //! A token is renewed in the second half of its life.
 //!
 //! ```text
-//! POST token ──► the new one on the disk ──► device.json says when it ends
-//!      └── lost answer: the earlier one serves ten minutes more, and the next round asks again
+//! room on the disk ──► POST token ──► the new one on the disk ──► it is used
+//!                          └── lost answer, kill: the earlier one serves ten minutes more and asks again; the server takes a
+//!                              successor that nobody used for a lost answer, and the next one is in its place
 //! ```
+//! What is left: who is killed between the two and stays off for longer than ten minutes enrols anew.
 
 use crate::caller::Caller;
-use crate::device::{DeviceFile, is_device_token};
+use crate::token::Token;
 use crate::trouble::{Cause, Trouble};
 use crate::{Agent, State};
 use provost_words::Secret;
@@ -15,8 +17,22 @@ use serde_json::Value;
 
 /// How long before its end a token is renewed. Units: seconds.
 const EARLY_SECS: i64 = 15 * 86_400;
+/// How long before its end it is renewed although the disk takes nothing: what is lost by a restart is lost either way then. Units:
+/// seconds.
+const LATE_SECS: i64 = 2 * 86_400;
 /// How long a server that finds the token too young, or has no such operation, is left alone. Units: seconds.
-const PAUSE_SECS: i64 = 86_400;
+const PAUSE_SECS: i64 = 3_600;
+/// How long the earlier token serves where the answer does not say it. Units: seconds.
+const GRACE_SECS: i64 = 600;
+/// How long before the end of the earlier token a new one is used that is not on the disk: a round and its chance. Units: seconds.
+const LAST_SECS: i64 = 390;
+
+/// A token that is not on the disk yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Next {
+    token: Token,
+    earlier_until: Timestamp,
+}
 
 /// Renews the token if it is time to, and says whether it did.
 ///
@@ -26,18 +42,20 @@ pub(crate) async fn renew(
     caller: &mut Caller<'_>,
     state: &mut State,
 ) -> Result<bool, Trouble> {
-    keep(agent)?;
-    let now = caller.clock.now();
-    let is_time = now >= agent.token_expires_at.get().plus_secs(-EARLY_SECS);
+    // Whose clock is wrong must not miss the end.
+    let now = caller.now();
+    let ends = agent.token_expires_at();
     let may_ask = state
         .renewal_refused_at
         .is_none_or(|at| now < at || now >= at.plus_secs(PAUSE_SECS));
-    if !is_time || !may_ask {
+    if now < ends.plus_secs(-EARLY_SECS) || !may_ask || agent.next.borrow().is_some() {
         return Ok(false);
     }
-    // A disk that takes nothing is found out before the earlier token is ended.
-    agent.is_unkept.set(true);
-    keep(agent)?;
+    if let Err(trouble) = Token::make_room(&agent.folder)
+        && now < ends.plus_secs(-LATE_SECS)
+    {
+        return Err(trouble);
+    }
     let below = format!("devices/{}/token", agent.device.device_id);
     let mut answer = match caller.post(&below, b"{}").await {
         Ok((_, answer)) => answer,
@@ -47,46 +65,47 @@ pub(crate) async fn renew(
         }
         Err(trouble) => return Err(trouble),
     };
-    let wrong = || {
+    let next = Next::of(&mut answer, now).ok_or_else(|| {
         Trouble::new(
             Cause::Refused(200),
             "the answer is no token; is this a Provost server?",
         )
-    };
-    let expires = answer
-        .pointer("/token/expiresAt")
-        .and_then(Value::as_str)
-        .and_then(Timestamp::parse);
-    let expires = expires.ok_or_else(wrong)?;
-    let Some(Value::String(token)) = answer.pointer_mut("/token/token").map(Value::take) else {
-        return Err(wrong());
-    };
-    let token = Secret::new(token);
-    if !is_device_token(token.expose()) {
-        return Err(wrong());
-    }
-    // It serves from now on, whatever the disk says; the earlier one ends in ten minutes.
-    agent.token.replace(token.clone());
-    agent.token_expires_at.set(expires);
-    caller.token = token;
+    })?;
     state.renewal_refused_at = None;
-    agent.is_unkept.set(true);
-    keep(agent)?;
+    agent.next.replace(Some(next));
+    settle(agent, now)?;
+    caller.token = agent.token.borrow().text.clone();
     Ok(true)
 }
 
-/// Writes the token that serves, where that is still to be done.
+/// Writes the token that is not on the disk yet. It is used when it is there, or when the earlier one is about to end.
 ///
-/// Errors: disk; it is tried again in the next round.
-fn keep(agent: &Agent) -> Result<(), Trouble> {
-    if !agent.is_unkept.get() {
-        return Ok(());
-    }
-    let device = DeviceFile {
-        token_expires_at: agent.token_expires_at.get(),
-        ..agent.device.clone()
+/// Errors: folder, disk; it is tried again in the next round.
+pub(crate) fn settle(agent: &Agent, now: Timestamp) -> Result<(), Trouble> {
+    let Some(next) = agent.next.borrow().clone() else {
+        return Token::settle(&agent.folder);
     };
-    device.keep(&agent.folder, &agent.token.borrow())?;
-    agent.is_unkept.set(false);
-    Ok(())
+    let kept = next.token.succeed(&agent.folder);
+    if kept.is_ok() {
+        agent.next.replace(None);
+    }
+    if kept.is_ok() || now >= next.earlier_until.plus_secs(-LAST_SECS) {
+        agent.token.replace(next.token);
+    }
+    kept
+}
+
+impl Next {
+    fn of(answer: &mut Value, now: Timestamp) -> Option<Self> {
+        let text = answer.pointer_mut("/token/token").map(Value::take);
+        let Some(Value::String(text)) = text else {
+            return None;
+        };
+        let time = |place: &str| answer.pointer(place).and_then(Value::as_str);
+        let until = time("/earlierUntil").and_then(Timestamp::parse);
+        Some(Self {
+            token: Token::of(Secret::new(text), time("/token/expiresAt"))?,
+            earlier_until: until.unwrap_or_else(|| now.plus_secs(GRACE_SECS)),
+        })
+    }
 }

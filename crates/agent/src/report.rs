@@ -1,13 +1,12 @@
 //! The report of a scan, as it is sent.
 
 use crate::folder::Folder;
-use crate::machine::homes;
 use crate::trouble::{Cause, Trouble};
-use crate::{Agent, Mode};
+use crate::{Agent, Mode, NO_SCANS, State};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use provost_inventory::wire::{self, Report, Section, Unchanged};
-use provost_inventory::{Client, InventoryKey, Machine, Platform, scan};
+use provost_inventory::wire::{self, Report, Section, SectionFault, Unchanged};
+use provost_inventory::{Client, Fault, InventoryKey, Machine, Platform, scan};
 use provost_words::Secret;
 use provost_words::entropy::Entropy;
 use provost_words::time::{Clock, Timestamp};
@@ -19,7 +18,7 @@ use std::time::Duration;
 
 const ACKNOWLEDGED: &str = "acknowledged.json";
 const INVENTORY_KEY: &str = "inventory.key";
-/// LIMIT: the time of a scan of all homes. Ours, as for `provost scan`.
+/// LIMIT: the time of a scan. Ours, as for `provost scan`.
 const MOST: Duration = Duration::from_secs(20);
 /// How often everything is sent, whatever the server has (F3.9). Units: seconds.
 const FULL_SECS: i64 = 86_400;
@@ -54,42 +53,41 @@ impl Acknowledged {
 /// What is scanned, and under which key.
 pub(crate) struct Plan {
     scan_id: String,
-    homes: Vec<PathBuf>,
+    home: PathBuf,
     key: InventoryKey,
+    /// When the scan begins, by the server's clock: it orders scans by their time.
+    started_at: Timestamp,
     acknowledged: BTreeMap<(Client, String), String>,
     /// What the server has, however long ago it had it; nothing where this scan cannot tell that something is gone.
     known: Vec<Unchanged>,
 }
 
 impl Plan {
-    /// Reads what a scan of this machine needs.
+    /// Reads what a scan needs. The home itself is not touched: it may lie on a machine that is away, and whoever calls may not wait.
     ///
-    /// Errors: folder, disk.
+    /// Errors: enrolment, for the agent of the machine; folder, disk.
     pub fn new(
-        folder: &Folder,
-        mode: Mode,
+        agent: &Agent,
         home: &Path,
+        state: &State,
         clock: &dyn Clock,
         entropy: &dyn Entropy,
     ) -> Result<Self, Trouble> {
-        if mode == Mode::System {
-            let line =
-                "the agent of the machine scans no homes yet: root would read what a person's links name";
-            return Err(
-                Trouble::new(Cause::Enrolment, line).fix("let people enrol their own: provost agent enrol")
-            );
+        if agent.device.mode == Mode::System {
+            return Err(Trouble::new(Cause::Enrolment, NO_SCANS));
         }
+        let folder = &agent.folder;
         let mut known = Acknowledged::load(folder)?;
-        // Only a home in which the agent itself lies is known to be there, and not the empty place of a disk that is away.
-        let is_there = mode == Mode::User && folder.path().starts_with(home);
         let acknowledged = known.current(clock.now());
-        if !is_there {
+        // Only a home in which the agent itself lies is known to be there, and not the empty place of a disk that is away.
+        if !folder.path().starts_with(home) {
             known.sections.clear();
         }
         Ok(Self {
             scan_id: format!("scan-{}", URL_SAFE_NO_PAD.encode(&entropy.seed()[..12])),
-            homes: homes(mode, home),
+            home: home.to_owned(),
             key: inventory_key(folder, entropy)?,
+            started_at: clock.now().plus_ms(state.skew_ms),
             acknowledged,
             known: known.sections,
         })
@@ -97,36 +95,59 @@ impl Plan {
 
     /// Scans, until time is up or `stop` says so, and returns the bytes of the report.
     ///
-    /// Errors: disk, when no home can be read.
+    /// Errors: disk, when the home cannot be read.
     pub fn carry_out(self, clock: &dyn Clock, stop: &dyn Fn() -> bool) -> Result<Vec<u8>, Trouble> {
-        let (started, begin) = (clock.now(), clock.monotonic());
+        let begin = clock.monotonic();
         let is_over = || stop() || clock.monotonic().saturating_sub(begin) >= MOST;
-        let (mut scans, mut lost) = (Vec::new(), None);
-        for home in &self.homes {
-            let machine = Machine {
-                root: Path::new("/"),
-                home,
-                platform: Platform::HERE,
-                stop: &is_over,
-            };
-            match scan(&machine, &self.key) {
-                Ok(found) => scans.push(found),
-                Err(error) => lost = Some(format!("cannot read the home {}: {error}", home.display())),
-            }
-        }
+        let machine = Machine {
+            root: Path::new("/"),
+            home: &self.home,
+            platform: Platform::HERE,
+            stop: &is_over,
+        };
+        let found = scan(&machine, &self.key).map_err(|error| {
+            let line = format!("cannot read the home {}: {error}", self.home.display());
+            Trouble::new(Cause::Disk, line)
+        })?;
         // A fault of one client may hide projects of another: nothing is gone unless everything was read.
-        let sections = scans.iter().flat_map(|scan| &scan.sections);
-        let is_whole = lost.is_none() && !is_over() && sections.into_iter().all(|section| section.complete);
-        if let (true, Some(line)) = (scans.is_empty(), lost) {
-            return Err(Trouble::new(Cause::Disk, line));
-        }
-        let finished = clock.now().max(started);
-        let mut report = Report::of(self.scan_id, (started, finished), &scans, &self.acknowledged);
+        let is_whole = !is_over() && found.sections.iter().all(|section| section.complete);
+        let took = clock.monotonic().saturating_sub(begin);
+        let started = self.started_at;
+        let finished = started.plus_ms(i64::try_from(took.as_millis()).unwrap_or_default());
+        let mut report = Report::of(self.scan_id, (started, finished), &[found], &self.acknowledged);
         if is_whole {
             add_vanished(&mut report, self.known);
         }
-        serde_json::to_vec(&report)
-            .map_err(|error| Trouble::new(Cause::Disk, format!("the report cannot be written: {error}")))
+        fitted(report)
+    }
+}
+
+/// Returns the bytes of a report. Where they are more than a server reads, the longest section is cut until they are not: what was left
+/// out is a fault of that section, which removes nothing then.
+pub(crate) fn fitted(mut report: Report) -> Result<Vec<u8>, Trouble> {
+    loop {
+        let bytes = serde_json::to_vec(&report)
+            .map_err(|error| Trouble::new(Cause::Disk, format!("the report cannot be written: {error}")))?;
+        let length = |section: &Section| serde_json::to_vec(section).map_or(0, |bytes| bytes.len());
+        let longest = report.sections.iter_mut().max_by_key(|section| length(section));
+        let Some(section) = longest.filter(|_| bytes.len() > wire::MAX_BYTES) else {
+            return Ok(bytes);
+        };
+        let kept = section.observations.len() / 2;
+        let Some(first) = section.observations.get(kept) else {
+            return Ok(bytes);
+        };
+        let fault = SectionFault {
+            place: first.place().clone(),
+            fault: Fault::Truncated,
+        };
+        section.observations.truncate(kept);
+        section.faults.truncate(wire::MAX_FAULTS - 1);
+        if !section.faults.contains(&fault) {
+            section.faults.push(fault);
+        }
+        section.complete = false;
+        section.digest = wire::digest(&section.observations, &section.faults);
     }
 }
 
@@ -159,14 +180,15 @@ fn add_vanished(report: &mut Report, known: Vec<Unchanged>) {
 
 /// Scans and returns the bytes of the report that would be sent now.
 ///
-/// Errors: folder, disk.
+/// Errors: enrolment, for the agent of the machine; folder, disk.
 pub fn report(
     agent: &Agent,
     home: &Path,
     clock: &dyn Clock,
     entropy: &dyn Entropy,
 ) -> Result<Vec<u8>, Trouble> {
-    Plan::new(&agent.folder, agent.device.mode, home, clock, entropy)?.carry_out(clock, &|| false)
+    let state = State::load(&agent.folder)?;
+    Plan::new(agent, home, &state, clock, entropy)?.carry_out(clock, &|| false)
 }
 
 /// Keeps what the server has after a report, and says whether it wants something again.

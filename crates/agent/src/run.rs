@@ -14,11 +14,11 @@ use crate::heartbeat::beat;
 use crate::machine;
 use crate::pace::Pace;
 use crate::queue::Queue;
-use crate::renewal::renew;
+use crate::renewal::{renew, settle};
 use crate::report::Plan;
-use crate::trouble::{Cause, Trouble};
+use crate::trouble::{ANEW, Cause, Trouble};
 use crate::upload::{drain, forget, wants_scan};
-use crate::{Agent, State};
+use crate::{Agent, Mode, NO_SCANS, State};
 use provost_words::entropy::Entropy;
 use provost_words::time::{Clock, SystemClock};
 use std::cell::Cell;
@@ -68,7 +68,7 @@ impl Loop<'_> {
             door: self.door,
             organization: &self.agent.device.organization,
             key: &self.agent.key,
-            token: self.agent.token.borrow().clone(),
+            token: self.agent.token.borrow().text.clone(),
             clock: self.clock,
             entropy: self.entropy,
             skew_ms: Cell::new(state.skew_ms),
@@ -78,12 +78,15 @@ impl Loop<'_> {
     /// Makes one round and keeps what came of it.
     async fn round(&self) -> Result<Once, Trouble> {
         let folder = &self.agent.folder;
+        self.agent.look_again()?;
         let mut state = State::load(folder)?;
+        let now = self.clock.now().plus_ms(state.skew_ms);
+        let unkept = settle(self.agent, now).err();
         let mut caller = self.caller(&state);
         let done = self.work(&mut caller, &mut state).await;
         state.skew_ms = caller.skew_ms.get();
         let problem = match &done {
-            Ok(once) => once.problem.as_ref(),
+            Ok(once) => once.problem.as_ref().or(unkept.as_ref()),
             Err(trouble) => Some(trouble),
         };
         state.last_problem = problem.map(|trouble| trouble.line.clone());
@@ -129,7 +132,7 @@ impl Loop<'_> {
         if !wants_scan(self.agent, &queue, state, self.clock)? {
             return Ok(());
         }
-        let body = self.scan().await?;
+        let body = self.scan(state).await?;
         // A scan that was cut short is no report.
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
@@ -142,16 +145,18 @@ impl Loop<'_> {
     }
 
     /// Scans on a thread, for which the loop waits: a scan is seconds of work in which a signal has to be heard.
-    async fn scan(&self) -> Result<Vec<u8>, Trouble> {
-        let mode = self.agent.device.mode;
-        let plan = Plan::new(&self.agent.folder, mode, self.home, self.clock, self.entropy)?;
+    async fn scan(&self, state: &State) -> Result<Vec<u8>, Trouble> {
+        let plan = Plan::new(self.agent, self.home, state, self.clock, self.entropy)?;
         let stop = self.stop.clone();
         let scan = move || plan.carry_out(&SystemClock::new(), &|| stop.load(Ordering::Relaxed));
         let done = tokio::task::spawn_blocking(scan).await;
         done.unwrap_or_else(|_| Err(Trouble::new(Cause::Disk, "the scan ended before it was done")))
     }
 
-    fn warn_of_copy(&self) {
+    fn begin(&self) {
+        if self.agent.device.mode == Mode::System {
+            (self.say)(NO_SCANS);
+        }
         if self.agent.device.is_copied(machine::machine_id().as_deref()) {
             let line = "warning: this folder was made on another installation; two machines that use it are one device to the server";
             (self.say)(line);
@@ -164,7 +169,7 @@ impl Loop<'_> {
 /// Errors: whatever stood in the way.
 pub async fn once(work: &Loop<'_>) -> Result<Once, Trouble> {
     let _lock = work.agent.folder.lock()?;
-    work.warn_of_copy();
+    work.begin();
     work.round().await.map_err(explained)
 }
 
@@ -173,7 +178,7 @@ pub async fn once(work: &Loop<'_>) -> Result<Once, Trouble> {
 /// Errors: gone, when the server no longer knows the device; folder.
 pub async fn run(work: &Loop<'_>, end: impl Future<Output = ()>) -> Result<(), Trouble> {
     let _lock = work.agent.folder.lock()?;
-    work.warn_of_copy();
+    work.begin();
     let mut end: Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(end);
     let mut pace = Pace::default();
     let mut before = None;
@@ -223,9 +228,8 @@ fn explained(trouble: Trouble) -> Trouble {
         return trouble;
     }
     let line = format!(
-        "the server no longer takes this device: it was retired, or its token ended or was replaced ({})",
+        "the server no longer takes this device: it was retired, or its token was replaced ({})",
         trouble.line
     );
-    Trouble { line, ..trouble }
-        .fix("nothing is sent any more; to enrol anew move the folder away and use a new enrolment token")
+    Trouble { line, ..trouble }.fix(format!("nothing is sent any more; {ANEW}"))
 }

@@ -1,7 +1,7 @@
 //! What was sent last, kept for a week, so that whoever owns the machine can read it.
 
 use crate::folder::{Folder, disk};
-use crate::queue::{MAX_SEGMENT, body_of};
+use crate::queue::{MAX_SEGMENT, Queue, body_of};
 use crate::trouble::Trouble;
 use provost_words::durable::sync_folder;
 use provost_words::time::Timestamp;
@@ -17,13 +17,15 @@ const HEARTBEAT: &str = "heartbeat.json";
 const REPORT: &str = ".report";
 
 /// What is collected, and what never is.
-pub const RULES: [&str; 6] = [
-    "sent: that this machine is there, its name, its system and processor, the version of the agent",
-    "sent: names, kinds and fingerprints of AI clients, MCP servers, skills, extensions, hooks and settings, and in which files credentials lie",
-    "never sent: values of variables, headers, arguments, addresses and credentials; prompts and conversations; the content of any file",
+pub const RULES: [&str; 8] = [
+    "sent: that this machine is there: its name, its system and processor, the version of the agent, how often it called, and the system's name for its present run",
+    "sent: which AI clients are configured, and the name of the home's account; of MCP servers the package or the address, without user, query and what looks secret in it, the names of variables and headers, and of arguments the flags and the kinds",
+    "sent: of skills, extensions, hooks and settings the names, digests, counts and known words; how many conversations a client keeps, and none of them",
+    "sent: of a credential in such a file its form, the member that holds it, a fingerprint, and who may read the file; of a token of Provost the part that lists show",
+    "never sent: values of variables, headers and arguments; credentials; prompts and conversations; the content of any file",
     "never sent: lists of processes, screens, places, browser histories, serial numbers; paths leave as fingerprints under a key of this machine",
-    "the agent starts no program, takes no script, and asks no server but the one it enrolled at",
-    "what was sent is kept here for seven days, byte for byte",
+    "the agent starts no program, takes no script, and asks no server but the one it enrolled at, through the proxy of the surroundings if there is one",
+    "reports are kept here for seven days as they were sent, byte for byte, and the last heartbeat; what waits may have been sent, and the answer lost",
 ];
 
 /// Something that was sent.
@@ -31,7 +33,9 @@ pub const RULES: [&str; 6] = [
 pub struct Upload {
     /// `heartbeat` or `report`.
     pub kind: &'static str,
-    /// When the server had it, by this machine's clock.
+    /// `taken` by the server, `refused` by it, or `waits`: perhaps it was sent, and the answer lost.
+    pub state: &'static str,
+    /// When the server had it, or when it was made, by this machine's clock.
     pub at: Timestamp,
     /// Its bytes.
     pub body: Vec<u8>,
@@ -70,7 +74,7 @@ pub(crate) fn forget(agent: &Folder, now: Timestamp) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Returns what was sent, the oldest first, the last heartbeat at the end.
+/// Returns what was sent or waits to be, the oldest first, the last heartbeat at the end.
 ///
 /// Errors: folder, disk.
 pub fn uploads(agent: &Folder) -> Result<Vec<Upload>, Trouble> {
@@ -85,14 +89,18 @@ pub fn uploads(agent: &Folder) -> Result<Vec<Upload>, Trouble> {
             let body = body.to_vec();
             uploads.push(Upload {
                 kind: "report",
+                state: "taken",
                 at,
                 body,
             });
         }
     }
+    uploads.extend(Queue::look(agent)?.contents()?);
+    uploads.sort_by_key(|upload| upload.at);
     if let (Some(body), Some(at)) = (folder.read(HEARTBEAT)?, changed_at(&folder.file(HEARTBEAT))) {
         uploads.push(Upload {
             kind: "heartbeat",
+            state: "taken",
             at,
             body,
         });

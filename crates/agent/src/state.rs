@@ -23,6 +23,18 @@ pub struct State {
     /// The last report that the server took, by this machine's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_upload_at: Option<Timestamp>,
+    /// When a scan was made out of turn, because the server asked for something whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_extra_scan_at: Option<Timestamp>,
+    /// The number of the report that was tried last and not taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stuck_report: Option<u64>,
+    /// How often that one was tried.
+    #[serde(skip_serializing_if = "is_none_yet")]
+    pub stuck_tries: u32,
+    /// Why the last report that was set aside was not taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_refusal: Option<String>,
     /// When the server last refused to renew the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_refused_at: Option<Timestamp>,
@@ -42,6 +54,11 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none_yet(number: &u32) -> bool {
+    *number == 0
+}
+
 impl State {
     /// Reads the file.
     ///
@@ -56,6 +73,29 @@ impl State {
     /// Errors: disk.
     pub fn save(&self, folder: &Folder) -> Result<(), Trouble> {
         folder.replace(NAME, &serde_json::to_vec_pretty(self).unwrap_or_default())
+    }
+
+    /// Has the next round scan although it is not time to: at most once within the interval, whatever a server asks for.
+    pub fn scan_again(&mut self, now: Timestamp, interval_secs: i64) {
+        let was_done = self
+            .last_extra_scan_at
+            .is_some_and(|at| at <= now && now < at.plus_secs(interval_secs));
+        if !was_done {
+            self.last_extra_scan_at = Some(now);
+            self.last_scan_at = None;
+        }
+    }
+
+    /// Counts that a report was not taken, and returns how often that happened to it.
+    pub fn stuck(&mut self, report: u64) -> u32 {
+        let before = self.stuck_report == Some(report);
+        self.stuck_tries = if before {
+            self.stuck_tries.saturating_add(1)
+        } else {
+            1
+        };
+        self.stuck_report = Some(report);
+        self.stuck_tries
     }
 
     /// Says whether a scan is due. A clock that was set back makes it due once.
@@ -81,5 +121,21 @@ mod tests {
         assert!(state.is_scan_due(before, 3600));
         state.last_scan_at = Some(before);
         assert!(!state.is_scan_due(before, 3600));
+    }
+
+    #[test]
+    fn a_server_that_always_asks_again_gets_one_scan_more_an_hour() {
+        let now = Timestamp::from_ms(1_000_000_000);
+        let mut state = State::default();
+        let mut scans = 0;
+        for round in 0..24 {
+            let now = now.plus_secs(round * 300);
+            if state.is_scan_due(now, 3600) {
+                scans += 1;
+                state.last_scan_at = Some(now);
+                state.scan_again(now, 3600);
+            }
+        }
+        assert_eq!(scans, 4, "two hours");
     }
 }

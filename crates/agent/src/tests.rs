@@ -2,10 +2,12 @@
 
 mod folders;
 mod queues;
+mod renewals;
+mod reports;
 mod rounds;
 
 use crate::door::{Call, Door, Reply};
-use crate::{Agent, Enrolment, Folder, Mode, Trouble, enrol};
+use crate::{Agent, Enrolment, Folder, Loop, Mode, Once, Trouble, enrol, once};
 use provost_words::Secret;
 use provost_words::entropy::{Entropy, SystemEntropy};
 use provost_words::time::{Clock, SystemClock, Timestamp};
@@ -14,6 +16,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A folder that ends with the test.
 pub(super) struct Scratch(pub PathBuf);
@@ -41,12 +45,17 @@ impl Drop for Scratch {
 /// What was asked: the path, the token, the proof, the body.
 pub(super) type Asked = (String, String, String, Vec<u8>);
 
+/// The end of a path, and what happens while a request goes there.
+pub(super) type Meanwhile = (&'static str, Box<dyn Fn()>);
+
 /// A server whose answers stand in a line; behind their end nobody answers.
 #[derive(Default)]
 pub(super) struct Told {
     pub answers: RefCell<VecDeque<Reply>>,
     pub asked: RefCell<Vec<Asked>>,
     pub date: Cell<Option<Timestamp>>,
+    /// What happens while a request is on its way, by the end of its path.
+    pub meanwhile: RefCell<Option<Meanwhile>>,
 }
 
 impl Told {
@@ -73,6 +82,11 @@ impl Door for Told {
             call.body.to_vec(),
         );
         self.asked.borrow_mut().push(asked);
+        if let Some((end, happens)) = &*self.meanwhile.borrow()
+            && call.path.ends_with(end)
+        {
+            happens();
+        }
         let next = self.answers.borrow_mut().pop_front();
         let answer = next.ok_or_else(|| "cannot reach https://provost.test: nobody listens".to_owned());
         let date = self.date.get();
@@ -96,6 +110,15 @@ pub(super) fn now<T>(work: impl Future<Output = T>) -> T {
 }
 
 pub(super) fn try_enrol(folder: &Folder, door: &Told, clock: &dyn Clock) -> Result<Vec<String>, Trouble> {
+    enrol_as(folder, door, clock, false)
+}
+
+pub(super) fn enrol_as(
+    folder: &Folder,
+    door: &Told,
+    clock: &dyn Clock,
+    anew: bool,
+) -> Result<Vec<String>, Trouble> {
     let enrolment = Enrolment {
         door,
         organization: "acme",
@@ -104,6 +127,7 @@ pub(super) fn try_enrol(folder: &Folder, door: &Told, clock: &dyn Clock) -> Resu
         mode: Mode::User,
         allow_plain_http: false,
         ca_cert: None,
+        anew,
         clock,
         entropy: &SystemEntropy,
     };
@@ -126,6 +150,51 @@ pub(super) fn home(scratch: &Scratch) -> PathBuf {
         "env": { "TOKEN": "hunter2-canary" } } } });
     std::fs::write(home.join(".claude.json"), settings.to_string()).unwrap();
     home
+}
+
+pub(super) fn beat() -> Value {
+    json!({ "now": "2026-11-27T10:00:00.000Z", "nextHeartbeatSeconds": 300 })
+}
+
+pub(super) fn taken() -> Value {
+    json!({ "accepted": true, "unknownDigests": [] })
+}
+
+/// Makes one round.
+pub(super) fn round(agent: &Agent, home: &Path, door: &Told) -> Result<Once, Trouble> {
+    round_at(agent, home, door, &SystemClock::new())
+}
+
+/// Makes one round by a clock.
+pub(super) fn round_at(agent: &Agent, home: &Path, door: &Told, clock: &dyn Clock) -> Result<Once, Trouble> {
+    now(once(&Loop {
+        agent,
+        door,
+        home,
+        clock,
+        entropy: &SystemEntropy,
+        say: &|_| {},
+        stop: Arc::default(),
+    }))
+}
+
+/// Has a token end at an instant.
+pub(super) fn ends_at(folder: &Folder, text: &str, end: Timestamp) {
+    let line = format!("{text}\n{end}\n");
+    folder.replace("token", line.as_bytes()).unwrap();
+}
+
+/// A clock of which the test says what it reads; asleep it goes on by as much as somebody waits.
+pub(super) struct Jumping(pub Mutex<(Timestamp, Duration)>);
+
+impl Clock for Jumping {
+    fn now(&self) -> Timestamp {
+        self.0.lock().unwrap().0
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.lock().unwrap().1
+    }
 }
 
 pub(super) fn chmod(path: &Path, mode: u32) {

@@ -3,6 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+/// What helps a machine that is not enrolled.
+pub(crate) const ENROL: &str = "provost agent enrol --server URL --organization KEY --token-file FILE";
+/// What helps a machine whose enrolment is over or broken.
+pub const ANEW: &str = "enrol anew, with a new enrolment token: provost agent enrol --anew --server URL --organization KEY --token-file FILE";
+
 /// What kind of trouble it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -12,6 +17,8 @@ pub enum Cause {
     Enrolment,
     /// The server no longer knows this device, for ever.
     Gone,
+    /// The token has ended. It may come to life again where the server's clock was wrong.
+    Expired,
     /// The server refused, with this status.
     Refused(u16),
     /// There was no answer.
@@ -55,7 +62,7 @@ impl Trouble {
     pub fn may_pass(&self) -> bool {
         match self.cause {
             Cause::Gone | Cause::Folder | Cause::Enrolment => false,
-            Cause::Refused(_) | Cause::Unreachable | Cause::Disk => true,
+            Cause::Expired | Cause::Refused(_) | Cause::Unreachable | Cause::Disk => true,
         }
     }
 }

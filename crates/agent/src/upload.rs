@@ -12,9 +12,14 @@ use std::path::Path;
 /// How often a machine is scanned (F2.14). Units: seconds.
 pub(crate) const SCAN_SECS: i64 = 3600;
 
+/// LIMIT: what was set aside and is kept to be looked at. Ours: a report is set aside every hour where a server never takes one.
+const MOST_ASIDE: usize = 4;
+/// How often a report is tried that the server fails at, or that never arrives although the heartbeat before it did: an hour of rounds.
+const MOST_TRIES: u32 = 12;
+
 /// Scans and queues the report. Returns what the queue calls it.
 ///
-/// Errors: folder, disk.
+/// Errors: enrolment, for the agent of the machine; folder, disk.
 pub fn queue_scan(
     agent: &Agent,
     home: &Path,
@@ -22,21 +27,12 @@ pub fn queue_scan(
     entropy: &dyn Entropy,
 ) -> Result<u64, Trouble> {
     let _lock = agent.folder.lock()?;
-    let plan = Plan::new(&agent.folder, agent.device.mode, home, clock, entropy)?;
+    let mut state = State::load(&agent.folder)?;
+    let plan = Plan::new(agent, home, &state, clock, entropy)?;
     let number = Queue::open(&agent.folder)?.push(&plan.carry_out(clock, &|| false)?)?;
-    note_scan(agent, clock)?;
+    state.last_scan_at = Some(clock.now());
+    state.save(&agent.folder)?;
     Ok(number)
-}
-
-/// Notes that a scan was made.
-///
-/// Errors: folder, disk.
-fn note_scan(agent: &Agent, clock: &dyn Clock) -> Result<(), Trouble> {
-    let state = State {
-        last_scan_at: Some(clock.now()),
-        ..State::load(&agent.folder)?
-    };
-    state.save(&agent.folder)
 }
 
 /// Sends what waits, until there is nothing more or something is in the way.
@@ -58,10 +54,11 @@ pub(crate) async fn drain(
                 // INVARIANT AG-3: it leaves the queue after the server's answer; a kill between the two sends it again, under
                 // the same name of its scan.
                 if acknowledge(&agent.folder, &segment.body, &answer, now)? {
-                    state.last_scan_at = None;
+                    state.scan_again(now, SCAN_SECS);
                 }
                 queue.sent(&agent.folder, &segment, now)?;
                 state.last_upload_at = Some(now);
+                state.last_refusal = None;
                 count += 1;
             }
             // It took a heartbeat of this device: what it does not know is reports. They wait until it is a later one.
@@ -69,7 +66,21 @@ pub(crate) async fn drain(
                 say("the server is of a version that takes no reports; they wait");
                 return Ok(count);
             }
-            Err(trouble) if is_for_ever(&trouble) => set_aside(queue, &segment, &trouble, say)?,
+            Err(trouble) if is_for_ever(&trouble) => {
+                let why =
+                    "it is set aside; a server of an earlier version than this agent may not know its form";
+                set_aside(queue, state, &segment, &trouble, why, say)?;
+            }
+            Err(trouble) if counts(&trouble) && state.stuck(segment.number) >= MOST_TRIES => {
+                set_aside(
+                    queue,
+                    state,
+                    &segment,
+                    &trouble,
+                    "it was tried often enough and is set aside",
+                    say,
+                )?;
+            }
             Err(trouble) => return Err(trouble),
         }
     }
@@ -82,8 +93,28 @@ fn is_for_ever(trouble: &Trouble) -> bool {
     matches!(trouble.cause, Cause::Refused(400 | 413 | 415 | 422))
 }
 
-fn set_aside(queue: &Queue, segment: &Segment, trouble: &Trouble, say: &dyn Fn(&str)) -> Result<(), Trouble> {
-    say(&trouble.line);
+/// Says whether a failure may be the report's own: the heartbeat before it was taken. Who is told to wait, to be approved or to show
+/// another token does not have it counted.
+fn counts(trouble: &Trouble) -> bool {
+    match trouble.cause {
+        Cause::Refused(status) => !matches!(status, 401 | 409 | 429 | 503),
+        Cause::Unreachable => true,
+        Cause::Gone | Cause::Expired | Cause::Disk | Cause::Folder | Cause::Enrolment => false,
+    }
+}
+
+/// Sets a report aside. Nothing is lost by it: what the server has of this machine is as before, so that the next scan says it again.
+fn set_aside(
+    queue: &Queue,
+    state: &mut State,
+    segment: &Segment,
+    trouble: &Trouble,
+    why: &str,
+    say: &dyn Fn(&str),
+) -> Result<(), Trouble> {
+    let line = format!("{}; {why}", trouble.line);
+    say(&line);
+    state.last_refusal = Some(line);
     queue.refused(segment, say)
 }
 
@@ -93,7 +124,7 @@ fn set_aside(queue: &Queue, segment: &Segment, trouble: &Trouble, say: &dyn Fn(&
 pub(crate) fn forget(agent: &Agent, queue: &Queue, clock: &dyn Clock) -> Result<(), Trouble> {
     let now = clock.now();
     sent::forget(&agent.folder, now)?;
-    queue.forget_aside(now.plus_secs(-sent::KEPT_SECS))
+    queue.forget_aside(now.plus_secs(-sent::KEPT_SECS), MOST_ASIDE)
 }
 
 /// Says whether another scan is made now: one that waits is sent first, so that an agent without a server writes one report and not
@@ -106,7 +137,8 @@ pub(crate) fn wants_scan(
     state: &State,
     clock: &dyn Clock,
 ) -> Result<bool, Trouble> {
-    // Root would read with its own rights what a person's files and links name; until it reads with that person's, it reads no homes.
+    // Root would read with its own rights what a person's files and links name. To read with that person's it would have to start a
+    // program under their account, and it starts none.
     if agent.device.mode == Mode::System {
         return Ok(false);
     }

@@ -38,6 +38,7 @@ const JOBS: [(&str, &[&str]); 7] = [
             "workload-trusts",
             "devices",
             "enrolment-tokens",
+            "agent",
             "mcp-clients",
             "mcp-sessions",
         ],

@@ -1,8 +1,8 @@
 //! The folder, the key, and the enrolment that fills it.
 
-use super::{Scratch, Told, agent, chmod, enrolled, try_enrol};
+use super::{Scratch, Told, agent, chmod, enrolled, now, try_enrol};
 use crate::key::{DeviceKey, Purpose};
-use crate::{Agent, Cause, Folder};
+use crate::{Agent, Cause, Enrolment, Folder, Mode, enrol};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_words::Secret;
@@ -253,6 +253,33 @@ fn what_refuses_says_what_to_do_and_a_bad_answer_enrols_nothing() {
         );
     }
     assert!(!folder.file("device.json").exists() && !folder.file("token").exists());
+}
+
+#[test]
+fn certificates_are_kept_in_the_folder_and_missed_when_they_are_gone() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let door = Told::default();
+    door.will(201, &enrolled());
+    let enrolment = Enrolment {
+        door: &door,
+        organization: "acme",
+        token: &Secret::new("prov_ent_canary".to_owned()),
+        name: "laptop",
+        mode: Mode::User,
+        allow_plain_http: false,
+        ca_cert: Some(b"PEM"),
+        anew: false,
+        clock: &SystemClock::new(),
+        entropy: &SystemEntropy,
+    };
+    now(enrol(&folder, &enrolment)).unwrap();
+    let path = Agent::open(&folder).unwrap().ca_cert().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"PEM");
+    chmod(&path, 0o622);
+    assert!(Agent::open(&folder).unwrap_err().line.contains("ca.pem"));
+    fs::remove_file(&path).unwrap();
+    assert!(Agent::open(&folder).unwrap_err().line.contains("ca.pem"));
 }
 
 #[test]

@@ -109,9 +109,9 @@ fn the_queue_is_bounded_and_what_was_set_aside_goes_in_time() {
     queue.refused(&first, &quiet).unwrap();
     assert_eq!(queue.depth().unwrap().aside, 1);
     let now = SystemClock::new().now();
-    queue.forget_aside(now.plus_secs(-sent::KEPT_SECS)).unwrap();
+    queue.forget_aside(now.plus_secs(-sent::KEPT_SECS), 9).unwrap();
     assert_eq!(queue.depth().unwrap().aside, 1);
-    queue.forget_aside(now.plus_secs(60)).unwrap();
+    queue.forget_aside(now.plus_secs(60), 9).unwrap();
     assert_eq!(queue.depth().unwrap().aside, 0);
 }
 

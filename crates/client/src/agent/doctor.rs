@@ -24,12 +24,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let (mut findings, agent) = examine(&folder_path(matches, terminal)?, &clock);
     if let Some(agent) = agent {
         let device = &agent.device;
-        let server = DeviceServer::new(
-            &device.server,
-            device.ca_cert.clone(),
-            device.allow_plain_http,
-            terminal,
-        )?;
+        let server = DeviceServer::new(&device.server, agent.ca_cert(), device.allow_plain_http, terminal)?;
         findings.extend(examine_server(&agent, &server, &clock, &SystemEntropy).await);
     }
     let printer = Printer {

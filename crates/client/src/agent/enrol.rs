@@ -1,13 +1,18 @@
 //! `provost agent enrol`.
 
-use super::places::{failure, folder_path, mode, place_args, refuse_others};
+use super::places::{failure, folder_path, mode, place_args};
 use crate::cli::{DeviceServer, Failure, Form, Printer, Terminal, enrolment_token, output_arg};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use provost_agent::{Enrolment, Folder, Mode, enrol, host_name};
+use provost_agent::{Enrolment, Folder, enrol, host_name};
 use provost_words::entropy::SystemEntropy;
 use provost_words::time::SystemClock;
 use serde_json::json;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// LIMIT: bytes of the certificates of a server. Ours: what a file of the agent may have.
+const MAX_CERTIFICATES: u64 = 1 << 20;
 
 pub fn command() -> Command {
     Command::new("enrol")
@@ -16,7 +21,9 @@ pub fn command() -> Command {
             "Makes this machine a device of the organization, by an enrolment token that an admin made \
              (`provost enrolment-tokens create`). The machine draws a key of its own, which never leaves it; the token \
              that the server gives it opens nothing without that key.\n\n\
-             When the answer is lost the same command is typed again: it is the same device. An enrolment token is used once.",
+             When the answer is lost the same command is typed again: it is the same device. An enrolment token is used once.\n\n\
+             A machine whose device is retired, or whose token has ended, enrols with --anew: as another device, with another key. \
+             It is the earlier one until the server has answered.",
         )
         .arg(
             Arg::new("server")
@@ -54,7 +61,7 @@ pub fn command() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("Trusts these certificates (PEM) instead of the system's, from now on"),
+                .help("Trusts these certificates (PEM) instead of the system's, from now on; the agent keeps a copy"),
         )
         .arg(
             Arg::new("allow-plain-http")
@@ -62,8 +69,29 @@ pub fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Sends tokens unencrypted to a host that is not this machine, from now on"),
         )
+        .arg(
+            Arg::new("anew")
+                .long("anew")
+                .action(ArgAction::SetTrue)
+                .help("Gives up the device that this machine is, and enrols as another one"),
+        )
         .args(place_args())
         .arg(output_arg())
+}
+
+/// Reads the certificates that vouch for a server. That they are some, whoever makes the connection says.
+fn certificates(path: &Path) -> Result<Vec<u8>, Failure> {
+    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(cannot)?;
+    file.take(MAX_CERTIFICATES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(cannot)?;
+    if bytes.len() as u64 > MAX_CERTIFICATES {
+        let line = format!("{} has more than {MAX_CERTIFICATES} bytes", path.display());
+        return Err(Failure::usage(line));
+    }
+    Ok(bytes)
 }
 
 pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
@@ -73,19 +101,11 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             .map(String::as_str)
             .unwrap_or_default()
     };
-    let ca_cert = match matches.get_one::<PathBuf>("ca-cert") {
-        // The service that runs later has another working folder.
-        Some(path) => Some(
-            path.canonicalize()
-                .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))?,
-        ),
-        None => None,
-    };
-    if let (Mode::System, Some(path)) = (mode(matches), &ca_cert) {
-        refuse_others(path)?;
-    }
+    let ca_path = matches.get_one::<PathBuf>("ca-cert");
+    // The agent keeps a copy of its own: the file may be somebody else's to change, and gone tomorrow.
+    let ca_cert = ca_path.map(|path| certificates(path)).transpose()?;
     let allow_plain_http = matches.get_flag("allow-plain-http");
-    let server = DeviceServer::new(text("server"), ca_cert.clone(), allow_plain_http, terminal)?;
+    let server = DeviceServer::new(text("server"), ca_path.cloned(), allow_plain_http, terminal)?;
     if text("organization").is_empty() {
         return Err(Failure::usage("say which organization: --organization KEY"));
     }
@@ -94,6 +114,11 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         .cloned()
         .unwrap_or_default();
     let token = enrolment_token(&token, terminal)?;
+    // Whatever else lies in that file is no server's to see.
+    if !token.expose().starts_with("prov_ent_") {
+        let line = "that is no enrolment token: one begins with prov_ent_";
+        return Err(Failure::usage(line).and("an admin makes one: provost enrolment-tokens create"));
+    }
     let own = host_name();
     let name = matches.get_one::<String>("name").cloned().or(own);
     let name = name.ok_or_else(|| Failure::usage("this machine has no name; say --name NAME"))?;
@@ -105,7 +130,8 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         name: &name,
         mode: mode(matches),
         allow_plain_http,
-        ca_cert,
+        ca_cert: ca_cert.as_deref(),
+        anew: matches.get_flag("anew"),
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
     };
@@ -122,7 +148,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     };
     printer.object(&json!({
         "deviceId": device.device_id, "name": device.name, "server": device.server, "organization": device.organization,
-        "mode": device.mode, "keyThumbprint": device.key_thumbprint, "tokenExpiresAt": device.token_expires_at,
+        "mode": device.mode, "keyThumbprint": device.key_thumbprint,
         "folder": folder.path().display().to_string(),
     }))?;
     Ok(())

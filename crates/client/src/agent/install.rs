@@ -4,7 +4,7 @@ use super::places::{home, mode, refuse_others};
 use crate::cli::{Exit, Failure, Terminal, replace_file};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
-use provost_agent::{Mdm, Mode, Unit, artefact, unit};
+use provost_agent::{Mdm, Mode, NO_SCANS, Unit, artefact, unit};
 use provost_words::durable::folder_of;
 use std::fs;
 use std::io::ErrorKind;
@@ -105,6 +105,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     if mode(matches) == Mode::System {
         let program = std::env::current_exe().unwrap_or_default();
         refuse_others(&program)?;
+        terminal.note(NO_SCANS);
     }
     let shown = path.display();
     match fs::read_to_string(&path) {

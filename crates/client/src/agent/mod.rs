@@ -22,6 +22,7 @@ pub fn own() -> [HandCommand; 8] {
             examples: &[
                 "provost agent enrol --server https://provost.example --organization acme --token-file enrolment.token",
                 "sudo provost agent enrol --system --server https://provost.example --organization acme --token-file -",
+                "provost agent enrol --anew --server https://provost.example --organization acme --token-file enrolment.token",
             ],
             run: |matches, terminal| Box::pin(enrol::run(matches, terminal)),
         },

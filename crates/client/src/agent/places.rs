@@ -73,7 +73,7 @@ pub fn enrolled(matches: &ArgMatches, terminal: &Terminal) -> Result<(Agent, Pat
 pub fn failure(trouble: Trouble) -> Failure {
     let exit = match trouble.cause {
         Cause::Folder | Cause::Enrolment => Exit::Usage,
-        Cause::Gone | Cause::Refused(401 | 403) => Exit::Forbidden,
+        Cause::Gone | Cause::Expired | Cause::Refused(401 | 403) => Exit::Forbidden,
         Cause::Refused(404) => Exit::NotFound,
         Cause::Refused(409 | 412 | 422) => Exit::Conflict,
         Cause::Refused(429 | 503) => Exit::Unavailable,

@@ -1,9 +1,9 @@
 //! `provost agent run` and `provost agent scan`.
 
-use super::places::{enrolled, failure, place_args};
+use super::places::{enrolled, failure, place_args, refuse_others};
 use crate::cli::{DeviceServer, Exit, Failure, Terminal};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use provost_agent::{Agent, Cause, Loop, Once, State, once, queue_scan, report};
+use provost_agent::{ANEW, Agent, Cause, Loop, Mode, Once, State, once, queue_scan, report};
 use provost_words::entropy::SystemEntropy;
 use provost_words::time::SystemClock;
 use std::path::Path;
@@ -42,12 +42,7 @@ pub fn scan_command() -> Command {
 
 fn server(agent: &Agent, terminal: &Terminal) -> Result<DeviceServer, Failure> {
     let device = &agent.device;
-    DeviceServer::new(
-        &device.server,
-        device.ca_cert.clone(),
-        device.allow_plain_http,
-        terminal,
-    )
+    DeviceServer::new(&device.server, agent.ca_cert(), device.allow_plain_http, terminal)
 }
 
 /// Makes one round.
@@ -73,10 +68,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let (agent, home) = enrolled(matches, terminal)?;
     if State::load(&agent.folder).map_err(failure)?.is_gone {
         let line = "the server no longer takes this device; nothing is sent any more";
-        let shown = agent.folder.path().display();
-        return Err(Failure::new(Exit::Forbidden, line).and(format!(
-            "to enrol anew: mv {shown} {shown}.old, and enrol with a new enrolment token"
-        )));
+        return Err(Failure::new(Exit::Forbidden, line).and(format!("it is another device then: {ANEW}")));
     }
     if matches.get_flag("once") {
         let done = round(&agent, &home, terminal).await?;
@@ -90,6 +82,10 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             done.uploads
         ));
         return Ok(());
+    }
+    if agent.device.mode == Mode::System {
+        // Whoever can change the program would be root at the next start.
+        refuse_others(&std::env::current_exe().unwrap_or_default())?;
     }
     let unheard = |error| Failure::new(Exit::Output, format!("signals cannot be heard: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;

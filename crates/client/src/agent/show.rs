@@ -3,7 +3,7 @@
 use super::places::{enrolled, failure, folder_path, place_args};
 use crate::cli::{Exit, Failure, Form, Printer, Terminal, output_arg};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use provost_agent::{Folder, RULES, State, Upload, uploads};
+use provost_agent::{Folder, Mode, RULES, State, Upload, uploads};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -27,6 +27,10 @@ pub fn status_command() -> Command {
 pub fn explain_command() -> Command {
     Command::new("explain")
         .about("Shows what was sent last, byte for byte, and what never is")
+        .long_about(
+            "Shows what is collected and what never is, what was sent in the last seven days or waits to be, and of each kind the \
+             last as it was sent. With -o json each of them is there, byte for byte. No server is asked.",
+        )
         .args(place_args())
         .arg(output_arg())
 }
@@ -50,7 +54,7 @@ pub fn status(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> 
     let mut status = json!({
         "enrolled": true, "deviceId": device.device_id, "name": device.name, "server": device.server,
         "organization": device.organization, "mode": device.mode, "keyThumbprint": device.key_thumbprint,
-        "tokenExpiresAt": device.token_expires_at, "agentVersion": env!("CARGO_PKG_VERSION"),
+        "tokenExpiresAt": agent.token_expires_at(), "scansHomes": device.mode == Mode::User, "agentVersion": env!("CARGO_PKG_VERSION"),
         "folder": agent.folder.path().display().to_string(),
     });
     let state = State::load(&agent.folder).map_err(failure)?;
@@ -74,7 +78,7 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
     let form = Form::chosen(matches, terminal);
     if form != Form::Table {
         let shown = uploads.iter().map(|upload| {
-            json!({ "kind": upload.kind, "at": upload.at, "bytes": upload.body.len(), "body": text(upload) })
+            json!({ "kind": upload.kind, "state": upload.state, "at": upload.at, "bytes": upload.body.len(), "body": text(upload) })
         });
         let all = json!({ "rules": RULES, "uploads": shown.collect::<Vec<_>>() });
         printer(matches, terminal, false).object(&all)?;
@@ -87,9 +91,10 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
     for upload in &uploads {
         let _ = writeln!(
             page,
-            "\n{} of {}, {} bytes",
+            "\n{} of {}, {}, {} bytes",
             upload.kind,
             upload.at,
+            upload.state,
             upload.body.len()
         );
     }
@@ -100,7 +105,7 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
         }
     }
     if uploads.is_empty() {
-        page += "\nnothing was sent in the last seven days\n";
+        page += "\nnothing was sent in the last seven days, and nothing waits\n";
     }
     terminal.print(terminal.shown(&page).as_bytes())?;
     Ok(())

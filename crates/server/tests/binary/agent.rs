@@ -1,13 +1,17 @@
 //! The agent: the real binary on a person's machine, before a real server.
 
 use crate::harness::{Home, Server, bare, get, home, post};
+use provost_kernel::entropy::{Entropy, SystemEntropy};
 use provost_kernel::time::{Clock, SystemClock};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 const BASE: &str = "/api/headless/v1/organizations/default";
@@ -45,26 +49,34 @@ impl Organization {
     fn machine(&self, name: &str) -> Machine {
         let dir = self.home.path(name);
         fs::create_dir_all(&dir).unwrap();
-        let settings = json!({ "mcpServers": { "docs": { "command": "npx", "args": ["-y", "@acme/docs@1.2.3"],
-            "env": { "TOKEN": "hunter2-canary" } } } });
-        fs::write(dir.join(".claude.json"), settings.to_string()).unwrap();
         let made = self.post(
             "devices/enrolment-tokens",
             &json!({ "name": name, "mode": "user" }),
         );
-        let file = dir.join("enrolment.token");
-        fs::write(&file, made["token"].as_str().unwrap()).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        Machine {
+        let machine = Machine {
             dir,
             port: self.server.port,
-        }
+            by: made["enrolmentToken"]["id"].as_str().unwrap().to_owned(),
+        };
+        machine.has("docs");
+        machine.gets(made["token"].as_str().unwrap());
+        machine
+    }
+
+    /// What is known of the only device, or of the one with this id.
+    fn inventory(&self, id: &str) -> String {
+        let path = format!("{BASE}/devices/{id}/inventory");
+        let (status, answer) = get(self.server.port, &path, Some(&self.admin));
+        assert_eq!(status, 200, "{answer}");
+        answer
     }
 }
 
 struct Machine {
     dir: PathBuf,
     port: u16,
+    /// The enrolment token that lies in its home.
+    by: String,
 }
 
 impl Machine {
@@ -88,18 +100,84 @@ impl Machine {
         (status.code().unwrap(), text(stdout), text(stderr))
     }
 
-    fn enrols(&self) -> (i32, String, String) {
+    /// Puts a token into the file of the enrolment token.
+    fn gets(&self, token: &str) {
+        let file = self.dir.join("enrolment.token");
+        fs::write(&file, token).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn has(&self, server: &str) {
+        let package = format!("@acme/{server}@1.2.3");
+        let settings = json!({ "mcpServers": { server: { "command": "npx", "args": ["-y", package],
+            "env": { "TOKEN": "hunter2-canary" } } } });
+        fs::write(self.dir.join(".claude.json"), settings.to_string()).unwrap();
+    }
+
+    fn enrols_with(&self, flags: &[&str]) -> (i32, String, String) {
+        self.says(
+            &[
+                &["enrol"],
+                flags,
+                &self.enrolment().each_ref().map(String::as_str),
+            ]
+            .concat(),
+        )
+    }
+
+    fn enrolment(&self) -> [String; 6] {
         let url = format!("http://127.0.0.1:{}", self.port);
-        let words = [
-            "enrol",
+        [
             "--server",
             &url,
             "--organization",
             "default",
             "--token-file",
             "enrolment.token",
-        ];
-        self.says(&words)
+        ]
+        .map(str::to_owned)
+    }
+
+    fn enrols(&self) -> (i32, String, String) {
+        self.enrols_with(&[])
+    }
+
+    /// Runs a command and kills it after a while, if it has not ended by then.
+    fn killed(&self, words: &[&str], after: Duration) {
+        let mut child = self
+            .command(words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let (ends, ended) = channel();
+        thread::spawn(move || {
+            let _ = stderr.read_to_end(&mut Vec::new());
+            let _ = ends.send(());
+        });
+        let _ = ended.recv_timeout(after);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Every file of the home outside the agent's folder, with its length, mode and time.
+    fn others(&self) -> BTreeMap<PathBuf, (u64, u32, i64, i64)> {
+        let mut found = BTreeMap::new();
+        let mut waiting = vec![self.dir.clone()];
+        while let Some(folder) = waiting.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let stat = fs::symlink_metadata(&path).unwrap();
+                if stat.is_dir() && !path.ends_with(".local") {
+                    waiting.push(path.clone());
+                }
+                if !stat.is_dir() {
+                    found.insert(path, (stat.len(), stat.mode(), stat.mtime(), stat.mtime_nsec()));
+                }
+            }
+        }
+        found
     }
 
     fn state(&self, name: &str) -> PathBuf {
@@ -117,6 +195,7 @@ impl Machine {
 fn a_laptop_enrols_runs_is_seen_and_is_retired() {
     let organization = Organization::new("agent_life");
     let laptop = organization.machine("ada");
+    let before = laptop.others();
     let (code, _, err) = laptop.says(&["status"]);
     assert!(code == 2 && err.contains("not enrolled"), "{err}");
     let (code, out, err) = laptop.enrols();
@@ -130,11 +209,10 @@ fn a_laptop_enrols_runs_is_seen_and_is_retired() {
     let (code, _, err) = laptop.enrols();
     assert!(code == 2 && err.contains("enrolled already"), "{err}");
     let (_, err) = laptop.ok(&["run", "--once"]);
-    // A server without the operation leaves the report where it waits.
-    let (_, document) = get(organization.server.port, "/api/headless/v1/openapi.json", None);
-    let reports = usize::from(document.contains("/devices/{deviceId}/scans"));
-    let says = format!("heartbeat taken, the machine was scanned, {reports} reports sent");
-    assert!(err.contains(&says), "{err}");
+    assert!(
+        err.contains("heartbeat taken, the machine was scanned, 1 reports sent"),
+        "{err}"
+    );
     let device = &organization.devices()[0];
     assert_eq!(
         (&device["status"], &device["presence"]),
@@ -144,22 +222,25 @@ fn a_laptop_enrols_runs_is_seen_and_is_retired() {
     // What would be sent now, and what was: names, and no value.
     let (printed, _) = laptop.ok(&["scan", "--print"]);
     let report: Value = serde_json::from_str(&printed).unwrap();
-    let section = [&report["sections"], &report["unchanged"]][reports];
-    assert_eq!(section[0]["client"], "claude_code");
-    assert!(!printed.contains("hunter2"), "{printed}");
+    assert_eq!(report["unchanged"][0]["client"], "claude_code");
+    let held = organization.inventory(enrolled["deviceId"].as_str().unwrap());
+    assert!(
+        held.contains("npm:@acme/docs") && !held.contains("hunter2"),
+        "{held}"
+    );
     let (explained, _) = laptop.ok(&["explain"]);
     let explained_json: Value = serde_json::from_str(&explained).unwrap();
-    assert!(
-        explained.contains("claude_code") == (reports == 1) && !explained.contains("hunter2"),
-        "{explained}"
-    );
-    assert_eq!(explained_json["uploads"].as_array().unwrap().len(), 1 + reports);
+    let sent: Value = serde_json::from_str(explained_json["uploads"][0]["body"].as_str().unwrap()).unwrap();
+    assert_eq!(sent["sections"][0]["client"], "claude_code");
+    assert!(!explained.contains("hunter2"), "{explained}");
+    assert_eq!(explained_json["uploads"].as_array().unwrap().len(), 2);
     let (status, _) = laptop.ok(&["status", "--json"]);
     let status: Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["nextHeartbeatSeconds"], 300);
     let (doctor, _) = laptop.ok(&["doctor", "-o", "json"]);
     let doctor: Value = serde_json::from_str(&doctor).unwrap();
     assert_eq!(doctor["findings"].as_array().unwrap().len(), 7, "{doctor}");
+    assert_eq!(laptop.others(), before, "nothing outside its folder was touched");
     // Retired, it ends with a sentence, and asks nobody from then on.
     let id = enrolled["deviceId"].as_str().unwrap();
     organization.post(&format!("devices/{id}/retire"), &json!({ "confirm": true }));
@@ -175,6 +256,107 @@ fn a_laptop_enrols_runs_is_seen_and_is_retired() {
     );
     let (code, out, _) = laptop.says(&["doctor", "-o", "json"]);
     assert!(code == 1 && out.contains("enrol anew"), "{out}");
+    // Anew it is another device.
+    let made = organization.post(
+        "devices/enrolment-tokens",
+        &json!({ "name": "again", "mode": "user" }),
+    );
+    laptop.gets(made["token"].as_str().unwrap());
+    let (code, out, err) = laptop.enrols_with(&["--anew"]);
+    assert_eq!(code, 0, "{err}");
+    let again: Value = serde_json::from_str(&out).unwrap();
+    assert_ne!(again["deviceId"], enrolled["deviceId"]);
+    laptop.ok(&["run", "--once"]);
+    let held = organization.inventory(again["deviceId"].as_str().unwrap());
+    assert!(held.contains("npm:@acme/docs"), "{held}");
+}
+
+/// Proves AG-2, AG-3.
+#[test]
+fn a_kill_at_any_moment_costs_neither_the_device_nor_a_report() {
+    let organization = Organization::new("agent_kills");
+    let laptop = organization.machine("ada");
+    let chance = |most: u64| Duration::from_millis(u64::from(SystemEntropy.seed()[0]) * most / 255);
+    let enrolment = laptop.enrolment();
+    let words = [&["enrol"], &enrolment.each_ref().map(String::as_str)[..]].concat();
+    for _ in 0..10 {
+        laptop.killed(&words, chance(60));
+    }
+    if !laptop.state("device.json").exists() {
+        assert_eq!(
+            laptop.enrols().0,
+            0,
+            "the token works once, and it is the same device"
+        );
+    }
+    let devices = organization.devices();
+    assert_eq!(devices.len(), 1, "{devices:?}");
+    for number in 0..15 {
+        laptop.has(&format!("server{number}"));
+        laptop.killed(&["scan"], chance(120));
+    }
+    laptop.has("last");
+    laptop.ok(&["scan"]);
+    let held = organization.inventory(devices[0]["id"].as_str().unwrap());
+    assert!(
+        held.contains("npm:@acme/last") && !held.contains("npm:@acme/server"),
+        "{held}"
+    );
+    assert_eq!(
+        fs::read_dir(laptop.state("queue")).unwrap().count(),
+        0,
+        "nothing waits and nothing is torn"
+    );
+    assert_eq!(organization.devices().len(), 1);
+    assert_eq!(organization.devices()[0]["tamper"]["state"], "none");
+}
+
+#[test]
+fn what_is_no_enrolment_token_is_not_sent_and_a_dead_one_is_named() {
+    let organization = Organization::new("agent_tokens");
+    let laptop = organization.machine("ada");
+    laptop.gets(&organization.admin);
+    let (code, _, err) = laptop.enrols();
+    assert!(
+        code == 2 && err.contains("prov_ent_") && !err.contains(&organization.admin),
+        "{err}"
+    );
+    let made = organization.post(
+        "devices/enrolment-tokens",
+        &json!({ "name": "dead", "mode": "user" }),
+    );
+    let id = made["enrolmentToken"]["id"].as_str().unwrap();
+    organization.post(&format!("devices/enrolment-tokens/{id}/revoke"), &json!({}));
+    laptop.gets(made["token"].as_str().unwrap());
+    let (code, _, err) = laptop.enrols();
+    assert!(
+        code == 3 && err.contains("revoked") && err.contains("enrolment-tokens create"),
+        "{code} {err}"
+    );
+    assert!(!laptop.state("device.json").exists() && !laptop.state("token").exists());
+    assert!(laptop.by.starts_with("ent_") && organization.devices().is_empty());
+}
+
+#[test]
+fn the_agent_of_the_machine_says_that_it_scans_nothing() {
+    let organization = Organization::new("agent_system");
+    let laptop = organization.machine("ada");
+    let place = ["--system", "--state-dir", "state"];
+    let (code, _, err) = laptop.enrols_with(&place);
+    assert!(code == 0 && err.contains("scans no homes"), "{code} {err}");
+    let (_, err) = laptop.ok(&[&["run", "--once"], &place[..]].concat());
+    assert!(
+        err.contains("scans no homes") && err.contains("0 reports"),
+        "{err}"
+    );
+    let (code, _, err) = laptop.says(&[&["scan"], &place[..]].concat());
+    assert!(code == 2 && err.contains("scans no homes"), "{code} {err}");
+    let (status, _) = laptop.ok(&[&["status", "--json"], &place[..]].concat());
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(
+        (&status["mode"], &status["scansHomes"]),
+        (&json!("system"), &json!(false))
+    );
 }
 
 #[test]
@@ -192,18 +374,15 @@ fn a_token_without_the_key_is_useless_and_a_copied_folder_is_one_device() {
     assert_eq!(id.len(), 2);
     // The token alone, in a header.
     let token = fs::read_to_string(laptop.state("token")).unwrap();
+    let token = token.lines().next().unwrap();
     let enrolled: Value = serde_json::from_slice(&fs::read(laptop.state("device.json")).unwrap()).unwrap();
     let path = format!(
         "{BASE}/devices/{}/heartbeat",
         enrolled["deviceId"].as_str().unwrap()
     );
     let body = r#"{"agentVersion": "1", "osVersion": "1"}"#;
-    assert_eq!(post(organization.server.port, &path, token.trim(), body).0, 401);
-    let (status, _) = get(
-        organization.server.port,
-        &format!("{BASE}/devices"),
-        Some(token.trim()),
-    );
+    assert_eq!(post(organization.server.port, &path, token, body).0, 401);
+    let (status, _) = get(organization.server.port, &format!("{BASE}/devices"), Some(token));
     assert_eq!(status, 401);
     // The token and the device file, before another key.
     let own: Value = serde_json::from_slice(&fs::read(thief.state("device.json")).unwrap()).unwrap();
@@ -212,7 +391,7 @@ fn a_token_without_the_key_is_useless_and_a_copied_folder_is_one_device() {
     fs::copy(laptop.state("token"), thief.state("token")).unwrap();
     fs::write(thief.state("device.json"), mixed.to_string()).unwrap();
     let (code, _, err) = thief.says(&["run", "--once"]);
-    assert!(code == 3 && !err.contains(token.trim()), "{code} {err}");
+    assert!(code == 3 && !err.contains(token), "{code} {err}");
     fs::write(thief.state("device.json"), enrolled.to_string()).unwrap();
     let (code, _, err) = thief.says(&["run", "--once"]);
     assert!(code == 2 && err.contains("device.key"), "{err}");

@@ -1,5 +1,6 @@
 //! Devices and their tokens: who they are, what they may do, and when that ends.
 
+mod agent;
 mod clones;
 mod described;
 mod inventory;

@@ -1,0 +1,188 @@
+//! Reports that a server does not take.
+
+use super::rounds::scan_again;
+use super::{Scratch, Told, agent, beat, home, round, taken};
+use crate::report::fitted;
+use crate::{Cause, State, uploads};
+use provost_inventory::wire::{self, Place, Report, Section, Sighting};
+use provost_inventory::{Client, Fault};
+use provost_words::time::Timestamp;
+use serde_json::json;
+
+/// Proves AG-3.
+#[test]
+fn a_device_that_waits_for_its_approval_keeps_its_report() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    for _ in 0..2 {
+        door.will(200, &beat());
+        door.will(
+            409,
+            &json!({ "message": "the device is not active yet", "code": "conflict" }),
+        );
+        assert!(round(&agent, &home, &door).unwrap().problem.is_some());
+    }
+    door.will(200, &beat());
+    door.will(200, &taken());
+    assert_eq!(round(&agent, &home, &door).unwrap().uploads, 1);
+    let bodies: Vec<Vec<u8>> = door.asked.borrow().iter().map(|asked| asked.3.clone()).collect();
+    assert_eq!((&bodies[1], &bodies[1]), (&bodies[3], &bodies[5]));
+}
+
+/// Proves AG-3.
+#[test]
+fn a_server_that_is_away_costs_one_report_that_waits_and_one_that_refuses_it_sets_it_aside() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    // The heartbeat is taken, the report is not.
+    door.will(200, &beat());
+    let done = round(&agent, &home, &door).unwrap();
+    assert!(done.has_scanned && done.problem.is_some());
+    let first = door.asked.borrow().last().unwrap().3.clone();
+    // Nobody there: nothing is scanned, nothing is lost.
+    assert_eq!(round(&agent, &home, &door).unwrap_err().cause, Cause::Unreachable);
+    scan_again(&agent);
+    door.will(200, &beat());
+    door.will(503, &json!({ "message": "later", "code": "unavailable" }));
+    let done = round(&agent, &home, &door).unwrap();
+    assert!(!done.has_scanned, "one waits");
+    assert_eq!(door.asked.borrow().last().unwrap().3, first, "byte for byte");
+    door.will(200, &beat());
+    door.will(
+        422,
+        &json!({ "message": "no report", "code": "invalid_definition" }),
+    );
+    door.will(200, &taken());
+    let done = round(&agent, &home, &door).unwrap();
+    assert!(done.has_scanned && done.uploads == 1);
+    assert!(folder.file("queue/00000000000000000001.refused").exists());
+}
+
+/// Proves AG-3.
+#[test]
+fn a_server_that_takes_no_reports_is_no_fault_and_the_report_waits() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    for scanned in [true, false] {
+        door.will(200, &beat());
+        door.will(
+            404,
+            &json!({ "message": "there is no such route", "code": "not_found" }),
+        );
+        let done = round(&agent, &home, &door).unwrap();
+        assert_eq!((done.has_scanned, done.uploads, done.problem), (scanned, 0, None));
+    }
+    door.will(200, &beat());
+    door.will(200, &taken());
+    assert_eq!(round(&agent, &home, &door).unwrap().uploads, 1);
+}
+
+/// Proves AG-3.
+#[test]
+fn a_report_that_the_server_fails_at_is_set_aside_in_the_end_and_the_next_one_follows() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    // Who is told to wait is not at fault, however often.
+    for _ in 0..30 {
+        door.will(200, &beat());
+        door.will(503, &json!({ "message": "later", "code": "unavailable" }));
+        assert!(round(&agent, &home, &door).unwrap().problem.is_some());
+    }
+    for tries in 1..12 {
+        door.will(200, &beat());
+        if tries % 2 == 0 {
+            door.will(500, &json!({ "message": "internal error", "code": "internal" }));
+        }
+        assert!(round(&agent, &home, &door).unwrap().problem.is_some(), "{tries}");
+    }
+    scan_again(&agent);
+    door.will(200, &beat());
+    door.will(500, &json!({ "message": "internal error", "code": "internal" }));
+    door.will(200, &taken());
+    let done = round(&agent, &home, &door).unwrap();
+    assert!(
+        done.has_scanned && done.uploads == 1 && done.problem.is_none(),
+        "{done:?}"
+    );
+    assert!(folder.file("queue/00000000000000000001.refused").exists());
+    // What the server never had is in the next report, and both can be looked at.
+    let states: Vec<_> = uploads(&folder)
+        .unwrap()
+        .iter()
+        .map(|upload| upload.state)
+        .collect();
+    assert!(
+        states.contains(&"refused") && states.contains(&"taken"),
+        "{states:?}"
+    );
+    let asked = door.asked.borrow();
+    let last = String::from_utf8_lossy(&asked.last().unwrap().3).into_owned();
+    assert!(
+        last.contains("claude_code") && last.contains("observations"),
+        "{last}"
+    );
+}
+
+#[test]
+fn what_a_server_refuses_every_hour_fills_no_queue_and_is_named() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    for _ in 0..9 {
+        scan_again(&agent);
+        door.will(200, &beat());
+        door.will(
+            400,
+            &json!({ "message": "/sections/0/news: unknown member", "code": "invalid_request" }),
+        );
+        round(&agent, &home, &door).unwrap();
+    }
+    let aside = std::fs::read_dir(folder.file("queue")).unwrap().count();
+    assert!(aside <= 5, "{aside}");
+    let refusal = State::load(&folder).unwrap().last_refusal.unwrap();
+    assert!(
+        refusal.contains("unknown member") && refusal.contains("earlier version"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_report_that_is_longer_than_a_server_reads_is_cut_and_says_so() {
+    let place = Place {
+        class: "~/.claude.json".into(),
+        path: "0123456789abcdef0123456789abcdef".into(),
+        project: None,
+    };
+    let names = vec!["N".repeat(150); 64];
+    let environment = |_| Sighting::Environment {
+        place: place.clone(),
+        names: names.clone(),
+    };
+    let observations: Vec<Sighting> = (0..900).map(environment).collect();
+    let report = Report {
+        scan_id: "s".into(),
+        started_at: Timestamp::EPOCH,
+        finished_at: Timestamp::EPOCH,
+        sections: vec![Section {
+            client: Client::ClaudeCode,
+            user: "ada".into(),
+            digest: wire::digest(&observations, &[]),
+            complete: true,
+            faults: Vec::new(),
+            observations,
+        }],
+        unchanged: Vec::new(),
+    };
+    assert_eq!(report.refusal(), None);
+    let bytes = fitted(report).unwrap();
+    assert!(bytes.len() <= wire::MAX_BYTES);
+    let sent: Report = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(sent.refusal(), None);
+    let section = &sent.sections[0];
+    assert!(!section.complete && !section.observations.is_empty());
+    assert_eq!(section.faults[0].fault, Fault::Truncated);
+}
