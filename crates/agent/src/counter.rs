@@ -1,36 +1,63 @@
-//! How often this device called: a number that never goes back, by which the server sees that there are two of it.
+//! How often this device called, and how often it scanned: numbers that never go back, by which the server sees that there are two of
+//! it, and which of two scans is the later one.
 
 use crate::Agent;
+use crate::folder::Folder;
 use crate::trouble::{Cause, Trouble};
 use provost_words::time::Timestamp;
 
-const NAME: &str = "counter";
+const CALLS: &str = "counter";
+const SCANS: &str = "scans";
+/// LIMIT: the largest whole number that every reader of JSON keeps.
+const MOST: u64 = 9_007_199_254_740_991;
 
-/// Counts, and returns the number; it is on the disk before it is said.
-///
-/// A disk that takes nothing ends no heartbeats: the number then goes on in memory, and a restart before there is room may look like a
-/// copy. A file that holds no number counts on from the present in seconds, which is ahead of every count of calls.
-///
-/// Errors: folder, when the file is not as it has to be.
-pub(crate) fn count(agent: &Agent, now: Timestamp) -> Result<u64, Trouble> {
-    let kept = match agent.folder.read(NAME)? {
-        None => 0,
-        Some(bytes) => {
-            let number = String::from_utf8_lossy(&bytes).trim().parse::<u64>().ok();
-            number.unwrap_or_else(|| u64::try_from(now.as_ms() / 1000).unwrap_or_default())
-        }
+/// Returns the number that a file holds. One that holds none counts on from the present in seconds, which is ahead of every count.
+fn kept(folder: &Folder, name: &str, now: Timestamp) -> Result<u64, Trouble> {
+    let Some(bytes) = folder.read(name)? else {
+        return Ok(0);
     };
-    let number = kept.max(agent.counted.get()).saturating_add(1);
-    agent.counted.set(number);
+    let number = String::from_utf8_lossy(&bytes).trim().parse::<u64>().ok();
+    let number = number.filter(|number| *number < MOST);
+    Ok(number.unwrap_or_else(|| u64::try_from(now.as_ms() / 1000).unwrap_or_default()))
+}
+
+fn write(folder: &Folder, name: &str, number: u64) -> Result<(), Trouble> {
     // Always as long, so that it fits in its place also where the disk is full.
     let text = format!("{number:020}\n");
-    let written = match agent.folder.overwrite(NAME, text.as_bytes()) {
-        Ok(true) => Ok(()),
-        Ok(false) => agent.folder.replace(NAME, text.as_bytes()),
-        Err(trouble) => Err(trouble),
-    };
-    match written {
+    if folder.overwrite(name, text.as_bytes())? {
+        return Ok(());
+    }
+    folder.replace(name, text.as_bytes())
+}
+
+/// Counts a call, and returns the number; it is on the disk before it is said.
+///
+/// A disk that takes nothing ends no heartbeats: the number then goes on in memory, and a restart before there is room may look like a
+/// copy.
+///
+/// Errors: folder, when the file is not as it has to be.
+pub(crate) fn call(agent: &Agent, now: Timestamp) -> Result<u64, Trouble> {
+    let number = kept(&agent.folder, CALLS, now)?.max(agent.counted.get()) + 1;
+    agent.counted.set(number);
+    match write(&agent.folder, CALLS, number) {
         Err(trouble) if trouble.cause != Cause::Disk => Err(trouble),
         _ => Ok(number),
     }
+}
+
+/// Returns the number of the next scan.
+///
+/// Errors: folder.
+pub(crate) fn next_scan(folder: &Folder, now: Timestamp) -> Result<u64, Trouble> {
+    Ok(kept(folder, SCANS, now)? + 1)
+}
+
+/// Notes that a scan has a number, or that the server knows one with it, which the next ones follow.
+///
+/// Errors: folder, disk.
+pub(crate) fn scanned(folder: &Folder, number: u64, now: Timestamp) -> Result<(), Trouble> {
+    if number >= MOST || number <= kept(folder, SCANS, now)? {
+        return Ok(());
+    }
+    write(folder, SCANS, number)
 }

@@ -30,7 +30,7 @@ pub(crate) async fn send(agent: &Agent, caller: &Caller<'_>) -> Result<(String, 
     let below = format!("devices/{}/heartbeat", agent.device.device_id);
     let said = json!({
         "agentVersion": env!("CARGO_PKG_VERSION"), "osVersion": machine::os_version(),
-        "counter": counter::count(agent, caller.now())?, "bootId": machine::boot_id(),
+        "counter": counter::call(agent, caller.now())?, "bootId": machine::boot_id(),
     });
     let body = said.to_string();
     let (_, answer) = caller.post(&below, body.as_bytes()).await?;

@@ -1,5 +1,6 @@
 //! The report of a scan, as it is sent.
 
+use crate::counter;
 use crate::folder::Folder;
 use crate::trouble::{Cause, Trouble};
 use crate::{Agent, Mode, NO_SCANS, State};
@@ -53,9 +54,11 @@ impl Acknowledged {
 /// What is scanned, and under which key.
 pub(crate) struct Plan {
     scan_id: String,
+    /// Which scan of the device it is: by it the server knows which of two is the later one.
+    number: u64,
     home: PathBuf,
     key: InventoryKey,
-    /// When the scan begins, by the server's clock: it orders scans by their time.
+    /// When the scan begins, by the server's clock.
     started_at: Timestamp,
     acknowledged: BTreeMap<(Client, String), String>,
     /// What the server has, however long ago it had it; nothing where this scan cannot tell that something is gone.
@@ -85,12 +88,21 @@ impl Plan {
         }
         Ok(Self {
             scan_id: format!("scan-{}", URL_SAFE_NO_PAD.encode(&entropy.seed()[..12])),
+            number: counter::next_scan(folder, clock.now())?,
             home: home.to_owned(),
             key: inventory_key(folder, entropy)?,
             started_at: clock.now().plus_ms(state.skew_ms),
             acknowledged,
             known: known.sections,
         })
+    }
+
+    /// Counts the scan. Who only looks at a report does not.
+    ///
+    /// Errors: folder, disk.
+    pub fn counted(self, folder: &Folder, clock: &dyn Clock) -> Result<Self, Trouble> {
+        counter::scanned(folder, self.number, clock.now())?;
+        Ok(self)
     }
 
     /// Scans, until time is up or `stop` says so, and returns the bytes of the report.
@@ -115,6 +127,7 @@ impl Plan {
         let started = self.started_at;
         let finished = started.plus_ms(i64::try_from(took.as_millis()).unwrap_or_default());
         let mut report = Report::of(self.scan_id, (started, finished), &[found], &self.acknowledged);
+        report.counter = i64::try_from(self.number).ok();
         if is_whole {
             add_vanished(&mut report, self.known);
         }
@@ -203,9 +216,12 @@ pub(crate) fn acknowledge(
     let Ok(report) = serde_json::from_slice::<Report>(body) else {
         return Ok(false);
     };
-    // One of a later scan came before it: the server has what that one said.
+    // The server knows a later scan of this device: this folder is older than that, or has a copy. The next scan follows that one.
     if answer.get("ignored").is_some() {
-        return Ok(false);
+        if let Some(last) = answer.get("lastCounter").and_then(Value::as_u64) {
+            counter::scanned(folder, last, now)?;
+        }
+        return Ok(true);
     }
     let unknown: Vec<&str> = answer
         .get("unknownDigests")

@@ -147,6 +147,7 @@ impl Loop<'_> {
     /// Scans on a thread, for which the loop waits: a scan is seconds of work in which a signal has to be heard.
     async fn scan(&self, state: &State) -> Result<Vec<u8>, Trouble> {
         let plan = Plan::new(self.agent, self.home, state, self.clock, self.entropy)?;
+        let plan = plan.counted(&self.agent.folder, self.clock)?;
         let stop = self.stop.clone();
         let scan = move || plan.carry_out(&SystemClock::new(), &|| stop.load(Ordering::Relaxed));
         let done = tokio::task::spawn_blocking(scan).await;

@@ -14,10 +14,11 @@ use crate::trouble::Trouble;
 const PLACE: &str = "anew";
 /// What has to be in place before `device.json`.
 const MOVED: [&str; 3] = ["device.key", "token", CA_CERT];
-/// What was the earlier device's: its count, what its server has of the machine, the key of its fingerprints.
-const ENDED: [&str; 5] = [
+/// What was the earlier device's: its counts, what its server has of the machine, the key of its fingerprints.
+const ENDED: [&str; 6] = [
     "token.next",
     "counter",
+    "scans",
     "state.json",
     "acknowledged.json",
     "inventory.key",

@@ -28,7 +28,7 @@ pub fn queue_scan(
 ) -> Result<u64, Trouble> {
     let _lock = agent.folder.lock()?;
     let mut state = State::load(&agent.folder)?;
-    let plan = Plan::new(agent, home, &state, clock, entropy)?;
+    let plan = Plan::new(agent, home, &state, clock, entropy)?.counted(&agent.folder, clock)?;
     let number = Queue::open(&agent.folder)?.push(&plan.carry_out(clock, &|| false)?)?;
     state.last_scan_at = Some(clock.now());
     state.save(&agent.folder)?;

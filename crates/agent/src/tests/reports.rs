@@ -128,6 +128,35 @@ fn a_report_that_the_server_fails_at_is_set_aside_in_the_end_and_the_next_one_fo
 }
 
 #[test]
+fn scans_are_counted_and_follow_the_last_one_that_the_server_knows() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    let counter = || {
+        let asked = door.asked.borrow();
+        let report: serde_json::Value = serde_json::from_slice(&asked.last().unwrap().3).unwrap();
+        report["counter"].as_u64().unwrap()
+    };
+    let mut counts = Vec::new();
+    for answer in [
+        taken(),
+        json!({ "accepted": 0, "unknownDigests": [], "ignored": "older_scan", "lastCounter": 70 }),
+        taken(),
+    ] {
+        let is_after = counts.len() == 2;
+        if !is_after {
+            scan_again(&agent);
+        }
+        door.will(200, &beat());
+        door.will(200, &answer);
+        // After one that was ignored the next round scans by itself.
+        assert!(round(&agent, &home, &door).unwrap().has_scanned);
+        counts.push(counter());
+    }
+    assert_eq!(counts, [1, 2, 71]);
+}
+
+#[test]
 fn what_a_server_refuses_every_hour_fills_no_queue_and_is_named() {
     let scratch = Scratch::new();
     let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
@@ -165,6 +194,7 @@ fn a_report_that_is_longer_than_a_server_reads_is_cut_and_says_so() {
     let observations: Vec<Sighting> = (0..900).map(environment).collect();
     let report = Report {
         scan_id: "s".into(),
+        counter: None,
         started_at: Timestamp::EPOCH,
         finished_at: Timestamp::EPOCH,
         sections: vec![Section {
