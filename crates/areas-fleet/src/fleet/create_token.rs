@@ -1,7 +1,8 @@
 //! `POST …/devices/enrolment-tokens`
 
-use super::model::{EnrolmentToken, MOST_TOKENS, Mode};
-use super::{credentials, fences, store};
+use super::enrolment::{self, EnrolmentToken};
+use super::model::{MOST_TOKENS, Mode};
+use super::{credentials, fences};
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::context::SecretPlaceholder;
@@ -73,7 +74,7 @@ impl Operation for CreateEnrolmentToken {
             return Err(error.and_field("/requireApproval", message));
         }
         let maker = ctx.actor().id.clone();
-        if store::made_by(ctx, &maker)?.len() >= MOST_TOKENS {
+        if enrolment::made_by(ctx, &maker)?.len() >= MOST_TOKENS {
             let message = "you have 100 enrolment tokens that still make devices; revoke some, or make one of many uses";
             return Err(Error::new(Code::Conflict, message));
         }
@@ -96,7 +97,7 @@ impl Operation for CreateEnrolmentToken {
         };
         let id = enrolment_token.id.clone();
         ctx.target(&fences::ENROLMENT_TOKEN, id.as_str());
-        store::insert_enrolment_token(ctx, &enrolment_token, &minted)?;
+        enrolment::insert(ctx, &enrolment_token, &minted)?;
         ctx.change("/name", serde_json::Value::Null, body.name.as_str());
         ctx.change("/maxUses", serde_json::Value::Null, max_uses);
         ctx.change("/requireApproval", serde_json::Value::Null, body.require_approval);

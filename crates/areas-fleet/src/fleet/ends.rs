@@ -1,7 +1,7 @@
 //! What takes away from devices and their tokens, and how it is taken away again (EN-3).
 
 use super::model::{DeviceId, EnrolmentTokenId, Status};
-use super::{fences, store, token_store, verbs};
+use super::{enrolment, fences, token_store, verbs};
 use provost_areas_platform::ends::{unclear, works_until};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
@@ -134,7 +134,7 @@ fn enrolment_token_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]
     let [id] = ids else { return Ok(unclear()) };
     let id = EnrolmentTokenId::from_store(id.clone());
     ctx.target(&fences::ENROLMENT_TOKEN, id.as_str());
-    if store::revoke_enrolment_token(ctx, &id, Some("revoked_again"))? {
+    if enrolment::revoke(ctx, &id, Some("revoked_again"))? {
         ctx.change("/revoked", false, true);
         return Ok(Again::Done("revoked"));
     }

@@ -1,10 +1,9 @@
 //! `POST …/devices/enrol`
 
 use super::issue::{IssuedDeviceToken, issue};
-use super::model::{
-    Device, DeviceView, EnrolmentTokenId, KeyProtection, MOST_PENDING, PENDING_SECS, Platform, Status,
-};
-use super::{credentials, fences, store, token_store};
+use super::model::{Device, EnrolmentTokenId, KeyProtection, MOST_PENDING, PENDING_SECS, Platform, Status};
+use super::view::DeviceView;
+use super::{credentials, enrolment, fences, store, token_store};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::text::Name;
@@ -114,7 +113,7 @@ fn make(
     key_thumbprint: String,
     enrolment_token_id: EnrolmentTokenId,
 ) -> Result<Device> {
-    let by = store::enrolment_token_of(ctx, &enrolment_token_id)?;
+    let by = enrolment::get(ctx, &enrolment_token_id)?;
     let device = Device {
         id: ctx.new_id(),
         organization_id: ctx.org().to_owned(),
@@ -144,7 +143,7 @@ fn make(
         return Err(Error::new(Code::Conflict, message));
     }
     // INVARIANT FL-4: the store counts, so that two machines at once do not share the last use.
-    if !store::use_up(ctx, &device.enrolment_token_id)? {
+    if !enrolment::use_up(ctx, &device.enrolment_token_id)? {
         let message = "this enrolment token has been used as often as it may be; ask for another one";
         return Err(Error::new(Code::Conflict, message));
     }

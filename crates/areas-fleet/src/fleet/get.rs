@@ -1,7 +1,7 @@
 //! `GET …/devices/{deviceId}`
 
-use super::model::{DevicePath, DeviceView, OneDevice};
 use super::store;
+use super::view::{DevicePath, DeviceView, OneDevice};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};

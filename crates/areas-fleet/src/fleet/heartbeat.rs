@@ -1,7 +1,8 @@
 //! `POST …/devices/{deviceId}/heartbeat`
 
 use super::clones::{Heartbeat, TamperReason};
-use super::model::{Device, DeviceId, DevicePath, EARLY_SECS, INTERVAL_SECS, Status};
+use super::model::{Device, DeviceId, EARLY_SECS, INTERVAL_SECS, Status};
+use super::view::DevicePath;
 use super::{credentials, fences, store};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};

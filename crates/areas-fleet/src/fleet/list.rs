@@ -1,9 +1,10 @@
 //! `GET …/devices`
 
 use super::labels::Label;
-use super::model::{DeviceView, EnrolmentTokenId, Platform, Status};
+use super::model::{EnrolmentTokenId, Platform, Status};
 use super::presence::Presence;
 use super::store::{self, Filter};
+use super::view::DeviceView;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};

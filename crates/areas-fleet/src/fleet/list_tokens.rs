@@ -1,7 +1,6 @@
 //! `GET …/devices/enrolment-tokens`
 
-use super::model::EnrolmentToken;
-use super::store;
+use super::enrolment::{self, EnrolmentToken};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
@@ -60,7 +59,7 @@ impl Operation for ListEnrolmentTokens {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<TokenPage> {
         let query = &input.query;
         let before = page::start(ctx, LIST, query.cursor.as_ref(), i64::MAX)?;
-        let mut enrolment_tokens = store::list_enrolment_tokens(ctx, before, query.limit.get() + 1)?;
+        let mut enrolment_tokens = enrolment::list(ctx, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, LIST, query.limit, &mut enrolment_tokens, |token| token.seq);
         Ok(TokenPage {
             enrolment_tokens,

@@ -1,7 +1,7 @@
 //! What is done without anybody asking: the sweep of devices that never called, the check of a store, and its restore.
 
 use super::model::{PENDING_SECS, Status, UNAPPROVED_SECS};
-use super::{fences, store, verbs};
+use super::{enrolment, fences, store, verbs};
 use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
@@ -69,7 +69,7 @@ pub fn maker_narrowed(ctx: &mut OperationContext<'_>, narrowed: &AccountNarrowed
 }
 
 fn end_tokens_of(ctx: &mut OperationContext<'_>, maker: &str) -> Result<()> {
-    let ended = store::revoke_made_by(ctx, maker)?;
+    let ended = enrolment::revoke_made_by(ctx, maker)?;
     for id in &ended {
         let of = fences::OfEnrolmentToken {
             enrolment_token_id: id.clone(),
@@ -84,7 +84,7 @@ fn end_tokens_of(ctx: &mut OperationContext<'_>, maker: &str) -> Result<()> {
 
 /// Revokes every enrolment token of the organization, in the unit that restores it. Its devices are held back.
 pub fn end_every(ctx: &mut OperationContext<'_>, reason: &'static str) -> Result<()> {
-    store::revoke_every(ctx, reason)
+    enrolment::revoke_every(ctx, reason)
 }
 
 /// Returns a sentence for everything that breaks an invariant of the area.

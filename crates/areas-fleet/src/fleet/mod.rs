@@ -30,6 +30,7 @@ mod create_token;
 mod credentials;
 mod ends;
 mod enrol;
+mod enrolment;
 pub mod fences;
 mod get;
 mod heartbeat;
@@ -48,6 +49,7 @@ mod store;
 mod token_store;
 mod update;
 mod verbs;
+mod view;
 
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::{DeviceId, DevicePath};
@@ -83,6 +85,7 @@ pub static AREA: Area = Area {
     migrations: &migrations!["0034_fleet", "0035_devices"],
     statements: &[
         store::STATEMENTS,
+        enrolment::STATEMENTS,
         token_store::STATEMENTS,
         credentials::STATEMENTS,
         held::STATEMENTS,

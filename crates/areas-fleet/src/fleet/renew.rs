@@ -1,7 +1,8 @@
 //! `POST …/devices/{deviceId}/token`
 
 use super::issue::{IssuedDeviceToken, issue};
-use super::model::{DevicePath, GRACE_SECS, MOST_LIVING, RENEWAL_SECS};
+use super::model::{GRACE_SECS, MOST_LIVING, RENEWAL_SECS};
+use super::view::DevicePath;
 use super::{credentials, fences, store, token_store};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};

@@ -1,6 +1,6 @@
 //! `POST …/devices/enrolment-tokens/{enrolmentTokenId}/revoke`
 
-use super::model::{EnrolmentToken, EnrolmentTokenPath};
+use super::enrolment::{self, EnrolmentToken, EnrolmentTokenPath};
 use super::{fences, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -41,8 +41,8 @@ impl Operation for RevokeEnrolmentToken {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Revoked> {
         let id = &input.path.enrolment_token_id;
         ctx.target(&fences::ENROLMENT_TOKEN, id.as_str());
-        store::enrolment_token_of(ctx, id)?;
-        if store::revoke_enrolment_token(ctx, id, None)? {
+        enrolment::get(ctx, id)?;
+        if enrolment::revoke(ctx, id, None)? {
             ctx.change("/revoked", false, true);
             let of = fences::OfEnrolmentToken {
                 enrolment_token_id: id.clone(),
@@ -51,7 +51,7 @@ impl Operation for RevokeEnrolmentToken {
         }
         Ok(Revoked {
             devices: store::count_by_token(ctx, id)?,
-            enrolment_token: store::enrolment_token_of(ctx, id)?,
+            enrolment_token: enrolment::get(ctx, id)?,
         })
     }
 }

@@ -1,7 +1,8 @@
 //! `PATCH …/devices/{deviceId}`
 
 use super::labels::Labels;
-use super::model::{Device, DevicePath, DeviceView, OneDevice};
+use super::model::Device;
+use super::view::{DevicePath, DeviceView, OneDevice};
 use super::{fences, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};

@@ -1,6 +1,7 @@
 //! What people do to devices: `POST …/devices/{deviceId}/approve`, `/quarantine`, `/release` and `/retire`.
 
-use super::model::{Device, DeviceId, DevicePath, DeviceView, OneDevice, Status, Verb};
+use super::model::{Device, DeviceId, Status, Verb};
+use super::view::{DevicePath, DeviceView, OneDevice};
 use super::{fences, store, token_store};
 use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};

@@ -1,0 +1,187 @@
+//! Enrolment tokens: what they are, and all SQL of them.
+
+use super::model::{EnrolmentTokenId, Mode};
+use provost_kernel::db::{Param, Row};
+use provost_kernel::error::{Error, Result};
+use provost_kernel::token::NewToken;
+use provost_kernel::{OperationContext, Timestamp, params, statements};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The columns of an enrolment token, in the order that [`enrolment_token`] expects.
+macro_rules! enrolment_tokens {
+    () => {
+        "SELECT id, seq, name, token_prefix, mode, max_uses, uses, require_approval, created_by, created_at, \
+         expires_at, revoked_at, revoke_reason FROM enrolment_tokens "
+    };
+}
+
+statements! {
+    /// One enrolment token.
+    ENROLMENT_TOKEN = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND id = ?2");
+    /// A page of enrolment tokens, the newest first.
+    ENROLMENT_TOKENS = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND seq < ?2 ORDER BY seq DESC, id LIMIT ?3");
+    /// Makes an enrolment token.
+    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15)";
+    /// Counts a use of an enrolment token that has one left.
+    USE = "UPDATE enrolment_tokens SET uses = uses + 1 WHERE organization_id = ?1 AND id = ?2 AND uses < max_uses AND revoked_at IS NULL";
+    /// Revokes an enrolment token.
+    REVOKE_ENROLMENT_TOKEN = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
+    /// The enrolment tokens that somebody made and that still make devices.
+    MADE_BY = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY id";
+    /// Revokes those.
+    REVOKE_MADE_BY = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses";
+    /// Revokes every enrolment token of an organization.
+    REVOKE_EVERY = "UPDATE enrolment_tokens SET revoked_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL";
+}
+
+/// An enrolment token as it is stored and shown, without its secret.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "EnrolmentToken")]
+pub struct EnrolmentToken {
+    /// Its id.
+    pub id: EnrolmentTokenId,
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) seq: i64,
+    /// Its name.
+    pub name: String,
+    /// The part of the token that may be shown.
+    pub token_prefix: String,
+    /// For whom the agents work that enrol by it.
+    pub mode: Mode,
+    /// How many devices may enrol by it.
+    pub max_uses: i64,
+    /// How many did.
+    pub uses: i64,
+    /// Whether an admin approves each of them.
+    pub require_approval: bool,
+    /// The id of whoever made it.
+    pub created_by: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The end of its life.
+    pub expires_at: Timestamp,
+    /// When it was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or is an account that can do
+    /// less. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoke_reason: Option<String>,
+}
+
+/// The path of operations on one enrolment token.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct EnrolmentTokenPath {
+    /// The enrolment token.
+    pub enrolment_token_id: EnrolmentTokenId,
+}
+
+fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
+    Ok(EnrolmentToken {
+        id: EnrolmentTokenId::from_store(row.get(0)?),
+        seq: row.get(1)?,
+        name: row.get(2)?,
+        token_prefix: row.get(3)?,
+        mode: Mode::from_store(row.str(4)?)?,
+        max_uses: row.get(5)?,
+        uses: row.get(6)?,
+        require_approval: row.get(7)?,
+        created_by: row.get(8)?,
+        created_at: row.get(9)?,
+        expires_at: row.get(10)?,
+        revoked_at: row.get(11)?,
+        revoke_reason: row.get(12)?,
+    })
+}
+
+/// Returns an enrolment token.
+///
+/// Errors: `NotFound` for an unknown and another organization's token alike.
+pub fn get(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> Result<EnrolmentToken> {
+    let org = ctx.org();
+    ctx.query_opt(&ENROLMENT_TOKEN, params![org, id.as_str()], enrolment_token)?
+        .ok_or_else(|| Error::not_found("enrolment token"))
+}
+
+/// Returns enrolment tokens before a place, the newest first.
+pub fn list(ctx: &mut OperationContext<'_>, before: i64, limit: i64) -> Result<Vec<EnrolmentToken>> {
+    let org = ctx.org();
+    ctx.query(&ENROLMENT_TOKENS, params![org, before, limit], enrolment_token)
+}
+
+/// Stores a new enrolment token.
+pub fn insert(ctx: &mut OperationContext<'_>, token: &EnrolmentToken, minted: &NewToken) -> Result<()> {
+    let (org, actor) = (ctx.org(), ctx.actor());
+    let (pepper, mac) = ctx.services().keys.token_mac_current(minted.token.expose());
+    ctx.queue(
+        &INSERT_ENROLMENT_TOKEN,
+        params![
+            org,
+            token.id.as_str(),
+            token.name.as_str(),
+            minted.lookup_id.as_str(),
+            minted.prefix.as_str(),
+            mac.as_slice(),
+            pepper.as_str(),
+            token.mode.as_str(),
+            token.max_uses,
+            token.require_approval,
+            actor.kind,
+            actor.id.as_str(),
+            token.created_at,
+            token.expires_at,
+            true,
+        ],
+    )
+}
+
+/// Counts a use of an enrolment token, and says whether it had one left.
+pub fn use_up(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId) -> Result<bool> {
+    let org = ctx.org();
+    Ok(ctx.execute(&USE, params![org, id.as_str()])? == 1)
+}
+
+/// Revokes an enrolment token, and says whether it was not yet.
+pub fn revoke(ctx: &mut OperationContext<'_>, id: &EnrolmentTokenId, reason: Option<&str>) -> Result<bool> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let params: &[Param<'_>] = params![org, id.as_str(), now, reason, false];
+    let revoked = ctx.execute(&REVOKE_ENROLMENT_TOKEN, params)?;
+    ctx.erase_replay(id.as_str())?;
+    Ok(revoked == 1)
+}
+
+/// Returns the enrolment tokens that somebody made and that still make devices; at most [`super::model::MOST_TOKENS`].
+pub fn made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<EnrolmentTokenId>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.query(&MADE_BY, params![org, maker, now], |row| {
+        Ok(EnrolmentTokenId::from_store(row.get(0)?))
+    })
+}
+
+/// Revokes the enrolment tokens that somebody made and that still make devices, and returns their ids.
+pub fn revoke_made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<EnrolmentTokenId>> {
+    let made = made_by(ctx, maker)?;
+    if made.is_empty() {
+        return Ok(made);
+    }
+    let (org, now) = (ctx.org(), ctx.now());
+    let params: &[Param<'_>] = params![org, maker, now, "maker_ended", false];
+    ctx.execute(&REVOKE_MADE_BY, params)?;
+    for id in &made {
+        ctx.erase_replay(id.as_str())?;
+    }
+    // Who enrols by one of them in the same batch was looked up before.
+    ctx.invalidate_cached_credentials();
+    Ok(made)
+}
+
+/// Revokes every enrolment token of the organization.
+pub fn revoke_every(ctx: &mut OperationContext<'_>, reason: &str) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.queue(&REVOKE_EVERY, params![org, now, reason, false])
+}

@@ -1,0 +1,105 @@
+//! A device as its readers see it.
+
+use super::clones::Tamper;
+use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Platform, Status};
+use super::presence::Presence;
+use provost_kernel::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A device as its readers see it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Device")]
+pub struct DeviceView {
+    id: DeviceId,
+    organization_id: String,
+    name: String,
+    status: Status,
+    presence: Presence,
+    /// An admin has yet to approve it.
+    needs_approval: bool,
+    tamper: Tamper,
+    labels: Vec<String>,
+    mode: Mode,
+    platform: Platform,
+    arch: String,
+    /// As the device said last; absent before its first heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    os_version: Option<String>,
+    /// As the device said last; absent before its first heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_version: Option<String>,
+    /// The thumbprint of its key (RFC 7638), which is what the device is.
+    key_thumbprint: String,
+    /// Where the device keeps its key, by its own word.
+    key_protection: KeyProtection,
+    enrolment_token_id: EnrolmentTokenId,
+    enrolled_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_heartbeat_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarantined_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retired_at: Option<Timestamp>,
+    /// `never_called`: it enrolled and was not heard of for a day; `never_approved`: nobody approved it for thirty days. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retire_reason: Option<String>,
+    /// Since when a restore of the store holds it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_at: Option<Timestamp>,
+    updated_at: Timestamp,
+}
+
+impl DeviceView {
+    /// Returns what is seen of a device at an instant.
+    pub fn of(device: Device, now: Timestamp) -> Self {
+        let last = device.heartbeat.as_ref().map(|beat| beat.at);
+        let (os_version, agent_version) = device
+            .heartbeat
+            .map(|beat| (beat.os_version, beat.agent_version))
+            .unzip();
+        Self {
+            id: device.id,
+            organization_id: device.organization_id,
+            name: device.name,
+            status: device.status,
+            presence: Presence::of(last, now),
+            needs_approval: device.needs_approval,
+            tamper: Tamper::of(device.tamper),
+            labels: device.labels,
+            mode: device.mode,
+            platform: device.platform,
+            arch: device.arch,
+            os_version,
+            agent_version,
+            key_thumbprint: device.key_thumbprint,
+            key_protection: device.key_protection,
+            enrolment_token_id: device.enrolment_token_id,
+            enrolled_at: device.created_at,
+            last_heartbeat_at: last,
+            quarantined_at: device.quarantined_at,
+            retired_at: device.retired_at,
+            retire_reason: device.retire_reason,
+            held_at: device.held_at,
+            updated_at: device.updated_at,
+        }
+    }
+}
+
+/// One device.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct OneDevice {
+    /// It.
+    pub device: DeviceView,
+}
+
+/// The path of operations on one device.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct DevicePath {
+    /// The device.
+    pub device_id: DeviceId,
+}
