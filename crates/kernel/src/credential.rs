@@ -322,11 +322,12 @@ impl BearerToken {
         self.caller.verified.as_ref()
     }
 
-    /// Spends the proof of a token that is bound to a key, once for the request.
+    /// Spends the proof of a token of an organization that is bound to a key, once for the request.
     ///
     /// Errors: `Unauthenticated` for a proof that served before.
-    pub(crate) fn spend_proof(&self) -> Result<()> {
-        self.caller.proof.as_ref().map_or(Ok(()), |proof| proof.spend())
+    pub(crate) fn spend_proof(&self, organization: &OrganizationId) -> Result<()> {
+        let proof = self.caller.proof.as_ref();
+        proof.map_or(Ok(()), |proof| proof.spend(organization))
     }
 
     /// Says whether this is the token behind a row. Constant time in the token's bytes.

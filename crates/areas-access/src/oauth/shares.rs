@@ -1,4 +1,8 @@
-//! How many proofs one token may have remembered at a time: no machine fills the memory that all others need.
+//! How many proofs one token, and one organization, may have remembered at a time: no machine fills the memory that the others of
+//! its organization need, and no organization the one that all of them need.
+//!
+//! A proof is remembered for two windows at most, at whose border an organization has its share twice: the memory holds that and half
+//! as much again.
 
 use provost_oauth::Refusal;
 use std::collections::HashMap;
@@ -8,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 const WINDOW_SECS: i64 = 120;
 /// LIMIT: proofs of one token in that time: twice what its rate allows.
 const MOST: u32 = 2_600;
+/// LIMIT: proofs of one organization in that time: 100 000 devices that call every five minutes make 40 000.
+const MOST_OF_ORGANIZATION: u32 = 50_000;
 
 /// The counts of the present window.
 #[derive(Default)]
@@ -16,27 +22,36 @@ pub(super) struct ProofShares(Mutex<Window>);
 #[derive(Default)]
 struct Window {
     number: i64,
-    counts: HashMap<String, u32>,
+    tokens: HashMap<String, u32>,
+    organizations: HashMap<String, u32>,
 }
 
 impl ProofShares {
-    /// Counts one more proof of a token.
+    /// Counts one more proof of a token of an organization.
     ///
-    /// Errors: `Busy` when it had its share.
-    pub fn take(&self, owner: &str, now_secs: i64) -> Result<(), Refusal> {
+    /// Errors: `Busy` when either had its share.
+    pub fn take(&self, organization: &str, token: &str, now_secs: i64) -> Result<(), Refusal> {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = now_secs.div_euclid(WINDOW_SECS);
         if window.number != number {
             *window = Window {
                 number,
-                counts: HashMap::new(),
+                ..Window::default()
             };
         }
-        let count = window.counts.entry(owner.to_owned()).or_default();
-        if *count >= MOST {
+        let of_token = window.tokens.get(token).copied().unwrap_or_default();
+        let of_organization = window
+            .organizations
+            .get(organization)
+            .copied()
+            .unwrap_or_default();
+        if of_token >= MOST || of_organization >= MOST_OF_ORGANIZATION {
             return Err(Refusal::Busy);
         }
-        *count += 1;
+        window.tokens.insert(token.to_owned(), of_token + 1);
+        window
+            .organizations
+            .insert(organization.to_owned(), of_organization + 1);
         Ok(())
     }
 }
@@ -49,10 +64,21 @@ mod tests {
     fn a_token_has_its_share_and_takes_nobody_elses() {
         let shares = ProofShares::default();
         for _ in 0..MOST {
-            shares.take("one", 1_200).unwrap();
+            shares.take("acme", "one", 1_200).unwrap();
         }
-        assert!(matches!(shares.take("one", 1_319), Err(Refusal::Busy)));
-        shares.take("other", 1_319).unwrap();
-        shares.take("one", 1_320).unwrap();
+        assert!(matches!(shares.take("acme", "one", 1_319), Err(Refusal::Busy)));
+        shares.take("acme", "other", 1_319).unwrap();
+        shares.take("acme", "one", 1_320).unwrap();
+    }
+
+    #[test]
+    fn an_organization_has_its_share_and_takes_nobody_elses() {
+        let shares = ProofShares::default();
+        for number in 0..MOST_OF_ORGANIZATION {
+            shares.take("acme", &(number / MOST).to_string(), 1_200).unwrap();
+        }
+        assert!(matches!(shares.take("acme", "fresh", 1_319), Err(Refusal::Busy)));
+        shares.take("globex", "fresh", 1_319).unwrap();
+        shares.take("acme", "fresh", 1_320).unwrap();
     }
 }

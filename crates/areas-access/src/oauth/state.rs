@@ -24,6 +24,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// LIMIT: proofs of possession that are remembered for a minute; 100 bytes each.
 const MAX_PROOFS: usize = 100_000;
+/// LIMIT: proofs of machines: what two organizations may have in the window of [`super::shares`], and half as many again for others.
+const MAX_OWN_PROOFS: usize = 150_000;
 /// LIMIT: assertions of clients that are no rows, remembered for minutes; 100 bytes each.
 const MAX_ASSERTIONS: usize = 10_000;
 /// LIMIT: verified tokens that are remembered.
@@ -44,7 +46,7 @@ pub struct Oauth {
     pub(super) proofs: ReplayCache,
     /// The proofs of machines beside tokens of ours: apart, so that no machine fills the memory that people need.
     pub(super) own_proofs: ReplayCache,
-    /// How many of these each token has.
+    /// How many of these each token and each organization has.
     pub(super) own_shares: super::shares::ProofShares,
     /// Assertions of clients that are no rows: a request that fails has no organization in which one could be spent.
     pub(super) assertions: ReplayCache,
@@ -118,7 +120,7 @@ impl Oauth {
             ours: RwLock::new(Arc::new(ours)),
             keys: keys.clone(),
             proofs: ReplayCache::new(MAX_PROOFS),
-            own_proofs: ReplayCache::new(MAX_PROOFS),
+            own_proofs: ReplayCache::new(MAX_OWN_PROOFS),
             own_shares: super::shares::ProofShares::default(),
             assertions: ReplayCache::new(MAX_ASSERTIONS),
             tokens: Recent::new(MAX_TOKENS, &key),

@@ -95,10 +95,12 @@ impl KeyProof for OwnTokenProof {
         &self.proof.thumbprint
     }
 
-    fn spend(&self) -> Result<()> {
+    fn spend(&self, organization: &OrganizationId) -> Result<()> {
         let spend = || {
             let now = self.oauth.now_secs();
-            self.oauth.own_shares.take(&self.owner, now)?;
+            self.oauth
+                .own_shares
+                .take(organization.as_str(), &self.owner, now)?;
             self.oauth.own_proofs.admit(&self.proof, now)
         };
         match self.spent.get_or_init(spend) {

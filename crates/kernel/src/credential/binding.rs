@@ -2,6 +2,7 @@
 //!
 //! Keeps CR-5.
 
+use crate::auth::OrganizationId;
 use crate::error::Result;
 
 /// What the sender of a token has to prove beside it.
@@ -40,10 +41,10 @@ pub trait KeyProof: Send + Sync + std::fmt::Debug {
     /// Returns the thumbprint of the key (RFC 7638).
     fn thumbprint(&self) -> &str;
 
-    /// Remembers that the proof served; again for the same request, the same answer.
+    /// Remembers that the proof served beside a token of an organization; again for the same request, the same answer.
     ///
     /// Errors: `Unauthenticated` for a proof that served another request, `Unavailable` when nothing more can be remembered.
-    fn spend(&self) -> Result<()>;
+    fn spend(&self, organization: &OrganizationId) -> Result<()>;
 }
 
 #[cfg(test)]

@@ -408,7 +408,7 @@ fn find(
     // INVARIANT CR-5: only a living token of that key makes anybody remember its proof.
     if let Some(credential) = &found
         && credential.authenticate(kernel.latest()).is_ok()
-        && let Err(error) = presented.spend_proof()
+        && let Err(error) = presented.spend_proof(&credential.organization)
     {
         let refused = match error.code().status() {
             401 => refuse_unauthenticated(kernel, origin, "invalid", error),
