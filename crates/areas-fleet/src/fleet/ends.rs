@@ -1,23 +1,27 @@
 //! What takes away from devices and their tokens, and how it is taken away again (EN-3).
 
-use super::model::{DeviceId, EnrolmentTokenId, Status};
-use super::{enrolment, fences, token_store, verbs};
+use super::model::{DeviceId, EnrolmentTokenId, Reach, Status};
+use super::{enrolment, fences, gateway_identity, store, taken, token_store, verbs};
 use provost_areas_platform::ends::{unclear, works_until};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::error::Code;
 use provost_kernel::{OperationContext, Result, Timestamp};
+use serde_json::Value;
 
 const DEVICE: &str = "device";
 const DEVICE_TOKEN: &str = "device_token";
 const ENROLMENT_TOKEN: &str = "enrolment_token";
+const OWNER: &str = "device_owner";
+const GATEWAY_IDENTITY: &str = "device_gateway_identity";
 const QUARANTINED: &str = "quarantined";
 
 const SEEN: &[&str] = &["last_used_at", "last_used_ip"];
 
 /// The tables that decide what somebody may do.
 pub const RIGHTS: &[Right] = &[
+    Right::ending("device_gateway_identities", unassigned),
     Right::ending("devices", device),
     Right::ending("device_tokens", device_token).loose(SEEN),
     Right::ending("enrolment_tokens", enrolment_token).loose(SEEN),
@@ -28,6 +32,14 @@ pub const RETAKINGS: &[RepeatedRevocation] = &[
     RepeatedRevocation {
         what: DEVICE,
         again: device_again,
+    },
+    RepeatedRevocation {
+        what: OWNER,
+        again: owner_again,
+    },
+    RepeatedRevocation {
+        what: GATEWAY_IDENTITY,
+        again: gateway_identity_again,
     },
     RepeatedRevocation {
         what: DEVICE_TOKEN,
@@ -48,9 +60,10 @@ fn device(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoca
     let Some(was) = change.was.as_ref() else {
         return Ok(Vec::new());
     };
+    let mut found = disowned(was, change.is.as_ref())?;
     let retired = Some(Status::Retired.as_str());
     if was.text("status")? == retired {
-        return Ok(Vec::new());
+        return Ok(found);
     }
     let how = match &change.is {
         None => "deleted",
@@ -58,9 +71,39 @@ fn device(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoca
         Some(is) if is.text("status")? == Some(QUARANTINED) && was.text("status")? != Some(QUARANTINED) => {
             QUARANTINED
         }
-        Some(_) => return Ok(Vec::new()),
+        Some(_) => return Ok(found),
     };
-    one(DEVICE, how, was)
+    found.extend(one(DEVICE, how, was)?);
+    Ok(found)
+}
+
+/// A device that is there still and has another owner, or none.
+fn disowned(was: &Side, is: Option<&Side>) -> Result<Vec<Revocation>> {
+    let Some(is) = is else { return Ok(Vec::new()) };
+    let before = was.text("owner_user_id")?;
+    if before.is_none() || before == is.text("owner_user_id")? {
+        return Ok(Vec::new());
+    }
+    let ids = was.ids(&["id", "owner_user_id"])?;
+    let (what, how) = (OWNER, "disowned");
+    Ok(vec![Revocation { what, how, ids }])
+}
+
+fn unassigned(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let before = was.text("service_account_id")?;
+    let after = match &change.is {
+        Some(is) => is.text("service_account_id")?,
+        None => None,
+    };
+    if before.is_none() || before == after {
+        return Ok(Vec::new());
+    }
+    let ids = was.ids(&["device_id", "service_account_id"])?;
+    let (what, how) = (GATEWAY_IDENTITY, "unassigned");
+    Ok(vec![Revocation { what, how, ids }])
 }
 
 fn ended(what: &'static str, named: &[&str], change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
@@ -114,6 +157,34 @@ fn device_again(ctx: &mut OperationContext<'_>, how: &str, ids: &[String]) -> Re
     }
     let retired = verbs::retire(ctx, &id, None);
     or_gone(retired.map(|done| done.map_or(Again::Already, |_| Again::Done("retired"))))
+}
+
+fn owner_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id, user] = ids else { return Ok(unclear()) };
+    let id = DeviceId::from_store(id.clone());
+    ctx.target(&fences::DEVICE, id.as_str());
+    let device = store::get(ctx, &id);
+    or_gone(device.and_then(|mut device| {
+        if device.owner.take_if(|owner| owner.user_id == *user).is_none() {
+            return Ok(Again::Already);
+        }
+        device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
+        store::describe(ctx, &device)?;
+        ctx.change("/ownerUserId", user.as_str(), Value::Null);
+        Ok(Again::Done("disowned"))
+    }))
+}
+
+/// Nobody is known who could give what the owner can do: somebody names the owner again, unless it can do nothing.
+fn gateway_identity_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id, account] = ids else { return Ok(unclear()) };
+    let id = DeviceId::from_store(id.clone());
+    ctx.target(&fences::DEVICE, id.as_str());
+    if taken::assigned(ctx, &id)?.account.as_ref() != Some(account) {
+        return Ok(Again::Already);
+    }
+    gateway_identity::unassign(ctx, &id, account, Reach::none())?;
+    Ok(Again::Done("unassigned"))
 }
 
 fn device_token_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {

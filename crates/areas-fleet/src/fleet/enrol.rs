@@ -78,7 +78,7 @@ impl Operation for EnrolDevice {
         };
         let token = issue(ctx, &device)?;
         Ok(Enrolled {
-            device: DeviceView::of(device, ctx.now()),
+            device: DeviceView::seen(ctx, device),
             token,
         })
     }
@@ -134,6 +134,7 @@ fn make(
         retire_reason: None,
         held_at: None,
         labels: Vec::new(),
+        owner: None,
         tamper: None,
         heartbeat: None,
     };

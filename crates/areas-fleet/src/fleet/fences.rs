@@ -54,8 +54,10 @@ provost_kernel::fences! {
         ACTIVATED: OfDevice = "fleet.device.activated" => Readers::Everybody;
         /// Heartbeats of a device contradict each other: there may be two machines with its key. Both go on working.
         CLONED: Clone = "fleet.device.cloned" => Readers::Everybody;
-        /// The name or the labels of a device changed.
+        /// The name, the labels or the owner of a device changed.
         UPDATED: OfDevice = "fleet.device.updated" => Readers::Everybody;
+        /// Gateways take a device for another account, or for its owner again.
+        GATEWAY_IDENTITY_CHANGED: OfDevice = "fleet.device.gateway_identity_changed" => Readers::Everybody;
         /// A device was quarantined.
         QUARANTINED: OfDevice = "fleet.device.quarantined" => Readers::Everybody;
         /// A device was released from quarantine.

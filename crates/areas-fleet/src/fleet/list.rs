@@ -2,9 +2,11 @@
 
 use super::labels::Label;
 use super::model::{EnrolmentTokenId, Platform, Status};
+use super::owners;
 use super::presence::Presence;
 use super::store::{self, Filter};
 use super::view::DeviceView;
+use provost_areas_identity::directory::model::UserId;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
@@ -32,6 +34,8 @@ pub struct ListQuery {
     platform: Option<Platform>,
     /// Only devices that enrolled by this token.
     enrolment_token_id: Option<EnrolmentTokenId>,
+    /// Only devices of this owner; for callers who may read the directory.
+    owner_user_id: Option<UserId>,
     /// How many at most.
     #[serde(default)]
     limit: Limit,
@@ -58,6 +62,7 @@ impl Operation for ListDevices {
             "lastHeartbeatAt as heard of",
             "platform",
             "labels",
+            "ownerUserId as owner",
             "id",
             "osVersion as system",
             "agentVersion as agent",
@@ -83,10 +88,14 @@ impl Operation for ListDevices {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DevicePage> {
         let query = &input.query;
+        if query.owner_user_id.is_some() {
+            owners::may_find(ctx)?;
+        }
         let filter = Filter {
             status: query.status,
             platform: query.platform,
             enrolment_token: query.enrolment_token_id.as_ref().map(EnrolmentTokenId::as_str),
+            owner: query.owner_user_id.as_ref().map(UserId::as_str),
             label: query.label.as_ref().map(Label::as_str),
             part: query.query.as_ref().map(Name::as_str),
             heard: match query.presence {
@@ -103,16 +112,16 @@ impl Operation for ListDevices {
             query.presence.map_or("", Presence::as_str),
             filter.label.unwrap_or_default(),
             filter.part.unwrap_or_default(),
+            filter.owner.unwrap_or_default(),
         ];
         let list = list.join("|");
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
         let mut found = store::list(ctx, &filter, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |device| device.seq);
-        let now = ctx.now();
         Ok(DevicePage {
             devices: found
                 .into_iter()
-                .map(|device| DeviceView::of(device, now))
+                .map(|device| DeviceView::seen(ctx, device))
                 .collect(),
             next_cursor,
         })

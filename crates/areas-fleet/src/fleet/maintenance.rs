@@ -1,7 +1,7 @@
 //! What is done without anybody asking: the sweep of devices that never called, the check of a store, and its restore.
 
 use super::model::{PENDING_SECS, Status, UNAPPROVED_SECS};
-use super::{enrolment, fences, store, verbs};
+use super::{enrolment, fences, owners, store, verbs};
 use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
@@ -58,8 +58,9 @@ pub async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
     Ok(())
 }
 
-/// Ends the enrolment tokens of whoever acts no more.
-pub fn maker_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+/// Ends the enrolment tokens of whoever acts no more, and takes a user who is deleted away from devices.
+pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+    owners::principal_ended(ctx, ended)?;
     end_tokens_of(ctx, &ended.id)
 }
 

@@ -22,8 +22,7 @@
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and
 //! hardware addresses; a history of heartbeats (the last one is kept); addresses from which devices call, beyond the last use of
 //! their token; another way back for a token that expired than another enrolment (ADR 0104). Not there yet: rotation of keys,
-//! owners, labels that an enrolment token gives, its bounds by hardware and networks, counts in lists, commands, gateway
-//! identities, settings, the role `member`, enrolment by sign-in, and an end of dead tokens and retired devices in the store.
+//! labels and owners that an enrolment token gives, its bounds by hardware and networks, counts in lists, commands, settings, the role `member`, enrolment by sign-in, and an end of dead tokens and retired devices in the store.
 
 mod clones;
 mod create_token;
@@ -32,6 +31,7 @@ mod ends;
 mod enrol;
 mod enrolment;
 pub mod fences;
+mod gateway_identity;
 mod get;
 mod heartbeat;
 mod held;
@@ -41,11 +41,14 @@ mod list;
 mod list_tokens;
 mod maintenance;
 mod model;
+mod own;
+mod owners;
 mod presence;
 mod renew;
 mod revoke_token;
 mod standing;
 mod store;
+mod taken;
 mod token_store;
 mod update;
 mod verbs;
@@ -82,13 +85,15 @@ pub static AREA: Area = Area {
     operations,
     schemes: &[&credentials::DeviceTokens, &credentials::EnrolmentTokens],
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0034_fleet", "0035_devices"],
+    migrations: &migrations!["0034_fleet", "0035_devices", "0036_device_owners"],
     statements: &[
         store::STATEMENTS,
         enrolment::STATEMENTS,
         token_store::STATEMENTS,
         credentials::STATEMENTS,
         held::STATEMENTS,
+        owners::STATEMENTS,
+        taken::STATEMENTS,
         maintenance::STATEMENTS,
     ],
     rights: ends::RIGHTS,
@@ -103,7 +108,7 @@ pub static AREA: Area = Area {
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_every),
     on: &[
-        &Subscriber(maintenance::maker_ended),
+        &Subscriber(maintenance::principal_ended),
         &Subscriber(maintenance::maker_narrowed),
     ],
     held: &[held::KIND],
@@ -115,12 +120,16 @@ pub static AREA: Area = Area {
 fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListDevices>(),
+        Entry::of::<own::ListOwnDevices>(),
         Entry::of::<create_token::CreateEnrolmentToken>(),
         Entry::of::<list_tokens::ListEnrolmentTokens>(),
         Entry::of::<revoke_token::RevokeEnrolmentToken>(),
         Entry::of::<enrol::EnrolDevice>(),
         Entry::of::<get::GetDevice>(),
         Entry::of::<update::UpdateDevice>(),
+        Entry::of::<gateway_identity::GetGatewayIdentity>(),
+        Entry::of::<gateway_identity::PutGatewayIdentity>(),
+        Entry::of::<gateway_identity::DeleteGatewayIdentity>(),
         Entry::of::<verbs::ApproveDevice>(),
         Entry::of::<verbs::QuarantineDevice>(),
         Entry::of::<verbs::ReleaseDevice>(),

@@ -1,6 +1,7 @@
 //! The words and rules of devices, without storage.
 
 use super::clones::{Heartbeat, TamperReason};
+use provost_kernel::auth::Permission;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
 
@@ -28,6 +29,8 @@ pub const MOST_LIVING: i64 = 3;
 pub const GRACE_SECS: i64 = 600;
 /// How long a device that never called waits before it is retired, and its enrolment may be repeated. Units: seconds.
 pub const PENDING_SECS: i64 = 86_400;
+/// LIMIT: devices of one owner, the retired ones among them: all of them lose the owner in the unit in which the user goes.
+pub const MOST_OWNED: usize = 100;
 /// LIMIT: devices of an organization (F2.15).
 pub const MOST_DEVICES: i64 = 100_000;
 
@@ -79,6 +82,36 @@ word! {
         /// In a Secure Enclave.
         SecureEnclave = "secure_enclave",
     }
+}
+
+/// What somebody could give who said whom a device is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach(pub Permission);
+
+impl Reach {
+    /// The reach of nobody.
+    pub fn none() -> Self {
+        Self(Permission::none())
+    }
+
+    /// Returns its role, as it is stored.
+    pub fn role(self) -> &'static str {
+        self.0.role.as_str()
+    }
+
+    /// Returns its scopes, as they are stored: nothing is all of the role.
+    pub fn scopes(self) -> Option<String> {
+        (!self.0.all_of_role).then(|| self.0.scopes.to_list().join(" "))
+    }
+}
+
+/// Whose machine a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The user.
+    pub user_id: String,
+    /// What whoever said so could give.
+    pub reach: Reach,
 }
 
 /// What somebody asks of a device.
@@ -135,6 +168,8 @@ pub struct Device {
     pub held_at: Option<Timestamp>,
     /// Its labels, in their order.
     pub labels: Vec<String>,
+    /// Whose machine it is.
+    pub owner: Option<Owner>,
     /// What its heartbeats say against each other, and since when.
     pub tamper: Option<(TamperReason, Timestamp)>,
     /// What it said last.
@@ -210,6 +245,7 @@ mod tests {
             retire_reason: None,
             held_at: None,
             labels: Vec::new(),
+            owner: None,
             tamper: None,
             heartbeat: None,
         }

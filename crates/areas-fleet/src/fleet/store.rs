@@ -1,7 +1,8 @@
 //! All SQL of devices.
 
 use super::clones::{Heartbeat, TamperReason};
-use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Platform, Status};
+use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Owner, Platform, Status};
+use super::taken;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
@@ -12,7 +13,8 @@ macro_rules! devices {
         "SELECT d.id, d.organization_id, d.seq, d.name, d.status, d.needs_approval, d.mode, d.platform, d.arch, \
          d.key_thumbprint, d.key_protection, d.enrolment_token_id, d.created_at, d.updated_at, d.quarantined_at, \
          d.retired_at, d.retire_reason, d.held_at, d.tamper_reason, d.tamper_at, h.at, h.agent_version, h.os_version, \
-         h.counter, h.boot_id, h.earlier_boot_id, d.labels FROM devices d \
+         h.counter, h.boot_id, h.earlier_boot_id, d.labels, \
+         d.owner_user_id, d.owner_reach_role, d.owner_reach_scopes FROM devices d \
          LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id "
     };
 }
@@ -23,7 +25,7 @@ statements! {
     /// The device of a key.
     OF_KEY = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.key_thumbprint = ?2");
     /// A page of devices, the newest first.
-    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 ORDER BY d.seq DESC, d.id LIMIT ?10");
+    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 ORDER BY d.seq DESC, d.id LIMIT ?10");
     /// How many devices of an organization are not retired.
     COUNT = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> 'retired'";
     /// How many devices that are not retired enrolled by a token.
@@ -35,7 +37,7 @@ statements! {
     /// Replaces what can change of a device.
     SAVE = "UPDATE devices SET status = ?3, needs_approval = ?4, updated_at = ?5, quarantined_at = ?6, retired_at = ?7, retire_reason = ?8, tamper_reason = ?9, tamper_at = ?10 WHERE organization_id = ?1 AND id = ?2";
     /// Replaces what people say of a device.
-    DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5 WHERE organization_id = ?1 AND id = ?2";
+    DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5, owner_user_id = ?6, owner_reach_role = ?7, owner_reach_scopes = ?8 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
     BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version, counter, boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version, counter = CASE WHEN device_heartbeats.counter < excluded.counter THEN excluded.counter ELSE device_heartbeats.counter END, earlier_boot_id = CASE WHEN device_heartbeats.boot_id <> excluded.boot_id THEN device_heartbeats.boot_id ELSE device_heartbeats.earlier_boot_id END, boot_id = excluded.boot_id";
     /// Devices that were never heard of and that nobody touched since an instant, and those that nobody approved since another.
@@ -75,6 +77,7 @@ fn device(row: &Row<'_>) -> Result<Device> {
         retire_reason: row.get(16)?,
         held_at: row.get(17)?,
         labels: labels(row.str(26)?)?,
+        owner: owner(row)?,
         tamper: tamper(row)?,
         heartbeat,
     })
@@ -82,6 +85,14 @@ fn device(row: &Row<'_>) -> Result<Device> {
 
 fn labels(text: &str) -> Result<Vec<String>> {
     serde_json::from_str(text).map_err(Error::internal)
+}
+
+fn owner(row: &Row<'_>) -> Result<Option<Owner>> {
+    let Some(user_id) = row.get::<Option<String>>(27)? else {
+        return Ok(None);
+    };
+    let reach = taken::reach(row.get(28)?, row.get(29)?)?;
+    Ok(Some(Owner { user_id, reach }))
 }
 
 fn tamper(row: &Row<'_>) -> Result<Option<(TamperReason, Timestamp)>> {
@@ -113,6 +124,7 @@ pub struct Filter<'a> {
     pub platform: Option<Platform>,
     pub enrolment_token: Option<&'a str>,
     pub label: Option<&'a str>,
+    pub owner: Option<&'a str>,
     /// A part of the name.
     pub part: Option<&'a str>,
     /// After which instant it was heard of, and until which.
@@ -146,6 +158,7 @@ pub fn list(
         after,
         until,
         limit,
+        filter.owner,
     ];
     ctx.query(&LIST, params, device)
 }
@@ -201,6 +214,7 @@ pub fn save(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
 /// Stores what people say of a device.
 pub fn describe(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
     let org = ctx.org();
+    let owner = device.owner.as_ref();
     let labels = serde_json::to_string(&device.labels).map_err(Error::internal)?;
     ctx.queue(
         &DESCRIBE,
@@ -210,6 +224,9 @@ pub fn describe(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
             device.name.as_str(),
             labels.as_str(),
             device.updated_at,
+            owner.map(|owner| owner.user_id.as_str()),
+            owner.map(|owner| owner.reach.role()),
+            owner.and_then(|owner| owner.reach.scopes()),
         ],
     )
 }

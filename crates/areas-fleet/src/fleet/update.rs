@@ -3,10 +3,11 @@
 use super::labels::Labels;
 use super::model::Device;
 use super::view::{DevicePath, DeviceView, OneDevice};
-use super::{fences, store};
+use super::{fences, owners, store};
+use provost_areas_identity::directory::model::UserId;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::patch::RequiredChange;
+use provost_kernel::patch::{Patch, RequiredChange};
 use provost_kernel::text::Name;
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -26,6 +27,10 @@ pub struct UpdateBody {
     /// All of its labels; an empty list takes them away.
     #[serde(default)]
     labels: RequiredChange<Labels>,
+    /// Whose machine it is: a user, for whom gateways take the device where no account is assigned to it; `null` says nobody's.
+    /// Needs the scope `llm_gateway:write` too.
+    #[serde(default)]
+    owner_user_id: Patch<UserId>,
 }
 
 impl Operation for UpdateDevice {
@@ -40,7 +45,8 @@ impl Operation for UpdateDevice {
     .example(r#"{"labels": ["site:berlin", "team:web"]}"#)
     .says(
         "Change a device",
-        "Members that are absent stay as they are. Names and labels decide nothing.",
+        "Members that are absent stay as they are. Names and labels decide nothing. Whoever names an owner holds the scope \
+         llm_gateway:write and all that this user can do. With the user the device loses its owner.",
     );
     type Path = DevicePath;
     type Query = Empty;
@@ -59,6 +65,11 @@ impl Operation for UpdateDevice {
         if let Some(labels) = body.labels.get() {
             device.labels = labels.to_list();
         }
+        match &body.owner_user_id {
+            Patch::Absent => {}
+            Patch::Clear => device.owner = None,
+            Patch::Set(user) => owners::name(ctx, &mut device, user.as_str())?,
+        }
         note(ctx, &before, &device);
         if ctx.has_changes() {
             device.updated_at = ctx.now().max(before.updated_at.plus_ms(1));
@@ -69,7 +80,7 @@ impl Operation for UpdateDevice {
             ctx.emit(&fences::UPDATED, &of);
         }
         Ok(OneDevice {
-            device: DeviceView::of(device, ctx.now()),
+            device: DeviceView::seen(ctx, device),
         })
     }
 }
@@ -81,4 +92,6 @@ fn note(ctx: &mut OperationContext<'_>, before: &Device, after: &Device) {
     if after.labels != before.labels {
         ctx.change("/labels", json!(before.labels), json!(after.labels));
     }
+    let owner = |device: &Device| device.owner.as_ref().map(|owner| owner.user_id.clone());
+    ctx.change("/ownerUserId", owner(before), owner(after));
 }

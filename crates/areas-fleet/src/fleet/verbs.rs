@@ -2,7 +2,7 @@
 
 use super::model::{Device, DeviceId, Status, Verb};
 use super::view::{DevicePath, DeviceView, OneDevice};
-use super::{fences, store, token_store};
+use super::{fences, store, taken, token_store};
 use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -25,17 +25,22 @@ impl Announcement for DeviceRetired {}
 
 /// Does to a device what a verb says, and returns it.
 ///
-/// Errors: `NotFound`, `Conflict`.
+/// Keeps FL-7.
+///
+/// Errors: `NotFound`, `Conflict`; `EscalationForbidden` where gateways would take the device for somebody who can do more.
 fn perform(ctx: &mut OperationContext<'_>, id: &DeviceId, verb: Verb) -> Result<OneDevice> {
     ctx.target(&fences::DEVICE, id.as_str());
     let mut device = store::get(ctx, id)?;
     let (was, waited) = (device.status, device.needs_approval);
     if device.go(verb, ctx.now())? {
+        if matches!(verb, Verb::Approve | Verb::Release) {
+            taken::may_let_act(ctx, &device)?;
+        }
         store::save(ctx, &device)?;
         note(ctx, &device, was, waited);
     }
     Ok(OneDevice {
-        device: DeviceView::of(device, ctx.now()),
+        device: DeviceView::seen(ctx, device),
     })
 }
 
@@ -114,7 +119,8 @@ impl Operation for ApproveDevice {
     .command("devices", "approve")
     .says(
         "Approve a device",
-        "A device that enrolled by a token with requireApproval becomes active, as soon as it was heard of.",
+        "A device that enrolled by a token with requireApproval becomes active, as soon as it was heard of. Nobody lets one work \
+         whose owner can do more than they.",
     );
     type Path = DevicePath;
     type Query = Empty;
@@ -137,7 +143,7 @@ impl Operation for QuarantineDevice {
     .command("devices", "quarantine")
     .says(
         "Quarantine a device",
-        "It still calls, and is shown as quarantined until it is released.",
+        "It still calls, and is shown as quarantined until it is released. Gateways take it for nobody.",
     );
     type Path = DevicePath;
     type Query = Empty;
@@ -160,7 +166,8 @@ impl Operation for ReleaseDevice {
     .command("devices", "release")
     .says(
         "Release a device from quarantine",
-        "It is active again, or waits for approval where nobody approved it yet.",
+        "It is active again, or waits for approval where nobody approved it yet. Nobody releases one that gateways would take for \
+         somebody who can do more than they.",
     );
     type Path = DevicePath;
     type Query = Empty;
@@ -215,7 +222,7 @@ impl Operation for RetireDevice {
             None => (store::get(ctx, id)?, 0),
         };
         Ok(RetiredDevice {
-            device: DeviceView::of(device, ctx.now()),
+            device: DeviceView::seen(ctx, device),
             revoked: RevokedWith { tokens },
         })
     }

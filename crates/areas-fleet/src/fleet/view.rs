@@ -2,8 +2,9 @@
 
 use super::clones::Tamper;
 use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Platform, Status};
+use super::owners;
 use super::presence::Presence;
-use provost_kernel::Timestamp;
+use provost_kernel::{OperationContext, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ pub struct DeviceView {
     needs_approval: bool,
     tamper: Tamper,
     labels: Vec<String>,
+    /// Whose machine it is; callers who may not read the directory do not see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_user_id: Option<String>,
     mode: Mode,
     platform: Platform,
     arch: String,
@@ -52,7 +56,13 @@ pub struct DeviceView {
 }
 
 impl DeviceView {
-    /// Returns what is seen of a device at an instant.
+    /// Returns what the caller sees of a device.
+    pub fn seen(ctx: &OperationContext<'_>, device: Device) -> Self {
+        let owner = device.owner.clone().filter(|_| owners::are_seen(ctx));
+        Self::of(Device { owner, ..device }, ctx.now())
+    }
+
+    /// Returns what is known of a device at an instant.
     pub fn of(device: Device, now: Timestamp) -> Self {
         let last = device.heartbeat.as_ref().map(|beat| beat.at);
         let (os_version, agent_version) = device
@@ -68,6 +78,7 @@ impl DeviceView {
             needs_approval: device.needs_approval,
             tamper: Tamper::of(device.tamper),
             labels: device.labels,
+            owner_user_id: device.owner.map(|owner| owner.user_id),
             mode: device.mode,
             platform: device.platform,
             arch: device.arch,

@@ -126,6 +126,11 @@ fn needs(meta: &Meta) -> Vec<(ScopeNeeds, &'static [Role])> {
             ..
         } => vec![(vec![scope], roles), (vec![self_scope], &Role::ALL)],
     };
+    // A member of its body that needs another scope beside.
+    if meta.id == "updateHeadlessDevice" {
+        let with = vec![all[0].0[0], "llm_gateway:write"];
+        all.push((with, all[0].1));
+    }
     if let Some(performance) = meta.performance {
         let seen = all[0].0[0];
         all.push((vec![seen, performance.scope], performance.roles));

@@ -39,6 +39,9 @@ pub const SAMPLES: Samples = Samples {
     ..Samples::NONE
 };
 
+/// The account that is assigned to a device, beside the ids of a path.
+const ROBOT: &str = "robot";
+
 /// Where enrolment tokens are.
 pub const TOKENS: &str = "/devices/enrolment-tokens";
 
@@ -217,7 +220,7 @@ impl Machine {
 }
 
 /// Makes a device that waits for approval.
-async fn waiting(app: &App) -> String {
+pub async fn waiting(app: &App) -> String {
     let (_, secret) = enrolment_token(app, json!({ "requireApproval": true })).await;
     enrol(app, &secret).await.id
 }
@@ -236,11 +239,28 @@ async fn one_for(app: &App, operation: &str) -> String {
             machine.age(app).await;
             machine.id
         }
+        "getHeadlessDeviceGatewayIdentity" | "deleteHeadlessDeviceGatewayIdentity" => {
+            let id = Machine::new(app).await.id;
+            let body = json!({ "serviceAccountId": robot(app).await });
+            app.write("PUT", &format!("/devices/{id}/gateway-identity"), body)
+                .await
+                .ok();
+            id
+        }
         _ => Machine::new(app).await.id,
     }
 }
 
+/// Makes an account that can do little.
+async fn robot(app: &App) -> String {
+    app.account(&fresh_key(), "viewer", &["registry:install"]).await.0
+}
+
 async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
+    if operation == "putHeadlessDeviceGatewayIdentity" {
+        let id = one_for(app, operation).await;
+        return vec![("deviceId", id), (ROBOT, robot(app).await)];
+    }
     if parameters.contains(&"deviceId") {
         return vec![("deviceId", one_for(app, operation).await)];
     }
@@ -259,12 +279,16 @@ pub async fn beside(app: &App, operation: &str) -> Vec<String> {
     vec![enrol(app, &secret).await.id, waiting(app).await]
 }
 
-fn body(operation: &str, _: &Target) -> Option<Value> {
+fn body(operation: &str, target: &Target) -> Option<Value> {
     match operation {
         "createHeadlessEnrolmentToken" => Some(json!({ "name": fresh_key() })),
         "enrolHeadlessDevice" => Some(laptop(&fresh_key())),
         "updateHeadlessDevice" => Some(json!({ "name": fresh_key(), "labels": ["site:berlin"] })),
         "heartbeatHeadlessDevice" => Some(beat()),
+        "putHeadlessDeviceGatewayIdentity" => {
+            let account = target.others.get(ROBOT).cloned().unwrap_or_else(fresh_key);
+            Some(json!({ "serviceAccountId": account, "source": "terraform" }))
+        }
         _ => None,
     }
 }
@@ -310,6 +334,15 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
         "quarantineHeadlessDevice" => device("quarantine", Some("fleet.device.quarantined")).await,
         "releaseHeadlessDevice" => device("release", Some("fleet.device.released")).await,
         "retireHeadlessDevice" => device("retire", Some("fleet.device.retired")).await,
+        "putHeadlessDeviceGatewayIdentity" | "deleteHeadlessDeviceGatewayIdentity" => {
+            let path = format!("/devices/{}/gateway-identity", one_for(app, operation).await);
+            let event = Some("fleet.device.gateway_identity_changed");
+            if operation.starts_with("delete") {
+                return Some(Fixture::json("DELETE", path, Value::Null, event));
+            }
+            let body = json!({ "serviceAccountId": robot(app).await, "source": "terraform" });
+            Some(Fixture::json("PUT", path, body, event))
+        }
         _ => None,
     }
 }

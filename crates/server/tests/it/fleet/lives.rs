@@ -14,7 +14,8 @@ statements! {
     WAIT = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) VALUES (?1, ?2, ?3, 'laptop', 'pending', ?5, 'system', 'linux', 'x86_64', ?2, 'file', ?4, ?6, ?6)";
 }
 
-async fn hold(app: &App, id: &str) {
+/// Has a device be as a restore leaves it.
+pub async fn hold(app: &App, id: &str) {
     let id = id.to_owned();
     let run = move |ctx: &mut OperationContext<'_>| {
         let (org, now) = (ctx.org(), ctx.now());
@@ -33,6 +34,26 @@ async fn sweep(app: &App) {
             (timer.run)(app.kernel.clone(), false).await.unwrap();
         }
     }
+}
+
+/// Makes devices that wait for approval; their ids.
+pub async fn make_devices(app: &App, count: i64) -> Vec<String> {
+    let waiting = json!({ "maxUses": 9, "requireApproval": true });
+    let (by, _) = enrolment_token(app, waiting).await;
+    let ids: Vec<String> = (0..count).map(|number| format!("dev_{number:026}")).collect();
+    let made = ids.clone();
+    let run = move |ctx: &mut OperationContext<'_>| {
+        let (org, now) = (ctx.org(), ctx.now());
+        for (id, seq) in made.iter().zip(10_i64..) {
+            ctx.queue(&WAIT, params![org, id.as_str(), seq, by.as_str(), true, now])?;
+        }
+        Ok(())
+    };
+    app.kernel
+        .system(app.org(), Some("test.waiting"), run)
+        .await
+        .unwrap();
+    ids
 }
 
 #[test]

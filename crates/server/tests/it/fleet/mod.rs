@@ -3,9 +3,11 @@
 mod agent;
 mod clones;
 mod described;
+mod gateway_identity;
 mod inventory;
 mod inventory_bounds;
 mod lives;
+mod owners;
 mod proofs;
 mod renewal;
 

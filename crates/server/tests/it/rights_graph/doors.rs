@@ -5,7 +5,7 @@
 //! was not, or when more is behind it than was, or when it stays open longer.
 
 use super::rows::{Row, Rows, number, text};
-use provost_kernel::auth::{Permission, Role, ScopeSet};
+use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One way to somebody's rights.
@@ -82,6 +82,7 @@ pub fn doors(rows: &Rows, now: i64) -> Doors {
     building.links();
     building.clients();
     building.trusts();
+    building.machines();
     building.sessions();
     building.things();
     building.doors
@@ -123,6 +124,13 @@ fn truth(row: &Row, column: &str) -> bool {
 /// A time that is absent is none: SQL's null.
 fn at(row: &Row, column: &str) -> Option<i64> {
     row[column].as_i64()
+}
+
+/// Says whether what somebody could give who said something covers what is behind it now.
+fn reaches(row: &Row, role: &str, scopes: &str, may: Permission) -> bool {
+    let role = Role::parse(text(row, role).unwrap()).unwrap();
+    let reach = Permission::effective(role, self::scopes(row, scopes), None);
+    may_mint(reach, may).is_ok()
 }
 
 impl DoorReader<'_> {
@@ -312,6 +320,39 @@ impl DoorReader<'_> {
             self.open("workload that acts as an account", key, id, Some(may));
             // Whoever is the account has what it made and claimed, whatever the scopes (SA-10).
             self.open("account by a workload", text(row, "id").unwrap(), id, Some(whole));
+        }
+    }
+
+    /// Whom gateways take machines for. Both the owner and the account that is assigned count, since whoever may take the
+    /// account away has the owner; and a machine that waits for nobody's approval is as good as active: it calls when it likes.
+    fn machines(&mut self) {
+        let mut accounts: BTreeMap<&str, &Row> = BTreeMap::new();
+        for row in self.rows.of("device_gateway_identities") {
+            accounts.insert(text(row, "device_id").unwrap(), row);
+        }
+        for row in self.rows.of("devices") {
+            let id = text(row, "id").unwrap();
+            let status = text(row, "status").unwrap();
+            let waits = truth(row, "needs_approval");
+            let acts = status == "active" || (status == "pending" && !waits);
+            if !acts || at(row, "held_at").is_some() {
+                continue;
+            }
+            let owner = text(row, "owner_user_id").and_then(|owner| self.users.get(owner));
+            if let Some(user) = owner {
+                let may = user.permission;
+                if may.is_none_or(|may| reaches(row, "owner_reach_role", "owner_reach_scopes", may)) {
+                    self.open("owner of a machine", id, text(row, "owner_user_id").unwrap(), may);
+                }
+            }
+            let Some(row) = accounts.get(id) else { continue };
+            let Some(account) = text(row, "service_account_id") else {
+                continue;
+            };
+            let may = self.accounts.get(account).map(|account| account.permission);
+            if let Some(may) = may.filter(|may| reaches(row, "reach_role", "reach_scopes", *may)) {
+                self.open("account of a machine", id, account, Some(may));
+            }
         }
     }
 

@@ -39,8 +39,28 @@ const SECRETS: &str = "whom a secret serves, and of which resource it is, is wha
 const UPSTREAM: &str = "where a resource is reached, and so where a gateway takes its secret, is what this scope is for; SECURITY.md says so";
 const MACHINES: &str = "whoever has it enrols one machine more, and a machine has no role: it calls operations of its kind, for itself";
 const ITSELF: &str = "a machine that proves its key becomes a device, which has no role: it calls operations of its kind, for itself";
+const OWNERS: &str = "the user has no role and can do nothing of the API, and whom gateways take machines for is what this scope is \
+    for; whoever gives her a role later is behind no machine by the word of somebody who could not (FL-7)";
 
 pub const GROWTH: &[Growth] = &[
+    edge(
+        "updateHeadlessDevice",
+        &["fleet:write", "llm_gateway:write"],
+        "owner of a machine",
+        OWNERS,
+    ),
+    edge(
+        "approveHeadlessDevice",
+        &["fleet:write"],
+        "owner of a machine",
+        OWNERS,
+    ),
+    edge(
+        "releaseHeadlessDevice",
+        &["fleet:write"],
+        "owner of a machine",
+        OWNERS,
+    ),
     edge(
         "createHeadlessEnrolmentToken",
         &["fleet:enrol"],

@@ -4,6 +4,7 @@
 
 use super::Caller;
 use crate::areas::directory::{self, NDJSON, chunk, finish_imports};
+use crate::areas::fleet::{self, Machine};
 use crate::areas::oauth::public_client;
 use crate::areas::resources::{credential_body, make_resource, resource_body};
 use crate::areas::workload_trusts::{one_of, trust_of};
@@ -17,6 +18,7 @@ statements! {
     HOLD_USER = "UPDATE directory_users SET status = 'suspended', suspended_at = ?3, suspended_by = 'restore' WHERE organization_id = ?1 AND id = ?2";
     HOLD_CLIENT = "UPDATE oauth_clients SET blocked_at = ?3, blocked_reason = 'restored' WHERE organization_id = ?1 AND id = ?2";
     HOLD_LINK = "UPDATE oauth_identities SET held_at = ?3 WHERE organization_id = ?1 AND user_id = ?2";
+    HOLD_DEVICE = "UPDATE devices SET held_at = ?3 WHERE organization_id = ?1 AND id = ?2";
     HOLD_TRUST = "UPDATE workload_trusts SET suspended_at = ?3, suspended_reason = 'restored' WHERE organization_id = ?1 AND id = ?2";
 }
 
@@ -104,6 +106,32 @@ async fn hold(app: &App, statement: &'static Statement, id: &str) {
         .system(app.org(), Some("test.held"), run)
         .await
         .unwrap();
+}
+
+/// A machine that is taken for everybody's boss: as its owner, or by an account.
+async fn boss_machine(app: &App, how: &str) -> String {
+    let id = Machine::new(app).await.id;
+    if how == "owner" {
+        let (user, _) = boss_user(app).await;
+        name_owner(app, &id, &user).await;
+    } else {
+        let body = json!({ "serviceAccountId": boss(app).await });
+        app.write("PUT", &format!("/devices/{id}/gateway-identity"), body)
+            .await
+            .ok();
+    }
+    id
+}
+
+async fn name_owner(app: &App, id: &str, user: &str) {
+    let body = json!({ "ownerUserId": user });
+    app.write("PATCH", &format!("/devices/{id}"), body).await.ok();
+}
+
+async fn quarantined(app: &App, id: String) -> String {
+    let path = format!("/devices/{id}/quarantine");
+    app.write("POST", &path, json!({})).await.ok();
+    id
 }
 
 /// A group that opens a credential and is excepted by a policy.
@@ -281,6 +309,12 @@ pub async fn neighbours(app: &App, me: &Caller, operation: &str) -> Vec<Neighbou
             hold(app, &HOLD_CLIENT, &client).await;
             let trust = one_of(app, &boss(app).await).await;
             hold(app, &HOLD_TRUST, &trust).await;
+            let mut machines = Vec::new();
+            for how in ["owner", "account"] {
+                let id = boss_machine(app, how).await;
+                hold(app, &HOLD_DEVICE, &id).await;
+                machines.push(id);
+            }
             let path = || "/restore/release".to_owned();
             let ids = |id: &str| json!({ "ids": [id] });
             vec![
@@ -289,8 +323,83 @@ pub async fn neighbours(app: &App, me: &Caller, operation: &str) -> Vec<Neighbou
                 post("the link of an admin user", path(), ids(&active)),
                 post("an admin's client", path(), ids(&client)),
                 post("an admin's workloads", path(), ids(&trust)),
+                post("an admin's machine", path(), ids(&machines[0])),
+                post("a machine that is taken for an admin", path(), ids(&machines[1])),
                 post("everybody", path(), json!({ "all": true })),
             ]
+        }
+        "updateHeadlessDevice" => {
+            let ((boss, _), plain) = (boss_user(app).await, plain_user(app).await);
+            let (mine, hers) = (Machine::new(app).await.id, boss_machine(app, "owner").await);
+            let patch = |what, id: &str, body| call(what, "PATCH", format!("/devices/{id}"), body);
+            vec![
+                patch("an admin's", &mine, json!({ "ownerUserId": boss })),
+                patch("somebody's", &mine, json!({ "ownerUserId": plain })),
+                patch("nobody's any more", &hers, json!({ "ownerUserId": null })),
+            ]
+        }
+        "putHeadlessDeviceGatewayIdentity" => {
+            let off = disabled(app, boss(app).await).await;
+            let (weak, like) = (weak(app).await, like(app, me).await);
+            let (id, hers) = (Machine::new(app).await.id, boss_machine(app, "owner").await);
+            let put = |what, id: &str, account: &str| {
+                let body = json!({ "serviceAccountId": account });
+                call(what, "PUT", format!("/devices/{id}/gateway-identity"), body)
+            };
+            vec![
+                put("an admin", &id, &boss(app).await),
+                put("an admin who is disabled", &id, &off),
+                put("a viewer", &id, &weak),
+                put("its like", &id, &like),
+                put("a viewer, of an admin's machine", &hers, &weak),
+            ]
+        }
+        "deleteHeadlessDeviceGatewayIdentity" => {
+            let (of_boss, hers) = (
+                boss_machine(app, "account").await,
+                boss_machine(app, "owner").await,
+            );
+            let body = json!({ "serviceAccountId": weak(app).await });
+            let path = |id: &str| format!("/devices/{id}/gateway-identity");
+            app.write("PUT", &path(&hers), body).await.ok();
+            vec![
+                call("an admin's", "DELETE", path(&of_boss), Value::Null),
+                call(
+                    "a viewer's, of an admin's machine",
+                    "DELETE",
+                    path(&hers),
+                    Value::Null,
+                ),
+            ]
+        }
+        "releaseHeadlessDevice" => {
+            let path = |id: &str| format!("/devices/{id}/release");
+            let plain = Machine::new(app).await.id;
+            name_owner(app, &plain, &plain_user(app).await).await;
+            let mut all = Vec::new();
+            for (what, id) in [
+                ("an admin's", boss_machine(app, "owner").await),
+                (
+                    "one that is taken for an admin",
+                    boss_machine(app, "account").await,
+                ),
+                ("somebody's", plain),
+            ] {
+                all.push(post(what, path(&quarantined(app, id).await), json!({})));
+            }
+            all
+        }
+        "approveHeadlessDevice" => {
+            let mut all = Vec::new();
+            for (what, user) in [
+                ("an admin's", boss_user(app).await.0),
+                ("somebody's", plain_user(app).await),
+            ] {
+                let id = fleet::waiting(app).await;
+                name_owner(app, &id, &user).await;
+                all.push(post(what, format!("/devices/{id}/approve"), json!({})));
+            }
+            all
         }
         "createHeadlessWorkloadTrust" => {
             let off = disabled(app, boss(app).await).await;

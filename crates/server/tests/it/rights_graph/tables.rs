@@ -82,18 +82,15 @@ pub const TABLES: &[Table] = &[
         &["automation_settings:write"],
         "settings bound everybody alike; none gives a role or a scope",
     ),
+    doors("device_gateway_identities", &["device_id"]),
     things(
         "device_tokens",
         &["id"],
         FLEET,
         "a device has no role: its token, beside a proof of its key, opens what it says of itself",
     ),
-    things(
-        "devices",
-        &["id"],
-        FLEET,
-        "a device has no role: nothing lets it do more than operations of its kind, for itself",
-    ),
+    // A device has no role; whom gateways take it for is behind it.
+    doors("devices", &["id"]),
     things(
         "directory_ended",
         &["kind", "id"],

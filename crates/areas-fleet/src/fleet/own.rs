@@ -1,0 +1,83 @@
+//! `GET …/devices/own`
+
+use super::store::{self, Filter};
+use super::view::DeviceView;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{self, Cursor, Limit};
+use provost_kernel::{OperationContext, Result, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub struct ListOwnDevices;
+
+/// What can be asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct OwnQuery {
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where the list goes on.
+    cursor: Option<Cursor>,
+}
+
+provost_kernel::page! {
+    /// One page of devices.
+    pub struct OwnPage {
+        /// The caller's devices, the newest first.
+        devices: DeviceView,
+    }
+}
+
+const LIST: &str = "listHeadlessOwnDevices";
+
+impl Operation for ListOwnDevices {
+    const META: Meta = Meta::read(LIST, "/devices/own", "fleet")
+        .access("fleet:read", &[Admin, Operator, Auditor, Viewer])
+        .command("devices", "own")
+        .columns(&[
+            "name",
+            "status",
+            "presence",
+            "lastHeartbeatAt as heard of",
+            "platform",
+            "labels",
+            "id",
+        ])
+        .says(
+            "List the devices of the caller",
+            "All that is held about the devices that the caller owns, newest first. Only people own devices.",
+        );
+    type Path = Empty;
+    type Query = OwnQuery;
+    type Body = Empty;
+    type Output = OwnPage;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OwnPage> {
+        let query = &input.query;
+        let me = ctx.actor().id.clone();
+        let filter = Filter {
+            status: None,
+            platform: None,
+            enrolment_token: None,
+            label: None,
+            owner: Some(&me),
+            part: None,
+            heard: (Timestamp::from_ms(i64::MIN), Timestamp::from_ms(i64::MAX)),
+        };
+        let list = format!("{LIST}|{me}");
+        let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
+        let mut found = store::list(ctx, &filter, before, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, &list, query.limit, &mut found, |device| device.seq);
+        let now = ctx.now();
+        Ok(OwnPage {
+            devices: found
+                .into_iter()
+                .map(|device| DeviceView::of(device, now))
+                .collect(),
+            next_cursor,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Whose machine a device is.
+//!
+//! An owner is a user of the organization, named by somebody who may say whom gateways take a device for: without an account
+//! that is assigned to it they take it for its owner. With the user the device loses its owner.
+
+use super::model::{Device, DeviceId, MOST_OWNED, Owner, Reach, Status};
+use super::{fences, store, taken};
+use provost_areas_identity::directory;
+use provost_areas_identity::subjects::SubjectKind;
+use provost_areas_platform::announcements::{Departure, PrincipalEnded};
+use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
+use provost_kernel::db::Param;
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::{OperationContext, params, statements};
+use serde_json::{Value, json};
+
+statements! {
+    /// The devices of an owner, the retired ones among them.
+    OWNED = "SELECT id FROM devices WHERE organization_id = ?1 AND owner_user_id = ?2 ORDER BY id";
+    /// Takes a user away from every device.
+    DISOWN = "UPDATE devices SET owner_user_id = NULL, owner_reach_role = NULL, owner_reach_scopes = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND owner_user_id = ?2";
+}
+
+/// Who sees whose machines devices are: those who may read the directory. Others see their own.
+const SEEING: [Role; 3] = [Admin, Operator, Auditor];
+
+/// Says whether the caller sees whose machines devices are.
+pub fn are_seen(ctx: &OperationContext<'_>) -> bool {
+    let actor = ctx.actor();
+    actor.has_role && SEEING.contains(&actor.permission.role)
+}
+
+/// Refuses whoever asks for devices of an owner and does not see owners.
+///
+/// Errors: `RoleForbidden`.
+pub fn may_find(ctx: &OperationContext<'_>) -> Result<()> {
+    if are_seen(ctx) {
+        return Ok(());
+    }
+    let message =
+        "who may not read the directory does not find devices by their owners; GET /devices/own has your own";
+    Err(Error::new(Code::RoleForbidden, message))
+}
+
+/// Names the owner of a device.
+///
+/// Keeps FL-7.
+///
+/// Errors: `InsufficientScope`; `Conflict` for a retired device and for a user who owns too many; `InvalidDefinition` for an id
+/// that names no user of the organization; `EscalationForbidden`.
+pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> Result<()> {
+    let is_same = device.owner.as_ref().is_some_and(|owner| owner.user_id == user);
+    if let Some(owner) = device.owner.as_ref().filter(|_| is_same) {
+        let reach = owner.reach;
+        if taken::owner_is_within(ctx, user, reach)? {
+            return Ok(());
+        }
+    }
+    taken::may_say(ctx)?;
+    if device.status == Status::Retired {
+        let message = "the device is retired; nobody is named its owner any more";
+        return Err(Error::new(Code::Conflict, message).with("status", device.status.as_str()));
+    }
+    let org = ctx.org();
+    if directory::principal(&mut ctx.tx(), org, user)?.is_none() {
+        let message = "names no user of the organization";
+        let error = Error::new(Code::InvalidDefinition, format!("/ownerUserId: {message}"));
+        return Err(error.and_field("/ownerUserId", message));
+    }
+    let reach = Reach(ctx.actor().permission);
+    if !taken::owner_is_within(ctx, user, reach)? {
+        return Err(taken::beyond());
+    }
+    if !is_same && owned(ctx, user)?.len() >= MOST_OWNED {
+        let message = "this user owns 100 devices, the retired ones among them; take some away first";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    if is_same {
+        // The word of whoever may say so counts again.
+        ctx.change("/ownerIsHeld", true, false);
+    }
+    device.owner = Some(Owner {
+        user_id: user.to_owned(),
+        reach,
+    });
+    Ok(())
+}
+
+/// Has a device be taken for its owner no further than somebody could give, where that is less than the owner can do.
+pub fn weaken(ctx: &mut OperationContext<'_>, device: &mut Device, by: Reach) -> Result<()> {
+    let Some(owner) = &mut device.owner else {
+        return Ok(());
+    };
+    if taken::owner_is_within(ctx, &owner.user_id, by)? {
+        return Ok(());
+    }
+    owner.reach = by;
+    device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
+    store::describe(ctx, device)?;
+    ctx.change("/ownerIsHeld", false, true);
+    Ok(())
+}
+
+fn owned(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<DeviceId>> {
+    let org = ctx.org();
+    ctx.query(&OWNED, params![org, user], |row| {
+        Ok(DeviceId::from_store(row.get(0)?))
+    })
+}
+
+/// Takes a user who is deleted away from devices; at most [`MOST_OWNED`].
+pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+    if ended.kind != SubjectKind::User || ended.how != Departure::Deleted {
+        return Ok(());
+    }
+    let devices = owned(ctx, &ended.id)?;
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let (org, now) = (ctx.org(), ctx.now());
+    let params: &[Param<'_>] = params![org, ended.id.as_str(), now];
+    ctx.execute(&DISOWN, params)?;
+    ctx.change("/ownedDevices", json!(devices), Value::Null);
+    for device_id in devices {
+        ctx.emit(&fences::UPDATED, &fences::OfDevice { device_id });
+    }
+    Ok(())
+}
