@@ -90,6 +90,12 @@ pub struct AccountNarrowed {
     pub id: String,
 }
 
+/// A user of the directory can do less than it could: it has a lesser role, or none.
+pub struct UserNarrowed {
+    /// Its id.
+    pub id: String,
+}
+
 /// A service account is about to give itself a successor of the token that it comes with; who forbids that refuses.
 pub struct AccountRotatesItself {
     /// The token's id.
@@ -133,6 +139,9 @@ impl Announcement for TokenRevoked {
 impl Announcement for TokenSuperseded {}
 impl Announcement for SessionsEnded {}
 impl Announcement for AccountNarrowed {
+    const IS_DECISIVE: bool = true;
+}
+impl Announcement for UserNarrowed {
     const IS_DECISIVE: bool = true;
 }
 impl Announcement for PrincipalRenamed {}

@@ -66,8 +66,7 @@ pub struct EnrolmentToken {
     /// When it was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or is an account that can do
-    /// less. Open.
+    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or can do less. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoke_reason: Option<String>,
 }

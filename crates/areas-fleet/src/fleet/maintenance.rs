@@ -2,7 +2,7 @@
 
 use super::model::{PENDING_SECS, Status, UNAPPROVED_SECS};
 use super::{enrolment, fences, owners, store, verbs};
-use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded};
+use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded, UserNarrowed};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp, params, statements};
@@ -65,7 +65,12 @@ pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -
 }
 
 /// Ends the enrolment tokens of an account that can do less now: it may make none any more.
-pub fn maker_narrowed(ctx: &mut OperationContext<'_>, narrowed: &AccountNarrowed) -> Result<()> {
+pub fn account_narrowed(ctx: &mut OperationContext<'_>, narrowed: &AccountNarrowed) -> Result<()> {
+    end_tokens_of(ctx, &narrowed.id)
+}
+
+/// Ends the enrolment tokens of a user who has a lesser role now.
+pub fn user_narrowed(ctx: &mut OperationContext<'_>, narrowed: &UserNarrowed) -> Result<()> {
     end_tokens_of(ctx, &narrowed.id)
 }
 

@@ -109,7 +109,8 @@ pub static AREA: Area = Area {
     restore: Some(maintenance::end_every),
     on: &[
         &Subscriber(maintenance::principal_ended),
-        &Subscriber(maintenance::maker_narrowed),
+        &Subscriber(maintenance::account_narrowed),
+        &Subscriber(maintenance::user_narrowed),
     ],
     held: &[held::KIND],
     guides: &[provost_kernel::guide!("fleet", "Fleet: devices and enrolment")],

@@ -52,7 +52,9 @@ mod tests {
     use super::{ALL, oauth, service_accounts};
     use provost_areas_access::resources::announcements::{ProtocolChanges, ResourceGoes};
     use provost_areas_identity::directory::RoleGiven;
-    use provost_areas_platform::announcements::{AccountNarrowed, AccountRotatesItself, PrincipalEnded};
+    use provost_areas_platform::announcements::{
+        AccountNarrowed, AccountRotatesItself, PrincipalEnded, UserNarrowed,
+    };
     use provost_kernel::Code;
     use provost_kernel::area::{Areas, Check, Ends};
     use provost_kernel::auth::{ScopeSet, toolsets};
@@ -125,6 +127,7 @@ mod tests {
                 && ALL.has_listener::<ProtocolChanges>()
                 && ALL.has_listener::<PrincipalEnded>()
                 && ALL.has_listener::<AccountNarrowed>()
+                && ALL.has_listener::<UserNarrowed>()
         );
         assert!(!ALONE.has_listener::<PrincipalEnded>());
     }

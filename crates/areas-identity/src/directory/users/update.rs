@@ -5,8 +5,9 @@ use super::super::rights::{HeldLink, RoleGiven, may_change};
 use super::super::store::users;
 use super::create::may_hand_out;
 use crate::directory::fences;
+use crate::service_accounts::model::is_narrower;
 use crate::subjects::SubjectKind;
-use provost_areas_platform::announcements::{LoginNameChanged, PrincipalRenamed};
+use provost_areas_platform::announcements::{LoginNameChanged, PrincipalRenamed, UserNarrowed};
 use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -142,7 +143,8 @@ fn keep_words_free(ctx: &mut OperationContext<'_>, before: &[User], after: &[Use
     Ok(())
 }
 
-/// Tells those who know the user by name that it is another one, and those who vouch for it that it can do more. Returns the
+/// Tells those who know the user by name that it is another one, those who keep what it made that it can do less, and those who
+/// vouch for it that it can do more. Returns the
 /// identity links that are held from now on (IL-5).
 pub fn follow(ctx: &mut OperationContext<'_>, before: &User, after: &User) -> Result<Vec<HeldLink>> {
     if name_key(&before.login_name) != name_key(&after.login_name) {
@@ -159,12 +161,25 @@ pub fn follow(ctx: &mut OperationContext<'_>, before: &User, after: &User) -> Re
             after: shown(after),
         })?;
     }
+    if lost_something(before, after) {
+        ctx.announce(&UserNarrowed {
+            id: before.id.as_str().to_owned(),
+        })?;
+    }
     match after.role {
         Some(role) if before.role != after.role || before.is_revived(after) => ctx.ask(&RoleGiven {
             user_id: after.id.as_str().to_owned(),
             role,
         }),
         _ => Ok(Vec::new()),
+    }
+}
+
+/// Says whether a user can do less than before.
+fn lost_something(before: &User, after: &User) -> bool {
+    match (before.permission(), after.permission()) {
+        (Some(before), Some(after)) => is_narrower(after, before),
+        (before, after) => before.is_some() && after.is_none(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Who sees whose machines devices are, and what people see of their own.
 
 use crate::access::oauth::{token, trusting, user, workshop};
-use crate::areas::fleet::Machine;
-use crate::support::{App, each};
+use crate::areas::fleet::{Machine, TOKENS, enrol, enrolment_token, laptop, new_key, send};
+use crate::support::{App, each, fresh_key, with_trio};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -61,6 +61,52 @@ fn owners_are_seen_by_those_who_read_the_directory_and_by_themselves() {
         let cursor = first["nextCursor"].as_str().unwrap();
         let rest = get(&person, &format!("/devices/own?limit=1&cursor={cursor}")).await;
         assert_eq!(rest.ok()["devices"][0]["id"], json!(hers.id));
+        app.kernel.stop().await;
+    });
+}
+
+/// What a user made by which machines enrol ends with a lesser role, as it does of an account.
+#[test]
+fn the_enrolment_tokens_of_a_user_end_with_a_lesser_role() {
+    each("fleet_narrowed", |app: Arc<App>| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        let ann = user(&app, ANN, Some("admin")).await;
+        let (_, others) = enrolment_token(&app, json!({})).await;
+        let give = async |role: Value| {
+            let body = json!({ "permissionRole": role });
+            app.write("PATCH", &format!("/directory/users/{ann}"), body)
+                .await
+                .ok();
+        };
+        for lesser in [json!("operator"), json!("viewer"), Value::Null] {
+            give(json!("admin")).await;
+            let delegated = token(&workshop, |claims| {
+                claims["scope"] = "fleet:enrol".into();
+                claims["jti"] = fresh_key().into();
+            });
+            let call = app.request("POST", TOKENS).token(&delegated);
+            let body = with_trio(json!({ "name": "hers" }), &fresh_key());
+            let made = call.json(body).send().await.ok().clone();
+            let secret = made["token"].as_str().unwrap().to_owned();
+            // Another name is no lesser role.
+            let body = json!({ "displayName": fresh_key() });
+            app.write("PATCH", &format!("/directory/users/{ann}"), body)
+                .await
+                .ok();
+            give(json!("admin")).await;
+            let before = app.events(0).await.len();
+            give(lesser).await;
+            let told = app.events(0).await;
+            assert!(
+                told[before..]
+                    .iter()
+                    .any(|(kind, _)| kind == "fleet.enrolment_token.revoked")
+            );
+            let reply = send(&app, &new_key(), &secret, "/devices/enrol", laptop("hers")).await;
+            reply.refused(401, "token_revoked");
+        }
+        enrol(&app, &others).await;
         app.kernel.stop().await;
     });
 }
