@@ -1,6 +1,7 @@
 //! Who reads the details of what the area does, and what its events say.
 //!
-//! Every role reads the list of devices whole; what is done to them says no more.
+//! Whoever reads the log reads the list of devices whole; what is done to them says no more, but for the account that gateways
+//! take one for.
 
 use super::model::{DeviceId, EnrolmentTokenId};
 use provost_kernel::fence::Readers;
@@ -68,5 +69,9 @@ provost_kernel::fences! {
         TOKEN_CREATED: OfEnrolmentToken = "fleet.enrolment_token.created" => Readers::Everybody;
         /// An enrolment token was revoked; devices that enrolled by it stay.
         TOKEN_REVOKED: OfEnrolmentToken = "fleet.enrolment_token.revoked" => Readers::Everybody;
+    }
+    members {
+        // It names a service account.
+        "/gatewayIdentity" => Readers::Overseers;
     }
 }

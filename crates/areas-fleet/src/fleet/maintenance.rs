@@ -5,7 +5,7 @@ use super::{enrolment, fences, owners, store, verbs};
 use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded, UserNarrowed};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
-use provost_kernel::{Kernel, OperationContext, Result, Timestamp, params, statements};
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, Timestamp, params, statements};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -13,6 +13,10 @@ use std::sync::Arc;
 const NEVER_CALLED: &str = "never_called";
 
 statements! {
+    /// Tokens of devices that ended long ago.
+    PRUNE_TOKENS = unscoped("retention is the same for every organization") "DELETE FROM device_tokens WHERE (organization_id, id) IN (SELECT t.organization_id, t.id FROM device_tokens t WHERE t.expires_at < ?1 ORDER BY t.expires_at, t.organization_id, t.id LIMIT 1000)";
+    /// Enrolment tokens that ended long ago and by which no device enrolled that is known.
+    PRUNE_ENROLMENT_TOKENS = unscoped("retention is the same for every organization") "DELETE FROM enrolment_tokens WHERE (organization_id, id) IN (SELECT e.organization_id, e.id FROM enrolment_tokens e WHERE e.expires_at < ?1 AND NOT EXISTS (SELECT 1 FROM devices d WHERE d.organization_id = e.organization_id AND d.enrolment_token_id = e.id) ORDER BY e.expires_at, e.organization_id, e.id LIMIT 1000)";
     /// Tokens of retired devices that are not revoked.
     LIVING = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE d.status = 'retired' AND t.revoked_at IS NULL ORDER BY t.organization_id, t.id";
     /// Enrolment tokens that made more devices than they may.
@@ -86,6 +90,17 @@ fn end_tokens_of(ctx: &mut OperationContext<'_>, maker: &str) -> Result<()> {
         ctx.change("/enrolmentTokens", json!(ended), Value::Null);
     }
     Ok(())
+}
+
+/// How long tokens are kept that ended. Units: seconds.
+const KEPT_SECS: i64 = 400 * 86_400;
+
+/// Removes tokens that ended long ago, a thousand of each kind in a round. Devices stay, the retired ones too: their keys are dead
+/// for ever (FL-3), and what was found on them names them.
+pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
+    let before = now.earlier_by(KEPT_SECS).instant();
+    ctx.queue(&PRUNE_TOKENS, params![before])?;
+    ctx.queue(&PRUNE_ENROLMENT_TOKENS, params![before])
 }
 
 /// Revokes every enrolment token of the organization, in the unit that restores it. Its devices are held back.

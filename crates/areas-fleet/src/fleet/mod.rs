@@ -22,7 +22,7 @@
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and
 //! hardware addresses; a history of heartbeats (the last one is kept); addresses from which devices call, beyond the last use of
 //! their token; another way back for a token that expired than another enrolment (ADR 0104). Not there yet: rotation of keys,
-//! labels and owners that an enrolment token gives, its bounds by hardware and networks, counts in lists, commands, settings, the role `member`, enrolment by sign-in, and an end of dead tokens and retired devices in the store.
+//! labels and owners that an enrolment token gives, its bounds by hardware and networks, counts in lists, commands, settings, the role `member`, enrolment by sign-in.
 
 mod clones;
 mod create_token;
@@ -107,6 +107,7 @@ pub static AREA: Area = Area {
     })],
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_every),
+    prune: Some(maintenance::prune),
     on: &[
         &Subscriber(maintenance::principal_ended),
         &Subscriber(maintenance::account_narrowed),

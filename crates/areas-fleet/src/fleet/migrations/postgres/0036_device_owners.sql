@@ -22,3 +22,7 @@ CREATE TABLE device_gateway_identities (
 CREATE TRIGGER note_rights_of_insert AFTER INSERT ON device_gateway_identities REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'device_id');
 CREATE TRIGGER note_rights_of_update AFTER UPDATE ON device_gateway_identities REFERENCING OLD TABLE AS former NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'device_id');
 CREATE TRIGGER note_rights_of_delete AFTER DELETE ON device_gateway_identities REFERENCING OLD TABLE AS former FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'device_id');
+
+-- Tokens that ended long ago are removed.
+CREATE INDEX device_tokens_by_end ON device_tokens (expires_at, organization_id, id);
+CREATE INDEX enrolment_tokens_by_end ON enrolment_tokens (expires_at, organization_id, id);

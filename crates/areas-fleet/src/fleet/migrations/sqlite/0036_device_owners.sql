@@ -19,3 +19,7 @@ CREATE TABLE device_gateway_identities (
   PRIMARY KEY (organization_id, device_id),
   FOREIGN KEY (organization_id, device_id) REFERENCES devices (organization_id, id)
 ) STRICT;
+
+-- Tokens that ended long ago are removed.
+CREATE INDEX device_tokens_by_end ON device_tokens (expires_at, organization_id, id);
+CREATE INDEX enrolment_tokens_by_end ON enrolment_tokens (expires_at, organization_id, id);
