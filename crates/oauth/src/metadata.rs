@@ -53,6 +53,9 @@ pub struct AuthorizationServer {
     pub authorization_response_iss_parameter_supported: bool,
     /// May a client be known by its URL?
     pub client_id_metadata_document_supported: bool,
+    /// The client that this server's own command line is, where it may be one. A member of our own (RFC 8414 §2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_line_client_id: Option<String>,
 }
 
 /// The document of a protected resource.

@@ -4,7 +4,7 @@
 
 use super::state::Oauth;
 use super::token::of_store;
-use super::{clients, links, store};
+use super::{clients, command_line, links, store};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -24,11 +24,11 @@ pub const CODE_SECS: i64 = 60;
 /// A program that may ask for tokens.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Its id: `ocl_…` of a registered one, or the URL of its document.
+    /// Its id: `ocl_…` of a registered one, the URL of its document, or that of [`command_line`].
     pub id: String,
     /// Its name; of a client that is known by its document, in its own words.
     pub name: String,
-    /// Where it was registered; `None` for one that is known by its document, and belongs to no organization.
+    /// Where it was registered; `None` for one that belongs to no organization.
     pub organization: Option<OrganizationId>,
     /// Where answers may be sent.
     pub redirect_uris: Vec<String>,
@@ -56,7 +56,8 @@ impl Client {
     }
 }
 
-/// Resolves a client's id: a registered one, or the URL of a metadata document, which is fetched in a turn of the `network`.
+/// Resolves a client's id: a registered one, our own command line, or the URL of a metadata document, which is fetched in a turn
+/// of the `network`.
 ///
 /// Errors: `invalid_client` for one that is unknown, blocked, or whose document is not accepted;
 /// `temporarily_unavailable`.
@@ -69,6 +70,9 @@ pub async fn client(
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
     if oauth.settings.blocks(client_id) {
         return Err(unknown());
+    }
+    if client_id == command_line::ID {
+        return Ok(command_line::client());
     }
     if client_id.starts_with("https://") {
         if !oauth.settings.client_documents {

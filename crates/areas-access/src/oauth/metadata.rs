@@ -2,7 +2,7 @@
 
 use super::state::Oauth;
 use super::token::{GRANT_TYPES, PATH as TOKEN};
-use super::{AUDIENCES, revoke};
+use super::{AUDIENCES, command_line, revoke};
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -143,5 +143,6 @@ fn server(oauth: &Oauth) -> AuthorizationServer {
         dpop_signing_alg_values_supported: algorithms(),
         authorization_response_iss_parameter_supported: is_interactive,
         client_id_metadata_document_supported: oauth.settings.client_documents,
+        command_line_client_id: oauth.settings.command_line.then(|| command_line::ID.to_owned()),
     }
 }

@@ -30,6 +30,7 @@
 //! access tokens of our own, certificate-bound tokens (no client certificates here: such a token is refused).
 
 mod clients;
+pub mod command_line;
 mod credentials;
 mod documents;
 mod ends;

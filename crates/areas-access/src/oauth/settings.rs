@@ -1,5 +1,6 @@
 //! What the operator declares, as the program uses it; `config::OAuth` makes it.
 
+use super::command_line;
 use provost_kernel::Secret;
 use provost_kernel::auth::OrganizationId;
 use provost_oauth::jwks::{Algorithm, KeySet};
@@ -10,11 +11,17 @@ use std::sync::Arc;
 
 /// One of the kernel's extras. The default: our own tokens alone, for clients of every kind.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the operator's, and none says anything of another"
+)]
 pub struct Settings {
     /// Whether this server gives out tokens; without it, it only accepts those of `issuers`.
     pub authorization_server: bool,
     /// Whether a client may be known by the URL of its document.
     pub client_documents: bool,
+    /// Whether our own command line is a client, which nobody has to register.
+    pub command_line: bool,
     /// Which clients are refused whatever they show.
     pub blocked: Vec<BlockedClient>,
     /// Whether people can sign in here, so that codes are given out.
@@ -30,6 +37,7 @@ impl Default for Settings {
         Self {
             authorization_server: true,
             client_documents: true,
+            command_line: false,
             blocked: Vec::new(),
             interactive: false,
             issuers: Vec::new(),
@@ -41,6 +49,10 @@ impl Default for Settings {
 impl Settings {
     /// Says whether a client is refused.
     pub fn blocks(&self, client_id: &str) -> bool {
+        // Keeps OC-19.
+        if client_id == command_line::ID && !self.command_line {
+            return true;
+        }
         self.blocked.iter().any(|blocked| blocked.names(client_id))
     }
 }

@@ -24,6 +24,10 @@ pub struct OAuth {
     pub authorization_server: bool,
     /// Whether a client may be known by the URL of its metadata document instead of being registered.
     pub client_documents: bool,
+    /// Whether people may sign in to the command line (`provost login`) with a browser, where `sign_in` says at which provider. A
+    /// server that knows registered clients alone (`client_documents = false`) allows it when this says so. Where it is `false`,
+    /// tokens that were given before are refused as well.
+    pub command_line: Option<bool>,
     /// Clients that are refused: URLs of their metadata documents, or `https://host` for all of a host. Their tokens are
     /// refused as well.
     pub blocked_clients: Vec<String>,
@@ -42,6 +46,7 @@ impl Default for OAuth {
         Self {
             authorization_server: true,
             client_documents: true,
+            command_line: None,
             blocked_clients: Vec::new(),
             allow_networks: Vec::new(),
             ca_file: None,
@@ -106,11 +111,13 @@ impl OAuth {
             }
             issuers.push(declared);
         }
+        let interactive = self.authorization_server && !self.sign_in.is_empty();
         Ok(Settings {
             authorization_server: self.authorization_server,
             client_documents: self.client_documents,
             blocked: blocked.collect::<Result<_, _>>()?,
-            interactive: self.authorization_server && !self.sign_in.is_empty(),
+            command_line: interactive && self.command_line.unwrap_or(self.client_documents),
+            interactive,
             issuers,
             fetch: Fetch {
                 allow: allow.collect::<Result<_, _>>()?,

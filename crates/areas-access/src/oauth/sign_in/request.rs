@@ -12,7 +12,7 @@ use super::answer::{Stop, Target};
 use super::page::Notice;
 use super::parameters::Parameters;
 use crate::oauth::grants::{self, Client};
-use crate::oauth::{Oauth, audiences};
+use crate::oauth::{Oauth, audiences, command_line};
 use http::StatusCode;
 use provost_kernel::Kernel;
 use provost_kernel::auth::ScopeSet;
@@ -232,6 +232,13 @@ fn details(
     let oauth = Oauth::of(kernel)?;
     let audiences = audiences(oauth, parameters.all("resource"))
         .map_err(|error| target.error("invalid_target", error.description().to_owned()))?;
+    // Keeps OC-19.
+    if client.id == command_line::ID && audiences != oauth.resources()[..1] {
+        return wrong(
+            "invalid_target",
+            "the command line is given tokens for the API alone",
+        );
+    }
     let prompt = prompt(&target, parameters)?;
     let login_hint = parameters.only("login_hint").map(str::to_owned);
     if login_hint

@@ -4,6 +4,7 @@
 //! `cargo xtask test` installs it. With `PROVOST_TEST_REQUIRE_OIDC=1` its absence is a failure. What no right provider
 //! would say, a provider of the tests' own says.
 
+mod command_line;
 mod documents;
 mod faults;
 mod liar;

@@ -5,6 +5,7 @@ use super::super::offer::Offer;
 use super::super::request::AuthorizationRequest;
 use super::super::words::{Group, groups};
 use super::{document, respond};
+use crate::oauth::command_line;
 use crate::oauth::grants::{Client, User};
 use axum::response::Response;
 use http::{StatusCode, Uri};
@@ -64,11 +65,13 @@ pub fn consent(asking: &ConsentQuestion<'_>) -> Response {
 }
 
 fn facts(html: &mut Html, asking: &ConsentQuestion<'_>) {
+    let is_ours = asking.client.id == command_line::ID;
     html.element("section", &[("aria-labelledby", "who")], |html| {
         html.element("h2", &[("id", "who")], |html| html.text("Who asks"));
         html.element("dl", &[("class", "facts")], |html| {
             fact(html, "Application", |html| html.name(&asking.client.name));
             match host(&asking.client.id) {
+                None if is_ours => fact(html, "Known as", |html| html.text("the command line of this server")),
                 Some(host) => fact(html, "Known by", |html| html.words("strong", "host", &host)),
                 None => fact(html, "Registered by", |html| {
                     html.text("an administrator of ");
@@ -91,7 +94,13 @@ fn facts(html: &mut Html, asking: &ConsentQuestion<'_>) {
                 html.text(".");
             });
         }
-        if is_this_computer(&asking.asked.redirect_uri) {
+        if is_ours {
+            html.words(
+                "p",
+                "warning",
+                "Go on only if you have just typed provost login yourself: another program on this computer can call itself so.",
+            );
+        } else if is_this_computer(&asking.asked.redirect_uri) {
             html.words(
                 "p",
                 "hint",
