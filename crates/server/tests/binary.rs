@@ -38,6 +38,8 @@ mod keys;
 mod keys_full;
 #[path = "binary/log.rs"]
 mod log;
+#[path = "binary/login.rs"]
+mod login;
 #[path = "binary/lost.rs"]
 mod lost;
 #[path = "binary/monitoring.rs"]

@@ -26,7 +26,16 @@ pub(super) fn about_access(failure: Failure, connection: &Connection) -> Failure
         };
     }
     if failure.status != Some(401) {
-        return failure.and(from);
+        let lacks = failure.refused("code") == Some("insufficient_scope");
+        return match (source, failure.refused("scope")) {
+            (TokenSource::SignIn { profile, .. }, Some(scope)) if lacks => {
+                let scopes = scope.replace(' ', ",");
+                failure.and(from).and(format!(
+                    "if your role has it, sign in with it: provost login --profile {profile} --scope read,{scopes}"
+                ))
+            }
+            _ => failure.and(from),
+        };
     }
     let code = failure.refused("code").unwrap_or_default().to_owned();
     let mut failure = failure.and(from);
@@ -39,6 +48,9 @@ pub(super) fn about_access(failure: Failure, connection: &Connection) -> Failure
         }
     }
     match (code.as_str(), source) {
+        (_, TokenSource::SignIn { profile, .. }) => failure.and(format!(
+            "the sign-in has ended: provost login --profile {profile}"
+        )),
         ("token_expired", TokenSource::Profile(name)) => failure.and(format!(
             "get a new one from who administers the organization, then: provost login --profile {name}"
         )),

@@ -2,7 +2,7 @@
 //!
 //! Keeps CL-1.
 
-pub(super) use super::connection_flags::{args, profile_args, profile_file_arg};
+pub(super) use super::connection_flags::{args, profile_file_arg};
 pub use super::connection_flags::{list_output_arg, output_arg};
 use super::environment;
 use super::failure::{Exit, Failure};
@@ -13,11 +13,13 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use http::Uri;
 use provost_words::Secret;
+use provost_words::time::{Clock, Timestamp};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
@@ -40,6 +42,7 @@ pub(super) struct Place {
     pub(super) retries: u32,
     pub(super) ca_cert: Option<PathBuf>,
     pub(super) proxy: Option<Proxy>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 /// Everything that a request needs beside its operation.
@@ -58,6 +61,12 @@ pub(super) enum TokenSource {
     Variable,
     /// The profile of this name.
     Profile(String),
+    /// The profile of this name in this file, in which somebody signed in with a browser; until when it serves unrenewed.
+    SignIn {
+        profile: String,
+        file: PathBuf,
+        expires_at: Timestamp,
+    },
     /// A person, or standard input.
     Typed,
 }
@@ -68,6 +77,7 @@ impl fmt::Display for TokenSource {
             Self::File(path) => write!(out, "the file {}", path.display()),
             Self::Variable => out.write_str("PROVOST_TOKEN"),
             Self::Profile(name) => write!(out, "the profile {name}"),
+            Self::SignIn { profile, .. } => write!(out, "the sign-in of the profile {profile}"),
             Self::Typed => out.write_str("what was typed or read"),
         }
     }
@@ -137,6 +147,7 @@ fn place_of(
             .get_one::<PathBuf>("global.ca-cert")
             .or(terminal.surroundings.ca_cert.as_ref())
             .cloned(),
+        clock: terminal.clock.clone(),
     })
 }
 
@@ -205,14 +216,21 @@ fn found_token(place: &Place, profile: Profile, matches: &ArgMatches, terminal: 
             return Err(Failure::usage(line).and("remove one of them: unset PROVOST_TOKEN"));
         }
         (None, Some(token), None) => (token.clone(), TokenSource::Variable),
-        (None, None, None) => of_profile(place, profile)?,
+        (None, None, None) => {
+            let file = profile_path(matches, terminal).map(|(path, _)| path);
+            of_profile(place, profile, file.unwrap_or_default())?
+        }
     };
     let token = checked_token(token.expose())
         .ok_or_else(|| Failure::usage(format!("{source} does not hold one token on one line")))?;
     Ok((token, source))
 }
 
-fn of_profile(place: &Place, profile: Profile) -> Result<(Secret<String>, TokenSource), Failure> {
+fn of_profile(
+    place: &Place,
+    profile: Profile,
+    file: PathBuf,
+) -> Result<(Secret<String>, TokenSource), Failure> {
     let (url, name) = (&place.url, &place.profile);
     let Some(token) = profile.token else {
         let line = "there is no token: --token-file FILE, PROVOST_TOKEN or a profile (`provost profile set`)";
@@ -223,7 +241,15 @@ fn of_profile(place: &Place, profile: Profile) -> Result<(Secret<String>, TokenS
         let line = format!("the token of the profile {name} is for {profile_url} and is not sent to {url}");
         return Err(Failure::usage(line).and("name another token: --token-file FILE or PROVOST_TOKEN"));
     }
-    Ok((token, TokenSource::Profile(name.clone())))
+    let source = match profile.sign_in {
+        Some(sign_in) => TokenSource::SignIn {
+            profile: name.clone(),
+            file,
+            expires_at: sign_in.expires_at,
+        },
+        None => TokenSource::Profile(name.clone()),
+    };
+    Ok((token, source))
 }
 
 /// Returns the path of the profile file and whether somebody named it.

@@ -57,7 +57,7 @@ pub(super) fn args() -> Vec<Arg> {
 }
 
 /// Returns the flags that choose a profile.
-pub(super) fn profile_args() -> Vec<Arg> {
+fn profile_args() -> Vec<Arg> {
     vec![
         Arg::new("global.profile")
             .long("profile")

@@ -40,6 +40,8 @@ pub struct Surroundings {
     pub config_home: Option<PathBuf>,
     /// `HOME`.
     pub home: Option<PathBuf>,
+    /// What opens an address: the program of `BROWSER`, or that of the desktop, where there is one.
+    pub browser: Option<PathBuf>,
     /// The names of the variables that begin with `PROVOST_`.
     pub named: Vec<String>,
     /// Those of them that are set and empty.
@@ -72,6 +74,14 @@ impl Surroundings {
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute()),
             home: set("HOME").map(PathBuf::from),
+            browser: set("BROWSER")
+                .or_else(|| cfg!(target_os = "macos").then(|| "open".into()))
+                .or_else(|| {
+                    set("DISPLAY")
+                        .or_else(|| set("WAYLAND_DISPLAY"))
+                        .map(|_| "xdg-open".into())
+                })
+                .map(PathBuf::from),
             empty: empty.map(|(name, _)| name.clone()).collect(),
             named: ours.into_iter().map(|(name, _)| name).collect(),
             read_elsewhere: None,

@@ -50,6 +50,7 @@ mod schema;
 mod secret_file;
 mod send;
 mod server;
+mod sign_in;
 mod table;
 mod terminal;
 mod trouble;

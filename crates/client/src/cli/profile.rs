@@ -1,16 +1,17 @@
 //! The profile file: named servers with an organization and, if wanted, a token.
 
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::terminal::Surroundings;
 use super::whole_file::replace_file;
 use provost_words::Secret;
 use provost_words::durable::folder_of;
+use provost_words::time::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// LIMIT: a profile has a few hundred bytes.
@@ -22,6 +23,17 @@ pub(super) struct Profile {
     pub(super) url: Option<String>,
     pub(super) organization: Option<String>,
     pub(super) token: Option<Secret<String>>,
+    /// What renews the token, where somebody signed in with a browser.
+    pub(super) sign_in: Option<SignIn>,
+}
+
+/// What a sign-in leaves beside its access token.
+#[derive(Clone, Debug)]
+pub(super) struct SignIn {
+    /// Serves once, for the next token.
+    pub(super) refresh_token: Secret<String>,
+    /// When the access token ends, by the clock of this machine.
+    pub(super) expires_at: Timestamp,
 }
 
 /// The whole file.
@@ -45,6 +57,27 @@ struct Entry {
     url: Option<String>,
     organization: Option<String>,
     token: Option<String>,
+    refresh_token: Option<String>,
+    token_expires_at: Option<String>,
+}
+
+impl Entry {
+    fn profile(self) -> Profile {
+        let sign_in = self.refresh_token.map(|token| SignIn {
+            refresh_token: Secret::new(token),
+            // Without a time that can be read it is renewed before it is used.
+            expires_at: self
+                .token_expires_at
+                .and_then(|text| Timestamp::parse(&text))
+                .unwrap_or(Timestamp::EPOCH),
+        });
+        Profile {
+            url: self.url,
+            organization: self.organization,
+            token: self.token.map(Secret::new),
+            sign_in,
+        }
+    }
 }
 
 /// Returns where the file is when nobody says.
@@ -88,31 +121,42 @@ impl Profiles {
                 error.message()
             ))
         })?;
-        if document.profiles.values().any(|entry| entry.token.is_some()) && !is_private(mode) {
+        let holds_token = |entry: &Entry| entry.token.is_some() || entry.refresh_token.is_some();
+        if document.profiles.values().any(holds_token) && !is_private(mode) {
             let line = format!("{shown} holds a token and other users of this machine can read or change it");
             return Err(Failure::usage(line).and(format!("close it first: chmod 600 {shown}")));
         }
-        let profile = |(name, entry): (String, Entry)| {
-            let token = entry.token.map(Secret::new);
-            (
-                name,
-                Profile {
-                    url: entry.url,
-                    organization: entry.organization,
-                    token,
-                },
-            )
-        };
+        let profiles = document.profiles.into_iter();
         Ok(Some(Self {
             current: document.current,
-            by_name: document.profiles.into_iter().map(profile).collect(),
+            by_name: profiles.map(|(name, entry)| (name, entry.profile())).collect(),
         }))
+    }
+
+    /// Takes the lock of the file, as whoever reads it to write it does; it ends with the value that is returned.
+    ///
+    /// Errors: output, when there can be none.
+    pub(super) fn lock(path: &Path) -> Result<File, Failure> {
+        let (file, shown) = lock_file(path)?;
+        file.lock().map_err(|error| cannot_lock(&shown, &error))?;
+        Ok(file)
+    }
+
+    /// Takes the lock unless somebody else has it.
+    ///
+    /// Errors: as [`Self::lock`].
+    pub(super) fn try_lock(path: &Path) -> Result<Option<File>, Failure> {
+        let (file, shown) = lock_file(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(cannot_lock(&shown, &error)),
+        }
     }
 
     /// Writes the file anew, readable by its owner alone, in one step.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
-        let folder = folder_of(path);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_folder(path)?;
         replace_file(path, self.text().expose().as_bytes(), 0o600)
     }
 
@@ -124,10 +168,17 @@ impl Profiles {
         for (name, profile) in &self.by_name {
             let _ = writeln!(text, "\n[profiles.{}]", Value::from(name.as_str()));
             let token = profile.token.as_ref().map(Secret::expose);
+            let sign_in = profile.sign_in.as_ref();
+            let ends = sign_in.map(|sign_in| sign_in.expires_at.to_rfc3339());
             let members = [
                 ("url", profile.url.as_ref()),
                 ("organization", profile.organization.as_ref()),
                 ("token", token),
+                (
+                    "refresh_token",
+                    sign_in.map(|sign_in| sign_in.refresh_token.expose()),
+                ),
+                ("token_expires_at", ends.as_ref()),
             ];
             for (member, value) in members {
                 if let Some(value) = value {
@@ -137,6 +188,35 @@ impl Profiles {
         }
         Secret::new(text)
     }
+}
+
+/// The lock lies beside the file, which is another one after each change.
+fn lock_file(path: &Path) -> Result<(File, PathBuf), Failure> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    let lock = path.with_file_name(name);
+    let open = || {
+        make_folder(path)?;
+        File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&lock)
+    };
+    let file = open().map_err(|error| cannot_lock(&lock, &error))?;
+    Ok((file, lock))
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder_of(path))
+}
+
+fn cannot_lock(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::Output, format!("cannot lock {}: {error}", path.display()))
 }
 
 /// No value has a character that TOML and JSON spell differently; `profile set` sees to it.

@@ -5,7 +5,7 @@ use super::connection::{checked_token, list_output_arg, normal, profile_file_arg
 use super::failure::{EXIT_CODES, Exit, Failure};
 use super::jq::jq_arg;
 use super::print::{Form, Printer};
-use super::profile::{Profile, Profiles};
+use super::profile::{Profile, Profiles, SignIn};
 use super::terminal::Terminal;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use provost_words::Secret;
@@ -93,6 +93,17 @@ pub(super) fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failu
     };
     let (path, _) = profile_path(matches, terminal)
         .ok_or_else(|| Failure::usage("there is no home folder: name the file with --profile-file"))?;
+    let token = match verb {
+        // Asked for before the lock is taken: nobody waits for a person.
+        "set" if !matches.get_flag("global.no-token") => {
+            Some(read_token(terminal, "token (empty: none, or the earlier one)")?)
+        }
+        _ => None,
+    };
+    let _lock = match verb {
+        "set" | "use" | "remove" => Some(Profiles::lock(&path)?),
+        _ => None,
+    };
     let mut profiles = Profiles::load(&path)?.unwrap_or_default();
     let name = matches
         .try_get_one::<String>("path.name")
@@ -101,14 +112,18 @@ pub(super) fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failu
         .cloned()
         .unwrap_or_default();
     match verb {
-        "set" => set(&mut profiles, &name, matches, terminal)?,
+        "set" => set(&mut profiles, &name, token, (matches, terminal))?,
         "use" => {
             known(&profiles, &name)?;
             profiles.current = Some(name);
         }
         "remove" => {
             known(&profiles, &name)?;
-            profiles.by_name.remove(&name);
+            let removed = profiles.by_name.remove(&name);
+            note_sign_in(
+                removed.as_ref().and_then(|profile| profile.sign_in.as_ref()),
+                terminal,
+            );
             profiles.current = profiles.current.filter(|current| *current != name);
         }
         _ => return list(&profiles, matches, terminal),
@@ -133,8 +148,8 @@ fn save(profiles: &Profiles, path: &Path) -> Result<(), Failure> {
 fn set(
     profiles: &mut Profiles,
     name: &str,
-    matches: &ArgMatches,
-    terminal: &Terminal,
+    token: Option<Secret<String>>,
+    (matches, terminal): (&ArgMatches, &Terminal),
 ) -> Result<(), Failure> {
     let url = text(matches, "global.url").map(|url| normal(&url)).transpose()?;
     let organization = text(matches, "global.organization");
@@ -146,11 +161,6 @@ fn set(
             "an organization's key has no spaces and no special characters",
         ));
     }
-    let token = if matches.get_flag("global.no-token") {
-        None
-    } else {
-        Some(read_token(terminal, "token (empty: none, or the earlier one)")?)
-    };
     let token = token.filter(|token| !token.expose().trim_ascii().is_empty());
     let token = token.map(|token| {
         checked_token(token.expose()).ok_or_else(|| Failure::usage("that is not one token on one line"))
@@ -164,10 +174,22 @@ fn set(
     if url.is_some() && url != profile.url && profile.token.take().is_some() && token.is_none() {
         terminal.note("the earlier token belonged to another server and is forgotten");
     }
+    if token.is_some() || profile.token.is_none() {
+        note_sign_in(profile.sign_in.take().as_ref(), terminal);
+    }
     profile.url = url.or(profile.url.take());
     profile.organization = organization.or(profile.organization.take());
     profile.token = token.or(profile.token.take());
     Ok(())
+}
+
+/// Says of a sign-in that is forgotten here that it goes on elsewhere.
+fn note_sign_in(sign_in: Option<&SignIn>, terminal: &Terminal) {
+    if sign_in.is_some() {
+        terminal.note(
+            "the sign-in of this profile is forgotten here, and its session goes on until it ends by itself: `provost logout`              would have ended it",
+        );
+    }
 }
 
 /// Asks for a token, or reads it from standard input.

@@ -1,6 +1,6 @@
 //! The client of `provost mcp`: sends the messages of a program on a pipe to a server's MCP endpoint.
 
-use super::connection::Connection;
+use super::connection::{Connection, TokenSource};
 use super::failure::Failure;
 use super::server::Server;
 use super::terminal::Terminal;
@@ -47,8 +47,18 @@ fn selection(matches: &ArgMatches) -> Result<HeaderMap, Failure> {
 ///
 /// Errors: usage, when server or token are not said.
 pub async fn relay(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let connection = Connection::resolve_unbound(matches, terminal)?;
+    if let TokenSource::SignIn { profile, .. } = &connection.token_source {
+        let line = format!("the sign-in of the profile {profile} is for the API, and not for MCP");
+        return Err(Failure::usage(line)
+            .and(format!(
+                "let the MCP client sign in itself: its URL is {}/mcp",
+                connection.place.url
+            ))
+            .and("or name a token: --token-file FILE, PROVOST_TOKEN"));
+    }
     let endpoint = Endpoint {
-        server: Server::new(&Connection::resolve_unbound(matches, terminal)?)?,
+        server: Server::new(&connection)?,
         selection: selection(matches)?,
     };
     let input = tokio::io::BufReader::new(tokio::io::stdin());

@@ -185,6 +185,11 @@ fn refused(reply: &Reply, url: &str) -> Setback {
     }
 }
 
+/// Says why there is no answer, for who asks once.
+pub(super) fn unanswered(silence: Silence, url: &str) -> Failure {
+    silent(silence, url).failure
+}
+
 fn silent(silence: Silence, url: &str) -> Setback {
     let says = |line: String, exit: Exit, trouble: Trouble| {
         let failure = Failure::new(exit, format!("{line}: {trouble}"));
@@ -200,6 +205,11 @@ fn silent(silence: Silence, url: &str) -> Setback {
         Silence::NobodyThere(trouble) => Setback {
             failure: unreachable(trouble),
             wait: Some(Wait::Backoff),
+            is_unknown: false,
+        },
+        Silence::Refused(failure) => Setback {
+            failure,
+            wait: None,
             is_unknown: false,
         },
         Silence::TooLong(trouble) => Setback {

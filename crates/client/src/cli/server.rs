@@ -2,9 +2,11 @@
 //!
 //! Keeps CL-5.
 
-use super::connection::{Connection, Place};
+use super::connection::{Connection, Place, TokenSource};
 use super::failure::Failure;
 use super::proxy::Proxy;
+use super::send::unanswered;
+use super::sign_in::Renewal;
 use super::trouble::{self, Addressee, Trouble};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -32,11 +34,17 @@ const PATIENCE: Patience = Patience {
 pub(super) struct Server {
     way: Way,
     url: String,
-    /// Absent for what is asked without a token.
-    authorization: Option<HeaderValue>,
+    authorization: Authorization,
     timeout: Duration,
     proxy: Option<String>,
     has_own_roots: bool,
+}
+
+/// In whose name requests are sent.
+enum Authorization {
+    Nobody,
+    Token(HeaderValue),
+    SignIn(Renewal),
 }
 
 /// How requests travel.
@@ -84,12 +92,26 @@ pub(super) enum Silence {
     Lost(Trouble),
     /// The server answered, with more than is read: the next time it would as well.
     TooLong(Trouble),
+    /// Nothing was sent: there is no token to send it with.
+    Refused(Failure),
 }
 
 impl Server {
     pub(super) fn new(connection: &Connection) -> Result<Self, Failure> {
         let mut server = Self::anonymous(&connection.place)?;
-        server.authorization = Some(authorization(&connection.token)?);
+        server.authorization = match &connection.token_source {
+            TokenSource::SignIn {
+                profile,
+                file,
+                expires_at,
+            } => Authorization::SignIn(Renewal::new(
+                (file.clone(), profile.clone()),
+                connection.place.clock.clone(),
+                connection.token.clone(),
+                *expires_at,
+            )),
+            _ => Authorization::Token(authorization(&connection.token)?),
+        };
         Ok(server)
     }
 
@@ -111,7 +133,7 @@ impl Server {
         Ok(Self {
             way,
             url: place.url.clone(),
-            authorization: None,
+            authorization: Authorization::Nobody,
             timeout: place.timeout,
             proxy: place.proxy.as_ref().map(Proxy::shown),
             has_own_roots: place.ca_cert.is_some(),
@@ -137,8 +159,35 @@ impl Server {
 
     /// Sends the request once and reads the whole answer, however long that takes: whoever asks has the clock.
     pub(super) async fn ask(&self, call: &Call) -> Result<Reply, Silence> {
+        // A request may carry a token of its own, such as a gateway token.
+        let authorization = if call.headers.contains_key(header::AUTHORIZATION) {
+            None
+        } else {
+            self.authorization().await?
+        };
+        self.sent(call, authorization).await
+    }
+
+    /// Sends the request once without a token, and reads the whole answer.
+    pub(super) async fn ask_as_nobody(&self, call: &Call) -> Result<Reply, Silence> {
+        self.sent(call, None).await
+    }
+
+    /// Returns the header of the token, which is renewed first if it is about to end.
+    async fn authorization(&self) -> Result<Option<HeaderValue>, Silence> {
+        match &self.authorization {
+            Authorization::Nobody => Ok(None),
+            Authorization::Token(value) => Ok(Some(value.clone())),
+            Authorization::SignIn(renewal) => {
+                let token = renewal.token(self).await?;
+                authorization(&token).map(Some).map_err(Silence::Refused)
+            }
+        }
+    }
+
+    async fn sent(&self, call: &Call, authorization: Option<HeaderValue>) -> Result<Reply, Silence> {
         let request = self
-            .request(call)
+            .request(call, authorization)
             .map_err(|error| Silence::NotSent(Trouble::new(error.to_string())))?;
         let response = self.way.request(request).await;
         let response = response.map_err(|error| silence(&error, self.addressee()))?;
@@ -174,8 +223,12 @@ impl Server {
         parts.uri = format!("{}{target}", self.url)
             .parse()
             .map_err(|_| format!("{} is not the URL of a server", self.url))?;
-        if let Some(authorization) = &self.authorization {
-            parts.headers.insert(header::AUTHORIZATION, authorization.clone());
+        let authorization = self.authorization().await.map_err(|silence| {
+            let failure = unanswered(silence, &self.url);
+            failure.lines.join("; ")
+        })?;
+        if let Some(authorization) = authorization {
+            parts.headers.insert(header::AUTHORIZATION, authorization);
         }
         let request = Request::from_parts(parts, Full::new(body));
         // What is sent over an answer may take its time; that there is one may not.
@@ -189,16 +242,13 @@ impl Server {
         })
     }
 
-    fn request(&self, call: &Call) -> http::Result<Request<Full<Bytes>>> {
+    fn request(&self, call: &Call, authorization: Option<HeaderValue>) -> http::Result<Request<Full<Bytes>>> {
         let uri = format!("{}{}", self.url, call.target);
         let mut request = Request::builder().method(call.method.clone()).uri(uri);
         if let Some(headers) = request.headers_mut() {
             headers.extend(call.headers.clone());
-            // A request may carry a token of its own, such as a gateway token.
-            if let Some(authorization) = &self.authorization {
-                headers
-                    .entry(header::AUTHORIZATION)
-                    .or_insert_with(|| authorization.clone());
+            if let Some(authorization) = authorization {
+                headers.insert(header::AUTHORIZATION, authorization);
             }
             headers.insert(
                 header::USER_AGENT,

@@ -10,7 +10,7 @@ use provost_words::visible::{lines_visible, visible};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Asks a person.
 pub trait Prompt: Send + Sync {
@@ -38,7 +38,7 @@ pub struct Terminal {
     /// Whether what is shown may have colours: a person looks, and `NO_COLOR` is not set.
     pub colours: bool,
     /// Tells how long ago something was.
-    pub clock: Box<dyn Clock>,
+    pub clock: Arc<dyn Clock>,
     /// Asks questions; absent when nobody is there to answer.
     pub prompt: Option<Box<dyn Prompt>>,
     /// What the process was started with.
@@ -65,7 +65,7 @@ impl Terminal {
             colours: stdout_is_terminal
                 && set("NO_COLOR").is_none()
                 && set("TERM").is_some_and(|term| term != "dumb"),
-            clock: Box::new(SystemClock::new()),
+            clock: Arc::new(SystemClock::new()),
             prompt: can_ask.then(|| Box::new(Person) as Box<dyn Prompt>),
             surroundings: Surroundings::of_process(),
             jq: OnceLock::new(),

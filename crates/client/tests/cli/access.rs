@@ -149,6 +149,7 @@ async fn status_tells_the_version_to_who_has_a_token() {
 #[tokio::test]
 async fn login_keeps_a_token_that_the_server_knows_with_the_organization_that_it_belongs_to() {
     let server = Server::playing([
+        empty(404),
         other_organization(),
         json(200, &capabilities()),
         json(200, &capabilities()),
@@ -170,6 +171,7 @@ async fn login_keeps_a_token_that_the_server_knows_with_the_organization_that_it
     assert_eq!(
         targets,
         [
+            "/.well-known/oauth-authorization-server",
             "/api/headless/v1/organizations/-/capabilities",
             "/api/headless/v1/organizations/acme/capabilities"
         ]

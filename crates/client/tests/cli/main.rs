@@ -31,6 +31,7 @@ mod retries;
 mod rotation;
 mod scan;
 mod secrets;
+mod sign_in;
 mod signer;
 mod skills;
 mod slashes;

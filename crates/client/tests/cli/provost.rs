@@ -222,7 +222,7 @@ impl Provost {
             stderr_is_terminal: self.is_terminal,
             width: self.width,
             colours: self.colours,
-            clock: Box::new(ManualClock::new(Timestamp::parse(NOW).expect("an instant"))),
+            clock: Arc::new(ManualClock::new(Timestamp::parse(NOW).expect("an instant"))),
             prompt: self.typed.map(|typed| -> Box<dyn Prompt> {
                 Box::new(Person {
                     typed: Mutex::new(typed),

@@ -1,45 +1,79 @@
-//! `provost login`: takes a token, asks its server whose it is, and keeps it in a profile.
-//!
-//! Absent on purpose: the way over a browser. The authorization server gives tokens of an hour to clients that an admin registered;
-//! a command line would have to renew them while others do, and no client is registered for it by itself.
+//! `provost login`: signs somebody in with a browser, or takes a token; asks the server whose it is, and keeps it in a profile.
 
 use super::super::connection::{self, Connection, TokenSource, checked_token, place_for, profile_path};
 use super::super::failure::{Exit, Failure};
 use super::super::own::{CommandFuture, HandCommand};
-use super::super::profile::{Profile, Profiles};
+use super::super::profile::{Profile, Profiles, SignIn};
 use super::super::profile_command::{name_of_profile, read_token};
+use super::super::send::unanswered;
+use super::super::server::Server;
+use super::super::sign_in::{Offer, Wish, revoke, sign_in};
 use super::super::terminal::Terminal;
 use super::identity::Identity;
 use super::whoami::ends;
-use clap::{ArgMatches, Command};
-use std::path::PathBuf;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::path::{Path, PathBuf};
 
 pub(super) const COMMAND: HandCommand = HandCommand {
     group: "login",
     verb: "",
     command,
     examples: &[
-        "provost login --url https://provost.example.com            # asks for the token",
-        "provost login --url https://provost.example.com < token    # or reads it",
+        "provost login --url https://provost.example.com                     # with a browser, where people sign in",
+        "provost login --scope read --scope policies:write                   # to do more than look",
+        "provost login --url https://provost.example.com --with-token        # asks for a token",
+        "provost login --url https://provost.example.com < token             # or reads it",
     ],
     run: |matches, terminal| -> CommandFuture<'_> { Box::pin(run(matches, terminal)) },
 };
 
 fn command() -> Command {
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     Command::new("login")
-        .about("Keeps a token in a profile once the server has said whose it is")
+        .about("Signs in with a browser, or keeps a token, once the server has said whose it is")
         .long_about(
-            "Asks for a token, or reads it from standard input or --token-file, asks the server whose it is, and keeps it with \
-             the server and the organization in a profile that only you can read. The profile becomes the one that is used \
-             when none is named. Without --organization it is the token's. A token that the server refuses is not kept.",
+            "Signs somebody in with a browser where the server has people sign in, and asks for a token elsewhere; reads a token \
+             from standard input or --token-file. It asks the server whose it is, and keeps it with the server and the \
+             organization in a profile that only you can read. The profile becomes the one that is used when none is named. \
+             Without --organization it is the token's. A token that the server refuses is not kept.\n\nWho signs in with a \
+             browser allows what the page of the server lists: what was asked for, and never more than the own role. It goes \
+             on while it is used, for 90 days at most; `provost logout` ends it, and so does whoever revokes its session.",
         )
+        .args([
+            flag("browser")
+                .help("Signs in with a browser, also where no person is at a terminal")
+                .conflicts_with_all(["with-token", "global.token-file"]),
+            flag("no-browser")
+                .help("Names the address, and opens no browser")
+                .conflicts_with_all(["with-token", "global.token-file"]),
+            flag("with-token").help("Asks for a token, also where people sign in with a browser"),
+            Arg::new("scope")
+                .long("scope")
+                .value_name("NAME")
+                .action(ArgAction::Append)
+                .value_delimiter(',')
+                .conflicts_with_all(["with-token", "global.token-file"])
+                .help("What the sign-in may do: names of scopes; `read` is all that looks, `all` is everything [default: read]"),
+            Arg::new("port")
+                .long("port")
+                .value_name("N")
+                .value_parser(value_parser!(u16).range(1..))
+                .conflicts_with_all(["with-token", "global.token-file"])
+                .help("Where the browser brings the answer, for a port that is forwarded [default: one that is free]"),
+        ])
         .args(connection::args())
+}
+
+/// What was got, before it is known whose it is.
+struct Found {
+    connection: Connection,
+    sign_in: Option<SignIn>,
 }
 
 async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let (path, _) = profile_path(matches, terminal)
         .ok_or_else(|| Failure::usage("there is no home folder: name the file with --profile-file"))?;
-    let mut profiles = Profiles::load(&path)?.unwrap_or_default();
+    let profiles = Profiles::load(&path)?.unwrap_or_default();
     let quiet = matches.get_flag("global.quiet");
     // A profile that is not there yet is made.
     let wanted = connection::text(matches, "global.profile");
@@ -63,6 +97,78 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     if !matches.get_flag("global.allow-plain-http") {
         connection::refuse_plain(&place.url)?;
     }
+    let found = match offer(&place, matches, terminal, quiet).await? {
+        Some(offer) => with_browser(&offer, place, matches, terminal).await?,
+        None => with_token(place, matches, terminal)?,
+    };
+    let identity = match Identity::ask(&found.connection, terminal, quiet).await {
+        Ok(identity) => identity,
+        Err(failure) => {
+            give_back(&found.connection, found.sign_in.as_ref(), terminal).await;
+            return Err(failure.and("nothing was kept"));
+        }
+    };
+    kept(found, &identity, (&path, name), terminal).await
+}
+
+/// Returns what the server offers who signs in with a browser, if that is wanted or nobody said otherwise.
+///
+/// Errors: `Refused`, when a browser is wanted and the server has none sign in.
+async fn offer(
+    place: &connection::Place,
+    matches: &ArgMatches,
+    terminal: &Terminal,
+    quiet: bool,
+) -> Result<Option<Offer>, Failure> {
+    let says = |flag: &str| matches.get_flag(flag);
+    let is_wanted =
+        says("browser") || says("no-browser") || matches.contains_id("scope") || matches.contains_id("port");
+    let is_token = says("with-token") || matches.contains_id("global.token-file");
+    if is_token || !is_wanted && terminal.prompt.is_none() {
+        return Ok(None);
+    }
+    match Offer::of(place, terminal, quiet).await {
+        Ok(Some(offer)) => Ok(Some(offer)),
+        Ok(None) if is_wanted => {
+            let line = format!(
+                "{} has nobody sign in to the command line with a browser",
+                place.url
+            );
+            Err(Failure::new(Exit::Refused, line)
+                .and("whoever runs it declares where people sign in: [[oauth.sign_in]]")
+                .and("log in with a token: provost login --with-token"))
+        }
+        Err(failure) if is_wanted || failure.exit == Exit::Unreachable => Err(failure),
+        // A token may do where signing in does not.
+        Ok(None) | Err(_) => Ok(None),
+    }
+}
+
+async fn with_browser(
+    offer: &Offer,
+    place: connection::Place,
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<Found, Failure> {
+    let scopes = matches.get_many::<String>("scope");
+    let wish = Wish {
+        scopes: scopes.into_iter().flatten().cloned().collect(),
+        opens: !matches.get_flag("no-browser"),
+        port: matches.get_one("port").copied().unwrap_or_default(),
+    };
+    let tokens = sign_in(offer, &wish, &place, terminal).await?;
+    Ok(Found {
+        connection: Connection {
+            place,
+            token: tokens.access,
+            token_source: TokenSource::Typed,
+        },
+        sign_in: Some(tokens.sign_in),
+    })
+}
+
+fn with_token(place: connection::Place, matches: &ArgMatches, terminal: &Terminal) -> Result<Found, Failure> {
+    let quiet = matches.get_flag("global.quiet");
     let (token, token_source) = match matches.get_one::<PathBuf>("global.token-file") {
         Some(path) => (
             connection::token_of_file(path, terminal, quiet)?,
@@ -72,31 +178,60 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     };
     let token = checked_token(token.expose())
         .ok_or_else(|| Failure::usage("that is not one token on one line; nothing was kept"))?;
-    let name = name.unwrap_or_else(|| name_for(&profiles, &place.url));
-    let connection = Connection {
-        place,
-        token,
-        token_source,
-    };
-    let identity = Identity::ask(&connection, terminal, quiet)
-        .await
-        .map_err(|failure| failure.and("nothing was kept"))?;
+    Ok(Found {
+        connection: Connection {
+            place,
+            token,
+            token_source,
+        },
+        sign_in: None,
+    })
+}
+
+/// Writes the profile and says so.
+async fn kept(
+    found: Found,
+    identity: &Identity,
+    (path, name): (&Path, Option<String>),
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    let Found { connection, sign_in } = found;
+    // Read anew: other commands may have changed it while somebody typed or signed in.
+    let lock = Profiles::lock(path)?;
+    let mut profiles = Profiles::load(path)?.unwrap_or_default();
+    let name = name.unwrap_or_else(|| name_for(&profiles, &connection.place.url));
+    let is_browser = sign_in.is_some();
     let profile = Profile {
         url: Some(connection.place.url.clone()),
         organization: Some(identity.organization.clone()),
         token: Some(connection.token.clone()),
+        sign_in: sign_in.clone(),
     };
-    profiles.by_name.insert(name.clone(), profile);
+    let before = profiles.by_name.insert(name.clone(), profile);
     profiles.current = Some(name.clone());
-    profiles
-        .save(&path)
-        .map_err(|error| Failure::new(Exit::Output, format!("cannot write {}: {error}", path.display())))?;
-    let ends = identity
-        .expires_at()
-        .map(|at| ends(at, terminal))
-        .unwrap_or_default();
+    if let Err(error) = profiles.save(path) {
+        give_back(&connection, sign_in.as_ref(), terminal).await;
+        let line = format!("cannot write {}: {error}", path.display());
+        return Err(Failure::new(Exit::Output, line));
+    }
+    drop(lock);
+    // The sign-in before this one is of no use to anybody here.
+    if let Some(before) = before
+        && before.url.as_deref() == Some(&connection.place.url)
+    {
+        give_back(&connection, before.sign_in.as_ref(), terminal).await;
+    }
+    let (how, ends) = if is_browser {
+        (
+            "signed in to",
+            format!(", scopes {}", identity.scopes().join(" ")),
+        )
+    } else {
+        let ends = identity.expires_at().map(|at| ends(at, terminal));
+        ("logged in to", ends.unwrap_or_default())
+    };
     terminal.note(&format!(
-        "logged in to {} as {}, role {}, organization {}{ends}",
+        "{how} {} as {}, role {}, organization {}{ends}",
         connection.place.url,
         identity.who(),
         identity.role(),
@@ -117,6 +252,21 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Ends a session that nobody here will use; where that fails, it ends by itself, and whoever looks finds it.
+async fn give_back(connection: &Connection, sign_in: Option<&SignIn>, terminal: &Terminal) {
+    let Some(sign_in) = sign_in else { return };
+    let url = &connection.place.url;
+    let Ok(server) = Server::anonymous(&connection.place) else {
+        return;
+    };
+    let done = tokio::time::timeout(connection.place.timeout, revoke(&server, sign_in)).await;
+    if let Ok(Err(silence)) = done {
+        let failure = unanswered(silence, url);
+        let why = failure.lines.first().map_or("", String::as_str);
+        terminal.note(&format!("warning: an earlier session was not ended: {why}"));
+    }
 }
 
 /// Returns the name of the profile for a server: one that is there already for it, else the name of its host.

@@ -13,6 +13,8 @@ mod rotation_note;
 mod status;
 mod whoami;
 
+pub(super) use status::ask;
+
 use super::own::HandCommand;
 
 /// Returns the commands.

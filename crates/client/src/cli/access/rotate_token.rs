@@ -241,6 +241,9 @@ impl Holder {
                     name: name.clone(),
                 })
             }
+            TokenSource::SignIn { .. } => Err(Failure::usage(
+                "a sign-in renews itself: there is nothing to rotate",
+            )),
             TokenSource::Variable | TokenSource::Typed => {
                 let line = "a token in PROVOST_TOKEN cannot be replaced from here";
                 Err(Failure::usage(line)
@@ -273,6 +276,7 @@ impl Holder {
             }
             Self::Profile { file, name } => {
                 // Read anew: another command may have changed another profile.
+                let _lock = Profiles::lock(file)?;
                 let mut profiles = Profiles::load(file)?.unwrap_or_default();
                 let profile = profiles.by_name.get_mut(name);
                 let is_old = |token: &Secret<String>| token.expose().trim_ascii() == old.expose();

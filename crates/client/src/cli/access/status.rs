@@ -105,7 +105,7 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
 }
 
 /// Asks what everybody may: without a token, and without saying more than the answer.
-pub(super) async fn ask(
+pub(in crate::cli) async fn ask(
     place: &Place,
     target: &str,
     terminal: &Terminal,

@@ -1,7 +1,7 @@
 //! `provost whoami`: whose the token is, what it may do, and when it ends.
 
 use super::super::cell::Times;
-use super::super::connection::{self, Connection};
+use super::super::connection::{self, Connection, TokenSource};
 use super::super::failure::Failure;
 use super::super::own::{CommandFuture, HandCommand};
 use super::super::print::{Form, Printer};
@@ -30,12 +30,14 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let quiet = matches.get_flag("global.quiet");
     let identity = Identity::ask(&connection, terminal, quiet).await?;
     let form = Form::chosen(matches, terminal);
+    let is_own = identity.is_own_token();
     if form != Form::Table {
         let mut answer = identity.answer;
         // What the caller may call, operation by operation, is `capabilities show`.
         if let Some(members) = answer.as_object_mut() {
             members.remove("toolsets");
             members.remove("limits");
+            members.insert("signedIn".to_owned(), means(&connection, is_own).into());
         }
         let printer = Printer {
             form,
@@ -59,6 +61,14 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         ("role", identity.role().to_owned()),
         ("organization", identity.organization.clone()),
         ("scopes", scopes),
+        (
+            "signed in",
+            match means(&connection, is_own) {
+                "browser" => "with a browser; renewed while it is used, `provost logout` ends it".to_owned(),
+                "session" => "with a token of a session".to_owned(),
+                _ => "with a token of its own".to_owned(),
+            },
+        ),
         ("token", format!("{}{ends}", identity.token_id())),
         ("from", connection.token_source.to_string()),
         (
@@ -68,6 +78,15 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     ];
     let rows = rows.map(|(name, value)| (name.to_owned(), value));
     Ok(terminal.print(table::facts(&rows, terminal.width).as_bytes())?)
+}
+
+/// Returns how one is signed in.
+fn means(connection: &Connection, is_own: bool) -> &'static str {
+    match (&connection.token_source, is_own) {
+        (TokenSource::SignIn { .. }, _) => "browser",
+        (_, false) => "session",
+        (_, true) => "token",
+    }
 }
 
 /// Returns when a token ends: `, expires in 12 d`.

@@ -1,0 +1,211 @@
+//! Signing in with a browser, against a server that plays its part: what is refused, and how a sign-in is renewed.
+
+use crate::http::{Answer, Server, empty, json};
+use crate::provost::{Provost, TOKEN, folder, mode};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+fn file(home: &Path) -> PathBuf {
+    home.join(".config/provost/profiles.toml")
+}
+
+/// Writes a profile in which somebody signed in, until `ends`.
+fn signed_in(home: &Path, url: &str, ends: &str) {
+    fs::create_dir_all(file(home).parent().expect("a folder")).expect("a folder");
+    let text = format!(
+        "current = \"one\"\n\n[profiles.one]\nurl = \"{url}\"\norganization = \"acme\"\ntoken = \"access-one\"\n\
+         refresh_token = \"refresh-one\"\ntoken_expires_at = \"{ends}\"\n"
+    );
+    fs::write(file(home), text).expect("a file");
+    fs::set_permissions(file(home), fs::Permissions::from_mode(0o600)).expect("permissions");
+}
+
+fn tokens() -> Answer {
+    json(
+        200,
+        &json!({ "access_token": "access-two", "refresh_token": "refresh-two", "token_type": "Bearer", "expires_in": 3600 }),
+    )
+}
+
+fn accounts() -> Answer {
+    json(200, &json!({ "serviceAccounts": [], "total": 0 }))
+}
+
+const LIST: [&str; 2] = ["service-accounts", "list"];
+/// The tests happen at noon.
+const LONG_AGO: &str = "2026-11-26T11:00:00.000Z";
+const LATER: &str = "2026-11-26T12:30:00.000Z";
+
+async fn lists(home: &Path) -> crate::provost::Outcome {
+    Provost::script()
+        .token(None)
+        .home(home.to_owned())
+        .says(&[&LIST[..], &["--retries", "1"]].concat())
+        .await
+}
+
+/// Proves CL-8.
+#[tokio::test]
+async fn a_server_that_signs_nobody_in_or_calls_itself_otherwise_is_told_so() {
+    let home = folder();
+    let says = async |answer: Answer, flags: &[&str]| {
+        let server = Server::playing([answer]).await;
+        let to = [&["login", "--url", &server.url][..], flags].concat();
+        let outcome = Provost::script().token(None).home(home.clone()).says(&to).await;
+        assert!(!file(&home).exists());
+        (outcome, server.asked().len())
+    };
+    for (flags, answer) in [
+        (&["--browser"][..], empty(404)),
+        (&["--scope", "read"], json(200, &json!({ "issuer": "x" }))),
+    ] {
+        let (outcome, asked) = says(answer, flags).await;
+        assert_eq!((outcome.code, asked), (1, 1), "{outcome:?}");
+        assert!(outcome.err.contains("--with-token"), "{}", outcome.err);
+    }
+    let other = json!({
+        "issuer": "https://provost.example", "authorization_endpoint": "https://provost.example/oauth/authorize",
+        "command_line_client_id": "provost-cli", "scopes_supported": ["policies:read"],
+    });
+    let (outcome, _) = says(json(200, &other), &["--no-browser"]).await;
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+    assert!(
+        outcome
+            .err
+            .contains("provost login --url https://provost.example\n"),
+        "{}",
+        outcome.err
+    );
+}
+
+/// Proves CL-9.
+#[tokio::test]
+async fn a_token_that_ends_is_renewed_once_and_kept() {
+    let home = folder();
+    let server = Server::playing([accounts(), tokens(), accounts(), accounts()]).await;
+    // One that lasts is used as it is.
+    signed_in(&home, &server.url, LATER);
+    assert_eq!(lists(&home).await.code, 0);
+    signed_in(&home, &server.url, LONG_AGO);
+    for _ in 0..2 {
+        let outcome = lists(&home).await;
+        assert_eq!((outcome.code, outcome.err.as_str()), (0, ""), "{outcome:?}");
+    }
+    let asked = server.asked();
+    let sent: Vec<(&str, &str)> = asked
+        .iter()
+        .map(|asked| {
+            (
+                asked.target.split('?').next().expect("a path"),
+                asked.header("authorization"),
+            )
+        })
+        .collect();
+    let path = "/api/headless/v1/organizations/acme/service-accounts";
+    assert_eq!(
+        sent,
+        [
+            (path, "Bearer access-one"),
+            ("/oauth/token", ""),
+            (path, "Bearer access-two"),
+            (path, "Bearer access-two")
+        ]
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&asked[1].body),
+        "grant_type=refresh_token&client_id=provost-cli&refresh_token=refresh-one"
+    );
+    let kept = fs::read_to_string(file(&home)).expect("the file");
+    assert!(
+        kept.contains("refresh-two") && kept.contains("2026-11-26T13:00:00.000Z"),
+        "{kept}"
+    );
+    assert!(!kept.contains("-one"), "{kept}");
+    assert_eq!(mode(&file(&home)), 0o600);
+}
+
+#[tokio::test]
+async fn a_renewal_whose_answer_is_lost_is_asked_for_again_and_one_that_is_refused_is_not() {
+    let home = folder();
+    let server = Server::playing([Answer::Lost, tokens(), accounts()]).await;
+    signed_in(&home, &server.url, LONG_AGO);
+    let outcome = lists(&home).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert_eq!(server.asked()[0].body, server.asked()[1].body);
+
+    let ended = json!({ "error": "invalid_grant", "error_description": "the session has ended" });
+    let server = Server::playing([json(400, &ended)]).await;
+    signed_in(&home, &server.url, LONG_AGO);
+    let outcome = lists(&home).await;
+    assert_eq!((outcome.code, server.asked().len()), (3, 1), "{outcome:?}");
+    assert!(
+        outcome
+            .err
+            .starts_with("error: the session has ended\nsign in again: provost login --profile one\n"),
+        "{}",
+        outcome.err
+    );
+    let kept = fs::read_to_string(file(&home)).expect("the file");
+    assert!(kept.contains("refresh-one"), "{kept}");
+}
+
+/// Proves CL-1, CL-6.
+#[tokio::test]
+async fn what_a_sign_in_left_goes_to_its_own_server_alone_and_lies_open_to_nobody() {
+    let home = folder();
+    let (own, other) = (Server::playing([]).await, Server::playing([]).await);
+    signed_in(&home, &own.url, LONG_AGO);
+    let to = [&LIST[..], &["--url", &other.url]].concat();
+    let outcome = Provost::script().token(None).home(home.clone()).says(&to).await;
+    assert_eq!((outcome.code, other.asked().len()), (2, 0), "{outcome:?}");
+    let to = ["logout", "--url", &other.url, "--retries", "0"];
+    let outcome = Provost::script().token(None).home(home.clone()).says(&to).await;
+    assert_eq!((other.asked().len(), own.asked().len()), (0, 1), "{outcome:?}");
+    // The server did not end it, so nothing is forgotten.
+    assert_ne!(outcome.code, 0);
+    assert!(
+        fs::read_to_string(file(&home))
+            .expect("the file")
+            .contains("refresh-one")
+    );
+    assert!(outcome.err.contains("nothing was forgotten"), "{}", outcome.err);
+
+    let set = ["profile", "set", "one", "--url", &own.url];
+    let outcome = Provost::script()
+        .token(None)
+        .home(home.clone())
+        .stdin(TOKEN)
+        .says(&set)
+        .await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert!(outcome.err.contains("goes on until it ends"), "{}", outcome.err);
+    let kept = fs::read_to_string(file(&home)).expect("the file");
+    assert!(kept.contains(TOKEN) && !kept.contains("refresh"), "{kept}");
+
+    let server = Server::playing([empty(200)]).await;
+    signed_in(&home, &server.url, LATER);
+    let outcome = Provost::script()
+        .token(None)
+        .home(home.clone())
+        .says(&["logout"])
+        .await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let asked: Vec<Value> = server
+        .asked()
+        .iter()
+        .map(|asked| asked.target.as_str().into())
+        .collect();
+    assert_eq!(asked, ["/oauth/revoke"]);
+    assert!(
+        !fs::read_to_string(file(&home))
+            .expect("the file")
+            .contains("-one")
+    );
+
+    signed_in(&home, &server.url, LATER);
+    fs::set_permissions(file(&home), fs::Permissions::from_mode(0o640)).expect("permissions");
+    let outcome = lists(&home).await;
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+}
