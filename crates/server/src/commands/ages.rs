@@ -17,26 +17,6 @@ const EVERY: Duration = Duration::from_mins(1);
 /// When it is asked first: behind a first start, which makes its organization meanwhile.
 const FIRST: Duration = Duration::from_secs(2);
 
-/// Describes the figures.
-pub fn describe() {
-    metrics::describe_gauge!(
-        "provost_tokens_ending",
-        "Tokens of enabled service accounts that end within the time of the label and that nothing has replaced."
-    );
-    metrics::describe_gauge!(
-        "provost_tokens_next_end_in_seconds",
-        "Until the next of those tokens ends, however far away; absent where there is none."
-    );
-    metrics::describe_gauge!(
-        "provost_checkpoint_lag_seconds",
-        "Since the oldest entry of an audit log that no signed checkpoint covers; 0 where all are covered."
-    );
-    metrics::describe_gauge!(
-        "provost_backup_age_seconds",
-        "Since the last backup of `provost store backup --to`; absent where none is known beside the data."
-    );
-}
-
 /// Starts to ask the store.
 pub fn start(kernel: &Arc<Kernel>, supervisor: &Supervisor) {
     let (kernel, stop) = (kernel.clone(), supervisor.token());

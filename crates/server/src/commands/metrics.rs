@@ -1,7 +1,7 @@
 //! `/metrics` for Prometheus, on an address of its own. No label names an organization or a principal.
 
 use super::failure::Failure;
-use super::{ages, logging};
+use super::{ages, figures, logging};
 use crate::config::Config;
 use crate::mcp;
 use axum::Router;
@@ -102,76 +102,7 @@ pub async fn start(
 }
 
 fn describe(kernel: &Kernel) {
-    metrics::describe_counter!("provost_requests_total", "Requests, by operation and status.");
-    metrics::describe_histogram!(
-        "provost_request_seconds",
-        "Time from a request's head to its answer."
-    );
-    metrics::describe_histogram!(
-        "provost_decision_judge_seconds",
-        "Time to judge one event under the live policies, without reading, recording and answering."
-    );
-    metrics::describe_counter!(
-        "provost_decisions_total",
-        "Decisions that were given out, by action and mode."
-    );
-    metrics::describe_counter!(
-        "provost_policy_evaluations_failed_total",
-        "Policies that counted as matched because nobody could say, in decisions that were given out, by family."
-    );
-    metrics::describe_gauge!("provost_waiting_units", "Changes that wait for a writer.");
-    metrics::describe_gauge!(
-        "provost_store_broken",
-        "1 after a failed write to the store, until a restart."
-    );
-    metrics::describe_gauge!(
-        "provost_clock_doubted",
-        "1 while the clock is doubted for the reason of the label: nothing is removed then."
-    );
-    metrics::describe_gauge!(
-        "provost_removal_waits",
-        "1 while a round waits that would remove more than a tenth of what the label names."
-    );
-    metrics::describe_gauge!(
-        "provost_rights_disagreeing",
-        "Rows that decide rights and are not what Provost wrote, by the last hourly round."
-    );
-    metrics::describe_counter!(
-        "provost_rights_unproven_total",
-        "Changes that met such a row and did not vouch for it."
-    );
-    metrics::describe_counter!(
-        "provost_ends_unwritten_total",
-        "Commits that were refused because what they take away could not be written beside the keys."
-    );
-    metrics::describe_gauge!(
-        "provost_store_rehearsal",
-        "1 where the store is a rehearsal of a restore."
-    );
-    metrics::describe_gauge!(
-        "provost_proxy_unnamed",
-        "1 where http.behind_proxy is set and http.trusted_proxies is empty: every caller counts as the proxy."
-    );
-    metrics::describe_counter!(
-        "provost_strangers_closed_total",
-        "Requests and connections without a valid token that made room for others of their network, by kind."
-    );
-    metrics::describe_gauge!(
-        "provost_tls_certificate_expires_in_seconds",
-        "Until the TLS certificate in use ends; below 0 when it has."
-    );
-    metrics::describe_counter!(
-        "provost_log_lines_lost_total",
-        "Lines of the log that standard error did not take: closed, full, or read too slowly."
-    );
-    metrics::describe_gauge!("provost_build_info", "Always 1; the label names the version.");
-    metrics::describe_gauge!("process_resident_memory_bytes", "Memory that is in RAM.");
-    metrics::describe_gauge!("process_open_fds", "Open file descriptors.");
-    metrics::describe_gauge!(
-        "process_start_time_seconds",
-        "When the process started, since the Unix epoch."
-    );
-    ages::describe();
+    figures::describe();
     // Who counts an increase needs the nothing that was before it.
     metrics::counter!("provost_ends_unwritten_total").increment(0);
     metrics::counter!("provost_rights_unproven_total").increment(0);

@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod demo;
 mod failure;
+mod figures;
 mod history;
 mod init;
 mod keys;

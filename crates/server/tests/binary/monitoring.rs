@@ -116,6 +116,14 @@ fn rules_and_dashboard_name_figures_that_the_server_exports() {
         missing.is_empty(),
         "nobody exports {missing:?}; there is:\n{text}"
     );
+    // Whoever reads the figures is told what each means.
+    for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = line.split(' ').next().unwrap();
+        assert!(
+            text.contains(&format!("# HELP {name} ")),
+            "{name} has no help text"
+        );
+    }
     // The ages are what they should be: no token of the first start ends soon, a backup was just made.
     for line in [
         r#"provost_tokens_ending{within="1d"} 0"#,
