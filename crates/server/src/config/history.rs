@@ -1,52 +1,24 @@
 //! Where recorded events are kept once they are sealed.
 
 use super::Problem;
-use http::Uri;
+use super::s3::s3_section;
 use provost_areas_policy::history::SegmentPlace;
-use provost_history::object_store::{ObjectStore, Options};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
 
-/// Where recorded events are kept once they are sealed: a folder, or an S3-compatible store. Servers on one database
-/// share it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct History {
-    /// A folder. Default: `history` in the data folder.
-    pub folder: Option<PathBuf>,
-    /// In place of a folder, the bucket and prefix of an S3-compatible store, as in `s3://provost/history`.
-    pub url: Option<String>,
-    /// Where that store listens, as in `https://minio.example.com:9000`. Default: Amazon's service of the region.
-    pub endpoint: Option<String>,
-    /// The store's region.
-    pub region: String,
-    /// Whether the bucket is named in the path and not in the host. Default: yes, if an endpoint is given.
-    pub path_style: Option<bool>,
-    /// A file that holds the id of the access key. It is read anew for every request.
-    pub access_key_id_file: Option<PathBuf>,
-    /// A file that holds the secret of the access key. It is read anew for every request.
-    pub secret_access_key_file: Option<PathBuf>,
-    /// A PEM file with the certificates that the store's certificate must lead to. Default: those of the system.
-    pub ca_file: Option<PathBuf>,
-}
-
-impl Default for History {
-    fn default() -> Self {
-        Self {
-            folder: None,
-            url: None,
-            endpoint: None,
-            region: "us-east-1".into(),
-            path_style: None,
-            access_key_id_file: None,
-            secret_access_key_file: None,
-            ca_file: None,
-        }
+s3_section! {
+    /// Where recorded events are kept once they are sealed: a folder, or an S3-compatible store. Servers on one database
+    /// share it.
+    pub struct History {
+        /// A folder. Default: `history` in the data folder.
+        pub folder: Option<PathBuf>,
+        /// In place of a folder, the bucket and prefix of an S3-compatible store, as in `s3://provost/history`.
+        pub url: Option<String>,
     }
 }
+
+/// What is said where the keys of the store are not.
+const WITHOUT_KEYS: &str = "history.url needs history.access_key_id_file and history.secret_access_key_file";
 
 impl History {
     /// Checks what the types do not say.
@@ -72,23 +44,11 @@ impl History {
         if !url.starts_with("s3://") {
             return problem("history.url must be of the form s3://bucket/prefix");
         }
-        if self
-            .endpoint
-            .as_ref()
-            .is_some_and(|endpoint| !is_private(endpoint))
-        {
-            return problem("history.endpoint must be https://host[:port], or http:// to a loopback address");
+        self.s3().check_endpoint("history")?;
+        if self.s3().keys().is_none() {
+            return problem(WITHOUT_KEYS);
         }
-        self.keys().map(drop)
-    }
-
-    fn keys(&self) -> Result<(&Path, &Path), Problem> {
-        match (&self.access_key_id_file, &self.secret_access_key_file) {
-            (Some(id), Some(secret)) => Ok((id, secret)),
-            _ => Err(Problem(
-                "history.url needs history.access_key_id_file and history.secret_access_key_file".into(),
-            )),
-        }
+        Ok(())
     }
 
     /// Returns the folder of the segments; `None` when they are in an object store.
@@ -117,38 +77,8 @@ impl History {
                 ))
             });
         };
-        let (access_key_id_file, secret_access_key_file) = self.keys()?;
-        let options = Options {
-            endpoint: self.endpoint.clone(),
-            region: self.region.clone(),
-            path_style: self.path_style.unwrap_or(self.endpoint.is_some()),
-            access_key_id_file: access_key_id_file.to_owned(),
-            secret_access_key_file: secret_access_key_file.to_owned(),
-            ca_file: self.ca_file.clone(),
-            runtime: runtime.clone(),
-        };
-        let store = ObjectStore::open(url, &options).map_err(|error| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-            Problem(format!("history.url: {error}{}", cause.unwrap_or_default()))
-        })?;
+        let store = self.s3().open(("history.url", url), WITHOUT_KEYS, runtime)?;
         Ok(SegmentPlace(store))
-    }
-}
-
-/// Whether nobody on the way reads what is sent there.
-pub(super) fn is_private(endpoint: &str) -> bool {
-    let Ok(uri) = endpoint.parse::<Uri>() else {
-        return false;
-    };
-    let host = uri.host().unwrap_or_default();
-    let address = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>();
-    match uri.scheme_str() {
-        Some("https") => !host.is_empty(),
-        Some("http") => address.is_ok_and(|address| address.is_loopback()),
-        _ => false,
     }
 }
 

@@ -8,6 +8,7 @@ mod environment;
 mod external;
 mod history;
 mod oauth;
+mod s3;
 mod sections;
 mod sign_in;
 
