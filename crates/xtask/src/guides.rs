@@ -24,18 +24,21 @@
 //! Absent on purpose: a way to write the shown output anew. Whoever changes what is said reads the page.
 
 mod compare;
+mod doors;
 mod page;
 mod shell;
 mod tokens;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::failure::{Context, Failure, Outcome};
 use crate::product::{self, Workplace};
 use crate::{clock, process};
 use compare::Glossary;
-use page::{How, Page, Step};
-use shell::Shell;
+pub use page::How;
+use page::{Page, Step};
+pub use shell::Shell;
 
 /// Type the commands of the README and the guides, and compare what they say
 #[derive(clap::Args)]
@@ -52,9 +55,15 @@ pub struct Arguments {
     /// Print what every command says
     #[arg(long)]
     verbose: bool,
+    /// Go through the doors of README, each as the one for whom it is, and say how long the way to its first value takes
+    #[arg(long, conflicts_with_all = ["only", "list"])]
+    doors: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
+    if arguments.doors {
+        return doors::run(arguments.binary.as_ref(), arguments.verbose);
+    }
     let pages = chosen(&arguments.only)?;
     if arguments.list {
         for page in &pages {
@@ -69,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let (mut wrong, mut commands, mut compared, mut left_out) = (Vec::new(), 0, 0, 0);
     for page in &pages {
         let count = page.count();
-        let faults = walk(page, &binary, &workplace.folder, arguments.verbose).context(format_args!(
+        let walk = walk(page, &binary, &workplace.folder, arguments.verbose).context(format_args!(
             "{}, everything is kept in {}",
             page.name,
             workplace.folder.display()
@@ -80,12 +89,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
             count.typed,
             count.compared,
             count.left_out,
-            if faults.is_empty() { "" } else { ", NOT as it says" }
+            if walk.faults.is_empty() {
+                ""
+            } else {
+                ", NOT as it says"
+            }
         );
         commands += count.typed;
         compared += count.compared;
         left_out += count.left_out;
-        wrong.extend(faults);
+        wrong.extend(walk.faults);
     }
     if wrong.is_empty() {
         workplace.remove()?;
@@ -150,28 +163,47 @@ fn list(page: &Page) {
     }
 }
 
-/// Types a page from its begin to its end, and returns what is not as it says.
-fn walk(page: &Page, binary: &Path, folder: &Path, is_verbose: bool) -> Outcome<Vec<String>> {
+/// What came of typing a page.
+struct Walk {
+    /// What is not as the page says.
+    faults: Vec<String>,
+    /// How long the reader waited for programs until the first output that the page shows; a server's start is among it.
+    first: Option<Duration>,
+    /// And until the end of the page.
+    whole: Duration,
+}
+
+/// Types a page from its begin to its end.
+fn walk(page: &Page, binary: &Path, folder: &Path, is_verbose: bool) -> Outcome<Walk> {
     let place = folder.join(&page.name);
     let mut shell = Shell::open(binary, &place)?;
+    let start = clock::now();
+    let mut walk = Walk {
+        faults: Vec::new(),
+        first: None,
+        whole: Duration::ZERO,
+    };
     if page.count().typed == 0 {
-        return shell.close().map(|()| Vec::new());
+        return shell.close().map(|()| walk);
     }
     if !page.starts_a_server() {
         shell.start_a_server()?;
     }
     let mut meant = Glossary::default();
     meant.stands_for("127.0.0.1:8080", &shell.address.to_string());
-    let mut faults = Vec::new();
     for (line, step) in &page.steps {
         let fault = perform(step, &mut shell, &mut meant, is_verbose)
             .context(format_args!("{}, line {line}", page.name))?;
         if let Some(fault) = fault {
-            faults.push(format!("{}, line {line}: {fault}", page.name));
+            walk.faults.push(format!("{}, line {line}: {fault}", page.name));
+        }
+        walk.whole = start.elapsed();
+        if walk.first.is_none() && matches!(step, Step::Type(typed) if typed.shown.is_some()) {
+            walk.first = Some(walk.whole);
         }
     }
     shell.close()?;
-    Ok(faults)
+    Ok(walk)
 }
 
 fn perform(

@@ -42,6 +42,7 @@ mod scratch;
 mod simulate;
 mod suite;
 mod supply;
+mod tables;
 mod torment;
 mod tour;
 mod traffic;
@@ -80,6 +81,8 @@ enum Task {
     ProbeClients(probe_clients::Arguments),
     /// Look at the report page of a backtest in headless Chromium
     Page(page::Arguments),
+    /// Print the ten most used tables of the demo's organization at 80 columns into one text
+    Tables(tables::Arguments),
     /// Kill the server at random times and compare what it was with what it had acknowledged
     Crash(crash::Arguments),
     /// Run tests of the suite at a large size, on both engines
@@ -218,6 +221,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::ProbeClients(arguments) => probe_clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
+        Task::Tables(arguments) => tables::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Scale(arguments) => scale::run(arguments)?,
         Task::Simulate(arguments) => simulate::run(arguments)?,

@@ -9,6 +9,8 @@ mod hostile;
 mod own;
 mod sign_in;
 
+pub use demo::Demo;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

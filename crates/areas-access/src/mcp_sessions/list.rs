@@ -56,7 +56,7 @@ pub struct Page {
 impl Operation for ListMcpSessions {
     const META: Meta = Meta::read("listHeadlessMcpSessions", "/mcp/sessions", "mcp")
         .access("mcp:read", &[Admin])
-        .command("mcp-sessions", "list").columns(&["actorDisplay as who", "actorType as kind", "status", "lastUsedAt as last used", "issuedAt as issued", "id", "mcpClientId as client", "scopes", "revokedAt as revoked", "revokeReason as why revoked", "consoleUserId as user", "serviceAccountId as service account"])
+        .command("mcp-sessions", "list").columns(&["actorDisplay as who", "mcpClientId as client", "status", "lastUsedAt as last used", "id", "actorType as kind", "issuedAt as issued", "scopes", "revokedAt as revoked", "revokeReason as why revoked", "consoleUserId as user", "serviceAccountId as service account"])
         .sensitive()
         .says(
             "List remote MCP client sessions",

@@ -40,7 +40,7 @@ provost_kernel::page! {
 impl Operation for ListBacktests {
     const META: Meta = Meta::read("listHeadlessPolicyBacktests", "/policies/backtests", "policies")
         .access("policies:read", READERS)
-        .command("backtests", "list").columns(&["name", "status", "results.changed as changed", "createdAt as created", "id", "results.eventsEvaluated as evaluated", "progress.percent as percent", "createdBy.id as by", "window.from as from", "window.to as to", "finishedAt as finished", "reason", "failure.message as failure"])
+        .command("backtests", "list").columns(&["name", "status", "results.changed as changed events", "createdAt as created", "id", "results.eventsEvaluated as evaluated", "progress.percent as percent", "createdBy.id as by", "window.from as from", "window.to as to", "finishedAt as finished", "reason", "failure.message as failure"])
         .says(
             "List backtests, the newest first",
             "Without the samples of their results; those have a list of their own. Runs that read content are shown as \

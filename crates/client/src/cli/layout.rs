@@ -145,7 +145,7 @@ fn widest<'a>(parts: impl Iterator<Item = &'a str>) -> usize {
 }
 
 /// Returns the text in lines of a width, broken between words where that is possible.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.lines() {
         if measure_text_width(line) <= width {

@@ -3,6 +3,7 @@
 use super::cell::Times;
 use super::column::{self, Column};
 use super::failure::{Exit, Failure};
+use super::layout::wrapped;
 use super::server::Reply;
 use super::table::{self, View};
 use super::terminal::Terminal;
@@ -109,8 +110,11 @@ impl Printer<'_> {
                 // The cells cannot steer a terminal; what colours them must.
                 self.terminal.print(text.as_bytes())?;
                 if !left_out.is_empty() && !self.quiet {
-                    self.terminal
-                        .note(&format!("not shown: {} (--output wide)", left_out.join(", ")));
+                    let line = format!("not shown: {} (--output wide)", left_out.join(", "));
+                    let width = self.terminal.width.map_or(usize::MAX, usize::from);
+                    for line in wrapped(&line, width) {
+                        self.terminal.note(&line);
+                    }
                 }
                 Ok(())
             }

@@ -18,7 +18,7 @@ const PICTURE_HEIGHT: u64 = 1380;
 const PICTURE_BYTES: u64 = 300 * 1024;
 
 /// A demo that runs; it is killed when it is dropped.
-struct Demo {
+pub struct Demo {
     process: Child,
     stdout: BufReader<ChildStdout>,
     said: String,
@@ -94,7 +94,8 @@ fn photograph(browser: &mut Browser, report: &Path, picture: &Path) -> Outcome {
 }
 
 impl Demo {
-    fn start(binary: &Path, temporary: &Path) -> Outcome<Self> {
+    /// Starts one with its folder below this one, and waits until it is filled.
+    pub fn start(binary: &Path, temporary: &Path) -> Outcome<Self> {
         let mut command = Command::new(binary);
         process::without_settings(&mut command);
         command.args(["demo", "--no-open"]).env("TMPDIR", temporary);
@@ -121,7 +122,7 @@ impl Demo {
     }
 
     /// What stands behind a word at the beginning of a line.
-    fn value(&self, word: &str) -> Outcome<String> {
+    pub fn value(&self, word: &str) -> Outcome<String> {
         let begins = format!("{word} ");
         let line = self
             .said
@@ -148,7 +149,8 @@ impl Demo {
         process::output(&mut command).map(drop)
     }
 
-    fn stop(mut self) -> Outcome {
+    /// Ends it and waits until it has gone.
+    pub fn stop(mut self) -> Outcome {
         process::signal(self.process.id(), "TERM");
         let mut rest = String::new();
         self.stdout
