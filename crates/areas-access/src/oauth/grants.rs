@@ -68,7 +68,7 @@ pub async fn client(
 ) -> std::result::Result<Client, TokenError> {
     let unknown = || TokenError::new(ErrorCode::InvalidClient, "the client is not known here");
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
-    if oauth.settings.blocks(client_id) {
+    if oauth.settings.keeps_out(client_id) {
         return Err(unknown());
     }
     if client_id == command_line::ID {

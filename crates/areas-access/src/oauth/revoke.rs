@@ -1,5 +1,6 @@
 //! Giving tokens back (RFC 7009): the session ends, with all that belongs to it. What is unknown is given back already.
 
+use super::command_line;
 use super::state::Oauth;
 use super::token::{
     AuthenticatedClient, REFRESH, authenticate, failed, find_refresh, head, network, of_store, read, refused,
@@ -34,7 +35,16 @@ pub async fn serve(State(kernel): State<Arc<Kernel>>, request: Request) -> Respo
 async fn revoke(kernel: &Arc<Kernel>, asked: &super::token::FormRequest) -> Result<(), TokenError> {
     let oauth = Oauth::of(kernel).map_err(of_store)?.clone();
     let token = Secret::new(asked.form.need("token")?.to_owned());
-    let known = authenticate(kernel, &oauth, asked).await?;
+    let known = if asked.form.get("client_id") == Some(command_line::ID) {
+        // Also where it is kept out: what it gives back cannot come to life when it is let in again.
+        AuthenticatedClient {
+            client: command_line::client(),
+            assertion: None,
+            proof: None,
+        }
+    } else {
+        authenticate(kernel, &oauth, asked).await?
+    };
     let rest = known.rest();
     let done = give_back(kernel, &oauth, known, token).await;
     // What ended nothing had no unit that spent the assertion.

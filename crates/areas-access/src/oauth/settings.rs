@@ -47,12 +47,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Says whether a client is refused.
+    /// Says whether a client of ours is refused: one that is blocked, or the command line where it is none (OC-19). What another
+    /// issuer calls its clients is its own business.
+    pub fn keeps_out(&self, client_id: &str) -> bool {
+        self.blocks(client_id) || client_id == command_line::ID && !self.command_line
+    }
+
+    /// Says whether a client is refused, whoever's it is.
     pub fn blocks(&self, client_id: &str) -> bool {
-        // Keeps OC-19.
-        if client_id == command_line::ID && !self.command_line {
-            return true;
-        }
         self.blocked.iter().any(|blocked| blocked.names(client_id))
     }
 }

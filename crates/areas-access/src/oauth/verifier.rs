@@ -240,7 +240,11 @@ impl Oauth {
             return Err(refused(Refusal::Expired));
         }
         // INVARIANT OC-9: a blocked client gets nothing, and what it was given is refused.
-        if self.settings.blocks(&claims.client_id) {
+        let is_out = match &accepted.issuer {
+            None => self.settings.keeps_out(&claims.client_id),
+            Some(_) => self.settings.blocks(&claims.client_id),
+        };
+        if is_out {
             return Err(invalid_token());
         }
         let called = format!("{}{}", self.url, ask.entry_point.audience());

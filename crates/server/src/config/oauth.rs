@@ -26,7 +26,7 @@ pub struct OAuth {
     pub client_documents: bool,
     /// Whether people may sign in to the command line (`provost login`) with a browser, where `sign_in` says at which provider. A
     /// server that knows registered clients alone (`client_documents = false`) allows it when this says so. Where it is `false`,
-    /// tokens that were given before are refused as well.
+    /// tokens that were given before are refused; their sessions end by being revoked.
     pub command_line: Option<bool>,
     /// Clients that are refused: URLs of their metadata documents, or `https://host` for all of a host. Their tokens are
     /// refused as well.

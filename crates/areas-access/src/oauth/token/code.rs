@@ -73,6 +73,10 @@ fn redeem(
     if code.client_id != client.id {
         return Ok(Err(no("the code was given to another client")));
     }
+    // Before anything else: who saw a code go by, and cannot use it, ends nothing with it either.
+    if let Err(refusal) = pkce::verify(&code.challenge, asked.verifier.expose()) {
+        return Ok(Err(refusal.answer(Code::InvalidGrant)));
+    }
     // INVARIANT OC-3: a code serves once; shown again, it ends the session that it began.
     if code.used_at.is_some() {
         if let Some(id) = code.session_id {
@@ -90,9 +94,6 @@ fn redeem(
         return Ok(Err(no(
             "redirect_uri is not the one of the authorization request",
         )));
-    }
-    if let Err(refusal) = pkce::verify(&code.challenge, asked.verifier.expose()) {
-        return Ok(Err(refusal.answer(Code::InvalidGrant)));
     }
     if code.jkt.is_some() && code.jkt != asked.jkt {
         let refusal = TokenError::new(Code::InvalidDpopProof, "the code is bound to another key");

@@ -3,7 +3,7 @@
 use super::liar::{LyingProvider, challenge};
 use super::visitor::{PageView, Visitor};
 use super::*;
-use crate::access::oauth::{API, MCP, URL, post, read, refused};
+use crate::access::oauth::{API, MCP, post, read, refused, token, trusting, workshop};
 use crate::support::each;
 use axum::body::Body;
 use http::Request;
@@ -70,15 +70,21 @@ impl Stage {
         let page = self.asked(&mut visitor, changes).await;
         let answered = visitor.answer(&self.app, &page, "allow").await;
         let code = parameter(answered.to(BACK), "code").unwrap();
-        let form = [
-            ("grant_type", "authorization_code"),
-            ("client_id", ID),
-            ("code", &code),
-            ("redirect_uri", BACK),
-            ("code_verifier", VERIFIER),
-        ];
-        let reply = post(&self.app, "/oauth/token", &form).await;
+        let redeems = async |verifier: &str| {
+            let form = [
+                ("grant_type", "authorization_code"),
+                ("client_id", ID),
+                ("code", &code),
+                ("redirect_uri", BACK),
+                ("code_verifier", verifier),
+            ];
+            post(&self.app, "/oauth/token", &form).await
+        };
+        let reply = redeems(VERIFIER).await;
         assert_eq!(reply.status.as_u16(), 200, "{}", reply.text());
+        // Who saw the code in the history of the browser ends nothing with it.
+        refused(&redeems(&VERIFIER.replace('t', "u")).await, 400, "invalid_grant");
+        read(&self.app, text(&reply.json, "access_token")).await.ok();
         reply.json
     }
 }
@@ -224,6 +230,13 @@ fn the_command_line_is_out_with_its_session_its_person_and_the_operators_word() 
         let reply = post(&strict, "/oauth/token", &refreshing(&given, &[])).await;
         refused(&reply, 401, "invalid_client");
         read(app, text(&given, "access_token")).await.ok();
+        // What is given back meanwhile cannot come to life again.
+        let back = stage.signed_in(&[]).await;
+        let form = [("client_id", ID), ("token", text(&back, "refresh_token"))];
+        assert_eq!(post(&strict, "/oauth/revoke", &form).await.status.as_u16(), 200);
+        read(app, text(&back, "access_token"))
+            .await
+            .refused(401, "token_revoked");
 
         // Its own renewal, and its own end.
         let renewed = post(app, "/oauth/token", &refreshing(&given, &[])).await;
@@ -255,12 +268,26 @@ fn the_command_line_is_out_with_its_session_its_person_and_the_operators_word() 
         let reply = read(app, text(&given, "access_token")).await;
         assert_eq!(reply.status.as_u16(), 401);
         let issued = audited(app, "oauth.token.issued").await;
-        assert_eq!(issued.len(), 3);
+        assert_eq!(issued.len(), 4);
         for entry in issued {
             let entry = entry.to_string();
             assert!(entry.contains(ID) && !entry.contains("eyJ"), "{entry}");
         }
-        assert_eq!(URL, app.kernel.settings.public_url);
         stage.app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn what_another_issuer_calls_its_client_is_its_own_business() {
+    each("command_line_foreign", |first: Arc<App>| async move {
+        let workshop = workshop(&first);
+        let app = trusting(&first, &workshop);
+        user(&app, "ada@acme.example", Some("viewer")).await;
+        let foreign = token(&workshop, |claims| {
+            claims["client_id"] = ID.into();
+            claims["email"] = "ada@acme.example".into();
+        });
+        read(&app, &foreign).await.ok();
+        app.kernel.stop().await;
     });
 }
