@@ -112,6 +112,23 @@ pub(super) fn place_for(
     place_of(matches, terminal, ("", profile))
 }
 
+/// Returns the place of what a profile holds, whatever flags and environment say of another server.
+///
+/// Errors: usage, when the profile names no server, or what it holds would travel in clear.
+pub(super) fn place_of_profile(
+    matches: &ArgMatches,
+    terminal: &Terminal,
+    profile: &Profile,
+) -> Result<Place, Failure> {
+    let url = normal(profile.url.as_deref().unwrap_or(DEFAULT_URL))?;
+    if !matches.get_flag("global.allow-plain-http") {
+        refuse_plain(&url)?;
+    }
+    let source = "the profile".to_owned();
+    let organization = (profile.organization.clone().unwrap_or_default(), source.clone());
+    place_at((url, source), organization, matches, terminal)
+}
+
 fn place_of(
     matches: &ArgMatches,
     terminal: &Terminal,
@@ -134,11 +151,26 @@ fn place_of(
         format!("the profile {name}")
     };
     let of_profile = profile.organization.clone();
+    let organization = flag.or(of_profile).unwrap_or_default();
+    place_at(
+        (url, url_source),
+        (organization, organization_source),
+        matches,
+        terminal,
+    )
+}
+
+fn place_at(
+    (url, url_source): (String, String),
+    (organization, organization_source): (String, String),
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<Place, Failure> {
     Ok(Place {
         proxy: proxy::of(&url, &terminal.surroundings)?,
         url,
         url_source,
-        organization: flag.or(of_profile).unwrap_or_default(),
+        organization,
         organization_source,
         profile: String::new(),
         timeout: Duration::from_secs(matches.get_one("global.timeout").copied().unwrap_or(60)),

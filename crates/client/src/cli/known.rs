@@ -1,6 +1,6 @@
 //! What this machine and its server know by name, for a shell that completes a word. Whatever goes wrong is no word.
 
-use super::connection::{self, Connection, profile_path};
+use super::connection::{self, Connection, TokenSource, profile_path};
 use super::kinds::kind_of;
 use super::names;
 use super::profile::Profiles;
@@ -45,7 +45,17 @@ pub async fn records(
 ) -> Vec<KnownWord> {
     let asked = async {
         let kind = kind_of(parameter)?;
-        let connection = Connection::resolve(&parsed(flags)?, terminal).ok()?;
+        let mut connection = Connection::resolve(&parsed(flags)?, terminal).ok()?;
+        // Who waits for a word waits too short a time to renew anything.
+        if let TokenSource::SignIn {
+            profile, expires_at, ..
+        } = &connection.token_source
+        {
+            if *expires_at <= terminal.clock.now() {
+                return None;
+            }
+            connection.token_source = TokenSource::Profile(profile.clone());
+        }
         let server = Server::new(&connection).ok()?;
         let sender = Sender {
             server: &server,

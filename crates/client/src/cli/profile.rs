@@ -13,9 +13,14 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// LIMIT: a profile has a few hundred bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// LIMIT: how long somebody waits for a change of another command, which may renew a sign-in meanwhile.
+const LOCK_ATTEMPTS: u32 = 800;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// One named server.
 #[derive(Clone, Debug, Default)]
@@ -137,9 +142,14 @@ impl Profiles {
     ///
     /// Errors: output, when there can be none.
     pub(super) fn lock(path: &Path) -> Result<File, Failure> {
-        let (file, shown) = lock_file(path)?;
-        file.lock().map_err(|error| cannot_lock(&shown, &error))?;
-        Ok(file)
+        for _ in 0..LOCK_ATTEMPTS {
+            if let Some(lock) = Self::try_lock(path)? {
+                return Ok(lock);
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        let line = format!("another provost has held {} for too long", path.display());
+        Err(Failure::new(Exit::Output, line).and("end it, and repeat the command"))
     }
 
     /// Takes the lock unless somebody else has it.

@@ -187,7 +187,7 @@ fn set(
 fn note_sign_in(sign_in: Option<&SignIn>, terminal: &Terminal) {
     if sign_in.is_some() {
         terminal.note(
-            "the sign-in of this profile is forgotten here, and its session goes on until it ends by itself: `provost logout`              would have ended it",
+            "the sign-in of this profile is forgotten here; its session goes on until it ends (`provost logout` would end it)",
         );
     }
 }

@@ -67,6 +67,7 @@ impl Sender<'_> {
     ///
     /// INVARIANT CL-5: a command gives up on a request in time, whatever the server does.
     pub(super) async fn send(&self, call: &Call) -> Result<Reply, Failure> {
+        self.server.renew().await?;
         let mut course = Course::default();
         let limit = self.server.timeout();
         let done = tokio::time::timeout(limit, self.attempts(call, &mut course)).await;

@@ -163,7 +163,7 @@ impl Server {
         let authorization = if call.headers.contains_key(header::AUTHORIZATION) {
             None
         } else {
-            self.authorization().await?
+            self.authorization()?
         };
         self.sent(call, authorization).await
     }
@@ -173,15 +173,24 @@ impl Server {
         self.sent(call, None).await
     }
 
-    /// Returns the header of the token, which is renewed first if it is about to end.
-    async fn authorization(&self) -> Result<Option<HeaderValue>, Silence> {
+    /// Renews the token of a sign-in if it is about to end. Nobody's limit cuts that short.
+    pub(super) async fn renew(&self) -> Result<(), Failure> {
+        match &self.authorization {
+            Authorization::SignIn(renewal) => {
+                let renewed = renewal.renew(self).await;
+                renewed.map_err(|silence| unanswered(silence, &self.url))
+            }
+            Authorization::Nobody | Authorization::Token(_) => Ok(()),
+        }
+    }
+
+    fn authorization(&self) -> Result<Option<HeaderValue>, Silence> {
         match &self.authorization {
             Authorization::Nobody => Ok(None),
             Authorization::Token(value) => Ok(Some(value.clone())),
-            Authorization::SignIn(renewal) => {
-                let token = renewal.token(self).await?;
-                authorization(&token).map(Some).map_err(Silence::Refused)
-            }
+            Authorization::SignIn(renewal) => authorization(&renewal.token())
+                .map(Some)
+                .map_err(Silence::Refused),
         }
     }
 
@@ -223,7 +232,7 @@ impl Server {
         parts.uri = format!("{}{target}", self.url)
             .parse()
             .map_err(|_| format!("{} is not the URL of a server", self.url))?;
-        let authorization = self.authorization().await.map_err(|silence| {
+        let authorization = self.authorization().map_err(|silence| {
             let failure = unanswered(silence, &self.url);
             failure.lines.join("; ")
         })?;

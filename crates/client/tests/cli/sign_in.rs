@@ -1,7 +1,10 @@
 //! Signing in with a browser, against a server that plays its part: what is refused, and how a sign-in is renewed.
 
+use crate::access::capabilities;
 use crate::http::{Answer, Server, empty, json};
 use crate::provost::{Provost, TOKEN, folder, mode};
+use provost_client::cli::Surroundings;
+use provost_kernel::Secret;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,6 +40,8 @@ const LIST: [&str; 2] = ["service-accounts", "list"];
 /// The tests happen at noon.
 const LONG_AGO: &str = "2026-11-26T11:00:00.000Z";
 const LATER: &str = "2026-11-26T12:30:00.000Z";
+/// Further away than any token lives: the clock was ahead when it was written.
+const TOO_LATE: &str = "2026-11-27T12:30:00.000Z";
 
 async fn lists(home: &Path) -> crate::provost::Outcome {
     Provost::script()
@@ -163,6 +168,18 @@ async fn what_a_sign_in_left_goes_to_its_own_server_alone_and_lies_open_to_nobod
     let to = ["logout", "--url", &other.url, "--retries", "0"];
     let outcome = Provost::script().token(None).home(home.clone()).says(&to).await;
     assert_eq!((other.asked().len(), own.asked().len()), (0, 1), "{outcome:?}");
+    // Nor through a proxy that is meant for another server.
+    let proxied = Surroundings {
+        https_proxy: Some(Secret::new(other.url.clone())),
+        ..Surroundings::default()
+    };
+    let to = ["logout", "--url", "https://provost.example", "--retries", "0"];
+    let out = Provost::script()
+        .token(None)
+        .surroundings(proxied)
+        .home(home.clone());
+    assert_ne!(out.says(&to).await.code, 0);
+    assert_eq!((other.asked().len(), own.asked().len()), (0, 2));
     // The server did not end it, so nothing is forgotten.
     assert_ne!(outcome.code, 0);
     assert!(
@@ -208,4 +225,68 @@ async fn what_a_sign_in_left_goes_to_its_own_server_alone_and_lies_open_to_nobod
     fs::set_permissions(file(&home), fs::Permissions::from_mode(0o640)).expect("permissions");
     let outcome = lists(&home).await;
     assert_eq!(outcome.code, 2, "{outcome:?}");
+}
+
+/// Proves CL-9.
+#[tokio::test]
+async fn nothing_is_renewed_that_cannot_be_written() {
+    let home = folder();
+    let server = Server::playing([tokens(), accounts()]).await;
+    signed_in(&home, &server.url, LONG_AGO);
+    // A folder that is not empty stands where each draft of the file would.
+    let draft = |number: u32| {
+        let name = format!(".profiles.toml.{}-{number}.new/x", std::process::id());
+        file(&home).with_file_name(name)
+    };
+    for number in 0..64 {
+        fs::create_dir_all(draft(number)).expect("a folder");
+    }
+    let outcome = lists(&home).await;
+    assert_eq!((outcome.code, server.asked().len()), (9, 0), "{outcome:?}");
+    assert!(outcome.err.contains("nothing was sent"), "{}", outcome.err);
+    for number in 0..64 {
+        fs::remove_dir_all(draft(number).parent().expect("a folder")).expect("it goes");
+    }
+    assert_eq!(lists(&home).await.code, 0);
+}
+
+#[tokio::test]
+async fn a_time_that_no_token_has_is_not_believed() {
+    let home = folder();
+    let server = Server::playing([tokens(), accounts()]).await;
+    signed_in(&home, &server.url, TOO_LATE);
+    assert_eq!(lists(&home).await.code, 0);
+    assert_eq!(server.asked()[0].target, "/oauth/token");
+}
+
+#[tokio::test]
+async fn a_login_takes_no_profile_of_another_organization_at_the_same_server() {
+    let home = folder();
+    let refused = json(
+        403,
+        &json!({ "message": "no", "code": "organization_forbidden", "requestId": "req_1", "retryable": false,
+            "tokenOrganizationId": "acme" }),
+    );
+    let server = Server::playing([refused, json(200, &capabilities())]).await;
+    signed_in(&home, &server.url, LATER);
+    let text = fs::read_to_string(file(&home)).expect("the file");
+    let text = text.replace("\"acme\"", "\"beta\"").replace(
+        "current = \"one\"",
+        "current = \"lab\"\n\n[profiles.lab]\nurl = \"https://lab.example\"",
+    );
+    fs::write(file(&home), text).expect("a file");
+    let to = ["login", "--url", &server.url];
+    let provost = Provost::script().token(None).home(home.clone()).stdin(TOKEN);
+    let outcome = provost.says(&to).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    assert!(
+        outcome.err.contains("in the profile 127.0.0.1 "),
+        "{}",
+        outcome.err
+    );
+    let kept = fs::read_to_string(file(&home)).expect("the file");
+    assert!(
+        kept.contains("refresh-one") && kept.contains("beta") && kept.contains(TOKEN),
+        "{kept}"
+    );
 }

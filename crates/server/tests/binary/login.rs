@@ -341,20 +341,14 @@ fn a_person_signs_in_with_a_browser_and_out_again() {
             (&whoami["signedIn"], &whoami["permissionRole"]),
             (&"browser".into(), &"operator".into())
         );
+        let question = r#"{"events":[{"occasion":"prompt","attributes":{"request.prompt":"hello"}}]}"#;
         let refused = stage
-            .person(&[
-                "policies",
-                "delete",
-                "pol_01kaf9q2m4x7t8v3c5d6e0g1h2",
-                "--reason",
-                "r",
-                "--confirm",
-            ])
+            .person(&["policies", "decide", "--body", question])
             .output()
             .unwrap();
         assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
         assert!(
-            said(&refused).contains("--scope read,policies:"),
+            said(&refused).contains("--scope read,policies:decide"),
             "{}",
             said(&refused)
         );

@@ -1,6 +1,8 @@
 //! `provost login`: signs somebody in with a browser, or takes a token; asks the server whose it is, and keeps it in a profile.
 
-use super::super::connection::{self, Connection, TokenSource, checked_token, place_for, profile_path};
+use super::super::connection::{
+    self, Connection, TokenSource, checked_token, place_for, place_of_profile, profile_path,
+};
 use super::super::failure::{Exit, Failure};
 use super::super::own::{CommandFuture, HandCommand};
 use super::super::profile::{Profile, Profiles, SignIn};
@@ -73,6 +75,8 @@ struct Found {
 async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let (path, _) = profile_path(matches, terminal)
         .ok_or_else(|| Failure::usage("there is no home folder: name the file with --profile-file"))?;
+    // Taken and given back: what cannot be kept is not asked for.
+    drop(Profiles::lock(&path)?);
     let profiles = Profiles::load(&path)?.unwrap_or_default();
     let quiet = matches.get_flag("global.quiet");
     // A profile that is not there yet is made.
@@ -98,7 +102,13 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         connection::refuse_plain(&place.url)?;
     }
     let found = match offer(&place, matches, terminal, quiet).await? {
-        Some(offer) => with_browser(&offer, place, matches, terminal).await?,
+        Some(offer) => {
+            // The person chooses it on the page, unless it was said.
+            if connection::text(matches, "global.organization").is_none() {
+                place.organization.clear();
+            }
+            with_browser(&offer, place, matches, terminal).await?
+        }
         None => with_token(place, matches, terminal)?,
     };
     let identity = match Identity::ask(&found.connection, terminal, quiet).await {
@@ -108,7 +118,11 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
             return Err(failure.and("nothing was kept"));
         }
     };
-    kept(found, &identity, (&path, name), terminal).await
+    let told = kept(&found, &identity, (&path, name), (matches, terminal)).await;
+    if told.is_err() {
+        give_back(&found.connection, found.sign_in.as_ref(), terminal).await;
+    }
+    told
 }
 
 /// Returns what the server offers who signs in with a browser, if that is wanted or nobody said otherwise.
@@ -138,9 +152,14 @@ async fn offer(
                 .and("whoever runs it declares where people sign in: [[oauth.sign_in]]")
                 .and("log in with a token: provost login --with-token"))
         }
-        Err(failure) if is_wanted || failure.exit == Exit::Unreachable => Err(failure),
+        Ok(None) => Ok(None),
+        Err(failure) if is_wanted || matches!(failure.exit, Exit::Unreachable | Exit::Usage) => Err(failure),
         // A token may do where signing in does not.
-        Ok(None) | Err(_) => Ok(None),
+        Err(failure) => {
+            let why = failure.lines.first().map_or("", String::as_str);
+            terminal.note(&format!("nobody can sign in with a browser now: {why}"));
+            Ok(None)
+        }
     }
 }
 
@@ -190,16 +209,16 @@ fn with_token(place: connection::Place, matches: &ArgMatches, terminal: &Termina
 
 /// Writes the profile and says so.
 async fn kept(
-    found: Found,
+    found: &Found,
     identity: &Identity,
     (path, name): (&Path, Option<String>),
-    terminal: &Terminal,
+    (matches, terminal): (&ArgMatches, &Terminal),
 ) -> Result<(), Failure> {
     let Found { connection, sign_in } = found;
     // Read anew: other commands may have changed it while somebody typed or signed in.
     let lock = Profiles::lock(path)?;
     let mut profiles = Profiles::load(path)?.unwrap_or_default();
-    let name = name.unwrap_or_else(|| name_for(&profiles, &connection.place.url));
+    let name = name.unwrap_or_else(|| name_for(&profiles, &connection.place.url, &identity.organization));
     let is_browser = sign_in.is_some();
     let profile = Profile {
         url: Some(connection.place.url.clone()),
@@ -209,17 +228,23 @@ async fn kept(
     };
     let before = profiles.by_name.insert(name.clone(), profile);
     profiles.current = Some(name.clone());
-    if let Err(error) = profiles.save(path) {
-        give_back(&connection, sign_in.as_ref(), terminal).await;
-        let line = format!("cannot write {}: {error}", path.display());
-        return Err(Failure::new(Exit::Output, line));
-    }
+    profiles
+        .save(path)
+        .map_err(|error| Failure::new(Exit::Output, format!("cannot write {}: {error}", path.display())))?;
     drop(lock);
     // The sign-in before this one is of no use to anybody here.
-    if let Some(before) = before
-        && before.url.as_deref() == Some(&connection.place.url)
-    {
-        give_back(&connection, before.sign_in.as_ref(), terminal).await;
+    if let Some(before) = before.filter(|before| before.sign_in.is_some()) {
+        match place_of_profile(matches, terminal, &before) {
+            Ok(place) => {
+                let earlier = Connection {
+                    place,
+                    token: connection.token.clone(),
+                    token_source: TokenSource::Typed,
+                };
+                give_back(&earlier, before.sign_in.as_ref(), terminal).await;
+            }
+            Err(_) => not_ended("its server cannot be asked", terminal),
+        }
     }
     let (how, ends) = if is_browser {
         (
@@ -257,23 +282,42 @@ async fn kept(
 /// Ends a session that nobody here will use; where that fails, it ends by itself, and whoever looks finds it.
 async fn give_back(connection: &Connection, sign_in: Option<&SignIn>, terminal: &Terminal) {
     let Some(sign_in) = sign_in else { return };
-    let url = &connection.place.url;
-    let Ok(server) = Server::anonymous(&connection.place) else {
-        return;
+    let place = &connection.place;
+    let Ok(server) = Server::anonymous(place) else {
+        return not_ended("its server cannot be asked", terminal);
     };
-    let done = tokio::time::timeout(connection.place.timeout, revoke(&server, sign_in)).await;
-    if let Ok(Err(silence)) = done {
-        let failure = unanswered(silence, url);
-        let why = failure.lines.first().map_or("", String::as_str);
-        terminal.note(&format!("warning: an earlier session was not ended: {why}"));
+    match tokio::time::timeout(place.timeout, revoke(&server, sign_in)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(silence)) => {
+            let failure = unanswered(silence, &place.url);
+            not_ended(failure.lines.first().map_or("", String::as_str), terminal);
+        }
+        Err(_) => not_ended("its server did not answer in time", terminal),
     }
 }
 
-/// Returns the name of the profile for a server: one that is there already for it, else the name of its host.
-fn name_for(profiles: &Profiles, url: &str) -> String {
+fn not_ended(why: &str, terminal: &Terminal) {
+    terminal.note(&format!(
+        "warning: a session that is not kept here goes on until it ends by itself: {why}"
+    ));
+}
+
+/// Returns the name of the profile for an organization at a server: one that is there already for both, else the name of the host,
+/// and of the organization where that is another's.
+fn name_for(profiles: &Profiles, url: &str, organization: &str) -> String {
     let is_its = |name: &&String| {
-        let profile = profiles.by_name.get(*name);
-        profile.is_some_and(|profile| profile.url.as_deref().is_none_or(|known| known == url))
+        let Some(profile) = profiles.by_name.get(*name) else {
+            return false;
+        };
+        let is_there = match &profile.url {
+            Some(known) => connection::normal(known).is_ok_and(|known| known == url),
+            None => profile.token.is_none(),
+        };
+        is_there
+            && profile
+                .organization
+                .as_deref()
+                .is_none_or(|known| known == organization)
     };
     let found = profiles
         .current
@@ -285,12 +329,11 @@ fn name_for(profiles: &Profiles, url: &str) -> String {
     }
     let uri: http::Uri = url.parse().unwrap_or_default();
     let host = uri.host().unwrap_or_default();
-    name_of_profile(host)
-        .ok()
-        .filter(|name| !profiles.by_name.contains_key(name))
-        .unwrap_or_else(|| {
-            let free = (1_u32..).map(|number| format!("server-{number}"));
-            let mut free = free.filter(|name| !profiles.by_name.contains_key(name));
-            free.next().unwrap_or_default()
-        })
+    let named = [host.to_owned(), format!("{host}-{organization}")];
+    let free = |name: &String| !profiles.by_name.contains_key(name);
+    let mut named = named.into_iter().filter_map(|name| name_of_profile(&name).ok());
+    named.find(&free).unwrap_or_else(|| {
+        let numbered = (1_u32..).map(|number| format!("server-{number}"));
+        numbered.into_iter().find(free).unwrap_or_default()
+    })
 }

@@ -1,6 +1,6 @@
 //! `provost logout`: ends the sign-in of a profile, and forgets its token.
 
-use super::super::connection::{self, place_for, profile_path};
+use super::super::connection::{self, place_of_profile, profile_path};
 use super::super::failure::{Exit, Failure};
 use super::super::own::{CommandFuture, HandCommand};
 use super::super::profile::Profiles;
@@ -48,12 +48,8 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     }
     let ended = match &profile.sign_in {
         Some(sign_in) => {
-            let mut place = place_for(matches, terminal, profile)?;
             // What the profile holds is for its own server, whatever else is said.
-            place.url = connection::normal(profile.url.as_deref().unwrap_or(connection::DEFAULT_URL))?;
-            if !matches.get_flag("global.allow-plain-http") {
-                connection::refuse_plain(&place.url)?;
-            }
+            let place = place_of_profile(matches, terminal, profile)?;
             let server = Server::anonymous(&place)?;
             let done = tokio::time::timeout(place.timeout, revoke(&server, sign_in)).await;
             let done = done.unwrap_or_else(|_| {

@@ -6,6 +6,7 @@ use futures_util::stream::FuturesUnordered;
 use provost_words::Secret;
 use provost_words::url::decoded_form;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,10 +47,12 @@ impl Listener {
         };
         let socket = match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
             Ok(socket) => socket,
-            Err(first) => match TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await {
-                Ok(socket) => socket,
-                Err(_) => return Err(cannot(first)),
-            },
+            // A port that somebody has is not looked for elsewhere: what was forwarded leads there.
+            Err(first) if first.kind() == ErrorKind::AddrNotAvailable => {
+                let second = TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await;
+                second.map_err(|_| cannot(first))?
+            }
+            Err(first) => return Err(cannot(first)),
         };
         let address = socket.local_addr().map_err(cannot)?;
         Ok(Self { socket, address })
@@ -81,7 +84,8 @@ impl Listener {
             tokio::select! {
                 accepted = self.socket.accept(), if connections.len() < MAX_CONNECTIONS => {
                     if let Ok((stream, _)) = accepted {
-                        connections.push(tokio::time::timeout(HEAD_PATIENCE, heard(stream, state, issuer)));
+                        let heard = heard(stream, self.address, state, issuer);
+                        connections.push(tokio::time::timeout(HEAD_PATIENCE, heard));
                     }
                 }
                 Some(done) = connections.next() => {
@@ -95,7 +99,12 @@ impl Listener {
 }
 
 /// Answers one connection; returns what it brought, if that is the answer.
-async fn heard(mut stream: TcpStream, state: &Secret<String>, issuer: &str) -> Option<Answer> {
+async fn heard(
+    mut stream: TcpStream,
+    address: SocketAddr,
+    state: &Secret<String>,
+    issuer: &str,
+) -> Option<Answer> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         let mut part = [0; 4096];
@@ -105,10 +114,17 @@ async fn heard(mut stream: TcpStream, state: &Secret<String>, issuer: &str) -> O
         }
         head.extend_from_slice(&part[..count]);
     }
-    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let answer = std::str::from_utf8(line)
-        .ok()
-        .and_then(|line| understood(line, state, issuer));
+    let head = String::from_utf8(head).ok()?;
+    let mut lines = head.split("\r\n");
+    let line = lines.next().unwrap_or_default();
+    // A page under another name is told nothing, not even that somebody waits here.
+    let is_ours = lines
+        .filter_map(|line| line.split_once(':'))
+        .any(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == address.to_string());
+    if !is_ours {
+        return None;
+    }
+    let answer = understood(line, state, issuer);
     let (status, words) = match &answer {
         Some(Answer::Code(_)) => (
             "200 OK",
@@ -202,6 +218,42 @@ mod tests {
                 "https://provost.example"
             )
             .is_none()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_port_that_somebody_has_is_not_looked_for_elsewhere() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = taken.local_addr().unwrap().port();
+        assert!(Listener::open(port).await.is_err());
+        assert_ne!(Listener::open(0).await.unwrap().port(), port);
+    }
+
+    /// Proves CL-8.
+    #[tokio::test]
+    async fn a_page_under_another_name_is_told_nothing_and_the_answer_counts_behind_it() {
+        let listener = Listener::open(0).await.unwrap();
+        let address = listener.address;
+        let asks = async |host: String, query: &str| {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let head = format!("GET {PATH}{query} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer).await;
+            answer
+        };
+        let state = Secret::new("s".to_owned());
+        let played = async {
+            let whole = "?code=c&state=s&iss=i";
+            assert_eq!(asks("attacker.example".to_owned(), whole).await, "");
+            assert!(asks(address.to_string(), "").await.starts_with("HTTP/1.1 404 "));
+            asks(address.to_string(), whole).await
+        };
+        let (answer, page) = tokio::join!(listener.answer(&state, "i"), played);
+        assert!(matches!(answer.unwrap(), Answer::Code(code) if code.expose() == "c"));
+        assert!(
+            page.starts_with("HTTP/1.1 200 ") && page.contains("has the answer"),
+            "{page}"
         );
     }
 }

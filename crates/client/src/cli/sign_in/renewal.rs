@@ -10,7 +10,7 @@
 
 use super::super::connection::normal;
 use super::super::failure::{Exit, Failure};
-use super::super::profile::{Profiles, SignIn};
+use super::super::profile::Profiles;
 use super::super::server::{Server, Silence};
 use super::super::trouble::Trouble;
 use super::tokens::{CLIENT_ID, asked};
@@ -22,6 +22,12 @@ use std::time::Duration;
 
 /// A token that ends within this time is renewed before it is used: a request with its repetitions takes a minute.
 const MARGIN_SECS: i64 = 120;
+/// LIMIT: an access token lives for an hour (D2.7).
+const MOST_SECS: i64 = 3600 + MARGIN_SECS;
+/// LIMIT: how long a renewal may take, with the wait for another process's.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How often a renewal is tried.
+const ATTEMPTS: u32 = 3;
 /// How often a lock that another process has is asked for.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -48,25 +54,47 @@ impl Renewal {
         }
     }
 
-    /// Returns a token that lasts for a while, renewed if need be.
+    /// Returns the token as it is known.
+    pub(in crate::cli) fn token(&self) -> Secret<String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.0.clone()
+    }
+
+    /// Renews the token if it is about to end.
+    ///
+    /// It has a limit of its own, longer than those of commands: one that is cut between the server's answer and the file has spent
+    /// what it renews by.
     ///
     /// Errors: why it cannot be renewed; nothing was sent then but that.
-    pub(in crate::cli) async fn token(&self, server: &Server) -> Result<Secret<String>, Silence> {
-        let (token, expires_at) = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    pub(in crate::cli) async fn renew(&self, server: &Server) -> Result<(), Silence> {
+        let (_, expires_at) = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if self.lasts(expires_at) {
-            return Ok(token);
+            return Ok(());
         }
-        let renewed = tokio::time::timeout(server.timeout(), self.renewed(server)).await;
-        let (token, expires_at) = renewed.unwrap_or_else(|_| {
+        let renewed = tokio::time::timeout(LIMIT, self.insisting(server)).await;
+        let known = renewed.unwrap_or_else(|_| {
             let says = "the sign-in could not be renewed in time";
             Err(Silence::NotSent(Trouble::new(says)))
         })?;
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = (token.clone(), expires_at);
-        Ok(token)
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(())
     }
 
+    /// A time that lies further away than any token lives was written by a clock that was ahead.
     fn lasts(&self, expires_at: Timestamp) -> bool {
-        self.clock.now().plus_secs(MARGIN_SECS) < expires_at
+        let now = self.clock.now();
+        now.plus_secs(MARGIN_SECS) < expires_at && expires_at <= now.plus_secs(MOST_SECS)
+    }
+
+    /// Asks again where an answer was lost, or the server cannot answer now.
+    async fn insisting(&self, server: &Server) -> Result<(Secret<String>, Timestamp), Silence> {
+        for _ in 1..ATTEMPTS {
+            match self.renewed(server).await {
+                Err(Silence::NobodyThere(_)) => tokio::time::sleep(PAUSE * 10).await,
+                done => return done,
+            }
+        }
+        self.renewed(server).await
     }
 
     async fn renewed(&self, server: &Server) -> Result<(Secret<String>, Timestamp), Silence> {
@@ -80,16 +108,13 @@ impl Renewal {
         let mut profiles = Profiles::load(&self.file)
             .map_err(Silence::Refused)?
             .unwrap_or_default();
-        let profile = profiles.by_name.get_mut(&self.profile);
+        let profile = profiles.by_name.get(&self.profile);
         let profile = profile.filter(|profile| {
             let url = profile.url.as_deref().map(normal);
             url.is_some_and(|url| url.is_ok_and(|url| url == server.url()))
         });
-        let known = profile.as_ref().and_then(|profile| {
-            let (token, sign_in) = (profile.token.clone()?, profile.sign_in.clone()?);
-            Some((token, sign_in))
-        });
-        let (Some(profile), Some((token, sign_in))) = (profile, known) else {
+        let known = profile.and_then(|profile| Some((profile.token.clone()?, profile.sign_in.clone()?)));
+        let Some((token, sign_in)) = known else {
             let line = format!("the profile {} was logged out meanwhile", self.profile);
             return Err(Silence::Refused(
                 Failure::new(Exit::Forbidden, line).and(self.again()),
@@ -98,6 +123,14 @@ impl Renewal {
         if self.lasts(sign_in.expires_at) {
             return Ok((token, sign_in.expires_at));
         }
+        // What cannot be written is not spent: the file is replaced by itself first.
+        profiles.save(&self.file).map_err(|error| {
+            let line = format!(
+                "the sign-in cannot be renewed: {} cannot be written: {error}; nothing was sent",
+                self.file.display()
+            );
+            Silence::Refused(Failure::new(Exit::Output, line))
+        })?;
         let fields = [
             ("grant_type", "refresh_token"),
             ("client_id", CLIENT_ID),
@@ -111,8 +144,9 @@ impl Renewal {
             other => other,
         })?;
         let expires_at = got.sign_in.expires_at;
+        let profile = profiles.by_name.entry(self.profile.clone()).or_default();
         profile.token = Some(got.access.clone());
-        profile.sign_in = Some(SignIn { ..got.sign_in });
+        profile.sign_in = Some(got.sign_in);
         profiles.save(&self.file).map_err(|error| {
             let line = format!(
                 "cannot write the renewed sign-in to {}: {error}",
