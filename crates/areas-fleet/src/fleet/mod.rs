@@ -55,9 +55,10 @@ mod verbs;
 mod view;
 
 pub use credentials::DEVICE as DEVICE_KIND;
-pub use model::{DeviceId, DevicePath};
+pub use model::DeviceId;
 pub use standing::{Standing, standing};
 pub use verbs::DeviceRetired;
+pub use view::DevicePath;
 
 use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};
@@ -85,7 +86,7 @@ pub static AREA: Area = Area {
     operations,
     schemes: &[&credentials::DeviceTokens, &credentials::EnrolmentTokens],
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0034_fleet", "0035_devices", "0036_device_owners"],
+    migrations: &migrations!["0034_fleet", "0035_devices", "0037_device_owners"],
     statements: &[
         store::STATEMENTS,
         enrolment::STATEMENTS,

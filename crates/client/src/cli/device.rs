@@ -48,6 +48,7 @@ impl DeviceServer {
             timeout: LIMIT,
             retries: 0,
             ca_cert,
+            clock: terminal.clock.clone(),
         };
         Ok(Self {
             server: Server::anonymous(&place)?,
@@ -80,6 +81,7 @@ impl DeviceServer {
             }
             Silence::Lost(trouble) => format!("cannot reach {url}: the answer was lost: {trouble}"),
             Silence::TooLong(trouble) => format!("{url}: {trouble}"),
+            Silence::Refused(failure) => failure.lines.join("; "),
         })?;
         let text = |name| {
             reply
