@@ -50,6 +50,13 @@ pub struct Report {
     pub unchanged: Vec<Unchanged>,
 }
 
+impl Report {
+    /// Returns a digest of the name that the device gave the scan, by which it is known again: a name may hold anything.
+    pub fn name_digest(&self) -> String {
+        sha256_hex(self.scan_id.as_bytes())
+    }
+}
+
 /// What was found of one client in one home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

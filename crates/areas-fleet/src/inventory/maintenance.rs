@@ -9,9 +9,9 @@ statements! {
     /// Removes what was removed until an instant.
     FORGET = unscoped("the round is everybody's") "DELETE FROM inventory_observations WHERE (organization_id, id) IN (SELECT o.organization_id, o.id FROM inventory_observations o WHERE o.removed_at < ?1 ORDER BY o.removed_at, o.organization_id, o.id LIMIT ?2)";
     /// Forgets servers that nobody decided about and that stand nowhere any more.
-    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_servers s WHERE s.standing_by IS NULL AND s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id) ORDER BY s.organization_id, s.id LIMIT ?2)";
+    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_servers s WHERE s.standing_by IS NULL AND s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Forgets assets that stand nowhere any more.
-    FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_assets s WHERE s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.asset_id = s.id) ORDER BY s.organization_id, s.id LIMIT ?2)";
+    FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_assets s WHERE s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.asset_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Keeps that nothing of a device is there any more.
     RETIRE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
     /// Forgets how the looks at the sections of a device went.
@@ -28,8 +28,9 @@ statements! {
     LOOSE = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_observations WHERE (kind = 'mcp_server') <> (server_id IS NOT NULL) ORDER BY organization_id, id";
 }
 
-/// LIMIT: rows of each table that one round removes, so that others wait for no long one. Ours; the next round removes more.
-const MOST_OF_ROUND: i64 = 10_000;
+/// LIMIT: rows of each table that one round removes: all areas prune in one unit, which has a quarter of a second. Ours; the next round
+/// removes more, which is a hundred thousand a day.
+const MOST_OF_ROUND: i64 = 500;
 
 /// Removes what has been kept long enough, of every organization, and what has stood nowhere for as long.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {

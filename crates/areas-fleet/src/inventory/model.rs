@@ -62,6 +62,7 @@ word! {
 
 word! {
     /// What else than servers is found.
+    #[derive(PartialOrd, Ord)]
     pub enum AssetKind {
         /// A skill, by the digest of its files.
         Skill = "skill",

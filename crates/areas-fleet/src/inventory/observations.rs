@@ -4,7 +4,6 @@ use super::model::{
     AssetId, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId, Standing,
 };
 use super::sections::{Ready, Scan};
-use super::store;
 use crate::fleet::DeviceId;
 use provost_kernel::db::Row;
 use provost_kernel::error::{Error, Result};
@@ -12,7 +11,7 @@ use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The columns of an observation, in the order that [`observation`] expects.
 macro_rules! observations {
@@ -28,10 +27,8 @@ statements! {
     LAST_SCAN = "SELECT scan_id, counter, started_at, finished_at, received_at FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
     /// Keeps the last scan of a device.
     SAVE_SCAN = "INSERT INTO inventory_scans (organization_id, device_id, scan_id, counter, started_at, finished_at, not_kept, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (organization_id, device_id) DO UPDATE SET scan_id = excluded.scan_id, counter = COALESCE(excluded.counter, inventory_scans.counter), started_at = excluded.started_at, finished_at = excluded.finished_at, not_kept = excluded.not_kept, received_at = excluded.received_at";
-    /// The digest of a section, and whether it is complete.
-    DIGEST = "SELECT digest, is_complete FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4";
-    /// How many sections a device has.
-    COUNT_SECTIONS = "SELECT COUNT(*) FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2";
+    /// The digests of a device's sections, and which of them are complete.
+    DIGESTS = "SELECT client, account, digest, is_complete FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
     /// Keeps what is said of a section.
     SAVE_SECTION = "INSERT INTO inventory_sections (organization_id, device_id, client, account, digest, is_complete, not_kept, faults, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, device_id, client, account) DO UPDATE SET digest = excluded.digest, is_complete = excluded.is_complete, not_kept = excluded.not_kept, faults = excluded.faults, received_at = excluded.received_at";
     /// Keeps that a section is as it was.
@@ -51,7 +48,7 @@ statements! {
     /// Keeps that an observation is no longer there.
     REMOVE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Removed observations of a device beyond so many, those that went last left out.
-    OVER = "SELECT id, server_id, asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NOT NULL ORDER BY removed_at DESC, id LIMIT ?3 OFFSET ?4";
+    OVER = "SELECT id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NOT NULL ORDER BY removed_at DESC, id LIMIT ?3 OFFSET ?4";
     /// Forgets an observation.
     FORGET = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND id = ?2";
     /// A page of a server's instances, the newest first.
@@ -124,8 +121,10 @@ fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "InventoryScan")]
 pub struct LastScan {
-    /// As the device named it.
-    scan_id: String,
+    /// The digest of the name that the device gave it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) id: String,
     /// The highest count of its scans that the device named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) counter: Option<i64>,
@@ -143,7 +142,7 @@ impl LastScan {
     /// Keeps IN-3.
     pub fn is_after(&self, scan: &Scan) -> bool {
         match (self.counter, scan.counter) {
-            (Some(last), Some(counter)) => counter < last || (counter == last && scan.id != self.scan_id),
+            (Some(last), Some(counter)) => counter < last || (counter == last && scan.id != self.id),
             _ => false,
         }
     }
@@ -154,7 +153,7 @@ pub fn last_scan(ctx: &mut OperationContext<'_>, device: &str) -> Result<Option<
     let org = ctx.org();
     ctx.query_opt(&LAST_SCAN, params![org, device], |row| {
         Ok(LastScan {
-            scan_id: row.get(0)?,
+            id: row.get(0)?,
             counter: row.get(1)?,
             started_at: row.get(2)?,
             finished_at: row.get(3)?,
@@ -181,31 +180,29 @@ pub fn save_scan(ctx: &mut OperationContext<'_>, device: &str, scan: &Scan, not_
     )
 }
 
-/// Returns the digest of a section as it was sent, and whether it is complete.
-pub fn digest(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<Option<(String, bool)>> {
+/// Returns the digests of a device's sections as they were sent, by client and account, and which of them are complete.
+pub fn digests(
+    ctx: &mut OperationContext<'_>,
+    device: &str,
+) -> Result<BTreeMap<(String, String), (String, bool)>> {
     let org = ctx.org();
-    ctx.query_opt(&DIGEST, params![org, of.device, of.client, of.account], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })
+    let found = ctx.query(&DIGESTS, params![org, device], |row| {
+        Ok(((row.get(0)?, row.get(1)?), (row.get(2)?, row.get(3)?)))
+    })?;
+    Ok(found.into_iter().collect())
 }
 
-/// Returns how many sections a device has.
-pub fn count_sections(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
-    let org = ctx.org();
-    let count = ctx.query_opt(&COUNT_SECTIONS, params![org, device], |row| row.get(0))?;
-    Ok(count.unwrap_or(0))
-}
-
-/// Keeps what is said of a section. Of one that is not wholly kept the digest is not: the next look at it is to be sent whole, since
+/// Keeps what is said of a section. Of one that is not wholly kept the digest is not, or not yet: the next look at it is to be sent whole, since
 /// there may be room by then.
 pub fn save_section(
     ctx: &mut OperationContext<'_>,
     of: Of<'_>,
     section: &Ready,
+    is_done: bool,
     not_kept: i64,
 ) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
-    let digest = if not_kept == 0 {
+    let digest = if is_done && not_kept == 0 {
         section.digest.as_str()
     } else {
         ""
@@ -329,27 +326,19 @@ pub fn remove(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
     ctx.queue(&REMOVE, params![org, id, now])
 }
 
-/// LIMIT: removed observations that one report has forgotten. Ours; the next one has more forgotten.
-const MOST_FORGOTTEN: i64 = 5_000;
-
-/// Forgets the oldest removed observations of a device beyond those that it may have, and what then stands nowhere.
-pub fn forget(ctx: &mut OperationContext<'_>, device: &str) -> Result<()> {
+/// Forgets the oldest removed observations of a device beyond those that it may have, and returns how many it were; at most so many. What
+/// then stands nowhere stays for as long as what is removed: nobody has a server forgotten sooner by removing something else.
+pub fn forget(ctx: &mut OperationContext<'_>, device: &str, most: i64) -> Result<i64> {
     let org = ctx.org();
-    let params = params![org, device, MOST_FORGOTTEN, MOST_REMOVED];
-    let over = ctx.query(&OVER, params, |row| {
-        Ok((
-            row.get::<String>(0)?,
-            row.get::<Option<String>>(1)?,
-            row.get::<Option<String>>(2)?,
-        ))
+    let over = ctx.query(&OVER, params![org, device, most, MOST_REMOVED], |row| {
+        row.get::<String>(0)
     })?;
-    let (mut servers, mut assets) = (BTreeSet::new(), BTreeSet::new());
-    for (id, server, asset) in over {
+    let mut count = 0;
+    for id in over {
         ctx.queue(&FORGET, params![org, id.as_str()])?;
-        servers.extend(server);
-        assets.extend(asset);
+        count += 1;
     }
-    store::forget_orphans(ctx, &servers, &assets)
+    Ok(count)
 }
 
 /// Returns instances of a server before a place, the newest first.

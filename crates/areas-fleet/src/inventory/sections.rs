@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Which scan it is.
 pub struct Scan {
-    /// As the device named it.
+    /// The digest of the name that the device gave it: whatever stands in a name, this is none.
     pub id: String,
     /// How the device counted it.
     pub counter: Option<i64>,
@@ -42,13 +42,18 @@ impl Ready {
     /// Errors: those of a writer of JSON, which has none for these types.
     pub fn of(report: Report) -> Result<(Scan, Vec<Self>, Vec<Unchanged>)> {
         let scan = Scan {
-            id: report.scan_id,
+            id: report.name_digest(),
             counter: report.counter,
             started_at: report.started_at,
             finished_at: report.finished_at,
         };
         let sections = report.sections.into_iter().map(Self::section);
         Ok((scan, sections.collect::<Result<_>>()?, report.unchanged))
+    }
+
+    /// Returns by what the device's sections are told apart.
+    pub fn place(&self) -> (String, String) {
+        (self.client.to_owned(), self.account.clone())
     }
 
     fn section(section: Section) -> Result<Self> {

@@ -4,23 +4,23 @@ use super::model::{
     Asset, AssetId, AssetKind, Counts, MOST_OF_DEVICE, MOST_SERVERS, REPORTING_SECS, Server, ServerId,
     Standing, beginning,
 };
-use provost_kernel::db::{Row, Statement};
+use provost_kernel::db::{Param, Row, Statement};
 use provost_kernel::error::{Error, Result};
+use provost_kernel::rate::Bucket;
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of a server's instances that count: what is configured now, on devices that are not retired.
+/// The rows of a server's instances that count: what is configured now. With its retirement nothing is on a device any more.
 macro_rules! counting {
     ($what:literal, $column:literal) => {
         concat!(
             "(SELECT COUNT(",
             $what,
-            ") FROM inventory_observations o JOIN devices d ON d.organization_id = o.organization_id AND d.id = o.device_id \
-             WHERE o.organization_id = s.organization_id AND o.",
+            ") FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.",
             $column,
-            " = s.id AND o.removed_at IS NULL AND d.status <> 'retired')"
+            " = s.id AND o.removed_at IS NULL)"
         )
     };
 }
@@ -60,9 +60,8 @@ macro_rules! assets {
 macro_rules! has_instance {
     ($condition:literal) => {
         concat!(
-            "EXISTS (SELECT 1 FROM inventory_observations o JOIN devices d ON d.organization_id = o.organization_id AND d.id = \
-             o.device_id WHERE o.organization_id = s.organization_id AND o.server_id = s.id AND o.removed_at IS NULL AND d.status \
-             <> 'retired' AND ",
+            "EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id AND \
+             o.removed_at IS NULL AND ",
             $condition,
             ")"
         )
@@ -87,8 +86,8 @@ macro_rules! stands {
 statements! {
     /// One server.
     GET = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.id = ?2");
-    /// The server of a key.
-    OF_KEY = "SELECT id FROM inventory_servers WHERE organization_id = ?1 AND key = ?2";
+    /// The servers of fifty keys.
+    OF_KEYS = "SELECT key, id FROM inventory_servers WHERE organization_id = ?1 AND key IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) ORDER BY key";
     /// A page of servers, the newest first.
     LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR ", stands!("?4"), " = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') ORDER BY s.seq DESC, s.id LIMIT ?9");
     /// How many servers of each standing there are.
@@ -107,12 +106,8 @@ statements! {
     SEE_SERVER = "UPDATE inventory_servers SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
     /// Keeps that an asset was seen.
     SEE_ASSET = "UPDATE inventory_assets SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
-    /// Forgets a server that nobody decided about and that stands nowhere any more.
-    FORGET_SERVER = "DELETE FROM inventory_servers WHERE organization_id = ?1 AND id = ?2 AND standing_by IS NULL AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.server_id = inventory_servers.id)";
-    /// Forgets an asset that stands nowhere any more.
-    FORGET_ASSET = "DELETE FROM inventory_assets WHERE organization_id = ?1 AND id = ?2 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = ?1 AND o.asset_id = inventory_assets.id)";
-    /// The asset of a key.
-    ASSET_OF_KEY = "SELECT id FROM inventory_assets WHERE organization_id = ?1 AND kind = ?2 AND key = ?3";
+    /// The assets of fifty keys of a kind.
+    ASSETS_OF_KEYS = "SELECT key, id FROM inventory_assets WHERE organization_id = ?1 AND kind = ?2 AND key IN (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51, ?52) ORDER BY key";
     /// A page of assets, the newest first.
     ASSETS = concat!(assets!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.kind = CAST(?3 AS TEXT)) ORDER BY s.seq DESC, s.id LIMIT ?4");
     /// Makes an asset.
@@ -256,104 +251,162 @@ pub fn by_standing(ctx: &mut OperationContext<'_>) -> Result<Vec<(Standing, i64)
     })
 }
 
-/// What one report may still make known of one kind of thing. It is counted when the report names the first unknown one, and once:
-/// counting again for each would be work without end for a report that names thousands in an organization that is full.
+/// LIMIT: servers that one device makes known, each an event: so many at once, and then a hundred an hour. Ours; a laptop has a few dozen.
+const DISCOVERIES: Bucket = Bucket {
+    name: "device-discoveries",
+    burst: 500,
+    per_second_num: 100,
+    per_second_den: 3600,
+};
+/// How many keys are looked up at once.
+const KEYS: usize = 50;
+
+/// What one report may still make known. It is counted when the report names the first unknown thing, and once: counting again for each
+/// would be work without end for a report that names thousands in an organization that is full.
+#[derive(Clone, Copy, Default)]
 pub struct Room {
-    count: &'static Statement,
-    most: i64,
-    left: Option<i64>,
+    servers: Option<i64>,
+    assets: Option<i64>,
 }
 
 impl Room {
-    /// Returns the room for servers.
-    pub fn for_servers(most: i64) -> Self {
-        Self {
-            count: &COUNT,
-            most,
-            left: None,
-        }
+    /// Takes the place of a server that a device makes known, and says whether there was one.
+    fn take_server(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
+        let left = count_room(ctx, self.servers, &COUNT, device)?;
+        let org = ctx.org();
+        let is_free = left > 0 && ctx.limit(&DISCOVERIES, &[org, device]).is_ok();
+        self.servers = Some(left - i64::from(is_free));
+        Ok(is_free)
     }
 
-    /// Returns the room for skills and extensions.
-    pub fn for_assets(most: i64) -> Self {
-        Self {
-            count: &COUNT_ASSETS,
-            most,
-            left: None,
-        }
-    }
-
-    /// Takes the place of one thing that a device makes known, and says whether there was one.
-    fn take(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
-        let left = if let Some(left) = self.left {
-            left
-        } else {
-            let org = ctx.org();
-            let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
-            let known = ctx.query_opt(self.count, params![org, device], counts)?;
-            let (all, own) = known.unwrap_or_default();
-            self.most.min(MOST_SERVERS - all).min(MOST_OF_DEVICE - own)
-        };
-        self.left = Some(left - i64::from(left > 0));
+    /// The same of an asset.
+    fn take_asset(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
+        let left = count_room(ctx, self.assets, &COUNT_ASSETS, device)?;
+        self.assets = Some(left - i64::from(left > 0));
         Ok(left > 0)
     }
 }
 
-/// Returns the server of a key, which is made where there is none, and whether it was; `None` where there is no room for it.
-pub fn server_of(
+fn count_room(
     ctx: &mut OperationContext<'_>,
+    counted: Option<i64>,
+    count: &'static Statement,
     device: &str,
-    key: &str,
-    name: &str,
-    room: &mut Room,
-) -> Result<Option<(ServerId, bool)>> {
-    let (org, now) = (ctx.org(), ctx.now());
-    let id = |row: &Row<'_>| Ok(ServerId::from_store(row.get(0)?));
-    if let Some(id) = ctx.query_opt(&OF_KEY, params![org, key], id)? {
-        return Ok(Some((id, false)));
+) -> Result<i64> {
+    if let Some(left) = counted {
+        return Ok(left);
     }
-    if !room.take(ctx, device)? {
-        return Ok(None);
-    }
-    let id: ServerId = ctx.new_id();
-    let search = format!("{name}\n{key}").to_lowercase();
-    let standing = beginning(key).as_str();
-    let params = params![
-        org,
-        id.as_str(),
-        key,
-        name,
-        search.as_str(),
-        standing,
-        device,
-        now
-    ];
-    ctx.queue(&INSERT, params)?;
-    Ok(Some((id, true)))
+    let org = ctx.org();
+    let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
+    let (all, own) = ctx
+        .query_opt(count, params![org, device], counts)?
+        .unwrap_or_default();
+    Ok((MOST_SERVERS - all).min(MOST_OF_DEVICE - own))
 }
 
-/// Returns the asset of a key, which is made where there is none; `None` where there is no room for it.
-pub fn asset_of(
-    ctx: &mut OperationContext<'_>,
-    device: &str,
-    (kind, key): (AssetKind, &str),
-    name: &str,
-    room: &mut Room,
-) -> Result<Option<AssetId>> {
-    let (org, now, kind) = (ctx.org(), ctx.now(), kind.as_str());
-    let id = |row: &Row<'_>| Ok(AssetId::from_store(row.get(0)?));
-    if let Some(id) = ctx.query_opt(&ASSET_OF_KEY, params![org, kind, key], id)? {
-        return Ok(Some(id));
+/// Servers by their keys, as far as the organization knows them.
+#[derive(Default)]
+pub struct Known {
+    servers: BTreeMap<String, ServerId>,
+    assets: BTreeMap<(AssetKind, String), AssetId>,
+}
+
+impl Known {
+    /// Looks up keys, some at once: a store may be a network away.
+    pub fn look_up(
+        ctx: &mut OperationContext<'_>,
+        servers: &BTreeSet<&str>,
+        assets: &BTreeSet<(AssetKind, String)>,
+    ) -> Result<Self> {
+        let mut known = Self::default();
+        let org = ctx.org();
+        let found = |row: &Row<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+        let keys: Vec<&str> = servers.iter().copied().collect();
+        for chunk in keys.chunks(KEYS) {
+            let params = of_keys(&[org], chunk);
+            let rows = ctx.query(&OF_KEYS, &params, found)?;
+            let rows = rows.into_iter().map(|(key, id)| (key, ServerId::from_store(id)));
+            known.servers.extend(rows);
+        }
+        for kind in AssetKind::ALL {
+            let of_kind = assets.iter().filter(|(of, _)| *of == kind);
+            let keys: Vec<&str> = of_kind.map(|(_, key)| key.as_str()).collect();
+            for chunk in keys.chunks(KEYS) {
+                let params = of_keys(&[org, kind.as_str()], chunk);
+                let rows = ctx.query(&ASSETS_OF_KEYS, &params, found)?;
+                let rows = rows
+                    .into_iter()
+                    .map(|(key, id)| ((kind, key), AssetId::from_store(id)));
+                known.assets.extend(rows);
+            }
+        }
+        Ok(known)
     }
-    if !room.take(ctx, device)? {
-        return Ok(None);
+
+    /// Returns the server of a key, which is made where there is none, and whether it was; `None` where there is no room for it.
+    pub fn server(
+        &mut self,
+        ctx: &mut OperationContext<'_>,
+        device: &str,
+        (key, name): (&str, &str),
+        room: &mut Room,
+    ) -> Result<Option<(ServerId, bool)>> {
+        if let Some(id) = self.servers.get(key) {
+            return Ok(Some((id.clone(), false)));
+        }
+        if !room.take_server(ctx, device)? {
+            return Ok(None);
+        }
+        let (org, now) = (ctx.org(), ctx.now());
+        let id: ServerId = ctx.new_id();
+        let search = format!("{name}\n{key}").to_lowercase();
+        let standing = beginning(key).as_str();
+        let params = params![
+            org,
+            id.as_str(),
+            key,
+            name,
+            search.as_str(),
+            standing,
+            device,
+            now
+        ];
+        ctx.queue(&INSERT, params)?;
+        self.servers.insert(key.to_owned(), id.clone());
+        Ok(Some((id, true)))
     }
-    let id: AssetId = ctx.new_id();
-    ctx.queue(
-        &INSERT_ASSET,
-        params![org, id.as_str(), kind, key, name, device, now],
-    )?;
-    Ok(Some(id))
+
+    /// Returns the asset of a key, which is made where there is none; `None` where there is no room for it.
+    pub fn asset(
+        &mut self,
+        ctx: &mut OperationContext<'_>,
+        device: &str,
+        (of, name): (&(AssetKind, String), &str),
+        room: &mut Room,
+    ) -> Result<Option<AssetId>> {
+        if let Some(id) = self.assets.get(of) {
+            return Ok(Some(id.clone()));
+        }
+        if !room.take_asset(ctx, device)? {
+            return Ok(None);
+        }
+        let (org, now) = (ctx.org(), ctx.now());
+        let id: AssetId = ctx.new_id();
+        let (kind, key) = (of.0.as_str(), of.1.as_str());
+        ctx.queue(
+            &INSERT_ASSET,
+            params![org, id.as_str(), kind, key, name, device, now],
+        )?;
+        self.assets.insert(of.clone(), id.clone());
+        Ok(Some(id))
+    }
+}
+
+/// Returns the parameters of a look at some keys, the last of which stands for those that are missing.
+fn of_keys<'a>(first: &[&'a str], keys: &[&'a str]) -> Vec<Param<'a>> {
+    let missing = std::iter::repeat_n(keys.last().copied().unwrap_or_default(), KEYS - keys.len());
+    let all = first.iter().copied().chain(keys.iter().copied()).chain(missing);
+    all.map(Param::from).collect()
 }
 
 /// Returns assets before a place, the newest first.
@@ -388,22 +441,6 @@ pub fn see(ctx: &mut OperationContext<'_>, device: &str, client: &str, account: 
     let (org, now) = (ctx.org(), ctx.now());
     ctx.queue(&SEE_SERVERS, params![org, device, client, account, now])?;
     ctx.queue(&SEE_ASSETS, params![org, device, client, account, now])
-}
-
-/// Forgets those of some servers and assets that stand nowhere any more, servers that somebody decided about left out.
-pub fn forget_orphans(
-    ctx: &mut OperationContext<'_>,
-    servers: &BTreeSet<String>,
-    assets: &BTreeSet<String>,
-) -> Result<()> {
-    let org = ctx.org();
-    for id in servers {
-        ctx.queue(&FORGET_SERVER, params![org, id.as_str()])?;
-    }
-    for id in assets {
-        ctx.queue(&FORGET_ASSET, params![org, id.as_str()])?;
-    }
-    Ok(())
 }
 
 /// Keeps that a server or an asset was seen now.

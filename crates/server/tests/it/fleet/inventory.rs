@@ -381,7 +381,7 @@ provost_kernel::statements! {
     LEFT = unscoped("a test") "SELECT key FROM inventory_servers UNION ALL SELECT key FROM inventory_assets ORDER BY key";
 }
 
-async fn prune(app: &App) {
+pub async fn prune(app: &App) {
     app.kernel.keep_time().await.unwrap();
     background::retain(&app.kernel).await.unwrap();
 }

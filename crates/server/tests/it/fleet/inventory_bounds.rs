@@ -1,6 +1,6 @@
 //! How much the inventory keeps, and how it says that it does not keep more.
 
-use super::inventory::{decide, held, in_days, of_key, servers};
+use super::inventory::{decide, held, in_days, of_key, prune, servers};
 use crate::areas::fleet::Machine;
 use crate::areas::inventory::{SERVERS, report, section, server, skill};
 use crate::support::{App, each};
@@ -11,6 +11,10 @@ use std::sync::Arc;
 provost_kernel::statements! {
     /// As many servers as an organization may know.
     FILL = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, found_on, standing_at, first_seen_at, last_seen_at, updated_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 50000) SELECT CAST(?1 AS TEXT), 'srv_' || i, i, 'npm:full' || i, 'full', 'npm:full' || i, 'shadow', 'dev_other', CAST(?2 AS BIGINT), CAST(?2 AS BIGINT), CAST(?2 AS BIGINT), CAST(?2 AS BIGINT) FROM n";
+    /// How many servers are known.
+    LEFT = unscoped("a test") "SELECT COUNT(*) FROM inventory_servers";
+    /// How many observations are removed.
+    GONE = unscoped("a test") "SELECT COUNT(*) FROM inventory_observations WHERE removed_at IS NOT NULL";
 }
 
 fn many(from: usize, to: usize) -> Value {
@@ -90,23 +94,29 @@ fn one_device_makes_only_so_much_known_and_hides_nothing_of_others() {
     each("inventory_of_device", |app: Arc<App>| async move {
         let (greedy, other) = (Machine::new(&app).await, Machine::new(&app).await);
         let first = greedy.has(&app, "a", &many(0, 510)).await.ok().clone();
-        assert_eq!(first["notKept"], 10, "one report makes 500 known");
+        assert_eq!(first["notKept"], 10, "500 are news at once");
+        let again = greedy.has(&app, "a", &many(0, 510)).await.ok().clone();
+        assert_eq!(again["notKept"], 10, "and then so many an hour");
+        app.advance(5 * 3_600);
         greedy.has(&app, "b", &many(1_000, 1_500)).await.ok();
         let full = greedy.has(&app, "c", &many(2_000, 2_010)).await.ok().clone();
         assert_eq!(full["notKept"], 10, "one device makes 1000 known");
         assert_eq!(servers(&app, "?query=npm%3As2000").await.len(), 0);
+        app.advance(5 * 3_600);
         let kept = other.has(&app, "c", &many(2_000, 2_010)).await.ok().clone();
         assert_eq!(kept["notKept"], 0);
         let seen = greedy.has(&app, "c", &many(2_000, 2_010)).await.ok().clone();
         assert_eq!(seen["notKept"], 0, "what is known it has like everybody");
-        // What it had and has no more is kept up to a bound, and what then stands nowhere is gone.
+        // What it had and has no more is kept up to a bound, and hides no server: that stays as long as what is removed.
         for account in ["a", "b"] {
             greedy.has(&app, account, &json!([])).await.ok();
         }
-        let found = servers(&app, "?limit=100&query=npm%3As1").await;
-        assert!(!found.is_empty());
-        let again = greedy.has(&app, "d", &many(3_000, 3_500)).await.ok().clone();
-        assert_eq!(again["notKept"], 0);
+        let left = app
+            .kernel
+            .read_system(|tx| tx.query(&GONE, params![], |row| row.get::<i64>(0)));
+        assert_eq!(left.await.unwrap(), [500]);
+        assert_eq!(servers(&app, "?query=npm%3As499").await.len(), 1);
+        assert_eq!(servers(&app, "?query=npm%3As1499").await.len(), 1);
         app.kernel.stop().await;
     });
 }
@@ -145,6 +155,29 @@ fn an_organization_that_is_full_says_so_and_still_sees_what_it_knows() {
         assert_eq!(listed["dataAge"]["full"], json!(["mcp_servers"]));
         let kept = held(&app, &laptop).await["observations"].clone();
         assert_eq!(kept.as_array().unwrap().len(), 2);
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn a_round_removes_so_much_that_others_have_time_left() {
+    each("inventory_round", |app: Arc<App>| async move {
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let (org, now) = (ctx.org(), ctx.now());
+            ctx.execute(&FILL, params![org, now]).map(|_| ())
+        };
+        app.kernel
+            .system(app.org(), Some("test.filled"), run)
+            .await
+            .unwrap();
+        app.advance(91 * 86_400);
+        for left in [49_500, 49_000] {
+            prune(&app).await;
+            let counted = app
+                .kernel
+                .read_system(|tx| tx.query(&LEFT, params![], |row| row.get::<i64>(0)));
+            assert_eq!(counted.await.unwrap(), [left]);
+        }
         app.kernel.stop().await;
     });
 }
@@ -218,6 +251,26 @@ fn what_is_no_report_costs_its_device_as_much_as_one() {
                 .refused(400, "invalid_request");
         }
         laptop.report(&app, bad).await.refused(429, "rate_limited");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-3.
+#[test]
+fn a_count_that_is_far_ahead_is_refused_and_ends_nothing() {
+    each("inventory_counted", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let counted = |counter: i64| {
+            let mut body = report(&app, 0, &json!([section("ada", &many(0, 1), true)]));
+            (body["counter"], body["scanId"]) = (json!(counter), json!(format!("scan-{counter}")));
+            body
+        };
+        let far = laptop.report(&app, counted(9_007_199_254_740_991)).await;
+        far.refused(400, "invalid_request");
+        laptop.report(&app, counted(12)).await.ok();
+        let far = laptop.report(&app, counted(1_000_013)).await;
+        far.refused(400, "invalid_request");
+        assert_eq!(laptop.report(&app, counted(13)).await.ok()["accepted"], 1);
         app.kernel.stop().await;
     });
 }

@@ -3,6 +3,7 @@
 CREATE TABLE inventory_scans (
   organization_id TEXT COLLATE "C" NOT NULL,
   device_id TEXT COLLATE "C" NOT NULL,
+  -- The digest of the name that the device gave it.
   scan_id TEXT COLLATE "C" NOT NULL,
   -- The highest count of its scans that the device named.
   counter BIGINT,
@@ -104,3 +105,9 @@ CREATE UNIQUE INDEX inventory_observations_by_section ON inventory_observations 
 CREATE INDEX inventory_observations_by_server ON inventory_observations (organization_id, server_id, seq);
 CREATE INDEX inventory_observations_by_asset ON inventory_observations (organization_id, asset_id, seq);
 CREATE INDEX inventory_observations_by_removal ON inventory_observations (removed_at);
+-- Where something is now, as lists and numbers ask for it.
+CREATE INDEX inventory_observations_there_by_server ON inventory_observations (organization_id, server_id, client, device_id, account, is_weak, transport, version_pin) WHERE removed_at IS NULL;
+CREATE INDEX inventory_observations_there_by_asset ON inventory_observations (organization_id, asset_id, device_id) WHERE removed_at IS NULL;
+CREATE INDEX inventory_observations_gone ON inventory_observations (organization_id, device_id, removed_at, id) WHERE removed_at IS NOT NULL;
+CREATE INDEX inventory_servers_by_sight ON inventory_servers (last_seen_at);
+CREATE INDEX inventory_assets_by_sight ON inventory_assets (last_seen_at);
