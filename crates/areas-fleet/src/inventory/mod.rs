@@ -9,7 +9,8 @@
 //! A name decides nothing: a server is its key (crate `inventory` makes it), two of one name are two, and one under two names is one.
 //! What is configured is not what is used, and every answer says how old its data are.
 //!
-//! INVARIANT IN-1: a report changes what is known of the device that sends it and of no other, and it is taken from that device alone.
+//! INVARIANT IN-1: a report changes what is known of the device that sends it and of no other, and it is taken from that device alone; what
+//! nobody had before is listed under the name that its first device has for it, and that name decides nothing.
 //! INVARIANT IN-2: nothing that is absent from a section with faults is removed.
 //! INVARIANT IN-3: a scan that its device counted before the last one that was taken changes nothing, and its answer says so and from
 //! where on to count; no clock of a device decides which scan is the later one.

@@ -188,7 +188,8 @@ impl Server {
         self.standing = standing;
         self.standing_at = now;
         self.standing_until = until;
-        self.standing_by = Some(by.to_owned());
+        // What is taken back is as if nobody had decided: it may be forgotten, and the log knows who it was.
+        self.standing_by = (standing != Standing::Shadow).then(|| by.to_owned());
         Ok(true)
     }
 
@@ -414,6 +415,9 @@ mod tests {
         assert_eq!(one.stands(until), Standing::Shadow);
         assert!(!one.decide(Verdict::Shadow, None, "sva_2", until).unwrap());
         assert!(one.decide(Verdict::Denied, None, "sva_2", until).unwrap());
+        assert_eq!(one.standing_by.as_deref(), Some("sva_2"));
+        assert!(one.decide(Verdict::Shadow, None, "sva_3", until).unwrap());
+        assert_eq!(one.standing_by, None);
     }
 
     /// Proves IN-6.
