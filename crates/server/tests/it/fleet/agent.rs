@@ -155,7 +155,7 @@ fn names(observations: &[Value], name: &str) -> bool {
 fn a_laptop_lives_for_months_and_loses_neither_its_token_nor_a_report() {
     each("agent_months", |app: Arc<App>| async move {
         let laptop = Laptop::new(&app);
-        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
         laptop.road.loses.set(Some("enrol"));
         assert_eq!(
             laptop.enrols(&secret, false).await.unwrap_err().cause,
@@ -220,7 +220,7 @@ fn a_laptop_lives_for_months_and_loses_neither_its_token_nor_a_report() {
 fn a_copy_of_a_laptop_is_noticed_by_its_count_and_both_go_on() {
     each("agent_copies", |app: Arc<App>| async move {
         let (laptop, copy) = (Laptop::new(&app), Laptop::new(&app));
-        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
         let id = laptop.enrols(&secret, false).await.unwrap();
         for _ in 0..3 {
             laptop.goes_on().await;
@@ -251,7 +251,7 @@ fn a_copy_of_a_laptop_is_noticed_by_its_count_and_both_go_on() {
 fn a_device_that_is_retired_or_whose_token_ended_is_told_so_and_enrols_anew() {
     each("agent_ends", |app: Arc<App>| async move {
         let laptop = Laptop::new(&app);
-        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
         let first = laptop.enrols(&secret, false).await.unwrap();
         laptop.goes_on().await;
         act(&app, &first, "retire").await.ok();
@@ -261,7 +261,7 @@ fn a_device_that_is_retired_or_whose_token_ended_is_told_so_and_enrols_anew() {
         // A used token makes no other device, and costs the machine nothing.
         let used = laptop.enrols(&secret, true).await.unwrap_err();
         assert_eq!(used.cause, Cause::Refused(409));
-        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
         laptop.road.loses.set(Some("enrol"));
         laptop.enrols(&secret, true).await.unwrap_err();
         let second = laptop.enrols(&secret, true).await.unwrap();
@@ -272,7 +272,7 @@ fn a_device_that_is_retired_or_whose_token_ended_is_told_so_and_enrols_anew() {
         app.advance(31 * DAY);
         let trouble = laptop.round().await.unwrap_err();
         assert!(trouble.cause == Cause::Expired && trouble.may_pass(), "{trouble}");
-        let (id, secret) = enrolment_token(&app, json!({})).await;
+        let (id, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
         app.write(
             "POST",
             &format!("/devices/enrolment-tokens/{id}/revoke"),
@@ -284,7 +284,7 @@ fn a_device_that_is_retired_or_whose_token_ended_is_told_so_and_enrols_anew() {
         assert!(
             revoked.to_string().contains("revoked") && revoked.to_string().contains("new enrolment token")
         );
-        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
         laptop.enrols(&secret, true).await.unwrap();
         laptop.goes_on().await;
         app.kernel.stop().await;
@@ -295,7 +295,7 @@ fn a_device_that_is_retired_or_whose_token_ended_is_told_so_and_enrols_anew() {
 fn a_laptop_that_waits_for_its_approval_reports_when_it_has_it() {
     each("agent_waits", |app: Arc<App>| async move {
         let laptop = Laptop::new(&app);
-        let (_, secret) = enrolment_token(&app, json!({ "requireApproval": true })).await;
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user", "requireApproval": true })).await;
         let id = laptop.enrols(&secret, false).await.unwrap();
         for _ in 0..20 {
             let done = laptop.round().await.unwrap();
