@@ -7,11 +7,13 @@
 //! A link that is put into the way after the first step is met by the third, which follows none.
 
 use crate::mounts::Mounts;
+use aws_lc_rs::digest::{Context, SHA256};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, statat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
@@ -19,6 +21,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// LIMIT: one file. Ours.
 pub(crate) const MAX_FILE: u64 = 2 << 20;
+/// Of a large file so much is held at a time. Units: bytes.
+const PIECE: usize = 64 << 10;
 /// LIMIT: files of a scan. Ours.
 const MAX_FILES: usize = 5_000;
 /// LIMIT: entries of a folder that are looked at. Ours.
@@ -46,6 +50,15 @@ pub enum Fault {
 /// A file that was read.
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
+    /// The bits of its permissions.
+    pub(crate) mode: u32,
+}
+
+/// A file by its content.
+pub(crate) struct FileDigest {
+    /// SHA-256, hexadecimal.
+    pub(crate) hex: String,
+    pub(crate) length: u64,
     /// The bits of its permissions.
     pub(crate) mode: u32,
 }
@@ -118,8 +131,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Returns a file behind a fence, whose path is canonical; `None` where there is none.
-    pub(crate) fn read(&self, path: &Path, fence: &Path, max: u64) -> Result<Option<Content>, Fault> {
+    fn open(&self, path: &Path, fence: &Path, max: u64) -> Result<Option<(File, u32)>, Fault> {
         let Some(path) = self.behind(path, fence)? else {
             return Ok(None);
         };
@@ -130,16 +142,54 @@ impl<'a> Disk<'a> {
         if stat.st_size.cast_unsigned() > max {
             return Err(Fault::TooLarge);
         }
+        Ok(Some((File::from(file), stat.st_mode & 0o777)))
+    }
+
+    /// Returns the digest of a file behind a fence, whose path is canonical; `None` where there is none. It may be a large one, which is
+    /// never held as a whole.
+    pub(crate) fn digest(&self, path: &Path, fence: &Path, max: u64) -> Result<Option<FileDigest>, Fault> {
+        let Some((mut file, mode)) = self.open(path, fence, max)? else {
+            return Ok(None);
+        };
+        let (mut context, mut piece) = (Context::new(&SHA256), vec![0; PIECE]);
+        let mut length = 0;
+        loop {
+            let count = match file.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return Err(Fault::Unreadable),
+            };
+            length += count as u64;
+            if length > max {
+                return Err(Fault::TooLarge);
+            }
+            if self.is_over() {
+                return Err(Fault::Truncated);
+            }
+            context.update(&piece[..count]);
+        }
+        let mut hex = String::with_capacity(64);
+        for byte in context.finish().as_ref() {
+            // Writing to a String cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        Ok(Some(FileDigest { hex, length, mode }))
+    }
+
+    /// Returns a file behind a fence, whose path is canonical; `None` where there is none.
+    pub(crate) fn read(&self, path: &Path, fence: &Path, max: u64) -> Result<Option<Content>, Fault> {
+        let Some((file, mode)) = self.open(path, fence, max)? else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
         let limit = max.saturating_add(1);
-        File::from(file)
-            .take(limit)
+        file.take(limit)
             .read_to_end(&mut bytes)
             .map_err(|_| Fault::Unreadable)?;
         if bytes.len() as u64 > max {
             return Err(Fault::TooLarge);
         }
-        let mode = stat.st_mode & 0o777;
         Ok(Some(Content { bytes, mode }))
     }
 
@@ -280,6 +330,16 @@ mod tests {
             assert_eq!(plain.resolved(&path), Ok(Some(wanted)), "{path:?}");
         }
         assert_eq!(plain.resolved(&place.join("link/file/none")), Ok(None));
+        let large = place.join("large");
+        for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7] {
+            let bytes = vec![b'x'; length];
+            std::fs::write(&large, &bytes).unwrap();
+            let digest = plain.digest(&large, &place, 4 << 20).unwrap().unwrap();
+            assert_eq!(digest.hex, provost_words::digest::sha256_hex(&bytes), "{length}");
+            assert_eq!(digest.length, length as u64);
+        }
+        let most = 3 * PIECE as u64;
+        assert_eq!(plain.digest(&large, &place, most).err(), Some(Fault::TooLarge));
         std::os::unix::fs::symlink("circle", place.join("circle")).unwrap();
         assert_eq!(plain.resolved(&place.join("circle")), Err(Fault::Unreadable));
         std::fs::remove_dir_all(&place).unwrap();

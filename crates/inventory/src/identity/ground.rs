@@ -5,14 +5,13 @@ use crate::disk::Disk;
 use crate::fingerprint::InventoryKey;
 use crate::packages;
 use crate::report::Pin;
-use provost_words::digest::sha256_hex;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// LIMIT: a program whose content is its identity. Ours.
 const MAX_PROGRAM: u64 = 64 << 20;
 /// A shorter file could be found by trying what it may hold; it might be a credential that a command names. Ours.
-const LEAST_PROGRAM: usize = 64;
+const LEAST_PROGRAM: u64 = 64;
 /// Where systems have their programs. Other files outside of homes and projects are nobody's server.
 const PROGRAMS: [&str; 7] = [
     "usr/bin",
@@ -73,13 +72,13 @@ impl Ground<'_> {
     pub(super) fn hashed(&self, text: &str, kind: &str) -> Option<Identity> {
         let (path, is_sure) = self.place(text);
         let (path, fence) = self.fenced(&path)?;
-        let content = self.disk.read(&path, &fence, MAX_PROGRAM).ok()??;
+        let content = self.disk.digest(&path, &fence, MAX_PROGRAM).ok()??;
         let is_own = self.own_home().is_some_and(|home| path.starts_with(home));
         let is_open = is_own || content.mode & 0o004 != 0;
-        (is_open && content.bytes.len() >= LEAST_PROGRAM).then(|| Identity {
+        (is_open && content.length >= LEAST_PROGRAM).then(|| Identity {
             pin: Pin::Digest,
             is_weak: !is_sure,
-            ..Identity::named(format!("{kind}:sha256:{}", sha256_hex(&content.bytes)))
+            ..Identity::named(format!("{kind}:sha256:{}", content.hex))
         })
     }
 
