@@ -116,6 +116,12 @@ impl Caller<'_> {
         if cause == Cause::Expired {
             return trouble.fix(format!("look at the clock; if it is right, {ANEW}"));
         }
+        if reply.status == 401 && cause != Cause::Gone {
+            return trouble.fix(format!(
+                "look at the clock; after a restore of the server an admin releases the device (provost restore release), and one whose token is \
+                 younger than the backup has to {ANEW}"
+            ));
+        }
         trouble
     }
 }

@@ -10,6 +10,8 @@ use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub(crate) const NAME: &str = "device.json";
 pub(crate) const CA_CERT: &str = "ca.pem";
@@ -76,6 +78,8 @@ pub struct Agent {
     pub(crate) next: RefCell<Option<Next>>,
     /// The last number that was counted.
     pub(crate) counted: Cell<u64>,
+    /// A thread scans.
+    pub(crate) scans: Arc<AtomicBool>,
 }
 
 impl DeviceFile {
@@ -148,6 +152,7 @@ impl Agent {
             key,
             next: RefCell::new(None),
             counted: Cell::new(0),
+            scans: Arc::default(),
         })
     }
 
@@ -155,7 +160,14 @@ impl Agent {
     ///
     /// Errors: folder, also when one of them is gone.
     pub(crate) fn look_again(&self) -> Result<(), Trouble> {
-        let folder = Folder::open(self.folder.path())?;
+        // A home that is away for a moment comes back.
+        let folder = Folder::open(self.folder.path()).map_err(|trouble| match trouble.cause {
+            Cause::Enrolment => Trouble {
+                cause: Cause::Disk,
+                ..trouble
+            },
+            _ => trouble,
+        })?;
         for name in ["device.key", "token"] {
             if folder.read(name)?.is_none() {
                 let line = format!("{} is gone", folder.file(name).display());

@@ -184,7 +184,7 @@ pub async fn examine_server(
     let lock = agent.folder.lock();
     if let Err(trouble) = lock {
         return vec![match trouble.cause {
-            Cause::Enrolment => Finding::good(
+            Cause::Busy => Finding::good(
                 "server",
                 format!("an agent works here and asks {url}; see heartbeat"),
             ),

@@ -48,12 +48,17 @@ pub struct Enrolment<'a> {
 
 /// Enrols the machine, and returns what it is now and what is odd about it.
 ///
-/// Errors: enrolment, when it is enrolled already or another agent works in the folder; refused, unreachable, folder, disk.
+/// Errors: enrolment, when it is enrolled already; busy, when another agent works in the folder; refused, unreachable, folder, disk.
 pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(DeviceFile, Vec<String>), Trouble> {
     let _lock = folder.lock()?;
     // One that was killed when it had come to something.
-    if let Some(device) = succession::finish(folder)? {
-        return Ok((device, Vec::new()));
+    if let Some(device) = succession::finish(folder)?
+        && device.server == enrolment.door.url()
+        && device.organization == enrolment.organization
+    {
+        let line =
+            "an enrolment was finished that had been begun before; the enrolment token was not used now";
+        return Ok((device, vec![line.to_owned()]));
     }
     if !enrolment.anew {
         refuse_enrolled(folder)?;

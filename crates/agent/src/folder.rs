@@ -38,7 +38,7 @@ impl Folder {
                 )
                 .fix(ENROL)
             } else {
-                Trouble::new(Cause::Folder, format!("cannot look at {shown}: {error}"))
+                disk(path, "look at", &error)
             }
         })?;
         if !found.is_dir() {
@@ -209,7 +209,7 @@ impl Folder {
 
     /// Keeps other processes of the agent out of the folder.
     ///
-    /// Errors: enrolment, when one works there; folder and disk.
+    /// Errors: busy, when one works there; folder and disk.
     pub fn lock(&self) -> Result<Lock, Trouble> {
         let path = self.file("lock");
         let opened = options().read(true).write(true).create(true).open(&path);
@@ -218,7 +218,7 @@ impl Folder {
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(Trouble::new(
-                Cause::Enrolment,
+                Cause::Busy,
                 format!("another agent works in {}", self.0.display()),
             )
             .fix("wait for it, or stop it: systemctl stop provost-agent")),

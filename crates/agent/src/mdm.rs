@@ -47,11 +47,12 @@ const JAMF: &str = r#"#!/bin/sh
 set -eu
 umask 077
 token="${4:?parameter 4 is the enrolment token}"
-if /usr/local/bin/provost agent status --system --json >/dev/null 2>&1; then exit 0; fi
-file=$(mktemp)
-trap 'rm -f "$file"' EXIT
-printf '%s\n' "$token" > "$file"
-/usr/local/bin/provost agent enrol --system --server @SERVER@ --organization @ORGANIZATION@ --token-file "$file"
+if ! /usr/local/bin/provost agent status --system --json >/dev/null 2>&1; then
+  file=$(mktemp)
+  trap 'rm -f "$file"' EXIT
+  printf '%s\n' "$token" > "$file"
+  /usr/local/bin/provost agent enrol --system --server @SERVER@ --organization @ORGANIZATION@ --token-file "$file"
+fi
 # There is no LaunchDaemon yet: until there is, a cron entry or a policy with a frequency runs one round.
 /usr/local/bin/provost agent run --once --system
 

@@ -11,9 +11,11 @@ use provost_inventory::{Client, Fault, InventoryKey, Machine, Platform, scan};
 use provost_words::Secret;
 use provost_words::entropy::Entropy;
 use provost_words::time::{Clock, Timestamp};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,9 +48,12 @@ impl Acknowledged {
             .full_at
             .is_some_and(|at| at <= now && now < at.plus_secs(FULL_SECS));
         let sections = self.sections.iter().filter(|_| is_current);
-        let entry = |section: &Unchanged| ((section.client, section.user.clone()), section.digest.clone());
-        sections.map(entry).collect()
+        sections.cloned().map(entry).collect()
     }
+}
+
+fn entry(section: Unchanged) -> ((Client, String), String) {
+    ((section.client, section.user), section.digest)
 }
 
 /// What is scanned, and under which key.
@@ -63,6 +68,8 @@ pub(crate) struct Plan {
     acknowledged: BTreeMap<(Client, String), String>,
     /// What the server has, however long ago it had it; nothing where this scan cannot tell that something is gone.
     known: Vec<Unchanged>,
+    /// Nobody knows here what the server has, although it had something: a file was lost.
+    has_forgotten: bool,
 }
 
 impl Plan {
@@ -81,19 +88,23 @@ impl Plan {
         }
         let folder = &agent.folder;
         let mut known = Acknowledged::load(folder)?;
+        let number = counter::next_scan(folder, clock.now())?;
+        let has_forgotten = known.full_at.is_none() && number > 1;
         let acknowledged = known.current(clock.now());
         // Only a home in which the agent itself lies is known to be there, and not the empty place of a disk that is away.
-        if !folder.path().starts_with(home) {
+        let is_there = folder.path().starts_with(home);
+        if !is_there {
             known.sections.clear();
         }
         Ok(Self {
             scan_id: format!("scan-{}", URL_SAFE_NO_PAD.encode(&entropy.seed()[..12])),
-            number: counter::next_scan(folder, clock.now())?,
+            number,
             home: home.to_owned(),
             key: inventory_key(folder, entropy)?,
             started_at: clock.now().plus_ms(state.skew_ms),
             acknowledged,
             known: known.sections,
+            has_forgotten: is_there && has_forgotten,
         })
     }
 
@@ -117,6 +128,7 @@ impl Plan {
             platform: Platform::HERE,
             stop: &is_over,
         };
+        owned(&self.home)?;
         let found = scan(&machine, &self.key).map_err(|error| {
             let line = format!("cannot read the home {}: {error}", self.home.display());
             Trouble::new(Cause::Disk, line)
@@ -129,10 +141,35 @@ impl Plan {
         let mut report = Report::of(self.scan_id, (started, finished), &[found], &self.acknowledged);
         report.counter = i64::try_from(self.number).ok();
         if is_whole {
-            add_vanished(&mut report, self.known);
+            let mut known = self.known;
+            if let Some(user) = report.sections.first().filter(|_| self.has_forgotten) {
+                known.extend(Client::ALL.map(|client| Unchanged {
+                    client,
+                    user: user.user.clone(),
+                    digest: String::new(),
+                }));
+            }
+            add_vanished(&mut report, known);
         }
         fitted(report)
     }
+}
+
+/// Refuses the home of another account: root, with somebody's `HOME` in its surroundings, would read what that person's links name.
+fn owned(home: &Path) -> Result<(), Trouble> {
+    // The scan says why one cannot be looked at.
+    let Ok(found) = home.metadata() else {
+        return Ok(());
+    };
+    let (owner, own) = (found.uid(), geteuid().as_raw());
+    if owner == own {
+        return Ok(());
+    }
+    let line = format!(
+        "the home {} belongs to the account {owner}, and the agent runs as {own}",
+        home.display()
+    );
+    Err(Trouble::new(Cause::Disk, line).fix("run the agent as the home's owner"))
 }
 
 /// Returns the bytes of a report. Where they are more than a server reads, the longest section is cut until they are not: what was left
@@ -232,17 +269,24 @@ pub(crate) fn acknowledge(
         .collect();
     let before = Acknowledged::load(folder)?;
     let is_full = report.unchanged.is_empty();
+    // What this report does not name the server has as before: it may be gone, and could not be said to be.
+    let mut sections: BTreeMap<(Client, String), String> = before.sections.into_iter().map(entry).collect();
     let sent = report.sections.into_iter().map(|section| Unchanged {
         client: section.client,
         user: section.user,
         digest: section.digest,
     });
-    let sections = sent
-        .chain(report.unchanged)
-        .filter(|section| !unknown.contains(&section.digest.as_str()));
+    sections.extend(sent.chain(report.unchanged).map(|mut section| {
+        // The server has something else of it: it is sent whole, or said to be gone.
+        if unknown.contains(&section.digest.as_str()) {
+            section.digest = String::new();
+        }
+        entry(section)
+    }));
+    let section = |((client, user), digest)| Unchanged { client, user, digest };
     let after = Acknowledged {
         full_at: if is_full { Some(now) } else { before.full_at },
-        sections: sections.collect(),
+        sections: sections.into_iter().map(section).collect(),
     };
     folder.replace(
         ACKNOWLEDGED,

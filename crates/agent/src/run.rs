@@ -10,6 +10,7 @@
 
 use crate::caller::Caller;
 use crate::door::Door;
+use crate::folder::Lock;
 use crate::heartbeat::beat;
 use crate::machine;
 use crate::pace::Pace;
@@ -30,6 +31,11 @@ use std::time::Duration;
 
 /// How long the loop sleeps at a time, so that it notices soon that the machine was woken: two wakes a minute.
 const NAP: Duration = Duration::from_secs(30);
+
+/// How long a scan is waited for; it ends itself after twenty seconds where disks answer.
+const LONGEST_SCAN: Duration = Duration::from_mins(1);
+/// How long it waits at a time where another agent works in its folder.
+const BUSY: Duration = Duration::from_secs(2);
 
 /// What a round did after a heartbeat that the server took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,23 +129,49 @@ impl Loop<'_> {
         once: &mut Once,
     ) -> Result<(), Trouble> {
         // Before what may be large: the earlier token serves ten minutes more.
-        if renew(self.agent, caller, state).await? {
-            (self.say)("the token was renewed");
-        }
+        let renewal = match renew(self.agent, caller, state).await {
+            Ok(true) => {
+                (self.say)("the token was renewed");
+                Ok(())
+            }
+            Ok(false) => Ok(()),
+            Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
+            // What stands in its way does not stand in that of reports.
+            Err(trouble) => Err(trouble),
+        };
+        self.send(caller, state, once).await?;
+        renewal
+    }
+
+    async fn send(&self, caller: &Caller<'_>, state: &mut State, once: &mut Once) -> Result<(), Trouble> {
         let queue = Queue::open(&self.agent.folder)?;
         forget(self.agent, &queue, self.clock)?;
         once.uploads += drain(self.agent, caller, &queue, state, self.say).await?;
         if !wants_scan(self.agent, &queue, state, self.clock)? {
             return Ok(());
         }
-        let body = self.scan(state).await?;
+        // The heartbeat may have taught it.
+        state.skew_ms = caller.skew_ms.get();
+        // Noted before: a scan that ends the process must not be the first thing that the next one does.
+        let before = state.last_scan_at.replace(self.clock.now());
+        if let Err(trouble) = state.save(&self.agent.folder) {
+            (self.say)(&format!("warning: {trouble}"));
+        }
+        let body = match self.scan(state).await {
+            Ok(body) => body,
+            Err(trouble) => {
+                if trouble.cause != Cause::Busy {
+                    state.last_scan_at = before;
+                }
+                return Err(trouble);
+            }
+        };
         // A scan that was cut short is no report.
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
         queue.push(&body)?;
         once.has_scanned = true;
-        state.last_scan_at = Some(self.clock.now());
         once.uploads += drain(self.agent, caller, &queue, state, self.say).await?;
         Ok(())
     }
@@ -148,10 +180,29 @@ impl Loop<'_> {
     async fn scan(&self, state: &State) -> Result<Vec<u8>, Trouble> {
         let plan = Plan::new(self.agent, self.home, state, self.clock, self.entropy)?;
         let plan = plan.counted(&self.agent.folder, self.clock)?;
-        let stop = self.stop.clone();
-        let scan = move || plan.carry_out(&SystemClock::new(), &|| stop.load(Ordering::Relaxed));
-        let done = tokio::task::spawn_blocking(scan).await;
-        done.unwrap_or_else(|_| Err(Trouble::new(Cause::Disk, "the scan ended before it was done")))
+        let hangs = || {
+            let line = "a scan does not end: a disk of this machine may not answer; heartbeats go on";
+            Trouble::new(Cause::Busy, line)
+        };
+        // One thread that hangs is enough.
+        if self.agent.scans.load(Ordering::Relaxed) {
+            return Err(hangs());
+        }
+        let (stop, scans) = (self.stop.clone(), self.agent.scans.clone());
+        scans.store(true, Ordering::Relaxed);
+        let scan = move || {
+            let done = plan.carry_out(&SystemClock::new(), &|| stop.load(Ordering::Relaxed));
+            scans.store(false, Ordering::Relaxed);
+            done
+        };
+        match tokio::time::timeout(LONGEST_SCAN, tokio::task::spawn_blocking(scan)).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => {
+                self.agent.scans.store(false, Ordering::Relaxed);
+                Err(Trouble::new(Cause::Disk, "the scan ended before it was done"))
+            }
+            Err(_) => Err(hangs()),
+        }
     }
 
     fn begin(&self) {
@@ -178,9 +229,11 @@ pub async fn once(work: &Loop<'_>) -> Result<Once, Trouble> {
 ///
 /// Errors: gone, when the server no longer knows the device; folder.
 pub async fn run(work: &Loop<'_>, end: impl Future<Output = ()>) -> Result<(), Trouble> {
-    let _lock = work.agent.folder.lock()?;
-    work.begin();
     let mut end: Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(end);
+    let Some(_lock) = alone(work, &mut end).await? else {
+        return Ok(());
+    };
+    work.begin();
     let mut pace = Pace::default();
     let mut before = None;
     'rounds: loop {
@@ -222,6 +275,29 @@ pub async fn run(work: &Loop<'_>, end: impl Future<Output = ()>) -> Result<(), T
     }
     work.stop.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+/// Waits until no other agent works in the folder: somebody's look at it must not end a service. `None` when `end` comes first.
+async fn alone(
+    work: &Loop<'_>,
+    end: &mut (impl Future<Output = ()> + Unpin),
+) -> Result<Option<Lock>, Trouble> {
+    let mut was_said = false;
+    loop {
+        match work.agent.folder.lock() {
+            Err(trouble) if trouble.cause == Cause::Busy => {
+                if !std::mem::replace(&mut was_said, true) {
+                    (work.say)(&trouble.to_string());
+                }
+            }
+            taken => return taken.map(Some),
+        }
+        tokio::select! {
+            biased;
+            () = &mut *end => return Ok(None),
+            () = tokio::time::sleep(BUSY) => {}
+        }
+    }
 }
 
 fn explained(trouble: Trouble) -> Trouble {

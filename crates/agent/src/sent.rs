@@ -11,8 +11,10 @@ use std::path::Path;
 
 /// How long it is kept. Units: seconds.
 pub(crate) const KEPT_SECS: i64 = 7 * 86_400;
-/// LIMIT: reports that are kept: one an hour for a week. Ours.
-const MAX_KEPT: usize = 200;
+/// LIMIT: reports that are kept: two an hour for a week. Ours.
+const MAX_KEPT: usize = 400;
+/// LIMIT: bytes of them, as of the queue. Ours.
+const MAX_BYTES: u64 = 64 << 20;
 const HEARTBEAT: &str = "heartbeat.json";
 const REPORT: &str = ".report";
 
@@ -25,7 +27,7 @@ pub const RULES: [&str; 8] = [
     "never sent: values of variables, headers and arguments; credentials; prompts and conversations; the content of any file",
     "never sent: lists of processes, screens, places, browser histories, serial numbers; paths leave as fingerprints under a key of this machine",
     "the agent starts no program, takes no script, and asks no server but the one it enrolled at, through the proxy of the surroundings if there is one",
-    "reports are kept here for seven days as they were sent, byte for byte, and the last heartbeat; what waits may have been sent, and the answer lost",
+    "reports are kept here for up to seven days as they were sent, byte for byte, and the last heartbeat; what waits may have been sent, and the answer lost",
 ];
 
 /// Something that was sent.
@@ -65,9 +67,11 @@ pub(crate) fn forget(agent: &Folder, now: Timestamp) -> Result<(), Trouble> {
     let names = folder.names()?;
     let reports: Vec<&String> = names.iter().filter(|name| name.ends_with(REPORT)).collect();
     let oldest = now.plus_secs(-KEPT_SECS);
-    let surplus = reports.len().saturating_sub(MAX_KEPT);
-    for (place, name) in reports.iter().enumerate() {
-        if place < surplus || sent_at(name).is_none_or(|at| at < oldest) {
+    let mut bytes = 0;
+    for (place, name) in reports.into_iter().rev().enumerate() {
+        bytes += fs::symlink_metadata(folder.file(name)).map_or(0, |found| found.len());
+        let is_surplus = place >= MAX_KEPT || bytes > MAX_BYTES;
+        if is_surplus || sent_at(name).is_none_or(|at| at < oldest) {
             folder.remove(name)?;
         }
     }

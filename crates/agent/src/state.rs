@@ -29,7 +29,7 @@ pub struct State {
     /// The number of the report that was tried last and not taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stuck_report: Option<u64>,
-    /// How often that one was tried.
+    /// How often that one was tried, by what stood in the way.
     #[serde(skip_serializing_if = "is_none_yet")]
     pub stuck_tries: u32,
     /// Why the last report that was set aside was not taken.
@@ -86,14 +86,16 @@ impl State {
         }
     }
 
-    /// Counts that a report was not taken, and returns how often that happened to it.
-    pub fn stuck(&mut self, report: u64) -> u32 {
+    /// Counts that a report was taken: the next one may have its number.
+    pub fn taken(&mut self) {
+        (self.stuck_report, self.stuck_tries) = (None, 0);
+    }
+
+    /// Counts that a report was not taken, by a weight, and returns how much that comes to.
+    pub fn stuck(&mut self, report: u64, weight: u32) -> u32 {
         let before = self.stuck_report == Some(report);
-        self.stuck_tries = if before {
-            self.stuck_tries.saturating_add(1)
-        } else {
-            1
-        };
+        let tries = if before { self.stuck_tries } else { 0 };
+        self.stuck_tries = tries.saturating_add(weight);
         self.stuck_report = Some(report);
         self.stuck_tries
     }

@@ -15,6 +15,8 @@ pub enum Cause {
     Folder,
     /// The machine is not enrolled, or is already.
     Enrolment,
+    /// Another agent works in the folder.
+    Busy,
     /// The server no longer knows this device, for ever.
     Gone,
     /// The token has ended. It may come to life again where the server's clock was wrong.
@@ -62,7 +64,7 @@ impl Trouble {
     pub fn may_pass(&self) -> bool {
         match self.cause {
             Cause::Gone | Cause::Folder | Cause::Enrolment => false,
-            Cause::Expired | Cause::Refused(_) | Cause::Unreachable | Cause::Disk => true,
+            Cause::Busy | Cause::Expired | Cause::Refused(_) | Cause::Unreachable | Cause::Disk => true,
         }
     }
 }

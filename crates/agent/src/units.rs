@@ -24,8 +24,7 @@ pub struct Unit {
 /// Errors: the path of the program cannot stand in a unit.
 pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
     let program = quoted(program)?;
-    let mut text =
-        "[Unit]\nDescription=Provost agent\nStartLimitIntervalSec=3600\nStartLimitBurst=12\n".to_owned();
+    let mut text = "[Unit]\nDescription=Provost agent\nStartLimitIntervalSec=0\n".to_owned();
     let run = match mode {
         Mode::System => {
             text.push_str("Wants=network-online.target\nAfter=network-online.target\n");
@@ -33,11 +32,12 @@ pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
         }
         Mode::User => "agent run",
     };
-    // A retired device ends with 3 and is not started again; whatever else ends it is.
+    // A retired device ends with 3 and is not started again; whatever else ends it is, for ever: a home may be mounted later, and somebody
+    // may mend what is wrong.
     let _ = write!(
         text,
-        "\n[Service]\nType=exec\nExecStart={program} {run}\nRestart=on-failure\nRestartSec=30\n\
-         RestartPreventExitStatus=2 3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota=5%\n\
+        "\n[Service]\nType=exec\nExecStart={program} {run}\nRestart=on-failure\nRestartSec=120\n\
+         RestartPreventExitStatus=3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota=5%\n\
          TasksMax=16\nNoNewPrivileges=yes\nLockPersonality=yes\nMemoryDenyWriteExecute=yes\nRestrictRealtime=yes\n\
          RestrictSUIDSGID=yes\nRestrictNamespaces=yes\nSystemCallArchitectures=native\n\
          RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n"

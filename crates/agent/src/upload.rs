@@ -14,8 +14,10 @@ pub(crate) const SCAN_SECS: i64 = 3600;
 
 /// LIMIT: what was set aside and is kept to be looked at. Ours: a report is set aside every hour where a server never takes one.
 const MOST_ASIDE: usize = 4;
-/// How often a report is tried that the server fails at, or that never arrives although the heartbeat before it did: an hour of rounds.
-const MOST_TRIES: u32 = 12;
+/// How often a report is tried behind a heartbeat that was taken, in rounds in which the server said that it is busy: a day.
+const MOST_TRIES: u32 = 288;
+/// How much a round counts in which the server failed at it, or it did not arrive: an hour of these is as much.
+const FAILURE: u32 = 24;
 
 /// Scans and queues the report. Returns what the queue calls it.
 ///
@@ -52,13 +54,17 @@ pub(crate) async fn drain(
             Ok((_, answer)) => {
                 let now = caller.clock.now();
                 // INVARIANT AG-3: it leaves the queue after the server's answer; a kill between the two sends it again, under
-                // the same name of its scan.
-                if acknowledge(&agent.folder, &segment.body, &answer, now)? {
-                    state.scan_again(now, SCAN_SECS);
-                }
+                // the same name and number of its scan.
                 queue.sent(&agent.folder, &segment, now)?;
+                match acknowledge(&agent.folder, &segment.body, &answer, now) {
+                    Ok(true) => state.scan_again(now, SCAN_SECS),
+                    Ok(false) => {}
+                    // What the server has is then sent again as a whole.
+                    Err(trouble) => say(&format!("warning: {trouble}")),
+                }
                 state.last_upload_at = Some(now);
                 state.last_refusal = None;
+                state.taken();
                 count += 1;
             }
             // It took a heartbeat of this device: what it does not know is reports. They wait until it is a later one.
@@ -71,7 +77,7 @@ pub(crate) async fn drain(
                     "it is set aside; a server of an earlier version than this agent may not know its form";
                 set_aside(queue, state, &segment, &trouble, why, say)?;
             }
-            Err(trouble) if counts(&trouble) && state.stuck(segment.number) >= MOST_TRIES => {
+            Err(trouble) if state.stuck(segment.number, weight(&trouble)) >= MOST_TRIES => {
                 set_aside(
                     queue,
                     state,
@@ -93,13 +99,20 @@ fn is_for_ever(trouble: &Trouble) -> bool {
     matches!(trouble.cause, Cause::Refused(400 | 413 | 415 | 422))
 }
 
-/// Says whether a failure may be the report's own: the heartbeat before it was taken. Who is told to wait, to be approved or to show
-/// another token does not have it counted.
-fn counts(trouble: &Trouble) -> bool {
+/// Returns how much a failure counts that may be the report's own: the heartbeat before it was taken. Who is told to be approved or to
+/// show another token does not have it counted; who is told to wait has it counted a little, because a report that is too much for a
+/// server is told so for ever.
+fn weight(trouble: &Trouble) -> u32 {
     match trouble.cause {
-        Cause::Refused(status) => !matches!(status, 401 | 409 | 429 | 503),
-        Cause::Unreachable => true,
-        Cause::Gone | Cause::Expired | Cause::Disk | Cause::Folder | Cause::Enrolment => false,
+        Cause::Refused(429 | 503) => 1,
+        Cause::Refused(401 | 409)
+        | Cause::Busy
+        | Cause::Gone
+        | Cause::Expired
+        | Cause::Disk
+        | Cause::Folder
+        | Cause::Enrolment => 0,
+        Cause::Refused(_) | Cause::Unreachable => FAILURE,
     }
 }
 

@@ -38,7 +38,7 @@ fn a_token_is_renewed_in_the_second_half_of_its_life_and_calls_are_counted() {
     let _ = agent(&folder);
     ends_at(&folder, OLD, SystemClock::new().now().plus_secs(14 * 86_400));
     let agent = Agent::open(&folder).unwrap();
-    // A lost answer is asked for again, and the earlier token goes on meanwhile.
+    // A lost answer is asked for again, and the earlier token goes on meanwhile, also for what is reported.
     door.will(200, &beat());
     assert!(round(&agent, &home, &door).unwrap().problem.is_some());
     door.will(200, &beat());
@@ -56,6 +56,7 @@ fn a_token_is_renewed_in_the_second_half_of_its_life_and_calls_are_counted() {
     let expected = [
         ("heartbeat", old),
         ("token", old),
+        ("scans", old),
         ("heartbeat", old),
         ("token", old),
         ("scans", new),
@@ -66,7 +67,7 @@ fn a_token_is_renewed_in_the_second_half_of_its_life_and_calls_are_counted() {
         Agent::open(&folder).unwrap().token_expires_at(),
         Timestamp::parse("2099-01-01T00:00:00Z").unwrap()
     );
-    let counts: Vec<Value> = [0, 2, 5]
+    let counts: Vec<Value> = [0, 3, 6]
         .map(|place| serde_json::from_slice::<Value>(&asked[place].3).unwrap()["counter"].clone())
         .to_vec();
     assert_eq!(counts, [json!(1), json!(2), json!(3)]);
@@ -82,15 +83,16 @@ fn a_disk_that_takes_nothing_is_found_out_before_the_earlier_token_is_ended() {
     let draft = folder.file(".token.next.new");
     fs::create_dir_all(draft.join("in the way")).unwrap();
     door.will(200, &beat());
+    door.will(200, &taken());
     let done = round(&Agent::open(&folder).unwrap(), &home, &door).unwrap();
-    assert_eq!(done.problem.unwrap().cause, Cause::Disk);
-    assert_eq!(tokens(&door), [pair("heartbeat", OLD)]);
+    assert_eq!((done.problem.unwrap().cause, done.uploads), (Cause::Disk, 1));
+    assert_eq!(tokens(&door), [pair("heartbeat", OLD), pair("scans", OLD)]);
     // In its last days it is renewed all the same.
     ends_at(&folder, OLD, now.plus_secs(DAY));
     door.will(200, &beat());
     door.will(200, &renewed("prov_dvt_late"));
     round(&Agent::open(&folder).unwrap(), &home, &door).unwrap();
-    assert_eq!(tokens(&door)[2], pair("token", OLD));
+    assert_eq!(tokens(&door)[3], pair("token", OLD));
 }
 
 #[test]
@@ -114,6 +116,7 @@ fn a_token_that_is_not_on_the_disk_is_used_when_the_earlier_one_is_about_to_end(
     let agent = Agent::open(&folder).unwrap();
     door.will(200, &beat());
     door.will(200, &renewed("prov_dvt_new"));
+    door.will(200, &taken());
     let done = round_at(&agent, &home, &door, &clock).unwrap();
     assert_eq!(done.problem.unwrap().cause, Cause::Disk);
     // Whoever starts again now asks with the earlier one, and the server puts another in the place of the unused.
@@ -150,7 +153,7 @@ fn a_token_that_was_written_when_the_process_was_killed_is_the_token() {
     let _ = agent(&folder);
     let line = format!("{:512}", "prov_dvt_new\n2099-01-01T00:00:00.000Z\n");
     // Every place at which the disk could have stopped: the earlier one stays until the later one is there wholly.
-    for end in [0, 1, 9, 12, 13, 20, 37] {
+    for end in [0, 1, 9, 12, 13, 20, 36] {
         let torn = format!("{:512}", &line[..end]);
         folder.replace("token.next", torn.as_bytes()).unwrap();
         assert_eq!(

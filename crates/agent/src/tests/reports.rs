@@ -86,8 +86,8 @@ fn a_report_that_the_server_fails_at_is_set_aside_in_the_end_and_the_next_one_fo
     let scratch = Scratch::new();
     let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
     let agent = agent(&folder);
-    // Who is told to wait is not at fault, however often.
-    for _ in 0..30 {
+    // Who is told to wait is hardly at fault.
+    for _ in 0..10 {
         door.will(200, &beat());
         door.will(503, &json!({ "message": "later", "code": "unavailable" }));
         assert!(round(&agent, &home, &door).unwrap().problem.is_some());
@@ -124,6 +124,74 @@ fn a_report_that_the_server_fails_at_is_set_aside_in_the_end_and_the_next_one_fo
     assert!(
         last.contains("claude_code") && last.contains("observations"),
         "{last}"
+    );
+}
+
+/// What was uninstalled in an hour in which not everything could be read is said to be gone in the next in which it can; and so is what
+/// nobody here knows any more.
+#[test]
+fn what_is_gone_is_said_later_where_it_could_not_be_said_at_once() {
+    for is_lost in [false, true] {
+        let scratch = Scratch::new();
+        let (folder, door) = (scratch.folder(), Told::default());
+        let agent = agent(&folder);
+        let home = scratch.0.clone();
+        let write = |name: &str, text: &str| {
+            let path = home.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            ".claude.json",
+            r#"{"mcpServers": {"a": {"command": "npx", "args": ["a"]}}}"#,
+        );
+        write(
+            ".cursor/mcp.json",
+            r#"{"mcpServers": {"b": {"command": "npx", "args": ["b"]}}}"#,
+        );
+        let hour = || {
+            scan_again(&agent);
+            door.will(200, &beat());
+            door.will(200, &taken());
+            round(&agent, &home, &door).unwrap();
+            let asked = door.asked.borrow();
+            let report: Report = serde_json::from_slice(&asked.last().unwrap().3).unwrap();
+            let cursor = report
+                .sections
+                .into_iter()
+                .find(|section| section.client == Client::Cursor);
+            cursor.map(|section| (section.complete, section.observations.len()))
+        };
+        assert_eq!(hour(), Some((true, 1)));
+        write(".claude.json", "{");
+        std::fs::remove_dir_all(home.join(".cursor")).unwrap();
+        assert_eq!(hour(), None, "it may have been hidden");
+        write(".claude.json", "{}");
+        if is_lost {
+            std::fs::write(folder.file("acknowledged.json"), "torn").unwrap();
+        }
+        assert_eq!(hour(), Some((true, 0)), "{is_lost}");
+        assert_eq!(hour(), None, "once");
+    }
+}
+
+#[test]
+fn a_home_of_another_account_is_not_read() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    std::os::unix::fs::chown(&home, Some(12_345), None).unwrap();
+    door.will(200, &beat());
+    let done = round(&agent, &home, &door).unwrap();
+    assert!(!done.has_scanned);
+    assert!(
+        done.problem
+            .unwrap()
+            .line
+            .contains("belongs to the account 12345")
     );
 }
 

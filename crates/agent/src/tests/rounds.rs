@@ -114,6 +114,37 @@ fn what_is_gone_from_the_machine_is_said_once() {
 }
 
 #[test]
+fn a_loop_waits_while_another_agent_works_in_its_folder() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    let lock = RefCell::new(Some(folder.lock().unwrap()));
+    let said = RefCell::new(Vec::new());
+    let say = |line: &str| {
+        said.borrow_mut().push(line.to_owned());
+        // Whoever looked is done.
+        lock.borrow_mut().take();
+    };
+    let (clock, entropy) = (SystemClock::new(), SystemEntropy);
+    let work = Loop {
+        agent: &agent,
+        door: &door,
+        home: &home,
+        clock: &clock,
+        entropy: &entropy,
+        say: &say,
+        stop: Arc::default(),
+    };
+    door.will(
+        401,
+        &json!({ "message": "the token was revoked", "code": "token_revoked" }),
+    );
+    let trouble = now(run(&work, std::future::pending())).unwrap_err();
+    assert_eq!(trouble.cause, Cause::Gone);
+    assert!(said.borrow()[0].contains("another agent"), "{:?}", said.borrow());
+}
+
+#[test]
 fn a_device_that_is_gone_ends_the_loop_with_a_sentence() {
     let scratch = Scratch::new();
     let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());

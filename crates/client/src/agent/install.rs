@@ -124,6 +124,9 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let written =
         fs::create_dir_all(folder_of(&path)).and_then(|()| replace_file(&path, unit.text.as_bytes(), 0o644));
     written.map_err(|error| Failure::new(Exit::Output, format!("cannot write {shown}: {error}")))?;
+    if terminal.surroundings.https_proxy.is_some() {
+        terminal.note("the service has not HTTPS_PROXY of this shell: put it under [Service] as Environment=HTTPS_PROXY=… with systemctl edit");
+    }
     terminal.note(&format!("{shown} was written; start the agent with:"));
     for command in unit.enable {
         terminal.note(&format!("  {command}"));

@@ -72,7 +72,7 @@ pub fn enrolled(matches: &ArgMatches, terminal: &Terminal) -> Result<(Agent, Pat
 /// Returns a trouble as the end of a command.
 pub fn failure(trouble: Trouble) -> Failure {
     let exit = match trouble.cause {
-        Cause::Folder | Cause::Enrolment => Exit::Usage,
+        Cause::Busy | Cause::Folder | Cause::Enrolment => Exit::Usage,
         Cause::Gone | Cause::Expired | Cause::Refused(401 | 403) => Exit::Forbidden,
         Cause::Refused(404) => Exit::NotFound,
         Cause::Refused(409 | 412 | 422) => Exit::Conflict,

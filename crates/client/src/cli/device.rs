@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
+/// LIMIT: bytes of an answer to a device. Ours: the longest names some hundred digests.
+const MOST_ANSWER: usize = 256 << 10;
 /// How long one request may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -83,6 +85,11 @@ impl DeviceServer {
             Silence::TooLong(trouble) => format!("{url}: {trouble}"),
             Silence::Refused(failure) => failure.lines.join("; "),
         })?;
+        if reply.body.len() > MOST_ANSWER {
+            return Err(format!(
+                "{url}: the answer has more than {MOST_ANSWER} bytes, which no answer to a device has"
+            ));
+        }
         let text = |name| {
             reply
                 .headers
