@@ -464,6 +464,15 @@ fn units_and_texts_are_printed_and_installed_where_they_belong() {
         system.contains("ProtectSystem=strict") && system.contains("agent run --system\n"),
         "{system}"
     );
+    // Root sees no home and has no capability; whatever ends it but a retirement, it comes back.
+    for line in [
+        "ProtectHome=yes\n",
+        "CapabilityBoundingSet=\n",
+        "RestartPreventExitStatus=3\n",
+        "StartLimitIntervalSec=0\n",
+    ] {
+        assert!(system.contains(line), "{line}{system}");
+    }
     let path = laptop.dir.join(".config/systemd/user/provost-agent.service");
     assert!(!path.exists());
     laptop.ok(&["install"]);
