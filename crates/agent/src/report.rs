@@ -149,7 +149,7 @@ impl Plan {
                     digest: String::new(),
                 }));
             }
-            add_vanished(&mut report, known);
+            add_vanished(&mut report, known, self.acknowledged.is_empty());
         }
         fitted(report)
     }
@@ -201,8 +201,9 @@ pub(crate) fn fitted(mut report: Report) -> Result<Vec<u8>, Trouble> {
     }
 }
 
-/// Adds an empty section for each that the server has and of which nothing is left here: what is not named stays there.
-fn add_vanished(report: &mut Report, known: Vec<Unchanged>) {
+/// Adds an empty section for each that the server has and of which nothing is left here: what is not named stays there. Once a day
+/// (`is_full`) it is said again of what the server knows already: it may have been restored since.
+fn add_vanished(report: &mut Report, known: Vec<Unchanged>, is_full: bool) {
     let nothing = wire::digest(&[], &[]);
     for had in known {
         let sent = report
@@ -215,7 +216,7 @@ fn add_vanished(report: &mut Report, known: Vec<Unchanged>) {
             .map(|section| (section.client, &section.user));
         let has_room = report.sections.len() + report.unchanged.len() < wire::MAX_SECTIONS;
         let is_named = sent.chain(kept).any(|named| named == (had.client, &had.user));
-        if has_room && !is_named && had.digest != nothing {
+        if has_room && !is_named && (is_full || had.digest != nothing) {
             report.sections.push(Section {
                 client: had.client,
                 user: had.user,

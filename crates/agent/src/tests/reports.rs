@@ -172,6 +172,12 @@ fn what_is_gone_is_said_later_where_it_could_not_be_said_at_once() {
         }
         assert_eq!(hour(), Some((true, 0)), "{is_lost}");
         assert_eq!(hour(), None, "once");
+        // A day later everything is said again, this as well.
+        let path = folder.file("acknowledged.json");
+        let mut known: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        known["fullAt"] = json!("2020-01-01T00:00:00.000Z");
+        std::fs::write(&path, known.to_string()).unwrap();
+        assert_eq!(hour(), Some((true, 0)), "the next day");
     }
 }
 
