@@ -253,7 +253,9 @@ async fn one_for(app: &App, operation: &str) -> String {
 
 /// Makes an account that everybody may hand out who may hand out anything.
 async fn robot(app: &App) -> String {
-    app.account(&fresh_key(), "viewer", &["inventory:read"]).await.0
+    app.account(&fresh_key(), "viewer", &["service_accounts:rotate_self"])
+        .await
+        .0
 }
 
 async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
