@@ -24,7 +24,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// LIMIT: proofs of possession that are remembered for a minute; 100 bytes each.
 const MAX_PROOFS: usize = 100_000;
-/// LIMIT: proofs of machines: what two organizations may have in the window of [`super::shares`], and half as many again for others.
+/// LIMIT: proofs of machines: three times what an organization may have in the window of [`super::shares`]. No organization has more
+/// of it than is free, so that however many are noisy, one that is not finds room.
 const MAX_OWN_PROOFS: usize = 150_000;
 /// LIMIT: assertions of clients that are no rows, remembered for minutes; 100 bytes each.
 const MAX_ASSERTIONS: usize = 10_000;

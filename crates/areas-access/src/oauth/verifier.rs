@@ -101,7 +101,9 @@ impl KeyProof for OwnTokenProof {
             self.oauth
                 .own_shares
                 .take(organization.as_str(), &self.owner, now)?;
-            self.oauth.own_proofs.admit(&self.proof, now)
+            self.oauth
+                .own_proofs
+                .admit_of(organization.as_str(), &self.proof, now)
         };
         match self.spent.get_or_init(spend) {
             Ok(()) => Ok(()),

@@ -12,10 +12,12 @@
 use super::{Proof, WINDOW_SECS};
 use crate::error::Refusal;
 use aws_lc_rs::digest::{Context, SHA256};
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 type Digest = [u8; 32];
+/// What is remembered, and of which group it is.
+type Remembered = (Digest, Option<Arc<str>>);
 
 /// Remembers proofs for as long as they could be accepted.
 #[derive(Debug)]
@@ -27,8 +29,10 @@ pub struct ReplayCache {
 #[derive(Debug, Default)]
 struct Memory {
     seen: HashSet<Digest>,
+    /// How many of them are of each group.
+    groups: HashMap<Arc<str>, usize>,
     /// What may be forgotten after an instant.
-    until: BTreeMap<i64, Vec<Digest>>,
+    until: BTreeMap<i64, Vec<Remembered>>,
     /// The latest instant seen: what was forgotten before it stays refused when the clock is set back.
     latest: i64,
 }
@@ -55,7 +59,19 @@ impl ReplayCache {
     ///
     /// Errors: as [`ReplayCache::admit`].
     pub fn admit_until(&self, owner: &str, id: &str, until: i64, now: i64) -> Result<(), Refusal> {
-        let digest = digest(owner, id);
+        self.remember(digest(owner, id), None, until, now)
+    }
+
+    /// Accepts a proof of a group the first time. No group has more remembered than is free, so that however many have as much as
+    /// they may, one that has little finds room.
+    ///
+    /// Errors: as [`ReplayCache::admit`]; `Busy` too when the group has as much as is free.
+    pub fn admit_of(&self, group: &str, proof: &Proof, now: i64) -> Result<(), Refusal> {
+        let until = proof.issued_at.saturating_add(WINDOW_SECS);
+        self.remember(digest(&proof.thumbprint, &proof.id), Some(group), until, now)
+    }
+
+    fn remember(&self, digest: Digest, group: Option<&str>, until: i64, now: i64) -> Result<(), Refusal> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.forget_before(now);
         if until < memory.latest {
@@ -68,8 +84,12 @@ impl ReplayCache {
         if memory.seen.len() >= self.capacity {
             return Err(Refusal::Busy);
         }
+        let group = match group {
+            Some(group) => Some(memory.take_place(group, self.capacity)?),
+            None => None,
+        };
         memory.seen.insert(digest);
-        memory.until.entry(until).or_default().push(digest);
+        memory.until.entry(until).or_default().push((digest, group));
         Ok(())
     }
 }
@@ -78,8 +98,35 @@ impl Memory {
     fn forget_before(&mut self, now: i64) {
         self.latest = self.latest.max(now);
         let kept = self.until.split_off(&self.latest);
-        for digest in std::mem::replace(&mut self.until, kept).into_values().flatten() {
+        for (digest, group) in std::mem::replace(&mut self.until, kept).into_values().flatten() {
             self.seen.remove(&digest);
+            if let Some(group) = group {
+                self.leave_place(&group);
+            }
+        }
+    }
+
+    /// Counts one more of a group.
+    fn take_place(&mut self, group: &str, capacity: usize) -> Result<Arc<str>, Refusal> {
+        let free = capacity.saturating_sub(self.seen.len());
+        let group = match self.groups.get_key_value(group) {
+            Some((known, _)) => known.clone(),
+            None => Arc::from(group),
+        };
+        let count = self.groups.entry(group.clone()).or_default();
+        if *count >= free {
+            return Err(Refusal::Busy);
+        }
+        *count += 1;
+        Ok(group)
+    }
+
+    fn leave_place(&mut self, group: &Arc<str>) {
+        if let Some(count) = self.groups.get_mut(group) {
+            *count -= 1;
+            if *count == 0 {
+                self.groups.remove(group);
+            }
         }
     }
 }

@@ -251,6 +251,29 @@ fn a_full_memory_refuses_and_forgets_nothing_early() {
     );
 }
 
+#[test]
+fn no_group_has_more_than_is_free_and_each_that_has_little_finds_room() {
+    let replays = ReplayCache::new(100);
+    let fill = |group: &str| {
+        let admitted = |n: &i64| replays.admit_of(group, &seen(&format!("{group} {n}"), NOW), NOW) == Ok(());
+        (0..100).filter(admitted).count()
+    };
+    assert_eq!(fill("a"), 50);
+    assert_eq!(fill("b"), 25);
+    assert_eq!(fill("c"), 13);
+    assert_eq!(replays.admit_of("d", &seen("d", NOW), NOW), Ok(()));
+    assert_eq!(
+        replays.admit_of("a", &seen("a 0", NOW), NOW),
+        Err(Refusal::Replayed)
+    );
+    let later = NOW + 61;
+    assert_eq!(
+        replays.admit_of("a", &seen("a 0", later), later),
+        Ok(()),
+        "room again when the others cannot be accepted"
+    );
+}
+
 /// Proves OA-7.
 #[test]
 fn of_many_threads_with_one_proof_one_is_admitted() {
