@@ -65,7 +65,7 @@ fn refused(reply: &Reply, url: &str) -> Silence {
     let is_temporary = matches!(reply.status.as_u16(), 429 | 500..=599)
         || matches!(error, "temporarily_unavailable" | "slow_down");
     if is_temporary {
-        return Silence::NobodyThere(Trouble::new(format!("the sign-in cannot be renewed now: {says}")));
+        return Silence::NobodyThere(Trouble::new(format!("no token is given out now: {says}")));
     }
     let line = match (error, says) {
         ("", _) => format!("{url} answered {} where tokens are given", reply.status),
