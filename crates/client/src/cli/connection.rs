@@ -66,6 +66,7 @@ pub(super) enum TokenSource {
         profile: String,
         file: PathBuf,
         expires_at: Timestamp,
+        began_at: Option<Timestamp>,
     },
     /// A person, or standard input.
     Typed,
@@ -278,6 +279,7 @@ fn of_profile(
             profile: name.clone(),
             file,
             expires_at: sign_in.expires_at,
+            began_at: sign_in.began_at,
         },
         None => TokenSource::Profile(name.clone()),
     };

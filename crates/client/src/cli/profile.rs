@@ -39,6 +39,8 @@ pub(super) struct SignIn {
     pub(super) refresh_token: Secret<String>,
     /// When the access token ends, by the clock of this machine.
     pub(super) expires_at: Timestamp,
+    /// When somebody signed in, which a renewal does not change: another time is another sign-in.
+    pub(super) began_at: Option<Timestamp>,
 }
 
 /// The whole file.
@@ -64,6 +66,7 @@ struct Entry {
     token: Option<String>,
     refresh_token: Option<String>,
     token_expires_at: Option<String>,
+    signed_in_at: Option<String>,
 }
 
 impl Entry {
@@ -75,6 +78,7 @@ impl Entry {
                 .token_expires_at
                 .and_then(|text| Timestamp::parse(&text))
                 .unwrap_or(Timestamp::EPOCH),
+            began_at: self.signed_in_at.and_then(|text| Timestamp::parse(&text)),
         });
         Profile {
             url: self.url,
@@ -179,6 +183,9 @@ impl Profiles {
             let _ = writeln!(text, "\n[profiles.{}]", Value::from(name.as_str()));
             let token = profile.token.as_ref().map(Secret::expose);
             let sign_in = profile.sign_in.as_ref();
+            let began = sign_in
+                .and_then(|sign_in| sign_in.began_at)
+                .map(Timestamp::to_rfc3339);
             let ends = sign_in.map(|sign_in| sign_in.expires_at.to_rfc3339());
             let members = [
                 ("url", profile.url.as_ref()),
@@ -189,6 +196,7 @@ impl Profiles {
                     sign_in.map(|sign_in| sign_in.refresh_token.expose()),
                 ),
                 ("token_expires_at", ends.as_ref()),
+                ("signed_in_at", began.as_ref()),
             ];
             for (member, value) in members {
                 if let Some(value) = value {

@@ -104,11 +104,11 @@ impl Server {
                 profile,
                 file,
                 expires_at,
+                began_at,
             } => Authorization::SignIn(Renewal::new(
                 (file.clone(), profile.clone()),
                 connection.place.clock.clone(),
-                connection.token.clone(),
-                *expires_at,
+                (connection.token.clone(), *expires_at, *began_at),
             )),
             _ => Authorization::Token(authorization(&connection.token)?),
         };

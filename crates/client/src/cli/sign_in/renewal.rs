@@ -10,7 +10,7 @@
 
 use super::super::connection::normal;
 use super::super::failure::{Exit, Failure};
-use super::super::profile::Profiles;
+use super::super::profile::{Profiles, SignIn};
 use super::super::server::{Server, Silence};
 use super::super::trouble::Trouble;
 use super::tokens::{CLIENT_ID, asked};
@@ -36,6 +36,7 @@ pub(in crate::cli) struct Renewal {
     pub(in crate::cli) file: PathBuf,
     pub(in crate::cli) profile: String,
     pub(in crate::cli) clock: Arc<dyn Clock>,
+    began_at: Option<Timestamp>,
     known: Mutex<(Secret<String>, Timestamp)>,
 }
 
@@ -43,10 +44,10 @@ impl Renewal {
     pub(in crate::cli) fn new(
         (file, profile): (PathBuf, String),
         clock: Arc<dyn Clock>,
-        token: Secret<String>,
-        expires_at: Timestamp,
+        (token, expires_at, began_at): (Secret<String>, Timestamp, Option<Timestamp>),
     ) -> Self {
         Self {
+            began_at,
             file,
             profile,
             clock,
@@ -120,6 +121,16 @@ impl Renewal {
                 Failure::new(Exit::Forbidden, line).and(self.again()),
             ));
         };
+        // A command does not go on as somebody else, or with other rights, than it began.
+        if sign_in.began_at != self.began_at {
+            let line = format!(
+                "somebody signed in anew in the profile {} meanwhile",
+                self.profile
+            );
+            return Err(Silence::Refused(
+                Failure::new(Exit::Forbidden, line).and("repeat the command"),
+            ));
+        }
         if self.lasts(sign_in.expires_at) {
             return Ok((token, sign_in.expires_at));
         }
@@ -146,7 +157,10 @@ impl Renewal {
         let expires_at = got.sign_in.expires_at;
         let profile = profiles.by_name.entry(self.profile.clone()).or_default();
         profile.token = Some(got.access.clone());
-        profile.sign_in = Some(got.sign_in);
+        profile.sign_in = Some(SignIn {
+            began_at: self.began_at,
+            ..got.sign_in
+        });
         profiles.save(&self.file).map_err(|error| {
             let line = format!(
                 "cannot write the renewed sign-in to {}: {error}",

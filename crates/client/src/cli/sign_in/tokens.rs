@@ -53,6 +53,7 @@ fn read(reply: &Reply, now: Timestamp) -> Option<Tokens> {
         sign_in: SignIn {
             refresh_token: secret("refresh_token")?,
             expires_at: now.plus_secs(answer.get("expires_in")?.as_i64()?),
+            began_at: Some(now),
         },
     })
 }
