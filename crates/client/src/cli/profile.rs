@@ -170,6 +170,7 @@ impl Profiles {
 
     /// Writes the file anew, readable by its owner alone, in one step.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
+        let path = &real(path);
         make_folder(path)?;
         replace_file(path, self.text().expose().as_bytes(), 0o600)
     }
@@ -210,6 +211,7 @@ impl Profiles {
 
 /// The lock lies beside the file, which is another one after each change.
 fn lock_file(path: &Path) -> Result<(File, PathBuf), Failure> {
+    let path = &real(path);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
     let lock = path.with_file_name(name);
@@ -224,6 +226,11 @@ fn lock_file(path: &Path) -> Result<(File, PathBuf), Failure> {
     };
     let file = open().map_err(|error| cannot_lock(&lock, &error))?;
     Ok((file, lock))
+}
+
+/// Returns the file behind links: one lock for whatever path leads to it, and no second file that keeps what was renewed.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn make_folder(path: &Path) -> io::Result<()> {

@@ -290,3 +290,16 @@ async fn a_login_takes_no_profile_of_another_organization_at_the_same_server() {
         "{kept}"
     );
 }
+
+#[tokio::test]
+async fn what_lies_behind_a_link_is_renewed_there() {
+    let (home, elsewhere) = (folder(), folder());
+    let server = Server::playing([tokens(), accounts()]).await;
+    signed_in(&elsewhere, &server.url, LONG_AGO);
+    fs::create_dir_all(file(&home).parent().expect("a folder")).expect("a folder");
+    std::os::unix::fs::symlink(file(&elsewhere), file(&home)).expect("a link");
+    assert_eq!(lists(&home).await.code, 0);
+    let kept = fs::read_to_string(file(&elsewhere)).expect("the file");
+    assert!(kept.contains("refresh-two"), "{kept}");
+    assert!(fs::symlink_metadata(file(&home)).expect("a link").is_symlink());
+}
