@@ -125,9 +125,9 @@ pub(super) fn place_of_profile(
     if !matches.get_flag("global.allow-plain-http") {
         refuse_plain(&url)?;
     }
-    let source = "the profile".to_owned();
-    let organization = (profile.organization.clone().unwrap_or_default(), source.clone());
-    place_at((url, source), organization, matches, terminal)
+    let said = |text: String| (text, "the profile".to_owned());
+    let organization = profile.organization.clone().unwrap_or_default();
+    place_at(said(url), said(organization), matches, terminal)
 }
 
 fn place_of(
@@ -153,12 +153,8 @@ fn place_of(
     };
     let of_profile = profile.organization.clone();
     let organization = flag.or(of_profile).unwrap_or_default();
-    place_at(
-        (url, url_source),
-        (organization, organization_source),
-        matches,
-        terminal,
-    )
+    let organization = (organization, organization_source);
+    place_at((url, url_source), organization, matches, terminal)
 }
 
 fn place_at(
