@@ -9,6 +9,9 @@ pub(super) const OTHER_ORGANIZATION: &str = "organization_forbidden";
 /// Names the organization of such a token.
 pub(super) const TOKEN_ORGANIZATION: &str = "tokenOrganizationId";
 
+/// Names the scopes that a refusal asks for, with blanks between them.
+pub(super) const NEEDED_SCOPE: &str = "scope";
+
 /// Says where the token came from, and what leads on.
 pub(super) fn about_access(failure: Failure, connection: &Connection) -> Failure {
     let (place, source) = (&connection.place, &connection.token_source);
@@ -27,7 +30,7 @@ pub(super) fn about_access(failure: Failure, connection: &Connection) -> Failure
     }
     if failure.status != Some(401) {
         let lacks = failure.refused("code") == Some("insufficient_scope");
-        return match (source, failure.refused("scope")) {
+        return match (source, failure.refused(NEEDED_SCOPE)) {
             (TokenSource::SignIn { profile, .. }, Some(scope)) if lacks => {
                 let scopes = scope.replace(' ', ",");
                 failure.and(from).and(format!(

@@ -3,16 +3,28 @@
 use super::advice;
 use super::failure::{Exit, Failure};
 use super::server::Reply;
-use http::header;
+use http::{HeaderMap, header};
 use serde_json::Value;
 
 /// Describes an answer that is no success.
 pub(super) fn describe(reply: &Reply, envelope: &Value, url: &str) -> Failure {
+    let mut refusal = envelope.clone();
+    if let (Some(members), Some(scope)) = (refusal.as_object_mut(), needed(&reply.headers)) {
+        members.insert(advice::NEEDED_SCOPE.to_owned(), scope.into());
+    }
     Failure {
         status: Some(reply.status.as_u16()),
-        refusal: envelope.is_object().then(|| Box::new(envelope.clone())),
+        refusal: refusal.is_object().then(|| Box::new(refusal)),
         ..words(reply, envelope, url)
     }
+}
+
+/// Returns the scopes that a refusal asks for (RFC 6750 §3), if they are names of scopes.
+fn needed(headers: &HeaderMap) -> Option<&str> {
+    let challenge = headers.get(header::WWW_AUTHENTICATE)?.to_str().ok()?;
+    let scope = challenge.split("scope=\"").nth(1)?.split('"').next()?;
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || b"_: ".contains(&byte);
+    (!scope.is_empty() && scope.bytes().all(is_name)).then_some(scope)
 }
 
 fn words(reply: &Reply, envelope: &Value, url: &str) -> Failure {
