@@ -1,4 +1,4 @@
-//! `GET`, `PUT`, `DELETE …/devices/{deviceId}/gateway-identity`: whom gateways take a device for (client contract §5.7).
+//! `GET`, `PUT`, `DELETE …/devices/{deviceId}/gateway-identity`: whom gateways take a device for (client contract #48–50).
 
 use super::model::{Device, DeviceId, Reach, Status};
 use super::taken::{self, Resolution, Taken};

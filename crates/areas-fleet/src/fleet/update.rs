@@ -4,11 +4,10 @@ use super::labels::Labels;
 use super::model::Device;
 use super::view::{DevicePath, DeviceView, OneDevice};
 use super::{fences, owners, store};
-use provost_areas_identity::directory::model::UserId;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::patch::{Patch, RequiredChange};
-use provost_kernel::text::Name;
+use provost_kernel::text::{LongName, Name};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,7 +29,7 @@ pub struct UpdateBody {
     /// Whose machine it is: a user, for whom gateways take the device where no account is assigned to it; `null` says nobody's.
     /// Needs the scope `llm_gateway:write` too.
     #[serde(default)]
-    owner_user_id: Patch<UserId>,
+    owner_user_id: Patch<LongName>,
 }
 
 impl Operation for UpdateDevice {

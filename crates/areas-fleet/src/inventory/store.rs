@@ -151,7 +151,6 @@ pub struct Age {
     /// How many things that devices reported last are not kept, because a bound was reached: they are in no list.
     not_kept: i64,
     /// Of what the organization knows as much as it may, so that nothing new of it is kept.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     full: Vec<Full>,
 }
 

@@ -1,4 +1,4 @@
-//! Whom gateways take a device for (client contract §5.7), and who may say so.
+//! Whom gateways take a device for (client contract #48–50), and who may say so.
 
 use super::{act, lives};
 use crate::areas::directory;

@@ -7,6 +7,7 @@ use crate::areas::fleet::{Machine, enrol, enrolment_token, new_key, send};
 use crate::support::{App, each};
 use provost_kernel::area::Again;
 use provost_kernel::{OperationContext, params, statements};
+use provost_server::areas::restore;
 use serde_json::json;
 use std::sync::{Arc, mpsc};
 use tokio::task::JoinSet;
@@ -25,12 +26,16 @@ statements! {
 /// Takes something away again, as `provost store accept --lost` does.
 async fn again(app: &App, what: &'static str, how: &'static str, ids: &[&str]) -> Again {
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-    unit(app, move |ctx| {
-        let done = provost_areas_platform::ends::take_again(ctx, what, how, &ids)?;
+    let (sink, shared) = mpsc::channel();
+    let run = move |ctx: &mut OperationContext<'_>| {
+        ctx.target(&restore::fences::STORE, "1");
         ctx.invalidate_cached_credentials();
-        Ok(done)
-    })
-    .await
+        let _ = sink.send(provost_areas_platform::ends::take_again(ctx, what, how, &ids)?);
+        Ok(())
+    };
+    let unit = app.kernel.system(app.org(), Some("store.loss_accepted"), run);
+    unit.await.unwrap();
+    shared.recv().unwrap()
 }
 
 /// Proves EN-3.
