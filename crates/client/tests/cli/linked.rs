@@ -1,7 +1,7 @@
 //! What the client is made of.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What only a server needs, by the names of packages.
@@ -40,6 +40,60 @@ fn linked(package: &str) -> BTreeSet<String> {
     let tree = String::from_utf8(output.stdout).expect("UTF-8");
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     names.map(str::to_owned).collect()
+}
+
+/// The sources in a folder and below, without those of tests, with their paths.
+fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let is_of_tests = path.file_stem().is_some_and(|stem| stem == "tests");
+        if is_of_tests {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else {
+            let text = std::fs::read_to_string(&path).expect("UTF-8");
+            let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+            found.push((path, text));
+        }
+    }
+}
+
+/// Without HTTP of its own the agent asks whom the caller's door leads to, and that is made of the server in its folder alone.
+/// Proves AG-1.
+#[test]
+fn the_agent_starts_no_program_and_has_one_door() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for folder in ["agent/src", "inventory/src", "client/src/agent"] {
+        sources(&crates.join(folder), &mut found);
+    }
+    assert!(found.len() > 40, "{}", found.len());
+    for (path, text) in &found {
+        for word in [
+            "std::process",
+            "process::Command",
+            ".exec(",
+            "fork(",
+            "TcpStream",
+            "UdpSocket",
+        ] {
+            assert!(!text.contains(word), "{} has {word}", path.display());
+        }
+    }
+    let doors: Vec<&str> = found
+        .iter()
+        .flat_map(|(_, text)| text.split("DeviceServer::new(").skip(1))
+        .map(|behind| behind.trim_start().split(',').next().unwrap_or_default())
+        .collect();
+    assert_eq!(doors.len(), 3, "enrol, run and doctor: {doors:?}");
+    assert!(
+        doors
+            .iter()
+            .all(|server| ["&device.server", "text(\"server\")"].contains(server)),
+        "{doors:?}"
+    );
 }
 
 #[test]
