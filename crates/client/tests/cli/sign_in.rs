@@ -37,6 +37,8 @@ fn accounts() -> Answer {
 }
 
 const LIST: [&str; 2] = ["service-accounts", "list"];
+/// More drafts than all tests of one process make.
+const DRAFTS: u32 = 2000;
 /// The tests happen at noon.
 const LONG_AGO: &str = "2026-11-26T11:00:00.000Z";
 const LATER: &str = "2026-11-26T12:30:00.000Z";
@@ -238,13 +240,13 @@ async fn nothing_is_renewed_that_cannot_be_written() {
         let name = format!(".profiles.toml.{}-{number}.new/x", std::process::id());
         file(&home).with_file_name(name)
     };
-    for number in 0..64 {
+    for number in 0..DRAFTS {
         fs::create_dir_all(draft(number)).expect("a folder");
     }
     let outcome = lists(&home).await;
     assert_eq!((outcome.code, server.asked().len()), (9, 0), "{outcome:?}");
     assert!(outcome.err.contains("nothing was sent"), "{}", outcome.err);
-    for number in 0..64 {
+    for number in 0..DRAFTS {
         fs::remove_dir_all(draft(number).parent().expect("a folder")).expect("it goes");
     }
     assert_eq!(lists(&home).await.code, 0);
