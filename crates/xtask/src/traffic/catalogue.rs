@@ -7,6 +7,7 @@ mod access;
 mod configuration;
 mod directory;
 mod fleet;
+mod inventory;
 mod policies;
 mod resources;
 mod skills;
@@ -62,11 +63,13 @@ const READS: [&str; 4] = [
 ];
 
 /// What machines say again and again: a repetition is no effect, and only what changes with it is in the audit log.
-const HEARTBEATS: [&str; 2] = [
+const HEARTBEATS: [&str; 3] = [
     // Another one a minute later says the same, and the first one's effect is the activation, which `approve` shows.
     "heartbeatHeadlessDevice",
     // A token has to be fifteen days old.
     "renewHeadlessDeviceToken",
+    // The second one says the same; what the first one made known is what `setHeadlessInventoryMcpServerStanding` is about.
+    "reportHeadlessDeviceScan",
 ];
 
 /// Every operation, in the order of its area.
@@ -79,6 +82,7 @@ pub fn all() -> Vec<Operation> {
         policies::OPERATIONS,
         skills::OPERATIONS,
         fleet::OPERATIONS,
+        inventory::OPERATIONS,
     ]
     .concat()
 }

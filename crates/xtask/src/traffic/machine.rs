@@ -6,6 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use provost_words::digest::document_sha256;
 use serde_json::{Value, json};
 
 use crate::failure::Outcome;
@@ -97,6 +98,31 @@ impl Machine {
             .act("POST", &path, key, "a machine calls")
             .with_body(body);
         by_machine(request, &self.key, &self.token)
+    }
+
+    /// Reports one MCP server that nobody else has, and returns the path at which it is.
+    pub fn report(&self, maker: &mut Maker<'_>) -> Outcome<String> {
+        let key = format!("npm:@acme/{}", maker.unique.to_lowercase());
+        let found = json!([{
+            "kind": "mcp_server", "place": { "class": "~/.claude.json", "path": "0".repeat(32) }, "key": key,
+            "configuredName": "files", "scope": "user", "transport": "stdio", "version": "1.2.3", "versionPin": "exact",
+            "weak": false, "argShapes": [], "envNames": [], "headerNames": [], "secretsInline": 0, "enabled": true,
+        }]);
+        let digest = format!("sha256:{}", document_sha256(&json!([found, []])));
+        let body = json!({
+            "scanId": "scan-1", "counter": 1, "startedAt": "2026-01-01T00:00:00.000Z", "finishedAt": "2026-01-01T00:00:01.000Z",
+            "sections": [{
+                "client": "claude_code", "user": "ada", "digest": digest, "complete": true, "faults": [], "observations": found,
+            }],
+        });
+        let request = maker
+            .mutation("POST", &format!("{}/scans", self.path()))
+            .with_body(body);
+        maker.send(&by_machine(request, &self.key, &self.token))?;
+        let servers = "inventory/mcp-servers";
+        let listed = maker.mutation("GET", &format!("{servers}?query={}", maker.unique));
+        let listed = maker.send(&listed)?;
+        Ok(format!("{servers}/{}", text_in(&listed, "/servers/0/id")?))
     }
 }
 

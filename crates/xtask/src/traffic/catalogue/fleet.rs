@@ -47,6 +47,18 @@ pub const OPERATIONS: &[Operation] = &[
         let path = active(maker)?;
         Ok(on(maker, &path, "retire"))
     }),
+    keyed("putHeadlessDeviceGatewayIdentity", |maker| {
+        let path = format!("{}/gateway-identity", active(maker)?);
+        let body = json!({ "serviceAccountId": maker.account()? });
+        Ok(maker.call("PUT", &path, body).showing(path))
+    }),
+    keyed("deleteHeadlessDeviceGatewayIdentity", |maker| {
+        let device = active(maker)?;
+        let path = format!("{device}/gateway-identity");
+        let body = json!({ "serviceAccountId": maker.account()? });
+        maker.write("PUT", &path, body)?;
+        Ok(maker.bare("DELETE", &path).showing(device))
+    }),
 ];
 
 /// What is done to a device, and the device as it shows it.
