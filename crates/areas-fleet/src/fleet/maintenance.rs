@@ -15,8 +15,8 @@ const NEVER_CALLED: &str = "never_called";
 statements! {
     /// Tokens of devices that ended long ago.
     PRUNE_TOKENS = unscoped("retention is the same for every organization") "DELETE FROM device_tokens WHERE (organization_id, id) IN (SELECT t.organization_id, t.id FROM device_tokens t WHERE t.expires_at < ?1 ORDER BY t.expires_at, t.organization_id, t.id LIMIT 1000)";
-    /// Enrolment tokens that ended long ago and by which no device enrolled that is known.
-    PRUNE_ENROLMENT_TOKENS = unscoped("retention is the same for every organization") "DELETE FROM enrolment_tokens WHERE (organization_id, id) IN (SELECT e.organization_id, e.id FROM enrolment_tokens e WHERE e.expires_at < ?1 AND NOT EXISTS (SELECT 1 FROM devices d WHERE d.organization_id = e.organization_id AND d.enrolment_token_id = e.id) ORDER BY e.expires_at, e.organization_id, e.id LIMIT 1000)";
+    /// Enrolment tokens that ended long ago and by which no device enrolled: a use and its device are made in one unit.
+    PRUNE_ENROLMENT_TOKENS = unscoped("retention is the same for every organization") "DELETE FROM enrolment_tokens WHERE (organization_id, id) IN (SELECT e.organization_id, e.id FROM enrolment_tokens e WHERE e.expires_at < ?1 AND e.uses = 0 ORDER BY e.expires_at, e.organization_id, e.id LIMIT 1000)";
     /// Tokens of retired devices that are not revoked.
     LIVING = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE d.status = 'retired' AND t.revoked_at IS NULL ORDER BY t.organization_id, t.id";
     /// Enrolment tokens that made more devices than they may.

@@ -1,11 +1,11 @@
 //! `GET …/devices/own`
 
-use super::store::{self, Filter};
+use super::store;
 use super::view::DeviceView;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{OperationContext, Result, Timestamp};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,7 +48,8 @@ impl Operation for ListOwnDevices {
         ])
         .says(
             "List the devices of the caller",
-            "All that is held about the devices that the caller owns, newest first. Only people own devices.",
+            "What is held here about the devices that the caller owns, newest first. Only people own devices, and a person without a \
+             role calls no operation.",
         );
     type Path = Empty;
     type Query = OwnQuery;
@@ -58,18 +59,9 @@ impl Operation for ListOwnDevices {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OwnPage> {
         let query = &input.query;
         let me = ctx.actor().id.clone();
-        let filter = Filter {
-            status: None,
-            platform: None,
-            enrolment_token: None,
-            label: None,
-            owner: Some(&me),
-            part: None,
-            heard: (Timestamp::from_ms(i64::MIN), Timestamp::from_ms(i64::MAX)),
-        };
         let list = format!("{LIST}|{me}");
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
-        let mut found = store::list(ctx, &filter, before, query.limit.get() + 1)?;
+        let mut found = store::own(ctx, &me, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |device| device.seq);
         let now = ctx.now();
         Ok(OwnPage {

@@ -62,16 +62,16 @@ pub enum Taken {
     Nobody(&'static str),
 }
 
-/// Reads what somebody could give.
-///
-/// Errors: `Internal` for a role that is none.
-pub fn reach(role: Option<String>, scopes: Option<String>) -> Result<Reach> {
-    let Some(word) = role else {
-        return Ok(Reach::none());
+/// Reads what somebody could give; of a role that this version does not know it is nothing.
+pub fn reach(role: Option<&str>, scopes: Option<&str>) -> Reach {
+    let Some(role) = role.and_then(Role::parse) else {
+        return Reach::none();
     };
-    let role = Role::parse(&word).ok_or_else(|| Error::internal("the reach of a device is no role"))?;
-    let scopes = scopes.map(|text| ScopeSet::from_store(&text));
-    Ok(Reach(Permission::effective(role, scopes, None)))
+    Reach(Permission::effective(
+        role,
+        scopes.map(ScopeSet::from_store),
+        None,
+    ))
 }
 
 /// Returns what is assigned to a device; nothing where nothing ever was.
@@ -80,7 +80,10 @@ pub fn assigned(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Assignm
     let read = |row: &Row<'_>| {
         Ok(Assignment {
             account: row.get(0)?,
-            reach: reach(row.get(1)?, row.get(2)?)?,
+            reach: reach(
+                row.get::<Option<String>>(1)?.as_deref(),
+                row.get::<Option<String>>(2)?.as_deref(),
+            ),
             revision: row.get(3)?,
         })
     };

@@ -258,6 +258,31 @@ fn entries_about_a_row_are_looked_for_in_the_index_of_targets() {
     assert!(plan.iter().any(|line| line.contains(entries)), "{plan:?}");
 }
 
+/// Each user who goes would read every device of the organization otherwise, a hundred of them in one unit; and each person who asks
+/// for the own ones.
+#[test]
+fn the_devices_of_an_owner_are_looked_for_in_their_index() {
+    for (name, values) in [
+        ("::fleet::owners::OWNED", vec!["org", "usr_1"]),
+        ("::fleet::store::OWN", vec!["org", "usr_1", "9", "9"]),
+    ] {
+        let Some(plan) = plan(name, &values) else { return };
+        let index = "devices_by_owner (organization_id=? AND owner_user_id=?";
+        assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
+    }
+}
+
+/// The round of all areas would walk every enrolment token by which a device enrolled otherwise, for ever.
+#[test]
+fn enrolment_tokens_that_ended_unused_are_looked_for_in_their_index() {
+    let Some(plan) = plan("::PRUNE_ENROLMENT_TOKENS", &["1"]) else {
+        return;
+    };
+    let index = "enrolment_tokens_by_end (expires_at<?)";
+    assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
+    assert!(!plan.iter().any(|line| line.contains("devices")), "{plan:?}");
+}
+
 #[test]
 fn names_are_unique() {
     let all = all();

@@ -25,4 +25,4 @@ CREATE TRIGGER note_rights_of_delete AFTER DELETE ON device_gateway_identities R
 
 -- Tokens that ended long ago are removed.
 CREATE INDEX device_tokens_by_end ON device_tokens (expires_at, organization_id, id);
-CREATE INDEX enrolment_tokens_by_end ON enrolment_tokens (expires_at, organization_id, id);
+CREATE INDEX enrolment_tokens_by_end ON enrolment_tokens (expires_at, organization_id, id) WHERE uses = 0;

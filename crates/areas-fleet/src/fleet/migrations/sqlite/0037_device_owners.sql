@@ -22,4 +22,4 @@ CREATE TABLE device_gateway_identities (
 
 -- Tokens that ended long ago are removed.
 CREATE INDEX device_tokens_by_end ON device_tokens (expires_at, organization_id, id);
-CREATE INDEX enrolment_tokens_by_end ON enrolment_tokens (expires_at, organization_id, id);
+CREATE INDEX enrolment_tokens_by_end ON enrolment_tokens (expires_at, organization_id, id) WHERE uses = 0;
