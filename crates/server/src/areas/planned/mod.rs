@@ -47,7 +47,7 @@ const SCOPES: &[Scope] = &[
     scope("operations:read").readers(),
     scope("operations:write"),
     scope("llm_gateway:read").readers(),
-    scope("llm_gateway:write"),
+    scope("llm_gateway:write").lasting(),
 ];
 
 const fn toolset(
