@@ -1,7 +1,7 @@
 //! The words and rules of devices, without storage.
 
 use super::clones::{Heartbeat, TamperReason};
-use provost_kernel::auth::Permission;
+use provost_kernel::auth::{Permission, Role, may_mint};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
 
@@ -92,6 +92,36 @@ impl Reach {
     /// The reach of nobody.
     pub fn none() -> Self {
         Self(Permission::none())
+    }
+
+    /// Returns what both give.
+    pub fn and(self, other: Self) -> Self {
+        let (one, two) = (self.0, other.0);
+        let role = if one.role.covers(two.role) {
+            two.role
+        } else if two.role.covers(one.role) {
+            one.role
+        } else {
+            Role::Viewer
+        };
+        Self(Permission {
+            role,
+            scopes: one.scopes.and(two.scopes),
+            all_of_role: one.all_of_role && two.all_of_role,
+        })
+    }
+
+    /// Says whether this gives all that another does.
+    pub fn covers(self, other: Self) -> bool {
+        may_mint(self.0, other.0).is_ok()
+    }
+
+    /// Returns it in words, for the log.
+    pub fn words(self) -> String {
+        match self.scopes() {
+            None => self.role().to_owned(),
+            Some(scopes) => format!("{}: {scopes}", self.role()),
+        }
     }
 
     /// Returns its role, as it is stored.

@@ -27,7 +27,7 @@ pub struct UpdateBody {
     #[serde(default)]
     labels: RequiredChange<Labels>,
     /// Whose machine it is: a user, for whom gateways take the device where no account is assigned to it; `null` says nobody's.
-    /// Needs the scope `llm_gateway:write` too.
+    /// Naming one needs the scope `llm_gateway:write` too.
     #[serde(default)]
     owner_user_id: Patch<LongName>,
 }

@@ -349,6 +349,39 @@ fn whoever_takes_an_account_away_comes_to_no_owner_who_can_do_more() {
     });
 }
 
+/// What the owner is given behind it counts as well: the device is taken for her by the act of somebody who could not give that.
+///
+/// Proves FL-7.
+#[test]
+fn whoever_takes_an_account_away_waits_in_vain_for_a_role_of_the_owner() {
+    each("fleet_gateway_waits", |app: Arc<App>| async move {
+        let (laptop, anna) = (Machine::new(&app).await, user(&app, None).await);
+        own(&app, &app.admin, &laptop, json!(anna)).await.ok();
+        let weak = robot(&app).await;
+        assign(&app, &app.admin, &laptop, &weak).await.ok();
+        let scopes = ["llm_gateway:write", "registry:install"];
+        let (_, narrow) = app.account("narrow", "admin", &scopes).await;
+        unassign(&app, &narrow, &laptop).await;
+        assert_eq!(resolved(&app, &laptop).await["subjectId"], json!(anna));
+        promote(&app, &anna, "admin").await;
+        nobody(&app, &laptop, "name the owner again").await;
+        own(&app, &app.admin, &laptop, json!(anna)).await.ok();
+        assert_eq!(resolved(&app, &laptop).await["subjectId"], json!(anna));
+        // Somebody who could give it says so before the role comes: that word counts.
+        let other = Machine::new(&app).await;
+        let bea = user(&app, None).await;
+        let scopes = ["fleet:write", "llm_gateway:write"];
+        let (_, weaker) = app.account("weaker", "admin", &scopes).await;
+        own(&app, &weaker, &other, json!(bea)).await.ok();
+        own(&app, &app.admin, &other, json!(bea)).await.ok();
+        // And no lesser one takes it back by repeating it.
+        own(&app, &weaker, &other, json!(bea)).await.ok();
+        promote(&app, &bea, "admin").await;
+        assert_eq!(resolved(&app, &other).await["subjectId"], json!(bea));
+        app.kernel.stop().await;
+    });
+}
+
 /// LIMIT: a hundred devices of one owner, who ends in one unit.
 #[test]
 fn an_owner_has_a_hundred_devices_and_ends_all_the_same() {

@@ -21,6 +21,8 @@ fn owners_are_seen_by_those_who_read_the_directory_and_by_themselves() {
         let person = token(&workshop, |claims| claims["scope"] = "fleet:read".into());
         let viewer = app.account("viewer", "viewer", &[]).await.1;
         let operator = app.account("operator", "operator", &[]).await.1;
+        let scopes = ["fleet:read"];
+        let narrow = app.account("narrow", "auditor", &scopes).await.1;
         let get = async |token: &str, path: &str| app.request("GET", path).token(token).send().await;
         let filtered = format!("/devices?ownerUserId={ann}");
         for (token, sees) in [
@@ -46,6 +48,15 @@ fn owners_are_seen_by_those_who_read_the_directory_and_by_themselves() {
                 found.refused(403, "role_forbidden");
             }
         }
+        let blind = get(&narrow, "/devices").await.ok()["devices"].clone();
+        assert!(
+            blind
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|device| device.get("ownerUserId").is_none())
+        );
+        get(&narrow, &filtered).await.refused(403, "insufficient_scope");
         let own = get(&person, "/devices/own").await.ok()["devices"].clone();
         assert_eq!(own.as_array().map(Vec::len), Some(1));
         assert_eq!(
