@@ -29,8 +29,9 @@ pub const MOST_LIVING: i64 = 3;
 pub const GRACE_SECS: i64 = 600;
 /// How long a device that never called waits before it is retired, and its enrolment may be repeated. Units: seconds.
 pub const PENDING_SECS: i64 = 86_400;
-/// LIMIT: devices of one owner, the retired ones among them: all of them lose the owner in the unit in which the user goes.
-pub const MOST_OWNED: usize = 100;
+/// LIMIT: devices of one owner, the retired ones among them: all of them lose the owner in the unit in which the user goes,
+/// and an import ends a hundred users in one.
+pub const MOST_OWNED: usize = 32;
 /// LIMIT: devices of an organization (F2.15).
 pub const MOST_DEVICES: i64 = 100_000;
 

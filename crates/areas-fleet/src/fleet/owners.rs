@@ -78,7 +78,7 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
         return Err(taken::beyond());
     }
     if !is_same && owned(ctx, user)?.len() >= MOST_OWNED {
-        let message = "this user owns 100 devices, the retired ones among them; take some away first";
+        let message = "this user owns 32 devices, the retired ones among them; take some away first";
         return Err(Error::new(Code::Conflict, message));
     }
     if let Some(known) = known {
