@@ -10,6 +10,10 @@ pub const OPERATIONS: &[Operation] = &[keyed("setHeadlessInventoryMcpServerStand
     machine.call(maker)?;
     let path = machine.report(maker)?;
     Ok(maker
-        .call("POST", &format!("{path}/standing"), json!({ "standing": "denied" }))
+        .call(
+            "POST",
+            &format!("{path}/standing"),
+            json!({ "standing": "denied" }),
+        )
         .showing(path))
 })];
