@@ -43,6 +43,10 @@ pub fn may_find(ctx: &OperationContext<'_>) -> Result<()> {
     }
     let message =
         "who may not read the directory does not find devices by their owners; GET /devices/own has your own";
+    let actor = ctx.actor();
+    if actor.has_role && SEEING.contains(&actor.permission.role) {
+        return Err(Error::new(Code::InsufficientScope, message).with("scope", DIRECTORY));
+    }
     Err(Error::new(Code::RoleForbidden, message))
 }
 

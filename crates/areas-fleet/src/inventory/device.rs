@@ -24,6 +24,8 @@ pub struct DeviceInventory {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_scan: Option<LastScan>,
     /// Each client in each home, and how its last look went.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     sections: Vec<SectionView>,
     /// What was found and not removed since, what was found last first.
     observations: Vec<ObservationView>,

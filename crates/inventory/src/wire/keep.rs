@@ -76,8 +76,10 @@ impl Sighting {
                 if !is_shown_key(key) || known(key).is_some() {
                     WITHHELD_KEY.clone_into(key);
                 }
-                let is_within = *transport == Transport::Builtin;
-                *weak |= is_always_weak(key) || is_within != is_builtin(client, key);
+                // What says of itself that a client ships it is so only within a client that ships it.
+                let is_said = *transport == Transport::Builtin || key.starts_with("builtin:");
+                let is_so = *transport == Transport::Builtin && is_builtin(client, key);
+                *weak |= is_always_weak(key) || is_said != is_so;
                 keep(configured_name);
                 let is_shown =
                     |version: &String| is_digest(version) || (is_version(version) && !is_hidden(version));

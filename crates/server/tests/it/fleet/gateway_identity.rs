@@ -240,7 +240,8 @@ fn nobody_names_an_owner_who_can_do_more() {
         let (_, narrow) = app.account("narrow", "admin", &scopes).await;
         let refused = own(&app, &without, &laptop, json!(anna)).await;
         refused.refused(403, "insufficient_scope");
-        assert_eq!(refused.json["scope"], "llm_gateway:write");
+        let challenge = refused.headers["www-authenticate"].to_str().unwrap();
+        assert!(challenge.contains("scope=\"llm_gateway:write\""), "{challenge}");
         own(&app, &narrow, &laptop, json!(boss))
             .await
             .refused(403, "escalation_forbidden");

@@ -299,7 +299,7 @@ fn lists_are_narrowed_and_say_how_old_they_are() {
         let empty = app.get(SERVERS).await.ok().clone();
         assert_eq!(
             empty["dataAge"],
-            json!({ "devicesReporting": 0, "devicesKnown": 0, "notKept": 0 })
+            json!({ "devicesReporting": 0, "devicesKnown": 0, "notKept": 0, "full": [] })
         );
         let (one, _silent) = (Machine::new(&app).await, Machine::new(&app).await);
         let mut remote = server("Web_1", "url:https://acme.example/mcp", false);

@@ -3,7 +3,8 @@
 use super::inventory::{decide, held, in_days, of_key, prune, servers};
 use crate::areas::fleet::Machine;
 use crate::areas::inventory::{SERVERS, report, section, server, skill};
-use crate::support::{App, each};
+use crate::support::{App, each, each_with};
+use provost_kernel::kernel::Settings;
 use provost_kernel::{OperationContext, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -15,6 +16,14 @@ provost_kernel::statements! {
     LEFT = unscoped("a test") "SELECT COUNT(*) FROM inventory_servers";
     /// How many observations are removed.
     GONE = unscoped("a test") "SELECT COUNT(*) FROM inventory_observations WHERE removed_at IS NOT NULL";
+}
+
+/// A server that bounds what everybody asks.
+fn limited() -> Settings {
+    Settings {
+        rate_limits: true,
+        ..Settings::default()
+    }
 }
 
 fn many(from: usize, to: usize) -> Value {
@@ -91,7 +100,7 @@ fn a_device_has_no_more_than_its_part_and_what_is_not_kept_is_asked_for_again() 
 /// Proves IN-8.
 #[test]
 fn one_device_makes_only_so_much_known_and_hides_nothing_of_others() {
-    each("inventory_of_device", |app: Arc<App>| async move {
+    each_with("inventory_of_device", &limited(), |app: Arc<App>| async move {
         let (greedy, other) = (Machine::new(&app).await, Machine::new(&app).await);
         let first = greedy.has(&app, "a", &many(0, 510)).await.ok().clone();
         assert_eq!(first["notKept"], 10, "500 are news at once");
@@ -240,7 +249,7 @@ fn a_server_that_is_weak_in_every_place_reads_shadow_everywhere() {
 
 #[test]
 fn what_is_no_report_costs_its_device_as_much_as_one() {
-    each("inventory_limit", |app: Arc<App>| async move {
+    each_with("inventory_limit", &limited(), |app: Arc<App>| async move {
         let laptop = Machine::new(&app).await;
         let mut bad = report(&app, 0, &json!([]));
         bad["scanId"] = json!("not one");

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 statements! {
     /// Has an organization have as many devices as it may have, but for some.
-    FILL = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) SELECT CAST(?1 AS TEXT), 'dev_' || CAST(i AS TEXT), i + 10, 'laptop', 'active', i < 0, 'system', 'linux', 'x86_64', 'k' || CAST(i AS TEXT), 'file', CAST(?2 AS TEXT), CAST(?4 AS BIGINT), CAST(?4 AS BIGINT) FROM n";
+    FILL = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) SELECT CAST(?1 AS TEXT), 'dev_' || CAST(?5 AS TEXT) || '_' || CAST(i AS TEXT), CAST(?6 AS BIGINT) + i, 'laptop', 'active', i < 0, 'system', 'linux', 'x86_64', 'k' || CAST(?5 AS TEXT) || '_' || CAST(i AS TEXT), 'file', CAST(?2 AS TEXT), CAST(?4 AS BIGINT), CAST(?4 AS BIGINT) FROM n";
     /// Has tokens of devices have ended.
     AGE_TOKENS = "UPDATE device_tokens SET expires_at = ?2 WHERE organization_id = ?1";
     /// Has tokens have ended by which devices enrol.
@@ -189,14 +189,20 @@ fn an_organization_has_as_many_devices_as_it_may() {
         let (_, other) = enrolment_token(&app, json!({})).await;
         let (_, third) = enrolment_token(&app, json!({})).await;
         let first = enrol(&app, &one).await;
-        let run = move |ctx: &mut OperationContext<'_>| {
-            let (org, now) = (ctx.org(), ctx.now());
-            ctx.queue(&FILL, params![org, by.as_str(), 99_998_i64, now])
-        };
-        app.kernel
-            .system(app.org(), Some("test.filled"), run)
-            .await
-            .unwrap();
+        // A unit has a quarter of a second.
+        for part in 0..100_i64 {
+            let by = by.clone();
+            let run = move |ctx: &mut OperationContext<'_>| {
+                let (org, now) = (ctx.org(), ctx.now());
+                let count = if part == 0 { 998_i64 } else { 1_000 };
+                let (named, from) = (part.to_string(), 1_000 * part + 10);
+                ctx.queue(&FILL, params![org, by.as_str(), count, now, named.as_str(), from])
+            };
+            app.kernel
+                .system(app.org(), Some("test.filled"), run)
+                .await
+                .unwrap();
+        }
         enrol(&app, &other).await;
         let one_more = async || send(&app, &new_key(), &third, "/devices/enrol", laptop_body()).await;
         one_more().await.refused(409, "conflict");
