@@ -39,6 +39,7 @@ const JOBS: [(&str, &[&str]); 7] = [
             "devices",
             "enrolment-tokens",
             "agent",
+            "inventory",
             "mcp-clients",
             "mcp-sessions",
         ],

@@ -27,7 +27,7 @@ statements! {
     /// A page of devices, the newest first.
     LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 ORDER BY d.seq DESC, d.id LIMIT ?10");
     /// A page of the devices of an owner, the newest first.
-    OWN = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.seq < ?3 ORDER BY d.seq DESC, d.id LIMIT ?4");
+    OWN = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.seq < ?3 ORDER BY d.seq DESC LIMIT ?4");
     /// How many devices of an organization are not retired.
     COUNT = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> 'retired'";
     /// How many devices that are not retired enrolled by a token.

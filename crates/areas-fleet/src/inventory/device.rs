@@ -44,6 +44,7 @@ impl Operation for GetDeviceInventory {
     )
     .access("inventory:read", &[Admin, Operator, Auditor])
     .command("devices", "inventory")
+    .columns(&["account", "client", "standing", "firstSeenAt as found", "removedAt as removed", "id"])
     .sensitive()
     .says(
         "Get what is on a device",

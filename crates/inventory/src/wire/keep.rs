@@ -76,8 +76,8 @@ impl Sighting {
                 if !is_shown_key(key) || known(key).is_some() {
                     WITHHELD_KEY.clone_into(key);
                 }
-                // What says of itself that a client ships it is so only within a client that ships it.
-                let is_said = *transport == Transport::Builtin || key.starts_with("builtin:");
+                // What says of itself that Goose ships it is so only within Goose, of what Goose ships.
+                let is_said = *transport == Transport::Builtin || key.starts_with("builtin:goose/");
                 let is_so = *transport == Transport::Builtin && is_builtin(client, key);
                 *weak |= is_always_weak(key) || is_said != is_so;
                 keep(configured_name);

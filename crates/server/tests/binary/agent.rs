@@ -326,7 +326,10 @@ fn what_is_no_enrolment_token_is_not_sent_and_a_dead_one_is_named() {
         &json!({ "name": "dead", "mode": "user" }),
     );
     let id = made["enrolmentToken"]["id"].as_str().unwrap();
-    organization.post(&format!("devices/enrolment-tokens/{id}/revoke"), &json!({}));
+    organization.post(
+        &format!("devices/enrolment-tokens/{id}/revoke"),
+        &json!({ "reason": "a test" }),
+    );
     laptop.gets(made["token"].as_str().unwrap());
     let (code, _, err) = laptop.enrols();
     assert!(

@@ -24,8 +24,8 @@ const LISTS: [&str; 14] = [
     "policies/backtests?limit=100",
 ];
 
-/// Members that change without a mutation: uses are noted later, targets report, and workers run backtests.
-const MOVING: [&str; 2] = ["lastUsedAt", "rollout"];
+/// Members that change without a mutation: uses are noted later, targets report, workers run backtests, and data grow old.
+const MOVING: [&str; 3] = ["lastUsedAt", "rollout", "dataAge"];
 
 /// Everything that is shown, or `None` when a list is answered 503.
 pub fn read(connection: &mut Connection, bootstrap: &Bootstrap, more: &[String]) -> Outcome<Option<Value>> {

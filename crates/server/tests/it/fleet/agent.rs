@@ -69,7 +69,8 @@ impl Drop for Laptop {
 
 impl Laptop {
     fn new(app: &Arc<App>) -> Self {
-        let home = std::env::temp_dir().join(format!("provost-laptop-{}", fresh_key()));
+        let home =
+            std::env::temp_dir().join(format!("provost-laptop-{}-{}", std::process::id(), fresh_key()));
         std::fs::create_dir_all(&home).unwrap();
         let laptop = Self {
             home,

@@ -260,7 +260,6 @@ fn nobody_names_an_owner_who_can_do_more() {
         for none in [
             "usr_01kadh5j9v0000000000000000",
             "anna",
-            "",
             "dev_01kadh5j9v0000000000000000",
         ] {
             own(&app, &app.admin, &laptop, json!(none))
