@@ -1,13 +1,15 @@
 //! Documents and prompts: what a server offers beside its tools. The same for every caller, so no secret belongs here.
 
+use bytes::Bytes;
 use rmcp::ErrorData;
 use rmcp::model::{
     CompleteResult, CompletionInfo, GetPromptResult, JsonObject, PromptArgument, PromptMessage,
     ReadResourceResult, Resource, ResourceContents, Role,
 };
 use serde_json::Value;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 /// A text that can be read.
 #[derive(Clone, Debug)]
@@ -21,7 +23,41 @@ pub struct Document {
     /// The media type.
     pub media_type: String,
     /// The text.
-    pub text: Cow<'static, str>,
+    pub text: Text,
+}
+
+/// A text that stands in the program, or one that is made when somebody first asks for it.
+#[derive(Clone)]
+pub enum Text {
+    /// It stands in the program.
+    Static(&'static str),
+    /// Returns it; asked each time, so it keeps what it made.
+    Made(Arc<dyn Fn() -> Bytes + Send + Sync>),
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Static(_) => "Static",
+            Self::Made(_) => "Made",
+        })
+    }
+}
+
+impl Text {
+    fn read(&self) -> String {
+        match self {
+            Self::Static(text) => (*text).to_owned(),
+            Self::Made(made) => String::from_utf8_lossy(&made()).into_owned(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Static(text) => text.len(),
+            Self::Made(made) => made().len(),
+        }
+    }
 }
 
 /// A question that people start from.
@@ -62,7 +98,7 @@ impl Document {
     }
 
     pub(crate) fn read(&self) -> ReadResourceResult {
-        let text = ResourceContents::text(self.text.clone(), self.uri.clone());
+        let text = ResourceContents::text(self.text.read(), self.uri.clone());
         ReadResourceResult::new(vec![text.with_mime_type(self.media_type.clone())])
     }
 }

@@ -34,7 +34,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// LIMIT: bytes of a message.
@@ -47,7 +47,7 @@ const REVISION: &str = "mcp-protocol-version";
 /// What all requests share. Nothing in it is anybody's.
 pub(crate) struct SharedState {
     pub kernel: Arc<Kernel>,
-    pub catalogue: Catalogue,
+    catalogue: OnceLock<Catalogue>,
     pub documents: Vec<Document>,
     pub prompts: Vec<Prompt>,
     pub info: ServerConfig,
@@ -100,7 +100,7 @@ impl RequestHead {
             return None;
         };
         let (place, tool) = shared
-            .catalogue
+            .catalogue()
             .find(call.name, actor, self.selection.as_ref().ok()?)?;
         let entry = &shared.kernel.registry.entries()[place];
         let arguments = call.request().arguments.unwrap_or_default();
@@ -137,12 +137,20 @@ impl Caller {
     }
 }
 
+impl SharedState {
+    /// Returns the tools, which are prepared when somebody first asks: a server that nobody asks for tools starts without them.
+    pub fn catalogue(&self) -> &Catalogue {
+        self.catalogue
+            .get_or_init(|| Catalogue::of(&self.kernel.registry))
+    }
+}
+
 type Protocol = StreamableHttpService<Handler, NeverSessionManager>;
 
 /// Returns the route of the MCP endpoint. It goes through the edge like every other.
 pub fn service(kernel: Arc<Kernel>, options: Options) -> Router {
     let shared = Arc::new(SharedState {
-        catalogue: Catalogue::of(&kernel.registry),
+        catalogue: OnceLock::new(),
         guard: Guard::new(&options.allowed_hosts, &options.allowed_origins),
         info: info(&options),
         documents: options.documents,
@@ -322,7 +330,7 @@ async fn express(
     begun: Option<(Outcome, Duration)>,
 ) -> Option<Response> {
     let express = FastMessage::read(message, headers)?;
-    let catalogue = &shared.catalogue;
+    let catalogue = shared.catalogue();
     let call = match &express.ask {
         FastQuestion::List => {
             caller.effect(Effect::Tools(catalogue.list(&caller.actor, &caller.selection)));

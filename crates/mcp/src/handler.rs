@@ -87,11 +87,11 @@ impl Handler {
     ) -> Result<CallToolResult, ErrorData> {
         let shared = &self.0;
         let found = shared
-            .catalogue
+            .catalogue()
             .find(&request.name, &caller.actor, &caller.selection);
         // INVARIANT ME-2: one answer for what does not exist and for what the caller may not know of.
         let Some((place, tool)) = found else {
-            let sentence = if let Some(meta) = shared.catalogue.offered(&request.name, &caller.actor) {
+            let sentence = if let Some(meta) = shared.catalogue().offered(&request.name, &caller.actor) {
                 caller.selection.says_where(meta)
             } else {
                 self.note_denial(&request.name, caller).await;
@@ -147,7 +147,7 @@ impl Handler {
 impl Handler {
     /// Lets the kernel refuse, so that the audit log holds who tried what. The caller hears nothing of it.
     async fn note_denial(&self, name: &str, caller: &Caller) {
-        let Some(place) = self.0.catalogue.forbidden(name, &caller.actor) else {
+        let Some(place) = self.0.catalogue().forbidden(name, &caller.actor) else {
             return;
         };
         let refused = dispatch::dispatch(&self.0.kernel, call::bare(place, caller.by())).await;
@@ -190,7 +190,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = caller(&context)?;
         one_page(request)?;
-        let tools = self.0.catalogue.list(&caller.actor, &caller.selection);
+        let tools = self.0.catalogue().list(&caller.actor, &caller.selection);
         caller.effect(Effect::Tools(tools));
         Ok(ListToolsResult::default())
     }

@@ -42,7 +42,7 @@ mod session;
 mod splice;
 mod whole;
 
-pub use content::{Argument, Document, Prompt};
+pub use content::{Argument, Document, Prompt, Text};
 pub use endpoint::service;
 pub use guard::Guard;
 

@@ -217,9 +217,8 @@ pub fn edge_settings() -> EdgeSettings {
 
 /// Returns every route: the operations, and what needs no token.
 pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
-    let document = openapi::document(&kernel.registry).to_string();
+    let document = api_document(kernel);
     let endpoint = crate::mcp::router(kernel, document.clone());
-    let document = bytes::Bytes::from(document);
     // Whoever asks whether requests are taken, by whichever route, is answered together with the others.
     let probe = Arc::default();
     // Few ask for this form, so it is made when somebody does.
@@ -228,7 +227,7 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
         .route("/.well-known/provost-keys.json", get(public_keys))
         .route(
             "/api/headless/v1/openapi.json",
-            get(move || std::future::ready(json_bytes(document.clone()))),
+            get(move || std::future::ready(json_bytes(document()))),
         )
         .route(
             "/api/headless/v1/openapi-3.0.json",
@@ -249,6 +248,15 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
         .merge(crate::pages::routes(kernel, &probe))
         .merge(endpoint)
         .merge(oauth::routes(kernel).method_not_allowed_fallback(method_not_allowed))
+}
+
+/// Returns the API's document, which is made when somebody first asks: a server is ready before anybody reads it.
+fn api_document(kernel: &Arc<Kernel>) -> crate::mcp::ApiDocument {
+    let (kernel, made) = (kernel.clone(), OnceLock::<bytes::Bytes>::new());
+    Arc::new(move || {
+        let make = || openapi::document(&kernel.registry).to_string().into();
+        made.get_or_init(make).clone()
+    })
 }
 
 /// Answers `OPTIONS` with the methods, and every other method with a refusal that names them (D1.8).

@@ -6,8 +6,7 @@ use axum::Router;
 use provost_kernel::expose::mcp::is_offered;
 use provost_kernel::operation::Registry;
 use provost_kernel::{Kernel, auth};
-use provost_mcp::{Argument, Document, Options, Prompt};
-use std::borrow::Cow;
+use provost_mcp::{Argument, Document, Options, Prompt, Text};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -77,8 +76,11 @@ pub fn names(kernel: &Kernel) -> (Vec<String>, Vec<String>) {
     )
 }
 
+/// Returns the API's document; the same each time.
+pub type ApiDocument = Arc<dyn Fn() -> bytes::Bytes + Send + Sync>;
+
 /// Returns the routes of `/mcp`, which show the API's document among the resources.
-pub fn router(kernel: &Arc<Kernel>, api: String) -> Router {
+pub fn router(kernel: &Arc<Kernel>, api: ApiDocument) -> Router {
     let (allowed_hosts, allowed_origins) = names(kernel);
     provost_mcp::service(
         kernel.clone(),
@@ -96,21 +98,21 @@ pub fn router(kernel: &Arc<Kernel>, api: String) -> Router {
     )
 }
 
-fn documents(kernel: &Kernel, api: String) -> Vec<Document> {
+fn documents(kernel: &Kernel, api: ApiDocument) -> Vec<Document> {
     let guides = kernel.areas().iter().flat_map(|area| area.guides);
     let guides = guides.map(|guide| Document {
         uri: format!("provost://guide/{}", guide.name),
         name: guide.name.to_owned(),
         title: guide.title.to_owned(),
         media_type: "text/markdown".into(),
-        text: Cow::Borrowed(guide.text),
+        text: Text::Static(guide.text),
     });
     let api = Document {
         uri: "provost://openapi".into(),
         name: "openapi".into(),
         title: "The API as an OpenAPI 3.1 document".into(),
         media_type: "application/json".into(),
-        text: Cow::Owned(api),
+        text: Text::Made(api),
     };
     guides.chain([api]).collect()
 }

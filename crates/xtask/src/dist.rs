@@ -1,7 +1,7 @@
 //! What carries the program to machines: a Debian package, a Python wheel and an npm package that hold the binary, and checksums.
 //!
 //! ```text
-//! release binary ─► dist/provost_VERSION_ARCH.deb      user, folders, unit, configuration, completions, manual page
+//! binary of `dist` ─► dist/provost_VERSION_ARCH.deb      user, folders, unit, configuration, completions, manual page
 //!                ─► dist/provost-VERSION-py3-none-….whl  the program alone
 //!                ─► dist/provost-VERSION.tgz             the program alone
 //!                ─► dist/SHA256SUMS
@@ -23,7 +23,7 @@ use std::process::Command;
 use crate::failure::{Context, Failure, Outcome};
 use crate::{process, product};
 
-/// Make the Debian package, the wheel and the npm package of the release binary
+/// Make the Debian package, the wheel and the npm package of a binary that is built for size
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Use this binary instead of building one
@@ -57,7 +57,7 @@ struct Machine {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let binary = product::given(arguments.binary.as_ref(), "release")?;
+    let binary = product::given(arguments.binary.as_ref(), "dist")?;
     let out = std::path::absolute(&arguments.out).context("cannot find the folder of packages")?;
     std::fs::create_dir_all(&out).context(out.display())?;
     let program = Program::look(binary, arguments.package_version.clone())?;

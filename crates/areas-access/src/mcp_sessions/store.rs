@@ -51,7 +51,7 @@ statements! {
     /// Adds a kind behind the others.
     ADD_KIND = "INSERT INTO mcp_session_kinds (organization_id, kind, actor_type, scopes) VALUES (?1, COALESCE((SELECT MAX(kind) FROM mcp_session_kinds WHERE organization_id = ?1), 0) + 1, ?2, ?3) RETURNING kind";
     /// The number of an actor.
-    ACTOR = "SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND display = ?2 AND service_account_id = ?3 AND console_user_id = ?4 ORDER BY actor LIMIT 1";
+    ACTOR = "SELECT actor FROM mcp_session_actors WHERE organization_id = ?1 AND display = ?2 AND service_account_id = ?3 AND console_user_id = ?4 ORDER BY actor || '' LIMIT 1";
     /// Gives an actor another name.
     RENAME_ACTOR = "UPDATE mcp_session_actors SET display = ?5, search = ?6 WHERE organization_id = ?1 AND service_account_id = ?2 AND console_user_id = ?3 AND display = ?4";
     /// Notes an actor, unless its number is taken.

@@ -34,7 +34,7 @@ statements! {
     /// Whom one credential is for.
     ASSIGNED = "SELECT credential_id, subject_kind, subject_id FROM resource_credential_assignments WHERE organization_id = ?1 AND credential_id = ?2 ORDER BY subject_kind, subject_id, credential_id";
     /// Whom the credentials of a resource are for.
-    ASSIGNED_OF_RESOURCE = "SELECT credential_id, subject_kind, subject_id FROM resource_credential_assignments WHERE organization_id = ?1 AND resource_id = ?2 ORDER BY credential_id, subject_kind, subject_id";
+    ASSIGNED_OF_RESOURCE = "SELECT credential_id, subject_kind, subject_id FROM resource_credential_assignments WHERE organization_id = ?1 AND resource_id = ?2 ORDER BY credential_id || '', subject_kind, subject_id";
     /// What a resource has: how many credentials of each kind.
     KINDS_OF_RESOURCE = "SELECT kind, COUNT(*) FROM resource_credentials WHERE organization_id = ?1 AND resource_id = ?2 GROUP BY kind ORDER BY kind";
     /// The default of a resource.
@@ -67,7 +67,7 @@ statements! {
         AND id IN (SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 \
         AND subject_kind = ?2 AND subject_id = ?3)";
     /// The credentials that are assigned to a subject.
-    OF_SUBJECT = "SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 ORDER BY credential_id";
+    OF_SUBJECT = "SELECT credential_id FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 ORDER BY credential_id || ''";
     /// Takes every assignment of a subject away.
     FORGET = "DELETE FROM resource_credential_assignments WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3";
     /// The lowest credential of a resource that is assigned to one subject, by the index of subjects.

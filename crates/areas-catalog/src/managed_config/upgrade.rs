@@ -28,7 +28,7 @@ statements! {
     /// Who reported and is no service account.
     OTHERS = unscoped("a start looks at every organization") "SELECT DISTINCT organization_id, reported_by_id FROM managed_config_targets WHERE reported_by_type <> 'service_account' ORDER BY organization_id, reported_by_id";
     /// An account's tokens that have a list of their own.
-    TOKENS = "SELECT id, scopes FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id = ?2 AND scopes IS NOT NULL AND revoked_at IS NULL ORDER BY id";
+    TOKENS = "SELECT id, scopes FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id = ?2 AND scopes IS NOT NULL AND revoked_at IS NULL ORDER BY id || ''";
     /// The clients that act as an account.
     CLIENTS = "SELECT id, scopes FROM oauth_clients WHERE organization_id = ?1 AND service_account_id = ?2 ORDER BY id";
     /// Replaces an account's list, unless another server gave the scope before.

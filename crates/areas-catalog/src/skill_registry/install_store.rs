@@ -66,7 +66,7 @@ statements! {
         AND s.state = 1 AND s.revoke_reason = ?3) \
         RETURNING id, token_prefix";
     /// The tokens of one principal whose answer could still be replayed.
-    REPLAYABLE = "SELECT id FROM gateway_tokens WHERE organization_id = ?1 AND principal_id = ?2 AND revoked_at IS NULL AND replay_pending = ?3 ORDER BY id";
+    REPLAYABLE = "SELECT id FROM gateway_tokens WHERE organization_id = ?1 AND principal_id = ?2 AND revoked_at IS NULL AND replay_pending = ?3 ORDER BY id || ''";
 }
 
 /// What a list of installs is narrowed by.

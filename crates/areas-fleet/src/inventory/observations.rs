@@ -38,7 +38,7 @@ statements! {
     /// How many sections of each client there are, and how many of them are not complete, on devices that are not retired.
     BY_CLIENT = "SELECT c.client, COUNT(DISTINCT c.device_id), COUNT(CASE WHEN c.is_complete THEN NULL ELSE 1 END) FROM inventory_sections c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' GROUP BY c.client ORDER BY c.client";
     /// What is known of a section's observations, removed ones among them.
-    OF_SECTION = "SELECT id, ident, facts, removed_at, server_id, asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 ORDER BY seq, id";
+    OF_SECTION = "SELECT id, ident, facts, removed_at, server_id, asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 ORDER BY seq + 0, id";
     /// How many observations of a device are not removed.
     COUNT = "SELECT COUNT(*) FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
     /// Makes an observation.

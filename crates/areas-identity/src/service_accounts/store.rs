@@ -64,7 +64,7 @@ macro_rules! joined_account {
 
 statements! {
     /// The accounts that a user answers for.
-    OWNED = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND owner_console_user_id = ?2 AND deleted_at IS NULL ORDER BY id LIMIT 100";
+    OWNED = "SELECT id FROM service_accounts WHERE organization_id = ?1 AND owner_console_user_id = ?2 AND deleted_at IS NULL ORDER BY id || '' LIMIT 100";
     /// Finds a token and its account by the token's public lookup id.
     LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "\
         SELECT t.organization_id, a.id, a.name, a.permission_role, a.scopes, t.scopes, a.status, t.id, \

@@ -201,6 +201,7 @@ fn bind<O: Operation>(raw: Raw) -> Result<Box<dyn BoundCall>> {
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// One operation without its types.
+#[derive(Clone)]
 pub struct Entry {
     /// The declaration.
     pub meta: &'static Meta,

@@ -117,7 +117,7 @@ fn options(default_tools: &'static [&'static str]) -> Options {
             name: "guide".into(),
             title: "The guide".into(),
             media_type: "text/markdown".into(),
-            text: "# Guide".into(),
+            text: provost_mcp::Text::Static("# Guide"),
         }],
         prompts: vec![Prompt {
             name: "explain".into(),

@@ -25,8 +25,8 @@ statements! {
     COUNT = "SELECT COUNT(*) FROM oauth_identities WHERE organization_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR issuer = CAST(?2 AS TEXT)) AND (CAST(?3 AS TEXT) IS NULL OR user_id = CAST(?3 AS TEXT))";
     /// One link.
     GET = "SELECT issuer, subject, user_id, created_at, held_at, maker_roles FROM oauth_identities WHERE organization_id = ?1 AND issuer = ?2 AND subject = ?3";
-    /// The links of a user.
-    OF_USER = "SELECT issuer, subject, user_id, created_at, held_at, maker_roles FROM oauth_identities WHERE organization_id = ?1 AND user_id = ?2 ORDER BY issuer, subject";
+    /// The links of a user. The order is no prefix of the key: SQLite would walk every link of the organization in it.
+    OF_USER = "SELECT issuer, subject, user_id, created_at, held_at, maker_roles FROM oauth_identities WHERE organization_id = ?1 AND user_id = ?2 ORDER BY issuer || '', subject";
     /// Some links of an issuer.
     OF_ISSUER = "SELECT issuer, subject, user_id, created_at, held_at, maker_roles FROM oauth_identities WHERE organization_id = ?1 AND issuer = ?2 ORDER BY subject LIMIT ?3";
     /// Links a subject to a user.

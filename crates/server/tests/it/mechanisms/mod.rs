@@ -7,6 +7,7 @@ pub mod idempotency;
 pub mod input;
 pub mod jobs_shares;
 pub mod later;
+mod plans;
 pub mod proofs;
 pub mod readiness;
 pub mod replay_cell;

@@ -4,7 +4,7 @@
 use crate::areas_beside::every_area;
 use crate::support::START;
 use provost_kernel::area::Areas;
-use provost_kernel::db::testing::{migrated, migrated_file};
+use provost_kernel::db::testing::migrated;
 use provost_kernel::db::{Access, Conn, Location, Statement, to_postgres};
 use provost_server::app;
 use provost_server::areas::ALL;
@@ -26,7 +26,7 @@ const ABOUT_THE_ENGINE: [&str; 8] = [
     "provost_server::commands::store::schema::PARENTS",
 ];
 
-fn all() -> Vec<&'static Statement> {
+pub fn all() -> Vec<&'static Statement> {
     of(every_area())
 }
 
@@ -123,7 +123,7 @@ fn what_is_removed_by_time_is_known() {
 }
 
 /// Returns how many different `?n` a text has.
-fn parameters(sql: &str) -> usize {
+pub fn parameters(sql: &str) -> usize {
     let digits = |part: &str| {
         part.chars()
             .take_while(char::is_ascii_digit)
@@ -217,73 +217,6 @@ fn one_text_serves_both_engines() {
         "{differing:?} of {}",
         all.len()
     );
-}
-
-/// Returns how SQLite goes about a statement.
-fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
-    let store = migrated_file("plans", every_area().migrations(), START);
-    let Location::Sqlite(path) = store.location() else {
-        return None;
-    };
-    let all = all();
-    let statement = all.iter().find(|s| s.name.ends_with(name)).unwrap();
-    let conn = rusqlite::Connection::open(path).unwrap();
-    let mut plan = conn
-        .prepare(&format!("EXPLAIN QUERY PLAN {}", statement.sqlite))
-        .unwrap();
-    let lines = plan
-        .query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3))
-        .unwrap();
-    Some(lines.map(Result::unwrap).collect())
-}
-
-/// Who has thousands of accounts waits for the end of an admin otherwise: every token would be read for every account.
-/// Proves SA-4.
-#[test]
-fn another_governor_is_looked_for_in_the_index_of_an_accounts_tokens() {
-    let Some(plan) = plan("::OTHER_GOVERNORS", &["org", "sa_1", "0"]) else {
-        return;
-    };
-    let tokens = plan.iter().find(|line| line.starts_with("SEARCH t ")).unwrap();
-    assert!(tokens.contains("service_account_tokens_by_account"), "{plan:?}");
-}
-
-/// The hourly round would read the whole audit log for each page of rows otherwise.
-#[test]
-fn entries_about_a_row_are_looked_for_in_the_index_of_targets() {
-    let Some(plan) = plan("::proofs::entries::ENTRIES", &["org", "[]"]) else {
-        return;
-    };
-    let entries = "USING INDEX audit_entries_by_target (organization_id=? AND target_id=?)";
-    assert!(plan.iter().any(|line| line.contains(entries)), "{plan:?}");
-}
-
-/// Each user who goes would read every device of the organization otherwise, a hundred of them in one unit; and each person who asks
-/// for the own ones.
-#[test]
-fn the_devices_of_an_owner_are_looked_for_in_their_index() {
-    for (name, values) in [
-        ("::fleet::owners::OWNED", vec!["org", "usr_1"]),
-        ("::fleet::store::OWN", vec!["org", "usr_1", "9", "9"]),
-    ] {
-        let Some(plan) = plan(name, &values) else { return };
-        let index = "devices_by_owner (organization_id=? AND owner_user_id=?";
-        assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
-    }
-}
-
-/// The round of all areas would walk every enrolment token by which a device enrolled otherwise, for ever.
-#[test]
-fn enrolment_tokens_that_ended_unused_are_looked_for_in_their_index() {
-    let Some(plan) = plan("::PRUNE_ENROLMENT_TOKENS", &["1"]) else {
-        return;
-    };
-    let index = "enrolment_tokens_by_end (expires_at<?)";
-    assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
-    // Of each that goes it is looked for devices that refer to it.
-    let others = plan.iter().filter(|line| line.contains("devices"));
-    let by_row = "devices_by_enrolment (organization_id=? AND enrolment_token_id=?)";
-    assert!(others.into_iter().all(|line| line.contains(by_row)), "{plan:?}");
 }
 
 #[test]

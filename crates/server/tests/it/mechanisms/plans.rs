@@ -1,0 +1,138 @@
+//! How SQLite goes about statements: what must not read more than it asks for.
+
+use super::statements::{all, parameters};
+use crate::areas_beside::every_area;
+use crate::support::START;
+use provost_kernel::db::Location;
+use provost_kernel::db::testing::migrated_file;
+
+/// Returns how SQLite goes about a statement.
+fn plan(name: &str, values: &[&str]) -> Option<Vec<String>> {
+    let store = migrated_file("plans", every_area().migrations(), START);
+    let Location::Sqlite(path) = store.location() else {
+        return None;
+    };
+    let all = all();
+    let statement = all.iter().find(|s| s.name.ends_with(name)).unwrap();
+    let conn = rusqlite::Connection::open(path).unwrap();
+    let mut plan = conn
+        .prepare(&format!("EXPLAIN QUERY PLAN {}", statement.sqlite))
+        .unwrap();
+    let lines = plan
+        .query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3))
+        .unwrap();
+    Some(lines.map(Result::unwrap).collect())
+}
+
+/// Who has thousands of accounts waits for the end of an admin otherwise: every token would be read for every account.
+/// Proves SA-4.
+#[test]
+fn another_governor_is_looked_for_in_the_index_of_an_accounts_tokens() {
+    let Some(plan) = plan("::OTHER_GOVERNORS", &["org", "sa_1", "0"]) else {
+        return;
+    };
+    let tokens = plan.iter().find(|line| line.starts_with("SEARCH t ")).unwrap();
+    assert!(tokens.contains("service_account_tokens_by_account"), "{plan:?}");
+}
+
+/// The hourly round would read the whole audit log for each page of rows otherwise.
+#[test]
+fn entries_about_a_row_are_looked_for_in_the_index_of_targets() {
+    let Some(plan) = plan("::proofs::entries::ENTRIES", &["org", "[]"]) else {
+        return;
+    };
+    let entries = "USING INDEX audit_entries_by_target (organization_id=? AND target_id=?)";
+    assert!(plan.iter().any(|line| line.contains(entries)), "{plan:?}");
+}
+
+/// SQLite takes the key that gives the order, and walks a whole organization in it, past the index of what is asked for: nobody
+/// keeps statistics. An order by an expression (`seq + 0`, `id || ''`) leaves it no such key.
+#[test]
+fn no_order_has_a_whole_organization_read_where_an_index_knows_the_rows() {
+    let store = migrated_file("orders", every_area().migrations(), START);
+    let Location::Sqlite(path) = store.location() else {
+        return;
+    };
+    let conn = rusqlite::Connection::open(path).unwrap();
+    let indexes = indexes(&conn);
+    let mut walking = Vec::new();
+    let mut looked_at = 0;
+    for statement in all() {
+        let Ok(mut plan) = conn.prepare(&format!("EXPLAIN QUERY PLAN {}", statement.sqlite)) else {
+            continue;
+        };
+        let nothing = rusqlite::params_from_iter(vec![""; parameters(statement.sqlite)]);
+        let lines: Vec<String> = plan
+            .query_map(nothing, |row| row.get(3))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        looked_at += 1;
+        for line in lines.iter().filter(|line| line.ends_with("(organization_id=?)")) {
+            let walked = line.split(' ').nth(1).unwrap_or_default();
+            let better = indexes.iter().find(|(table, second, is_whole)| {
+                let is_meant = walked == table || statement.sqlite.contains(&format!(" {table} {walked} "));
+                let names = [format!(" {second} = ?"), format!(" {walked}.{second} = ?")];
+                *is_whole && is_meant && names.iter().any(|name| statement.sqlite.contains(name))
+            });
+            if let Some((_, second, _)) = better {
+                walking.push(format!("{} could go by {second}: {line}", statement.name));
+            }
+        }
+    }
+    assert!(looked_at > 400, "{looked_at}");
+    assert!(walking.is_empty(), "{walking:#?}");
+}
+
+/// Returns of each index that begins with the organization its table, its second column, and whether it has every row.
+fn indexes(conn: &rusqlite::Connection) -> Vec<(String, String, bool)> {
+    let mut list = conn
+        .prepare(
+            "SELECT m.name, c.name, l.partial FROM sqlite_schema m, pragma_index_list(m.name) l, pragma_index_info(l.name) o, \
+             pragma_index_info(l.name) c \
+             WHERE m.type = 'table' AND o.seqno = 0 AND o.name = 'organization_id' AND c.seqno = 1",
+        )
+        .unwrap();
+    list.query_map([], |row| Ok((row.get(0)?, row.get(1)?, !row.get::<_, bool>(2)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
+}
+
+/// Each user who goes would read every device of the organization otherwise, a hundred of them in one unit; and each person who asks
+/// for the own ones.
+#[test]
+fn the_devices_of_an_owner_are_looked_for_in_their_index() {
+    for (name, values) in [
+        ("::fleet::owners::OWNED", vec!["org", "usr_1"]),
+        ("::fleet::store::OWN", vec!["org", "usr_1", "9", "9"]),
+    ] {
+        let Some(plan) = plan(name, &values) else { return };
+        let index = "devices_by_owner (organization_id=? AND owner_user_id=?";
+        assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
+    }
+}
+
+/// The round of all areas would walk every enrolment token by which a device enrolled otherwise, for ever.
+#[test]
+fn enrolment_tokens_that_ended_unused_are_looked_for_in_their_index() {
+    let Some(plan) = plan("::PRUNE_ENROLMENT_TOKENS", &["1"]) else {
+        return;
+    };
+    let index = "enrolment_tokens_by_end (expires_at<?)";
+    assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
+    // Of each that goes it is looked for devices that refer to it.
+    let others = plan.iter().filter(|line| line.contains("devices"));
+    let by_row = "devices_by_enrolment (organization_id=? AND enrolment_token_id=?)";
+    assert!(others.into_iter().all(|line| line.contains(by_row)), "{plan:?}");
+}
+
+/// A hundred people who leave in one unit would have every account of the organization read a hundred times otherwise.
+#[test]
+fn the_accounts_of_an_owner_are_looked_for_in_their_index() {
+    let Some(plan) = plan("::service_accounts::store::OWNED", &["org", "usr_1"]) else {
+        return;
+    };
+    let index = "service_accounts_by_owner (organization_id=? AND owner_console_user_id=?";
+    assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
+}
