@@ -1,6 +1,6 @@
 //! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
-//! stops under load, overload, two servers, hours of mixed load, raw bytes on sockets, secrets that get out, and what strangers
-//! learn. `schedules` alone runs tests of the kernel, because a scheduler of its own has to be built in.
+//! stops under load, overload, two servers, hours of mixed load, raw bytes on sockets, secrets that get out, what strangers
+//! learn, and agents whose reports go through kills of both ends. `schedules` alone runs tests of the kernel, because a scheduler of its own has to be built in.
 //!
 //! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
 //! leaves the server's folder behind when it fails. The limits are those of the goals; a size that is too small to
@@ -22,6 +22,7 @@ mod soak;
 mod stops;
 mod strangers;
 mod surroundings;
+mod uploads;
 mod wire;
 mod workload;
 
@@ -44,6 +45,7 @@ pub enum Subject {
     Stops(stops::Arguments),
     Strangers(strangers::Arguments),
     Surroundings(surroundings::Arguments),
+    Uploads(uploads::Arguments),
     Wire(wire::Arguments),
 }
 
@@ -77,6 +79,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Stops(arguments) => stops::run(arguments),
         Subject::Strangers(arguments) => strangers::run(arguments),
         Subject::Surroundings(arguments) => surroundings::run(arguments),
+        Subject::Uploads(arguments) => uploads::run(arguments),
         Subject::Wire(arguments) => wire::run(arguments),
     }
 }

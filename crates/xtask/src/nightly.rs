@@ -60,6 +60,7 @@ const NETS: &[Net] = &[
     net("stops", "endure stops --cycles 100 --thousand-events 20"),
     net("strangers", "endure strangers --reads"),
     net("surroundings", "endure surroundings --engine both --minutes"),
+    net("uploads", "endure uploads --rows 100000 --engine both"),
     net("wire", "endure wire --slow 1000"),
     net("requests", "torment requests --count 100000"),
     net("storms", "torment storms --count 500"),
