@@ -11,7 +11,8 @@
 //! INVARIANT IV-2: no value leaves: of environments, headers, arguments, addresses and credentials a report holds names, kinds and
 //! fingerprints under the caller's key; what looks like a credential is not shown as a name either, and a digest without a key is of a file
 //! of the home, of a project or of the system's programs.
-//! INVARIANT IV-3: a link is followed only to what lies behind the same fence: the home, a project that a client names, or the root.
+//! INVARIANT IV-3: a link is followed only to what lies behind the same fence: the home, a project that a client names, a folder above
+//! these, or the root.
 //! INVARIANT IV-4: what could not be read, and what is deeper or more than is read, is a fault of its section, and the section says that it
 //! is not complete.
 //!

@@ -9,7 +9,7 @@ mod editors;
 use crate::client::Client;
 use crate::report::Scope;
 use crate::syntax::Format;
-use At::{Home, Machine, Project};
+use At::{Home, Machine, Project, Upwards};
 use Client::{ClaudeCode, Codex, Cursor, GeminiCli, Vscode, Windsurf};
 use Part::{Hooks, Servers};
 
@@ -22,6 +22,8 @@ pub(crate) enum At {
     Settings(&'static str),
     /// Below a project.
     Project(&'static str),
+    /// Below a project, below the home, and below every folder above them.
+    Upwards(&'static str),
     /// Of the machine: on Linux, macOS and Windows.
     Machine([&'static str; 3]),
 }
@@ -73,7 +75,7 @@ pub(crate) fn reads_projects(client: Client) -> bool {
     let skills = SKILLS.iter().map(|folder| (folder.client, folder.at));
     files
         .chain(skills)
-        .any(|(of, at)| of == client && matches!(at, Project(_)))
+        .any(|(of, at)| of == client && matches!(at, Project(_) | Upwards(_)))
 }
 
 /// A folder whose folders are skills.

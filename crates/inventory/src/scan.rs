@@ -115,7 +115,7 @@ struct Spot {
 impl Walk<'_> {
     fn files(&mut self, in_projects: bool) {
         for file in FILES.into_iter().flatten() {
-            if matches!(file.at, At::Project(_)) == in_projects {
+            if matches!(file.at, At::Project(_) | At::Upwards(_)) == in_projects {
                 for spot in self.spots(file.client, file.at, file.class, file.names_projects()) {
                     self.file(file, &spot);
                 }
@@ -144,15 +144,15 @@ impl Walk<'_> {
                 vec![(self.root.to_owned(), self.root.to_owned(), None)],
             ),
             At::Project(pattern) => {
-                let project = |path: &PathBuf| {
-                    let fence = if path.starts_with(self.home) {
-                        self.home
-                    } else {
-                        path.as_path()
-                    };
-                    (path.clone(), fence.to_owned(), Some(path.clone()))
-                };
-                (pattern, self.projects.iter().map(project).collect())
+                let bases = self.projects.iter().map(|path| self.in_project(path));
+                (pattern, bases.collect())
+            }
+            At::Upwards(pattern) => {
+                let folders = self.upwards();
+                (
+                    pattern,
+                    folders.into_iter().map(|path| self.in_project(path)).collect(),
+                )
             }
         };
         let mut spots = Vec::new();
@@ -173,6 +173,22 @@ impl Walk<'_> {
             spots.extend(paths.into_iter().map(spot));
         }
         spots
+    }
+
+    fn in_project(&self, path: &Path) -> Base {
+        let fence = if path.starts_with(self.home) {
+            self.home
+        } else {
+            path
+        };
+        (path.to_owned(), fence.to_owned(), Some(path.to_owned()))
+    }
+
+    /// Returns the home, the projects, and every folder above them.
+    fn upwards(&self) -> BTreeSet<&Path> {
+        let begin = self.projects.iter().map(PathBuf::as_path).chain([self.home]);
+        let above = begin.flat_map(Path::ancestors);
+        above.filter(|folder| folder.starts_with(self.root)).collect()
     }
 
     /// Finds what a pattern stands for. A folder that cannot be read is a fault, and the next one is gone into.

@@ -1,6 +1,7 @@
 //! Fixture homes: what is found in them, and that nothing of it is a value.
 
 mod hostile;
+mod upwards;
 
 use crate::wire::Report;
 use crate::{Client, Fault, InventoryKey, Machine, Observation, Platform, Scan, ServerFacts, scan};

@@ -1,6 +1,6 @@
 //! Files of command lines, and of programs that are no editors alone.
 
-use super::At::{Home, Machine, Project, Settings};
+use super::At::{Home, Machine, Project, Settings, Upwards};
 use super::Part::{Environment, Extensions, Hooks, Projects, Servers, ServersOfProjects, Switch};
 use super::{File, HOOKS, MCP_SERVERS, Part, file};
 use crate::client::Client::{ClaudeCode, ClaudeDesktop, Codex, Continue, GeminiCli, Goose, Opencode, Zed};
@@ -139,9 +139,10 @@ pub(super) const FILES: &[File] = &[
         Scope::Plugin,
         MCP_SERVERS,
     ),
+    // Seen with 2.1.197: it reads these from the folder in which it is started up to the root, that of the repository and the home passed.
     file(
         ClaudeCode,
-        Project(".mcp.json"),
+        Upwards(".mcp.json"),
         "P/.mcp.json",
         Json,
         Scope::Project,
