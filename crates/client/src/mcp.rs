@@ -25,13 +25,15 @@ pub fn command() -> Command {
         )
 }
 
-/// Runs it.
+/// Runs it; `read_elsewhere` returns the names of the variables that the rest of the program reads.
 ///
 /// Errors: sentences about why nothing can be relayed.
-pub fn run(matches: &ArgMatches) -> Result<(), String> {
+pub fn run(matches: &ArgMatches, read_elsewhere: fn() -> Vec<String>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime could be started: {error}"))?;
-    let outcome = runtime.block_on(cli::relay(matches, &Terminal::system()));
+    let mut terminal = Terminal::system();
+    terminal.surroundings.read_elsewhere = Some(read_elsewhere);
+    let outcome = runtime.block_on(cli::relay(matches, &terminal));
     // A thread may still wait for standard input.
     runtime.shutdown_background();
     outcome.map_err(|failure| failure.lines.join("\n"))

@@ -140,7 +140,7 @@ fn run(matches: &ArgMatches) -> Outcome {
         ["serve"] => read::<serve::Serve>(inner)?.run(),
         ["demo"] => read::<demo::Demo>(inner)?.run(),
         ["init"] => read::<init::Init>(inner)?.run(),
-        ["mcp"] => provost_client::mcp::run(inner).map_err(Failure::new),
+        ["mcp"] => provost_client::mcp::run(inner, variables).map_err(Failure::new),
         ["recover"] => read::<recover::Recover>(inner)?.run(),
         ["keys", "list"] => read::<keys::List>(inner)?.run(),
         ["keys", "export"] => read::<keys::Export>(inner)?.run(),
