@@ -47,11 +47,16 @@ const JAMF: &str = r#"#!/bin/sh
 set -eu
 umask 077
 token="${4:?parameter 4 is the enrolment token}"
-if ! /usr/local/bin/provost agent status --system --json >/dev/null 2>&1; then
+code=0
+/usr/local/bin/provost agent status --system --json >/dev/null 2>&1 || code=$?
+# 2 is a machine that is not enrolled. Anything else, such as the 3 of a device that was retired, is for a person to look at.
+if [ "$code" -eq 2 ]; then
   file=$(mktemp)
   trap 'rm -f "$file"' EXIT
   printf '%s\n' "$token" > "$file"
   /usr/local/bin/provost agent enrol --system --server @SERVER@ --organization @ORGANIZATION@ --token-file "$file"
+elif [ "$code" -ne 0 ]; then
+  /usr/local/bin/provost agent status --system >&2 || exit "$code"
 fi
 # There is no LaunchDaemon yet: until there is, a cron entry or a policy with a frequency runs one round.
 /usr/local/bin/provost agent run --once --system
@@ -69,7 +74,10 @@ const INTUNE: &str = r#"#!/bin/sh
 # Put the enrolment token where only root reads it: /etc/provost/enrolment-token (0600), by a package or a configuration that is
 # encrypted on its way. The text of a script can be read by every admin of Intune.
 set -eu
-if /usr/local/bin/provost agent status --system --json >/dev/null 2>&1; then exit 0; fi
+code=0
+/usr/local/bin/provost agent status --system --json >/dev/null 2>&1 || code=$?
+# 2 is a machine that is not enrolled. Anything else, such as the 3 of a device that was retired, is for a person to look at.
+if [ "$code" -ne 2 ]; then exit "$code"; fi
 /usr/local/bin/provost agent enrol --system --server @SERVER@ --organization @ORGANIZATION@ --token-file /etc/provost/enrolment-token
 rm -f /etc/provost/enrolment-token
 /usr/local/bin/provost agent install --system
@@ -82,7 +90,8 @@ systemctl enable --now provost-agent
 
 const ANSIBLE: &str = r#"# UNTESTED with Ansible: written after its documentation, and run nowhere by the makers of Provost. Try it with --limit first.
 # provost_enrolment_token comes from a vault: ansible-playbook agent.yml --ask-vault-pass
-- hosts: laptops
+- name: The agent of Provost
+  hosts: laptops
   become: true
   tasks:
     - name: The program
@@ -94,12 +103,15 @@ const ANSIBLE: &str = r#"# UNTESTED with Ansible: written after its documentatio
     - name: Is it enrolled?
       ansible.builtin.command: /usr/local/bin/provost agent status --system --json
       register: provost_status
+      check_mode: false
       changed_when: false
-      failed_when: false
+      # 2 is a machine that is not enrolled. 3 is a device that was retired: a person looks at it.
+      failed_when: provost_status.rc not in [0, 2]
 
     - name: Enrol
-      when: provost_status.rc != 0
+      when: provost_status.rc == 2
       no_log: true
+      changed_when: true
       ansible.builtin.command:
         cmd: /usr/local/bin/provost agent enrol --system --server @SERVER@ --organization @ORGANIZATION@ --token-file -
         stdin: "{{ provost_enrolment_token }}"

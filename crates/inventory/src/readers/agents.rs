@@ -139,7 +139,7 @@ pub(super) const FILES: &[File] = &[
         Scope::Plugin,
         MCP_SERVERS,
     ),
-    // Seen with 2.1.197: it reads these from the folder in which it is started up to the root, that of the repository and the home passed.
+    // Seen with 2.1.197 and 2.1.329: read from the folder in which it is started up to the root, past the repository's and the home.
     file(
         ClaudeCode,
         Upwards(".mcp.json"),
