@@ -30,7 +30,13 @@ if grep -q '"changes": \[\]' "$changes"; then
     printf '### Policies in this change\n\nNothing differs from the policies of the server.\n' > "$comment"
     exit 0
 fi
-set -- $(for condition in "$@"; do printf '%s\n' "--fail-on=$condition"; done)
+# Each condition becomes one flag, also where it has blanks.
+count=$#
+while [ "$count" -gt 0 ]; do
+    set -- "$@" "--fail-on=$1"
+    shift
+    count=$((count - 1))
+done
 provost backtests run --candidate "$changes" --days "$days" --format md --reason 'a change of policies in review' "$@" > "$comment"
 code=$?
 if [ ! -s "$comment" ]; then
