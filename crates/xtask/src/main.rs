@@ -26,6 +26,7 @@ mod monitoring;
 mod mutants;
 mod nightly;
 mod oidc;
+mod packaging;
 mod page;
 mod postgres;
 mod power;
@@ -116,6 +117,8 @@ enum Task {
     DistCheck(dist::CheckArguments),
     /// Have promtool check and try the alert rules, and read the figures of the program
     Monitoring(monitoring::Arguments),
+    /// Have the programs that read what carries the program read it: linters, Compose, Helm, Ansible, systemd
+    PackagingCheck(packaging::Arguments),
     /// Write docs/assurance.md from the records of the runs
     Assurance(assurance::Arguments),
     /// Write docs/compatibility.md from the tables that the tasks keep
@@ -238,6 +241,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Dist(arguments) => dist::run(arguments)?,
         Task::DistCheck(arguments) => dist::check(arguments)?,
         Task::Monitoring(arguments) => monitoring::run(arguments)?,
+        Task::PackagingCheck(arguments) => packaging::run(arguments)?,
         Task::Assurance(arguments) => assurance::run(arguments)?,
         Task::Compatibility(arguments) => compatibility::run(arguments)?,
         Task::Bench(subject) => bench::run(subject)?,

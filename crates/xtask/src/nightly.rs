@@ -78,6 +78,7 @@ const NETS: &[Net] = &[
     net("fuzz", "fuzz"),
     net("coverage", "coverage"),
     net("supply", "supply"),
+    net("packaging-check", "packaging-check"),
 ];
 
 /// How a net ended.
