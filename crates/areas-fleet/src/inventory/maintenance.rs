@@ -41,7 +41,8 @@ pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is known of a device that is retired, in the same unit: it reports no more, so that nothing else ever would.
+/// Marks what a device that is retired reported as removed, in the same unit: it reports no more, so that nothing else ever would. The
+/// marked rows stay for as long as everything that is removed; how the looks of the device went is forgotten at once.
 pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -> Result<()> {
     let (org, now, device) = (ctx.org(), ctx.now(), retired.id.as_str());
     ctx.queue(&RETIRE, params![org, device, now])?;

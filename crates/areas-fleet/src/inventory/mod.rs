@@ -20,8 +20,8 @@
 //! INVARIANT IN-6: a server whose key does not say wholly what runs is not approved, and a place where it does not is shadow though its
 //! server is approved; where that is so in every place, the server reads shadow in every answer.
 //! INVARIANT IN-7: no value of a file is stored: what looks like one in a report is not kept, whoever wrote it.
-//! INVARIANT IN-8: what a retired device reported is there no more with the retirement, no device fills what an organization may know,
-//! and where something is not kept, the answers say how much.
+//! INVARIANT IN-8: what a retired device reported reads removed from the retirement on and is kept for 90 days, no device fills what an
+//! organization may know, and where something is not kept, the answers say how much.
 //!
 //! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
 //! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
