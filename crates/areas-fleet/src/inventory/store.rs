@@ -4,9 +4,8 @@ use super::model::{
     Asset, AssetId, AssetKind, Counts, MOST_OF_DEVICE, MOST_SERVERS, REPORTING_SECS, Server, ServerId,
     Standing, beginning,
 };
-use provost_kernel::db::{Param, Row, Statement};
+use provost_kernel::db::{Param, Row};
 use provost_kernel::error::{Error, Result};
-use provost_kernel::rate::Bucket;
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -92,9 +91,9 @@ statements! {
     LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR ", stands!("?4"), " = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') ORDER BY s.seq DESC, s.id LIMIT ?9");
     /// How many servers of each standing there are.
     BY_STANDING = concat!("SELECT ", stands!("?2"), " AS stands, COUNT(*) FROM inventory_servers s WHERE s.organization_id = ?1 GROUP BY stands ORDER BY stands");
-    /// How many servers an organization knows, and how many of them one device made known and nobody decided about.
-    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 AND standing_by IS NULL THEN 1 END) FROM inventory_servers WHERE organization_id = ?1";
-    /// The same of assets.
+    /// How many servers an organization knows, how many of them one device made known and nobody decided about, and how many of its since an instant.
+    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 AND standing_by IS NULL THEN 1 END), COUNT(CASE WHEN found_on = ?2 AND first_seen_at > ?3 THEN 1 END) FROM inventory_servers WHERE organization_id = ?1";
+    /// How many assets an organization knows, and how many of them one device made known.
     COUNT_ASSETS = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 THEN 1 END) FROM inventory_assets WHERE organization_id = ?1";
     /// Makes a server.
     INSERT = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, found_on, standing_at, first_seen_at, last_seen_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_servers WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?8)";
@@ -250,13 +249,10 @@ pub fn by_standing(ctx: &mut OperationContext<'_>) -> Result<Vec<(Standing, i64)
     })
 }
 
-/// LIMIT: servers that one device makes known, each an event: so many at once, and then a hundred an hour. Ours; a laptop has a few dozen.
-const DISCOVERIES: Bucket = Bucket {
-    name: "device-discoveries",
-    burst: 500,
-    per_second_num: 100,
-    per_second_den: 3600,
-};
+/// LIMIT: servers that one device makes known within five hours, each an event. Ours; a laptop has a few dozen. It is counted in the store
+/// and no limit of requests, so that it holds where those are switched off, after a restart, and beside another server.
+const DISCOVERIES: i64 = 500;
+const DISCOVERIES_SECS: i64 = 5 * 3600;
 /// How many keys are looked up at once.
 const KEYS: usize = 50;
 
@@ -271,34 +267,45 @@ pub struct Room {
 impl Room {
     /// Takes the place of a server that a device makes known, and says whether there was one.
     fn take_server(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
-        let left = count_room(ctx, self.servers, &COUNT, device)?;
-        let org = ctx.org();
-        let is_free = left > 0 && ctx.limit(&DISCOVERIES, &[org, device]).is_ok();
-        self.servers = Some(left - i64::from(is_free));
-        Ok(is_free)
+        let left = match self.servers {
+            Some(left) => left,
+            None => count_servers(ctx, device)?,
+        };
+        self.servers = Some(left - i64::from(left > 0));
+        Ok(left > 0)
     }
 
     /// The same of an asset.
     fn take_asset(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
-        let left = count_room(ctx, self.assets, &COUNT_ASSETS, device)?;
+        let left = match self.assets {
+            Some(left) => left,
+            None => count_assets(ctx, device)?,
+        };
         self.assets = Some(left - i64::from(left > 0));
         Ok(left > 0)
     }
 }
 
-fn count_room(
-    ctx: &mut OperationContext<'_>,
-    counted: Option<i64>,
-    count: &'static Statement,
-    device: &str,
-) -> Result<i64> {
-    if let Some(left) = counted {
-        return Ok(left);
-    }
+/// Returns how many servers a device may still make known.
+///
+/// Keeps IN-8.
+fn count_servers(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
+    let (org, since) = (ctx.org(), ctx.now().plus_secs(-DISCOVERIES_SECS));
+    let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?));
+    let (all, own, lately) = ctx
+        .query_opt(&COUNT, params![org, device, since], counts)?
+        .unwrap_or_default();
+    Ok((MOST_SERVERS - all)
+        .min(MOST_OF_DEVICE - own)
+        .min(DISCOVERIES - lately))
+}
+
+/// The same of assets.
+fn count_assets(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
     let org = ctx.org();
     let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
     let (all, own) = ctx
-        .query_opt(count, params![org, device], counts)?
+        .query_opt(&COUNT_ASSETS, params![org, device], counts)?
         .unwrap_or_default();
     Ok((MOST_SERVERS - all).min(MOST_OF_DEVICE - own))
 }
