@@ -5,7 +5,7 @@ use super::model::{
 };
 use super::sections::{Ready, Scan};
 use crate::fleet::DeviceId;
-use provost_kernel::db::Row;
+use provost_kernel::db::{Row, Statement};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
@@ -348,10 +348,7 @@ pub fn of_server(
     before: i64,
     limit: i64,
 ) -> Result<Vec<ObservationView>> {
-    let (org, now) = (ctx.org(), ctx.latest());
-    ctx.query(&OF_SERVER, params![org, id.as_str(), before, limit], |row| {
-        observation(row, now)
-    })
+    page(ctx, &OF_SERVER, id.as_str(), (before, limit))
 }
 
 /// Returns observations of a device before a place, the newest first.
@@ -361,8 +358,15 @@ pub fn of_device(
     before: i64,
     limit: i64,
 ) -> Result<Vec<ObservationView>> {
+    page(ctx, &OF_DEVICE, id.as_str(), (before, limit))
+}
+
+fn page(
+    ctx: &mut OperationContext<'_>,
+    of: &'static Statement,
+    id: &str,
+    (before, limit): (i64, i64),
+) -> Result<Vec<ObservationView>> {
     let (org, now) = (ctx.org(), ctx.latest());
-    ctx.query(&OF_DEVICE, params![org, id.as_str(), before, limit], |row| {
-        observation(row, now)
-    })
+    ctx.query(of, params![org, id, before, limit], |row| observation(row, now))
 }
