@@ -1,7 +1,7 @@
 //! `provost agent run` and `provost agent scan`.
 
 use super::places::{enrolled, failure, place_args, refuse_others};
-use crate::cli::{DeviceServer, Exit, Failure, Terminal};
+use crate::cli::{DeviceServer, Exit, Failure, Terminal, counted};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use provost_agent::{ANEW, Agent, Cause, Loop, Mode, Once, State, once, queue_scan, report};
 use provost_words::entropy::SystemEntropy;
@@ -78,8 +78,8 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             ""
         };
         terminal.note(&format!(
-            "heartbeat taken, {scanned}{} reports sent",
-            done.uploads
+            "heartbeat taken, {scanned}{} sent",
+            counted(done.uploads, "reports")
         ));
         return Ok(());
     }
@@ -131,6 +131,6 @@ pub async fn scan(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failu
     }
     queue_scan(&agent, &home, &clock, &entropy).map_err(failure)?;
     let done = round(&agent, &home, terminal).await?;
-    terminal.note(&format!("{} reports sent", done.uploads));
+    terminal.note(&format!("{} sent", counted(done.uploads, "reports")));
     Ok(())
 }

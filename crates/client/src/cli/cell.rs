@@ -128,7 +128,8 @@ fn summary(items: &[Value], name: &str, times: Times) -> String {
     text
 }
 
-fn counted(count: usize, name: &str) -> String {
+/// Returns a number with what it counts, of which the plural is given: `1 report`, `3 policies`.
+pub fn counted(count: usize, name: &str) -> String {
     let name = super::flags::kebab(name).replace('-', " ");
     match (count, name.strip_suffix("ies"), name.strip_suffix('s')) {
         (1, Some(stem), _) => format!("1 {stem}y"),
@@ -165,6 +166,18 @@ mod tests {
 
     fn now() -> Timestamp {
         Timestamp::parse(NOW).unwrap()
+    }
+
+    #[test]
+    fn one_thing_is_said_as_one() {
+        for (count, name, said) in [
+            (0, "reports", "0 reports"),
+            (1, "reports", "1 report"),
+            (1, "policies", "1 policy"),
+            (2, "policies", "2 policies"),
+        ] {
+            assert_eq!(counted(count, name), said);
+        }
     }
 
     #[test]

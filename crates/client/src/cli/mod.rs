@@ -60,6 +60,7 @@ mod yaml;
 
 pub use access::own as access_commands;
 pub use api::Api;
+pub use cell::counted;
 pub use client::{Answer, Client, Request, connection_args};
 pub use column::Column;
 pub use commands::{command_of, commands, fill};

@@ -10,7 +10,7 @@ use super::files::{family_arg, folder_arg, named};
 use super::remote;
 use super::strict::{strict_arg, warned};
 use crate::cli::{
-    Client, Confirm, Consent, Exit, Failure, Terminal, confirm_arg, connection_args, consent_args,
+    Client, Confirm, Consent, Exit, Failure, Terminal, confirm_arg, connection_args, consent_args, counted,
 };
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::Value;
@@ -173,10 +173,16 @@ fn agreed(
         if deletes == 0 {
             return Ok(());
         }
-        let line = format!("--prune would delete {deletes} policies: say --confirm");
+        let line = format!(
+            "--prune would delete {}: say --confirm",
+            counted(deletes, "policies")
+        );
         return Err(nothing_written(Failure::usage(line)));
     };
-    let asked = format!("write {writes} and delete {deletes} policies? type yes");
+    let asked = format!(
+        "write {writes} and delete {}? type yes",
+        counted(deletes, "policies")
+    );
     let typed = prompt
         .line(&asked)
         .map_err(|error| nothing_written(Failure::usage(format!("no answer: {error}"))))?;

@@ -1,7 +1,7 @@
 //! `provost policies export DIR`: the policies of a server as files that `apply` takes.
 
 use super::remote;
-use crate::cli::{Client, Exit, Failure, Terminal, connection_args, replace_file, sha256_hex};
+use crate::cli::{Client, Exit, Failure, Terminal, connection_args, counted, replace_file, sha256_hex};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -66,7 +66,11 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         put(&path, &text)?;
         written += 1;
     }
-    client.note(&format!("{written} policies in {}", folder.display()));
+    client.note(&format!(
+        "{} in {}",
+        counted(written, "policies"),
+        folder.display()
+    ));
     Ok(())
 }
 

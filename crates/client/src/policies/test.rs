@@ -3,7 +3,7 @@
 use super::files::{PolicyFile, family_arg, files_arg, named};
 use super::remote;
 use crate::backtests::json_file;
-use crate::cli::{Client, Exit, Failure, Form, Printer, Terminal, connection_args, visible};
+use crate::cli::{Client, Exit, Failure, Form, Printer, Terminal, connection_args, counted, visible};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -75,10 +75,10 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         return Err(Failure::usage("there are no cases: a test of nothing would pass"));
     }
     if failed > 0 {
-        let line = format!("{failed} of {cases} cases came out otherwise");
+        let line = format!("{failed} of {} came out otherwise", counted(cases, "cases"));
         return Err(Failure::new(Exit::Gate, line));
     }
-    client.note(&format!("{cases} cases came out as expected"));
+    client.note(&format!("{} came out as expected", counted(cases, "cases")));
     Ok(())
 }
 

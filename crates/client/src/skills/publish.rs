@@ -2,7 +2,8 @@
 
 use super::receipt::cannot;
 use crate::cli::{
-    Client, Confirm, Consent, Exit, Failure, Form, Printer, Progress, Terminal, connection_args, consent_args,
+    Client, Confirm, Consent, Exit, Failure, Form, Printer, Progress, Terminal, connection_args,
+    consent_args, counted,
 };
 use bytes::Bytes;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
@@ -75,7 +76,10 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let mut progress = Progress::start(terminal, client.quiet, "bytes");
     let manifest = package.manifest();
     let (name, files, bytes) = (&manifest.name, manifest.files.len(), archive.len());
-    progress.say(&format!("sending {name}: {files} files, {bytes} bytes"));
+    progress.say(&format!(
+        "sending {name}: {}, {bytes} bytes",
+        counted(files, "files")
+    ));
     let sent = ("application/gzip", Bytes::from(archive));
     let sent = client
         .send_content(Method::POST, &["skill-registry"], &query, sent, &consent)

@@ -210,7 +210,7 @@ fn a_laptop_enrols_runs_is_seen_and_is_retired() {
     assert!(code == 2 && err.contains("enrolled already"), "{err}");
     let (_, err) = laptop.ok(&["run", "--once"]);
     assert!(
-        err.contains("heartbeat taken, the machine was scanned, 1 reports sent"),
+        err.contains("heartbeat taken, the machine was scanned, 1 report sent"),
         "{err}"
     );
     let device = &organization.devices()[0];
