@@ -3,11 +3,14 @@
 use super::inventory::{decide, held, in_days, of_key, prune, servers};
 use crate::areas::fleet::Machine;
 use crate::areas::inventory::{SERVERS, report, section, server, skill};
-use crate::support::{App, each, each_with};
+use crate::support::{App, START, each, each_with};
 use provost_kernel::kernel::Settings;
-use provost_kernel::{OperationContext, params};
+use provost_kernel::time::Clock;
+use provost_kernel::{OperationContext, Timestamp, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 provost_kernel::statements! {
     /// As many servers as an organization may know.
@@ -282,6 +285,50 @@ fn a_count_that_is_far_ahead_is_refused_and_ends_nothing() {
         let far = laptop.report(&app, counted(1_000_013)).await;
         far.refused(400, "invalid_request");
         assert_eq!(laptop.report(&app, counted(13)).await.ok()["accepted"], 1);
+        app.kernel.stop().await;
+    });
+}
+
+/// A clock that is further at each look than one unit may take.
+#[derive(Default)]
+struct SlowClock(AtomicU64);
+
+impl Clock for SlowClock {
+    fn now(&self) -> Timestamp {
+        START
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(251 * self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+#[test]
+fn a_report_that_takes_longer_than_one_unit_may_is_refused_and_taken_when_it_is_sent_again() {
+    each("inventory_slow", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let slow = app.beside(
+            Vec::new(),
+            Arc::new(SlowClock::default()),
+            app.kernel.settings.clone(),
+            app.location(),
+        );
+        let body = report(&app, 0, &json!([section("ada", &many(0, 3), true)]));
+        let reply = laptop.report(&slow, body.clone()).await;
+        reply.refused(503, "unavailable");
+        assert_eq!(reply.header("retry-after"), "1");
+        assert!(
+            reply.text().contains("longer than one unit of work may"),
+            "{}",
+            reply.text()
+        );
+        slow.kernel.stop().await;
+        // No half of it is there, and nothing of it is taken for known.
+        assert!(servers(&app, "").await.is_empty());
+        assert_eq!(held(&app, &laptop).await["lastScan"], Value::Null);
+        let taken = laptop.report(&app, body).await.ok().clone();
+        assert_eq!((&taken["accepted"], &taken["notKept"]), (&json!(1), &json!(0)));
+        assert_eq!(servers(&app, "").await.len(), 3);
         app.kernel.stop().await;
     });
 }
