@@ -2,7 +2,7 @@
 
 use super::failure::{Exit, Failure};
 use super::terminal::Surroundings;
-use super::whole_file::replace_file;
+use super::whole_file::{remove_drafts, replace_file};
 use provost_words::Secret;
 use provost_words::durable::folder_of;
 use provost_words::time::Timestamp;
@@ -168,10 +168,11 @@ impl Profiles {
         }
     }
 
-    /// Writes the file anew, readable by its owner alone, in one step.
+    /// Writes the file anew, readable by its owner alone, in one step; who does has its lock.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
         let path = &real(path);
         make_folder(path)?;
+        remove_drafts(path);
         replace_file(path, self.text().expose().as_bytes(), 0o600)
     }
 
@@ -215,6 +216,8 @@ fn lock_file(path: &Path) -> Result<(File, PathBuf), Failure> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
     let lock = path.with_file_name(name);
+    // A link that somebody put there would have an empty file made wherever it points to.
+    let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let open = || {
         make_folder(path)?;
         File::options()
@@ -222,6 +225,7 @@ fn lock_file(path: &Path) -> Result<(File, PathBuf), Failure> {
             .truncate(false)
             .write(true)
             .mode(0o600)
+            .custom_flags(no_link)
             .open(&lock)
     };
     let file = open().map_err(|error| cannot_lock(&lock, &error))?;

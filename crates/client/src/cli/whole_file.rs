@@ -31,6 +31,29 @@ pub fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// Removes the drafts that kills left of a file whose writers take a lock, which the caller has: each may hold a token.
+pub(super) fn remove_drafts(path: &Path) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return;
+    };
+    let before = format!(".{name}.");
+    let is_draft = |found: &str| {
+        let numbers = found
+            .strip_prefix(&before)
+            .and_then(|rest| rest.strip_suffix(".new"));
+        let is_number = |text: &str| text.parse::<u32>().is_ok();
+        numbers
+            .and_then(|numbers| numbers.split_once('-'))
+            .is_some_and(|(process, number)| is_number(process) && is_number(number))
+    };
+    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_draft) {
+            // One that cannot be removed keeps nobody from writing.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn write(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     // What a process of the same number left behind when it was killed.
     let _ = fs::remove_file(draft);

@@ -305,3 +305,33 @@ async fn what_lies_behind_a_link_is_renewed_there() {
     assert!(kept.contains("refresh-two"), "{kept}");
     assert!(fs::symlink_metadata(file(&home)).expect("a link").is_symlink());
 }
+
+#[tokio::test]
+async fn a_draft_that_a_kill_left_goes_with_the_next_change() {
+    let home = folder();
+    let server = Server::playing([tokens(), accounts()]).await;
+    signed_in(&home, &server.url, LONG_AGO);
+    // The number of a process that no machine has.
+    let left = file(&home).with_file_name(".profiles.toml.4194305-0.new");
+    let other = file(&home).with_file_name(".profiles.toml.mine.new");
+    for path in [&left, &other] {
+        fs::write(path, "refresh_token = \"refresh-zero\"").expect("a file");
+    }
+    assert_eq!(lists(&home).await.code, 0);
+    assert!(!left.exists() && other.exists());
+}
+
+#[tokio::test]
+async fn a_lock_that_is_a_link_is_not_taken() {
+    let (home, elsewhere) = (folder(), folder());
+    let server = Server::playing([tokens(), accounts()]).await;
+    signed_in(&home, &server.url, LONG_AGO);
+    let lock = file(&home).with_file_name("profiles.toml.lock");
+    std::os::unix::fs::symlink(elsewhere.join("made"), &lock).expect("a link");
+    let outcome = lists(&home).await;
+    assert_eq!((outcome.code, server.asked().len()), (9, 0), "{outcome:?}");
+    assert!(outcome.err.contains("cannot lock"), "{}", outcome.err);
+    assert!(!elsewhere.join("made").exists());
+    fs::remove_file(&lock).expect("it goes");
+    assert_eq!(lists(&home).await.code, 0);
+}
