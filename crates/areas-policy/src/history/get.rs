@@ -43,37 +43,48 @@ impl Operation for Get {
     type Output = WholeEvent;
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<WholeEvent> {
-        let (id, org) = (input.path.event_id.as_str().to_owned(), ctx.org());
+        let id = input.path.event_id.as_str().to_owned();
         ctx.target(&fences::EVENT, id.as_str());
-        let place = EventId::place(&id).ok_or_else(|| Error::not_found("event"))?;
-        let at = instant_of_place(place);
-        let rows = store::sources(&mut ctx.tx(), org, at, at.saturating_add(1))?;
-        let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
-        Ok(ctx.later(async move {
-            let (wanted, shared) = (id.clone(), kernel.clone());
-            let read = kernel.blocking(move || {
-                let OpenSources { sources, unreadable } = open(&shared, organization.as_str(), rows);
-                let mut has_gap = !unreadable.is_empty();
-                for source in sources {
-                    match find(source, at, &wanted) {
-                        Ok(Some(event)) => return Ok(event),
-                        Ok(None) => {}
-                        Err(error) => {
-                            tracing::error!("history cannot be read: {error}");
-                            has_gap = true;
-                        }
+        let found = event(ctx, &id)?;
+        Ok(ctx.later(async move { Ok(WholeEvent::of(&id, &found.await?)) }))
+    }
+}
+
+/// Returns an event of the caller's organization: where it would be is read from the snapshot, and it is read afterwards.
+///
+/// Errors: `NotFound`; `Unavailable` where what would hold it cannot be read.
+pub(crate) fn event(
+    ctx: &mut OperationContext<'_>,
+    id: &str,
+) -> Result<impl Future<Output = Result<OwnedRecord>> + Send + use<>> {
+    let (id, org) = (id.to_owned(), ctx.org());
+    let place = EventId::place(&id).ok_or_else(|| Error::not_found("event"))?;
+    let at = instant_of_place(place);
+    let rows = store::sources(&mut ctx.tx(), org, at, at.saturating_add(1))?;
+    let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
+    Ok(async move {
+        let shared = kernel.clone();
+        let read = kernel.blocking(move || {
+            let OpenSources { sources, unreadable } = open(&shared, organization.as_str(), rows);
+            let mut has_gap = !unreadable.is_empty();
+            for source in sources {
+                match find(source, at, &id) {
+                    Ok(Some(event)) => return Ok(event),
+                    Ok(None) => {}
+                    Err(error) => {
+                        tracing::error!("history cannot be read: {error}");
+                        has_gap = true;
                     }
                 }
-                if has_gap {
-                    let message = "the part of the history where this event would be cannot be read";
-                    return Err(Error::new(Code::Unavailable, message));
-                }
-                Err(Error::not_found("event"))
-            });
-            let event = read.await??;
-            Ok(WholeEvent::of(&id, &event))
-        }))
-    }
+            }
+            if has_gap {
+                let message = "the part of the history where this event would be cannot be read";
+                return Err(Error::new(Code::Unavailable, message));
+            }
+            Err(Error::not_found("event"))
+        });
+        read.await?
+    })
 }
 
 /// Returns the event of this instant and id, if the source holds it.

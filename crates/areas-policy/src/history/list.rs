@@ -1,22 +1,18 @@
 //! Lists recorded events, newest first.
 
-use super::model::{DAY_MS, READERS, instant_of_place, place_of_instant};
-use super::page::{self, Filters, PageRequest};
+use super::look::{Look, look};
+use super::model::READERS;
+use super::page::Filters;
 use super::view::{EventView, UnreadableView};
-use super::{retention_days, store};
-use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::text::LongName;
-use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::{Action, Occasion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub struct List;
-
-/// The end of the year 9999, which no instant of an event lies behind.
-const LAST_MS: i64 = 253_402_300_799_999;
 
 const ID: &str = "listHeadlessPolicyHistory";
 
@@ -112,59 +108,37 @@ impl Operation for List {
     type Output = Events;
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Events> {
-        let (query, org) = (&input.query, ctx.org());
-        let now = ctx.now();
-        let oldest = now.as_ms() - retention_days(&mut ctx.tx(), org, now)? * DAY_MS;
-        let from = query.from.map_or(oldest, |from| from.as_ms().max(oldest)).max(0);
-        // Also what was dated ahead, by a clock that was wrong.
-        let to = query.to.map_or(LAST_MS, Timestamp::as_ms).max(0);
-        if query.from.zip(query.to).is_some_and(|(from, to)| from >= to) {
-            return Err(Error::invalid("/query/from", "must be before to"));
-        }
-        let mut before = place_of_instant(to);
-        if let Some(cursor) = &query.cursor {
-            before = before.min(cursor.open_wide(&ctx.services().keys, org, ID)?);
-        }
+        let query = &input.query;
         let text = |name: &Option<LongName>| name.as_ref().map(|name| name.as_str().to_owned());
-        let wanted = PageRequest {
-            filters: Filters {
-                subject: text(&query.subject_id),
-                tool: text(&query.tool),
-                action: query.action.map(|word| word.0.word().to_owned()),
-                policy: text(&query.policy_id),
-                occasion: query.occasion.map(|word| word.0.word().to_owned()),
-                source: text(&query.source),
+        let seen = look(
+            ctx,
+            Look {
+                operation: ID,
+                filters: Filters {
+                    subject: text(&query.subject_id),
+                    tool: text(&query.tool),
+                    actions: query.action.iter().map(|word| word.0.word()).collect(),
+                    policy: text(&query.policy_id),
+                    occasion: query.occasion.map(|word| word.0.word().to_owned()),
+                    source: text(&query.source),
+                    ..Filters::default()
+                },
+                from: query.from,
+                to: query.to,
+                limit: query.limit,
+                cursor: query.cursor.as_ref(),
             },
-            from,
-            before,
-            limit: usize::try_from(query.limit.get()).unwrap_or(1),
-        };
-        let last = instant_of_place(before).saturating_add(1);
-        let rows = if from < last {
-            store::sources(&mut ctx.tx(), org, from, last)?
-        } else {
-            Vec::new()
-        };
-        let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
+        )?;
         Ok(ctx.later(async move {
-            let shared = kernel.clone();
-            let org = organization.clone();
-            let read = kernel.blocking(move || page::read(&shared, org.as_str(), rows, &wanted));
-            let page = read.await??;
-            let keys = &kernel.keys;
-            let scanned = page.next.map_or(from, |place| instant_of_place(place).max(from));
+            let seen = seen.await?;
+            let events = seen.events.iter();
             Ok(Events {
-                events: page
-                    .events
-                    .iter()
+                events: events
                     .map(|found| EventView::of(&found.id, &found.event))
                     .collect(),
-                next_cursor: page
-                    .next
-                    .map(|place| Cursor::issue_wide(keys, organization.as_str(), ID, place)),
-                scanned_to: Timestamp::from_ms(scanned).to_rfc3339(),
-                unreadable: Some(page.unreadable.into_iter().map(Into::into).collect())
-                    .filter(|parts: &Vec<UnreadableView>| !parts.is_empty()),
+                next_cursor: seen.next_cursor,
+                scanned_to: seen.scanned_to,
+                unreadable: seen.unreadable,
             })
         }))
     }

@@ -41,6 +41,7 @@ mod get;
 mod import;
 mod incoming;
 mod list;
+mod look;
 mod model;
 mod order;
 mod page;
@@ -59,9 +60,13 @@ mod tell;
 mod view;
 
 pub use decided_calls::undecided;
+pub(crate) use get::event;
 pub use incoming::{Fault, IncomingEvent};
+pub(crate) use look::{Look, Seen, look};
+pub(crate) use model::{DAY_MS, INSPECTORS, READERS, subject, text, tool};
 pub use model::{EventId, NewEvent, Provenance};
 pub use order::{Sequence, accept, accept_now};
+pub(crate) use page::Filters;
 pub use place_standing::{
     Holder, PlaceStanding, forget as forget_place, forget_empty as forget_empty_place, holder, standing,
     take as take_place, watch, whose as whose_place,
@@ -75,8 +80,10 @@ pub use segment_files::{files, verify};
 pub use segment_place::SegmentPlace;
 pub use sources::{OpenSources, SourceKind, SourceRow, Unreadable, open};
 pub use store::File;
+pub(crate) use store::organizations;
 pub use store::{LiveChunk, chunks_after, last_chunk, sources};
 pub use tell::tell_of_imports;
+pub(crate) use view::{UnreadableView, as_sent};
 
 use provost_areas_platform::settings;
 use provost_kernel::area::{Area, Check, every, now_and_every};

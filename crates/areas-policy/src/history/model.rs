@@ -15,9 +15,9 @@ id!(ChunkId, "hch", "A chunk of recorded events.");
 id!(SegmentId, "hsg", "A sealed segment of recorded events.");
 
 /// The roles that may read what was decided.
-pub(super) const READERS: &[Role] = &[Admin, Operator, Auditor];
+pub(crate) const READERS: &[Role] = &[Admin, Operator, Auditor];
 /// The roles that may read an event with all its attributes.
-pub(super) const INSPECTORS: &[Role] = &[Admin, Auditor];
+pub(crate) const INSPECTORS: &[Role] = &[Admin, Auditor];
 
 /// What the names of sources begin with that machines send from themselves.
 const DEVICE: &str = "device";
@@ -28,7 +28,7 @@ const CHANCE_BITS: u32 = 80;
 const ORDERED: u128 = (1 << (CHANCE_BITS - NUMBER_BITS - MARK_BITS)) - 1;
 
 /// Milliseconds in a day.
-pub(super) const DAY_MS: i64 = 86_400_000;
+pub(crate) const DAY_MS: i64 = 86_400_000;
 
 /// An event as it was judged, with or without a decision.
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ pub(super) fn instant_of_place(place: u128) -> i64 {
 
 /// Returns whose event it is: the user's, else the service account's, else the device's; nobody's where one that
 /// comes first is missing, because nobody can say whose it is then.
-pub(super) fn subject(event: &OwnedRecord) -> Option<(&'static str, &str)> {
+pub(crate) fn subject(event: &OwnedRecord) -> Option<(&'static str, &str)> {
     let kinds = [
         ("user", Field::USER),
         ("service_account", Field::SERVICE_ACCOUNT),
@@ -133,12 +133,12 @@ pub(super) fn subject(event: &OwnedRecord) -> Option<(&'static str, &str)> {
 }
 
 /// Returns the tool of the event, by its own id or by the one it has at its MCP server.
-pub(super) fn tool(event: &OwnedRecord) -> Option<&str> {
+pub(crate) fn tool(event: &OwnedRecord) -> Option<&str> {
     text(event, Field::TOOL).or_else(|| text(event, Field::MCP_TOOL))
 }
 
 /// Returns an attribute that is a text.
-pub(super) fn text(event: &OwnedRecord, field: Field) -> Option<&str> {
+pub(crate) fn text(event: &OwnedRecord, field: Field) -> Option<&str> {
     match event.attribute(field)? {
         Attribute::Text(text) => Some(text),
         _ => None,

@@ -29,10 +29,13 @@ const MAX_TIME: Duration = Duration::from_millis(50);
 
 /// What narrows a list; each is exact.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filters {
+pub(crate) struct Filters {
     pub subject: Option<String>,
+    pub device: Option<String>,
     pub tool: Option<String>,
-    pub action: Option<String>,
+    /// One of these; none: whatever was decided, and also nothing.
+    pub actions: Vec<&'static str>,
+    pub mode: Option<&'static str>,
     pub policy: Option<String>,
     pub occasion: Option<String>,
     pub source: Option<String>,
@@ -49,7 +52,7 @@ pub(super) struct PageRequest {
 }
 
 /// An event with its place and id.
-pub(super) struct ListedEvent {
+pub(crate) struct ListedEvent {
     pub place: u128,
     pub id: String,
     pub event: OwnedRecord,
@@ -292,6 +295,8 @@ struct Test {
 enum Step {
     /// This text; another text is no, no text leaves it to the next column.
     Is(String),
+    /// As `Is`, one of these.
+    IsOneOf(Vec<&'static str>),
     /// A set that holds this text.
     Holds(String),
     /// A set that holds this name is no, everything else leaves it to the next column.
@@ -341,8 +346,15 @@ impl Tests {
             let is = || Step::Is(tool.clone());
             all.add(vec![(name(Field::TOOL), is()), (name(Field::MCP_TOOL), is())])?;
         }
-        if let Some(action) = &filters.action {
-            all.add(vec![(provost_history::ACTION, Step::Is(action.clone()))])?;
+        if let Some(device) = &filters.device {
+            all.add(vec![(name(Field::DEVICE), Step::Is(device.clone()))])?;
+        }
+        if !filters.actions.is_empty() {
+            let wanted = Step::IsOneOf(filters.actions.clone());
+            all.add(vec![(provost_history::ACTION, wanted)])?;
+        }
+        if let Some(mode) = filters.mode {
+            all.add(vec![(provost_history::MODE, Step::Is(mode.to_owned()))])?;
         }
         if let Some(policy) = &filters.policy {
             all.add(vec![(provost_history::POLICY_IDS, Step::Holds(policy.clone()))])?;
@@ -395,6 +407,7 @@ impl Step {
         let yes = |is: bool| if is { RowVerdict::Yes } else { RowVerdict::No };
         match (self, entry) {
             (Self::Is(wanted), Entry::Text(text)) => yes(wanted == text),
+            (Self::IsOneOf(wanted), Entry::Text(text)) => yes(wanted.iter().any(|one| one == text)),
             (Self::Holds(wanted), Entry::Set(members)) => yes(members.contains(wanted)),
             (Self::Without(name), Entry::Set(members)) if members.iter().any(|member| member == name) => {
                 RowVerdict::No

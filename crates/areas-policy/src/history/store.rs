@@ -490,7 +490,7 @@ pub(super) fn abandon_overdue(ctx: &mut OperationContext<'_>, before: Timestamp)
 }
 
 /// Returns the organizations that have a history.
-pub(super) fn organizations(tx: &mut Tx<'_>) -> Result<Vec<OrganizationId>> {
+pub(crate) fn organizations(tx: &mut Tx<'_>) -> Result<Vec<OrganizationId>> {
     tx.query(&ORGANIZATIONS, params![], |row| {
         Ok(OrganizationId::from_store(row.get(0)?))
     })

@@ -127,7 +127,7 @@ impl WholeEvent {
 }
 
 /// Returns attributes with claimed groups as they were sent.
-fn as_sent(mut attributes: Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn as_sent(mut attributes: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Array(groups)) = attributes.get_mut(Field::GROUPS.name()) {
         for group in groups {
             if let Some(sent) = group.as_str().and_then(claimed).map(str::to_owned) {
