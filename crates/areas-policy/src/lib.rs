@@ -7,3 +7,4 @@ pub mod history;
 pub mod modules;
 pub mod otlp;
 pub mod policies;
+pub mod violations;

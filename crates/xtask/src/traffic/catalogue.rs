@@ -62,14 +62,16 @@ const READS: [&str; 4] = [
     "testHeadlessPolicies",
 ];
 
-/// What machines say again and again: a repetition is no effect, and only what changes with it is in the audit log.
-const HEARTBEATS: [&str; 3] = [
+/// What machines say again and again, and what is said once: a repetition is no effect, and only what changes with it is in the audit log.
+const HEARTBEATS: [&str; 4] = [
     // Another one a minute later says the same, and the first one's effect is the activation, which `approve` shows.
     "heartbeatHeadlessDevice",
     // A token has to be fifteen days old.
     "renewHeadlessDeviceToken",
     // The second one says the same; what the first one made known is what `setHeadlessInventoryMcpServerStanding` is about.
     "reportHeadlessDeviceScan",
+    // It has no key: the same words of one decision again are answered as the first time.
+    "createHeadlessPolicyViolationFeedback",
 ];
 
 /// Every operation, in the order of its area.

@@ -18,6 +18,7 @@ pub mod policies;
 pub mod resources;
 mod restore;
 pub mod skills;
+pub mod violations;
 mod words;
 pub mod workload_trusts;
 
@@ -126,6 +127,7 @@ fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
         resources::SAMPLES,
         restore::SAMPLES,
         skills::SAMPLES,
+        violations::SAMPLES,
         words::SAMPLES,
         workload_trusts::SAMPLES,
     ];

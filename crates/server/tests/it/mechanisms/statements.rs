@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 25] = [
+const BY_TIME: [&str; 27] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -98,6 +98,8 @@ const BY_TIME: [&str; 25] = [
     "provost_areas_policy::backtests::store::PRUNE_RESULTS",
     "provost_areas_policy::history::decided_calls::FORGET",
     "provost_areas_policy::history::store::DELETE_IMPORTS",
+    "provost_areas_policy::violations::store::FORGET_FEEDBACK",
+    "provost_areas_policy::violations::store::FORGET_FEEDBACK_POLICIES",
     "provost_kernel::idempotency::PRUNE",
     "provost_kernel::outbox::PRUNE",
     "provost_server::rotation::DROP_SILENT",

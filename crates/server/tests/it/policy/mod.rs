@@ -16,3 +16,4 @@ pub mod policies_plans;
 pub mod policies_trial;
 pub mod policies_versions;
 pub mod policies_warnings;
+pub mod violations;

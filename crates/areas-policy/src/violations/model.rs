@@ -1,0 +1,241 @@
+//! What a violation is, and how it is counted; pure.
+
+use crate::history::{self, LiveChunk};
+use provost_backtest::record::{self, Decision, Mode, OwnedRecord};
+use provost_history::{Batch, Entry, chunk};
+use provost_policy::Action;
+use std::collections::BTreeMap;
+
+/// Milliseconds in a day.
+pub(super) use crate::history::DAY_MS;
+
+/// LIMIT: how far back counts go. Ours: a quarter. Units: days.
+pub const DAYS: i64 = 90;
+/// LIMIT: names of a day and dimension that are counted by themselves. Ours; the rest is one number.
+pub const NAMES: usize = 1_000;
+/// LIMIT: characters of a name that is counted by itself: ids, and names of tools. Ours.
+const CHARACTERS: usize = 320;
+/// LIMIT: policies of one event that are counted by themselves. Ours: a decision has a handful.
+const POLICIES: usize = 64;
+/// LIMIT: lines that one unit of work writes. Ours: it has a quarter of a second.
+const LINES: usize = 1_000;
+/// So many lines are enough for a unit.
+const ENOUGH: usize = 400;
+
+provost_kernel::word! {
+    /// What became of a request.
+    pub enum Outcome {
+        /// It did not pass.
+        Blocked = "blocked",
+        /// It waited for somebody's approval.
+        Asked = "asked",
+        /// Parts of it were replaced or left out.
+        Redacted = "redacted",
+        /// It passed; somebody looks at it, or its author was told something.
+        Flagged = "flagged",
+        /// It passed: whoever asked did not enforce what was decided.
+        Monitored = "monitored",
+    }
+}
+
+impl Outcome {
+    /// Returns the outcome of a decision; `None` of one that allows, which is no violation.
+    ///
+    /// Keeps VI-1.
+    pub const fn of(action: Action, mode: Mode) -> Option<Self> {
+        match (action, mode) {
+            (Action::Allow, _) => None,
+            (_, Mode::Monitor) => Some(Self::Monitored),
+            (Action::Block, Mode::Enforce) => Some(Self::Blocked),
+            (Action::RequireApproval, Mode::Enforce) => Some(Self::Asked),
+            (Action::Redact | Action::Filter, Mode::Enforce) => Some(Self::Redacted),
+            (Action::FlagForReview | Action::Nudge, Mode::Enforce) => Some(Self::Flagged),
+        }
+    }
+
+    /// Returns the decision of an event and its outcome, if it is a violation.
+    pub fn of_event(event: &OwnedRecord) -> Option<(Self, &Decision)> {
+        let decision = event.decision.as_ref()?;
+        Some((Self::of(decision.action, decision.mode)?, decision))
+    }
+}
+
+/// Returns the actions of violations that a filter leaves: none where nothing can fit.
+pub fn actions(action: Option<Action>, mode: Option<Mode>, outcome: Option<Outcome>) -> Vec<Action> {
+    let fits = |one: &Action| {
+        let modes = [Mode::Enforce, Mode::Monitor].into_iter();
+        let mut outcomes = modes
+            .filter(|of| mode.is_none_or(|mode| mode == *of))
+            .filter_map(|of| Outcome::of(*one, of));
+        action.is_none_or(|action| action == *one)
+            && outcomes.any(|found| outcome.is_none_or(|outcome| outcome == found))
+    };
+    Action::ALL.into_iter().filter(fits).collect()
+}
+
+provost_kernel::word! {
+    /// By what violations are counted.
+    #[derive(PartialOrd, Ord)]
+    pub enum Dimension {
+        /// All of a day.
+        All = "all",
+        /// By the policies whose action it was.
+        Policy = "policy",
+        /// By whose event it was.
+        Subject = "subject",
+        /// By the tool.
+        Tool = "tool",
+    }
+}
+
+impl Dimension {
+    /// Returns the word under which what a day has no room to name is counted.
+    pub const fn rest(self) -> &'static str {
+        match self {
+            Self::All => "all_rest",
+            Self::Policy => "policy_rest",
+            Self::Subject => "subject_rest",
+            Self::Tool => "tool_rest",
+        }
+    }
+}
+
+/// What is counted together. Without a name it is the rest of its dimension.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    pub dimension: Dimension,
+    pub day: i64,
+    pub name: Option<String>,
+    pub action: &'static str,
+    pub mode: &'static str,
+    pub source: String,
+}
+
+/// How many violations some chunks hold.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub lines: BTreeMap<Line, i64>,
+    /// Chunks that cannot be read.
+    pub unreadable: i64,
+    /// The number of the last chunk that is counted here.
+    pub last: i64,
+}
+
+impl Tally {
+    /// Counts chunks, in their order, until one unit of work has enough of them; at least the first.
+    pub fn of(chunks: &[LiveChunk], today: i64) -> Self {
+        let mut tally = Self::default();
+        for live in chunks {
+            if tally.lines.len() >= ENOUGH {
+                break;
+            }
+            tally.last = live.sequence;
+            if tally.add_chunk(live, today).is_none() {
+                tracing::warn!(
+                    chunk = live.sequence,
+                    "a chunk cannot be read; its violations are not counted"
+                );
+                tally.unreadable += 1;
+            }
+        }
+        tally
+    }
+
+    fn add_chunk(&mut self, live: &LiveChunk, today: i64) -> Option<()> {
+        let schema = record::schema();
+        let batch = chunk::decode(&schema, &live.content).ok()?;
+        let column = batch.columns.get(schema.position(provost_history::ACTION)?)?;
+        let codes = 0..=u32::try_from(column.dictionary.len()).ok()?;
+        let allow = Action::Allow.word();
+        let is_other = |code| matches!(column.dictionary.entry(code), Ok(Entry::Text(word)) if word != allow);
+        let are_others: Vec<bool> = codes.map(is_other).collect();
+        let rows = column.codes.iter().enumerate();
+        let rows = rows.filter(|(_, code)| are_others.get(**code as usize).copied().unwrap_or(false));
+        // All of a chunk or nothing: half of it would be a wrong number.
+        let events: Option<Vec<OwnedRecord>> = rows.map(|(row, _)| read(&batch, row)).collect();
+        for event in events? {
+            self.add(&event, today);
+        }
+        Some(())
+    }
+
+    fn add(&mut self, event: &OwnedRecord, today: i64) {
+        let day = event.at_ms.div_euclid(DAY_MS);
+        let Some((_, decision)) = Outcome::of_event(event) else {
+            return;
+        };
+        if !(today - DAYS..=today + 1).contains(&day) {
+            return;
+        }
+        let subject = history::subject(event).map_or("", |(_, id)| id);
+        let tool = history::tool(event).unwrap_or_default();
+        let mut named = vec![
+            (Dimension::All, ""),
+            (Dimension::Subject, subject),
+            (Dimension::Tool, tool),
+        ];
+        let policies = decision.policy_ids.iter().take(POLICIES);
+        named.extend(policies.map(|id| (Dimension::Policy, id.as_str())));
+        if decision.policy_ids.is_empty() {
+            named.push((Dimension::Policy, ""));
+        }
+        for (dimension, name) in named {
+            let line = Line {
+                dimension,
+                day,
+                name: (name.chars().count() <= CHARACTERS).then(|| name.to_owned()),
+                action: decision.action.word(),
+                mode: decision.mode.word(),
+                source: event.source.clone().unwrap_or_default(),
+            };
+            self.raise(line, 1);
+        }
+        let more = decision.policy_ids.len().saturating_sub(POLICIES);
+        if more > 0 {
+            let rest = Line {
+                dimension: Dimension::Policy,
+                day,
+                name: None,
+                action: decision.action.word(),
+                mode: decision.mode.word(),
+                source: event.source.clone().unwrap_or_default(),
+            };
+            self.raise(rest, i64::try_from(more).unwrap_or(i64::MAX));
+        }
+    }
+
+    fn raise(&mut self, mut line: Line, by: i64) {
+        if self.lines.len() >= LINES && line.dimension != Dimension::All && !self.lines.contains_key(&line) {
+            line.name = None;
+        }
+        *self.lines.entry(line).or_default() += by;
+    }
+}
+
+fn read(batch: &Batch, row: usize) -> Option<OwnedRecord> {
+    record::owned(batch, row).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves VI-1.
+    #[test]
+    fn what_allows_is_no_violation_and_everything_else_has_one_outcome() {
+        for action in Action::ALL {
+            for mode in [Mode::Enforce, Mode::Monitor] {
+                let outcome = Outcome::of(action, mode);
+                assert_eq!(outcome.is_none(), action == Action::Allow);
+                let Some(outcome) = outcome else { continue };
+                assert_eq!(outcome == Outcome::Monitored, mode == Mode::Monitor);
+                assert!(actions(None, Some(mode), Some(outcome)).contains(&action));
+            }
+        }
+        assert!(actions(Some(Action::Allow), None, None).is_empty());
+        assert!(actions(Some(Action::Block), None, Some(Outcome::Asked)).is_empty());
+        assert!(actions(None, Some(Mode::Monitor), Some(Outcome::Blocked)).is_empty());
+        assert_eq!(actions(None, None, None).len(), 6);
+        assert_eq!(actions(None, None, Some(Outcome::Blocked)), [Action::Block]);
+    }
+}

@@ -1,0 +1,336 @@
+//! All SQL of the area.
+
+use super::model::{Dimension, Line, NAMES, Outcome};
+use provost_kernel::db::{Row, Tx};
+use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params};
+use std::collections::BTreeSet;
+
+/// The outcome of a line: [`Outcome::of`] in the words of the store.
+macro_rules! outcome {
+    () => {
+        "CASE WHEN mode = 'monitor' THEN 'monitored' WHEN action = 'block' THEN 'blocked' WHEN action = 'require_approval' \
+         THEN 'asked' WHEN action = 'redact' OR action = 'filter' THEN 'redacted' ELSE 'flagged' END"
+    };
+}
+
+/// The lines of a dimension in a time that fit: ?3 is the first day and ?4 the last; the others are nothing where everything fits.
+macro_rules! fitting {
+    ($dimension:literal) => {
+        concat!(
+            "FROM violation_days WHERE organization_id = ?1 AND dimension = ",
+            $dimension,
+            " AND day >= ?3 AND day <= ?4 AND (CAST(?5 AS TEXT) IS NULL OR name = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR \
+             action = CAST(?6 AS TEXT)) AND (CAST(?7 AS TEXT) IS NULL OR mode = CAST(?7 AS TEXT)) AND (CAST(?8 AS TEXT) IS NULL OR \
+             source = CAST(?8 AS TEXT)) AND (CAST(?9 AS TEXT) IS NULL OR ",
+            outcome!(),
+            " = CAST(?9 AS TEXT))"
+        )
+    };
+}
+
+/// How many of them had an outcome.
+macro_rules! with_outcome {
+    ($word:literal) => {
+        concat!(
+            "CAST(COALESCE(SUM(CASE WHEN ",
+            outcome!(),
+            " = '",
+            $word,
+            "' THEN event_count ELSE 0 END), 0) AS BIGINT)"
+        )
+    };
+}
+
+/// How many there are, and of each outcome, in the order of [`Outcome::ALL`].
+macro_rules! sums {
+    () => {
+        concat!(
+            "CAST(COALESCE(SUM(event_count), 0) AS BIGINT), ",
+            with_outcome!("blocked"),
+            ", ",
+            with_outcome!("asked"),
+            ", ",
+            with_outcome!("redacted"),
+            ", ",
+            with_outcome!("flagged"),
+            ", ",
+            with_outcome!("monitored")
+        )
+    };
+}
+
+provost_kernel::statements! {
+    /// The number of the last chunk that was counted, the day of the first count, and how many chunks were not counted.
+    HEAD = "SELECT sequence, since_day, uncounted_chunks FROM violation_heads WHERE organization_id = ?1";
+    /// Notes that; the day is kept of the first time.
+    SET_HEAD = "INSERT INTO violation_heads (organization_id, sequence, since_day, uncounted_chunks) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (organization_id) DO UPDATE SET sequence = excluded.sequence, uncounted_chunks = excluded.uncounted_chunks";
+    /// The names of a day.
+    NAMES_OF_DAY = "SELECT DISTINCT name FROM violation_days WHERE organization_id = ?1 AND dimension = ?2 AND day = ?3 ORDER BY name LIMIT ?4";
+    /// Adds to what a day has.
+    ADD = "INSERT INTO violation_days (organization_id, dimension, day, name, action, mode, source, event_count) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (organization_id, dimension, day, name, action, mode, source) DO UPDATE SET event_count = violation_days.event_count + excluded.event_count";
+    /// The oldest day that is counted.
+    OLDEST = "SELECT MIN(day) FROM violation_days WHERE organization_id = ?1";
+    /// Forgets old days.
+    FORGET_DAYS = "DELETE FROM violation_days WHERE organization_id = ?1 AND day < ?2";
+    /// When the oldest decision happened of which somebody said something.
+    OLDEST_FEEDBACK = "SELECT MIN(event_at) FROM violation_feedback WHERE organization_id = ?1";
+    /// Forgets what was said of decisions that are forgotten.
+    FORGET_FEEDBACK = "DELETE FROM violation_feedback WHERE organization_id = ?1 AND event_at < ?2";
+    /// Forgets of which policies those were.
+    FORGET_FEEDBACK_POLICIES = "DELETE FROM violation_feedback_policies WHERE organization_id = ?1 AND event_at < ?2";
+    /// The groups of a dimension, the greatest first.
+    GROUPS = concat!("SELECT name, ", sums!(), " ", fitting!("?2"), " GROUP BY name ORDER BY CAST(COALESCE(SUM(event_count), 0) AS BIGINT) DESC, name LIMIT ?10");
+    /// The days of a dimension, the newest first.
+    DAYS = concat!("SELECT day, ", sums!(), " ", fitting!("?2"), " GROUP BY day ORDER BY day DESC LIMIT ?10");
+    /// How many groups and events of a dimension there are.
+    SIZE = concat!("SELECT COUNT(DISTINCT name), CAST(COALESCE(SUM(event_count), 0) AS BIGINT) ", fitting!("?2"));
+    /// What was said of a decision.
+    FEEDBACK = "SELECT text, given_at FROM violation_feedback WHERE organization_id = ?1 AND event_id = ?2";
+    /// Keeps what is said of a decision.
+    SAY = "INSERT INTO violation_feedback (organization_id, event_id, subject_kind, subject_id, text, event_at, given_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    /// Keeps that it was a policy's.
+    SAY_OF_POLICY = "INSERT INTO violation_feedback_policies (organization_id, policy_id, event_id, event_at) VALUES (?1, ?2, ?3, ?4)";
+    /// Of how many decisions of a policy somebody said something.
+    SAID_OF_POLICY = "SELECT COUNT(*) FROM violation_feedback_policies WHERE organization_id = ?1 AND policy_id = ?2";
+    /// Days with numbers that no count makes.
+    BAD_DAYS = unscoped("a check looks at every organization") "SELECT organization_id, dimension FROM violation_days WHERE event_count < 1 OR action = 'allow' GROUP BY organization_id, dimension ORDER BY organization_id, dimension";
+    /// What was said of policies about no decision.
+    LOOSE = unscoped("a check looks at every organization") "SELECT p.organization_id, p.event_id FROM violation_feedback_policies p WHERE NOT EXISTS (SELECT 1 FROM violation_feedback f WHERE f.organization_id = p.organization_id AND f.event_id = p.event_id) GROUP BY p.organization_id, p.event_id ORDER BY p.organization_id, p.event_id";
+}
+
+/// How far an organization is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The number of the last chunk.
+    pub sequence: i64,
+    /// The day of the first count: of what was before nothing is known.
+    pub since_day: i64,
+    /// Chunks that were gone before they were counted, or could not be read.
+    pub uncounted: i64,
+}
+
+/// Returns how far an organization is counted; nothing before the first count.
+pub fn head(tx: &mut Tx<'_>, org: &str) -> Result<Option<Head>> {
+    tx.query_opt(&HEAD, params![org], |row| {
+        Ok(Head {
+            sequence: row.get(0)?,
+            since_day: row.get(1)?,
+            uncounted: row.get(2)?,
+        })
+    })
+}
+
+/// Notes how far the organization is counted.
+pub fn set_head(ctx: &mut OperationContext<'_>, head: &Head) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(
+        &SET_HEAD,
+        params![org, head.sequence, head.since_day, head.uncounted],
+    )
+}
+
+/// Returns the names that a day of a dimension has, up to as many as it may.
+pub fn names_of_day(
+    ctx: &mut OperationContext<'_>,
+    dimension: Dimension,
+    day: i64,
+) -> Result<BTreeSet<String>> {
+    let (org, most) = (ctx.org(), i64::try_from(NAMES).unwrap_or(i64::MAX));
+    let params = params![org, dimension.as_str(), day, most];
+    let names = ctx.query(&NAMES_OF_DAY, params, |row| row.get::<String>(0))?;
+    Ok(names.into_iter().collect())
+}
+
+/// Adds to a line.
+pub fn add(ctx: &mut OperationContext<'_>, line: &Line, events: i64) -> Result<()> {
+    let org = ctx.org();
+    let (dimension, name) = match &line.name {
+        Some(name) => (line.dimension.as_str(), name.as_str()),
+        None => (line.dimension.rest(), ""),
+    };
+    let source = line.source.as_str();
+    ctx.queue(
+        &ADD,
+        params![
+            org,
+            dimension,
+            line.day,
+            name,
+            line.action,
+            line.mode,
+            source,
+            events
+        ],
+    )
+}
+
+/// Returns the oldest day that is counted, and when the oldest decision happened of which somebody said something.
+pub fn oldest(tx: &mut Tx<'_>, org: &str) -> Result<(Option<i64>, Option<Timestamp>)> {
+    let day = tx.query_opt(&OLDEST, params![org], |row| row.get::<Option<i64>>(0))?;
+    let said = tx.query_opt(&OLDEST_FEEDBACK, params![org], |row| {
+        row.get::<Option<Timestamp>>(0)
+    })?;
+    Ok((day.flatten(), said.flatten()))
+}
+
+/// Forgets the days before one, and what was said of decisions before an instant.
+pub fn forget(ctx: &mut OperationContext<'_>, day: i64, before: SureTime) -> Result<()> {
+    let (org, before) = (ctx.org(), before.instant());
+    ctx.queue(&FORGET_DAYS, params![org, day])?;
+    ctx.queue(&FORGET_FEEDBACK, params![org, before])?;
+    ctx.queue(&FORGET_FEEDBACK_POLICIES, params![org, before])
+}
+
+/// What groups are asked for.
+pub struct Wanted<'a> {
+    pub dimension: Dimension,
+    pub first_day: i64,
+    pub last_day: i64,
+    pub name: Option<&'a str>,
+    pub action: Option<&'a str>,
+    pub mode: Option<&'a str>,
+    pub source: Option<&'a str>,
+    pub outcome: Option<Outcome>,
+}
+
+/// How many events there are, and how many of each outcome.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    pub events: i64,
+    pub outcomes: [i64; Outcome::ALL.len()],
+}
+
+fn sums(row: &Row<'_>) -> Result<Sums> {
+    let mut sums = Sums {
+        events: row.get(1)?,
+        ..Sums::default()
+    };
+    for (place, sum) in sums.outcomes.iter_mut().enumerate() {
+        *sum = row.get(place + 2)?;
+    }
+    Ok(sums)
+}
+
+/// Returns the greatest groups by their names.
+pub fn groups(
+    ctx: &mut OperationContext<'_>,
+    wanted: &Wanted<'_>,
+    limit: i64,
+) -> Result<Vec<(String, Sums)>> {
+    let (org, outcome) = (ctx.org(), wanted.outcome.map(Outcome::as_str));
+    let params = params![
+        org,
+        wanted.dimension.as_str(),
+        wanted.first_day,
+        wanted.last_day,
+        wanted.name,
+        wanted.action,
+        wanted.mode,
+        wanted.source,
+        outcome,
+        limit,
+    ];
+    ctx.query(&GROUPS, params, |row| Ok((row.get(0)?, sums(row)?)))
+}
+
+/// Returns the newest days that have something.
+pub fn days(ctx: &mut OperationContext<'_>, wanted: &Wanted<'_>, limit: i64) -> Result<Vec<(i64, Sums)>> {
+    let (org, outcome) = (ctx.org(), wanted.outcome.map(Outcome::as_str));
+    let params = params![
+        org,
+        wanted.dimension.as_str(),
+        wanted.first_day,
+        wanted.last_day,
+        wanted.name,
+        wanted.action,
+        wanted.mode,
+        wanted.source,
+        outcome,
+        limit,
+    ];
+    ctx.query(&DAYS, params, |row| Ok((row.get(0)?, sums(row)?)))
+}
+
+/// Returns how many names fit, and how many events are counted beside them because their days had no room for their names.
+pub fn size(ctx: &mut OperationContext<'_>, wanted: &Wanted<'_>) -> Result<(i64, i64)> {
+    let (org, outcome) = (ctx.org(), wanted.outcome.map(Outcome::as_str));
+    let mut found = [(0, 0); 2];
+    let dimensions = [
+        (wanted.dimension.as_str(), wanted.name),
+        (wanted.dimension.rest(), None),
+    ];
+    for (found, (dimension, name)) in found.iter_mut().zip(dimensions) {
+        let params = params![
+            org,
+            dimension,
+            wanted.first_day,
+            wanted.last_day,
+            name,
+            wanted.action,
+            wanted.mode,
+            wanted.source,
+            outcome,
+        ];
+        let sizes = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
+        *found = ctx.query_opt(&SIZE, params, sizes)?.unwrap_or_default();
+    }
+    Ok((found[0].0, found[1].1))
+}
+
+/// Returns what was said of a decision, and when.
+pub fn feedback(ctx: &mut OperationContext<'_>, event: &str) -> Result<Option<(String, Timestamp)>> {
+    let org = ctx.org();
+    ctx.query_opt(&FEEDBACK, params![org, event], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
+}
+
+/// A decision of which its subject says something.
+pub struct Said<'a> {
+    pub event: &'a str,
+    pub event_at: Timestamp,
+    pub subject: (&'a str, &'a str),
+    pub policies: &'a [String],
+    pub text: &'a str,
+}
+
+/// Keeps what is said of a decision.
+pub fn say(ctx: &mut OperationContext<'_>, said: &Said<'_>) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let (kind, subject) = said.subject;
+    ctx.queue(
+        &SAY,
+        params![org, said.event, kind, subject, said.text, said.event_at, now],
+    )?;
+    for policy in said.policies {
+        ctx.queue(
+            &SAY_OF_POLICY,
+            params![org, policy.as_str(), said.event, said.event_at],
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns of how many decisions of a policy somebody said something.
+pub fn said_of(ctx: &mut OperationContext<'_>, policy: &str) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&SAID_OF_POLICY, params![org, policy], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Returns a sentence for everything that breaks an invariant of the area.
+pub fn broken_invariants(tx: &mut Tx<'_>, _: Timestamp) -> Result<Vec<String>> {
+    let found = |row: &Row<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+    let mut broken = Vec::new();
+    for (organization, dimension) in tx.query(&BAD_DAYS, params![], found)? {
+        broken.push(format!(
+            "violations of {organization} are counted by {dimension} in a number that no count makes"
+        ));
+    }
+    for (organization, event) in tx.query(&LOOSE, params![], found)? {
+        broken.push(format!(
+            "feedback of {organization} about a policy is of the decision {event}, of which nobody said anything"
+        ));
+    }
+    Ok(broken)
+}

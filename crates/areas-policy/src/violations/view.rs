@@ -1,0 +1,189 @@
+//! What a reader sees of a violation.
+
+use super::model::Outcome;
+use crate::history::{self, as_sent};
+use provost_areas_identity::directory::{self, model::UserId};
+use provost_areas_identity::service_accounts::{self, model::ServiceAccountId};
+use provost_backtest::record::OwnedRecord;
+use provost_kernel::db::Tx;
+use provost_kernel::id::{self, TypedId};
+use provost_kernel::{Result, Timestamp};
+use provost_policy::Field;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A decision that did not simply allow.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Violation {
+    event_id: String,
+    /// When it happened.
+    #[schemars(with = "Timestamp")]
+    at: String,
+    /// `blocked`, `asked`, `redacted`, `flagged`, or `monitored` where whoever asked did not enforce it.
+    outcome: String,
+    /// What was decided.
+    action: String,
+    /// `enforce` or `monitor`, as whoever asked said.
+    mode: String,
+    /// The policies whose action it was.
+    policy_ids: Vec<String>,
+    /// The version of the policies that decided; absent of a decision that was made elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_set_version_id: Option<String>,
+    /// Whose event it was; absent where nobody can say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<SubjectView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<String>,
+    /// The tool, by its own id or by the one it has at its MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// Where it was judged.
+    occasion: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    /// The name under which it came: `decisions`, or the source of an import.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// Whether it was imported: somebody told of it, and this server did not decide it.
+    imported: bool,
+}
+
+/// Somebody or something in a record: who it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct SubjectView {
+    /// `user`, `service_account` or `device`; absent in counts, which know the id alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    id: String,
+    /// What it is called now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// It is not there any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    deleted: bool,
+}
+
+impl SubjectView {
+    /// Returns what a record says.
+    pub fn of(kind: Option<&str>, id: &str) -> Self {
+        Self {
+            kind: kind.map(str::to_owned),
+            id: id.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes what is known of it now.
+    pub fn tell(&mut self, names: &Names) {
+        if let Some(name) = names.0.get(&self.id) {
+            self.name.clone_from(name);
+            self.deleted = name.is_none();
+        }
+    }
+}
+
+/// What users and accounts are called now, by their ids; nothing where one is not there any more.
+#[derive(Debug, Default)]
+pub struct Names(BTreeMap<String, Option<String>>);
+
+impl Names {
+    /// Reads the names of these subjects: no copy of a name stands in a record. What is no id of a user or an account is left out.
+    ///
+    /// Cost: one indexed read for each; a page has at most a hundred.
+    pub fn of(tx: &mut Tx<'_>, org: &str, ids: &BTreeSet<String>) -> Result<Self> {
+        let mut names = BTreeMap::new();
+        for id in ids {
+            let name = if id::parse(UserId::PREFIX, id).is_some() {
+                directory::principal(tx, org, id)?.map(|user| user.display)
+            } else if id::parse(ServiceAccountId::PREFIX, id).is_some() {
+                service_accounts::principal(tx, org, id)?.map(|account| account.display)
+            } else {
+                continue;
+            };
+            names.insert(id.clone(), name);
+        }
+        Ok(Self(names))
+    }
+}
+
+impl Violation {
+    /// Returns what an event says, if it is a violation.
+    pub fn of(id: &str, event: &OwnedRecord) -> Option<Self> {
+        let (outcome, decision) = Outcome::of_event(event)?;
+        Some(Self {
+            event_id: id.to_owned(),
+            at: Timestamp::from_ms(event.at_ms).to_rfc3339(),
+            outcome: outcome.as_str().to_owned(),
+            action: decision.action.word().to_owned(),
+            mode: decision.mode.word().to_owned(),
+            policy_ids: decision.policy_ids.clone(),
+            policy_set_version_id: decision.policy_set_version.clone(),
+            subject: history::subject(event).map(|(kind, id)| SubjectView::of(Some(kind), id)),
+            device_id: history::text(event, Field::DEVICE).map(str::to_owned),
+            tool: history::tool(event).map(str::to_owned),
+            occasion: event.occasion.word().to_owned(),
+            session: event.session.clone(),
+            source: event.source.clone(),
+            imported: event.is_imported(),
+        })
+    }
+
+    /// Returns the id of its subject.
+    pub fn subject_id(&self) -> Option<&str> {
+        self.subject.as_ref().map(|subject| subject.id.as_str())
+    }
+
+    /// Takes what is known of its subject now.
+    pub fn tell(&mut self, names: &Names) {
+        if let Some(subject) = &mut self.subject {
+            subject.tell(names);
+        }
+    }
+}
+
+/// What the subject of a decision said of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ViolationFeedback")]
+pub struct Feedback {
+    /// In the subject's words.
+    pub text: String,
+    pub given_at: Timestamp,
+}
+
+/// A violation with everything that is known of it.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct WholeViolation {
+    #[serde(flatten)]
+    pub violation: Violation,
+    /// By their flat names.
+    attributes: Map<String, Value>,
+    /// Attributes that the event has and whose values nobody can say.
+    missing: Vec<String>,
+    /// What its subject said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<Feedback>,
+}
+
+impl WholeViolation {
+    /// Returns an event whole.
+    pub fn of(violation: Violation, event: &OwnedRecord, feedback: Option<Feedback>) -> Self {
+        let missing = event.missing().iter().map(|field| field.name().to_owned());
+        Self {
+            violation,
+            attributes: as_sent(event.flat()),
+            missing: missing.collect(),
+            feedback,
+        }
+    }
+}
