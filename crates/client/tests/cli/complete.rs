@@ -5,7 +5,7 @@ use crate::provost::{Provost, folder};
 use provost_client::complete::{Shell, completions, script};
 use serde_json::json;
 
-async fn offered(provost: Provost, words: &[&str]) -> Vec<String> {
+pub async fn offered(provost: Provost, words: &[&str]) -> Vec<String> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let outcome = provost.played(clap::Command::new("provost"), &[], async |_, terminal| {
         for (word, _) in completions(provost_client::command(), &words, terminal).await {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -23,6 +24,10 @@ pub enum Answer {
     Lost,
     /// Reads it and never answers.
     Silent,
+    /// Answers so much later.
+    Late(Duration, Box<Answer>),
+    /// Has something happen before it answers.
+    After(Arc<dyn Fn() + Send + Sync>, Box<Answer>),
     /// Answers.
     Says {
         status: u16,
@@ -92,19 +97,28 @@ pub struct Server {
 impl Server {
     /// Starts a server that gives each request the next answer, and 500 behind the last.
     pub async fn playing(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::start(|_| answers, None).await
+    }
+
+    /// As `playing`, with answers that name the server.
+    pub async fn playing_as<A: IntoIterator<Item = Answer>>(answers: impl FnOnce(&str) -> A) -> Self {
         Self::start(answers, None).await
     }
 
     /// Starts one that speaks TLS.
     pub async fn encrypted(answers: impl IntoIterator<Item = Answer>, tls: TlsAcceptor) -> Self {
-        Self::start(answers, Some(tls)).await
+        Self::start(|_| answers, Some(tls)).await
     }
 
-    async fn start(answers: impl IntoIterator<Item = Answer>, tls: Option<TlsAcceptor>) -> Self {
+    async fn start<A: IntoIterator<Item = Answer>>(
+        answers: impl FnOnce(&str) -> A,
+        tls: Option<TlsAcceptor>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr().expect("a bound address"));
-        let answers = Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>()));
+        let answers = answers(&url).into_iter().collect::<VecDeque<_>>();
+        let answers = Arc::new(Mutex::new(answers));
         let asked = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, tls, answers, asked.clone()));
@@ -175,7 +189,22 @@ async fn answer(
         body,
     });
     let next = answers.lock().expect("no panic").pop_front();
-    match next.unwrap_or_else(|| empty(500)) {
+    let mut next = next.unwrap_or_else(|| empty(500));
+    loop {
+        next = match next {
+            Answer::Late(wait, then) => {
+                tokio::time::sleep(wait).await;
+                *then
+            }
+            Answer::After(act, then) => {
+                act();
+                *then
+            }
+            _ => break,
+        };
+    }
+    match next {
+        Answer::Late(..) | Answer::After(..) => unreachable!("what comes before an answer is over"),
         Answer::Lost => Err(io::Error::other("lost on purpose")),
         Answer::Silent => std::future::pending().await,
         Answer::Says {

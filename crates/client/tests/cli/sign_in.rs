@@ -1,14 +1,19 @@
 //! Signing in with a browser, against a server that plays its part: what is refused, and how a sign-in is renewed.
 
 use crate::access::capabilities;
+use crate::complete::offered;
 use crate::http::{Answer, Server, empty, json};
 use crate::provost::{Provost, TOKEN, folder, mode};
 use provost_client::cli::Surroundings;
 use provost_kernel::Secret;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
 fn file(home: &Path) -> PathBuf {
     home.join(".config/provost/profiles.toml")
@@ -334,4 +339,118 @@ async fn a_lock_that_is_a_link_is_not_taken() {
     assert!(!elsewhere.join("made").exists());
     fs::remove_file(&lock).expect("it goes");
     assert_eq!(lists(&home).await.code, 0);
+}
+
+/// A program that answers as the browser of somebody who signs in at this server and allows it.
+fn browser(home: &Path, issuer: &str) -> PathBuf {
+    let path = home.join("browser");
+    let script = format!(
+        "#!/bin/bash\nstate=${{1#*state=}}\nstate=${{state%%&*}}\nport=${{1#*127.0.0.1%3A}}\nport=${{port%%\\%2F*}}\n\
+         exec 3<>/dev/tcp/127.0.0.1/$port\n\
+         printf 'GET /callback?code=c&state=%s&iss={issuer} HTTP/1.1\\r\\nHost: 127.0.0.1:%s\\r\\n\\r\\n' \"$state\" \"$port\" >&3\n\
+         cat <&3 >/dev/null\n"
+    );
+    // Another process writes it: one of this process that is started meanwhile would hold it open, and it could not run.
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut input = writer.stdin.take().expect("an input");
+    input.write_all(script.as_bytes()).expect("a script");
+    drop(input);
+    assert!(writer.wait().expect("an end").success());
+    path
+}
+
+#[tokio::test]
+async fn a_sign_in_to_another_organization_takes_no_profile_that_was_named() {
+    let home = folder();
+    let refused = json(
+        403,
+        &json!({ "message": "no", "code": "organization_forbidden", "requestId": "req_1", "retryable": false,
+            "tokenOrganizationId": "beta" }),
+    );
+    let server = Server::playing_as(|url| {
+        let metadata = json!({
+            "issuer": url, "authorization_endpoint": format!("{url}/oauth/authorize"),
+            "command_line_client_id": "provost-cli", "scopes_supported": ["policies:read"],
+        });
+        [
+            json(200, &metadata),
+            tokens(),
+            refused,
+            json(200, &capabilities()),
+            empty(200),
+        ]
+    })
+    .await;
+    signed_in(&home, &server.url, LATER);
+    let before = fs::read_to_string(file(&home)).expect("the file");
+    let surroundings = Surroundings {
+        browser: Some(browser(&home, &server.url)),
+        ..Surroundings::default()
+    };
+    let provost = Provost::script().token(None).surroundings(surroundings);
+    let to = ["login", "--url", &server.url, "--profile", "one", "--browser"];
+    let outcome = provost.home(home.clone()).says(&to).await;
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert!(
+        outcome.err.contains("is of the organization acme") && outcome.err.contains("--organization beta"),
+        "{}",
+        outcome.err
+    );
+    let kept = fs::read_to_string(file(&home)).expect("the file");
+    assert_eq!(kept, before);
+    // What it was given goes back, and what the profile holds stays.
+    let asked = server.asked();
+    assert_eq!(asked.len(), 5, "{asked:?}");
+    assert_eq!(asked[4].target, "/oauth/revoke");
+    let given_back = String::from_utf8_lossy(&asked[4].body);
+    assert!(given_back.contains("refresh-two"), "{given_back}");
+}
+
+/// Proves CL-9.
+#[tokio::test]
+async fn no_limit_of_a_command_cuts_a_renewal_and_a_completion_makes_none() {
+    let home = folder();
+    let late = Answer::Late(Duration::from_millis(1_300), Box::new(tokens()));
+    let page = json(
+        200,
+        &json!({ "serviceAccounts": [{ "id": "sa_1", "name": "deploy" }], "total": 1 }),
+    );
+    let server = Server::playing([page, late, accounts()]).await;
+    let words = ["service-accounts", "rotate", "--reason", "x", "de"];
+    let completing = || Provost::script().token(None).home(home.clone());
+    signed_in(&home, &server.url, LATER);
+    assert_eq!(offered(completing(), &words).await, ["deploy"]);
+    signed_in(&home, &server.url, LONG_AGO);
+    assert!(offered(completing(), &words).await.is_empty());
+    assert_eq!(server.asked().len(), 1);
+    let provost = Provost::script().token(None).home(home.clone());
+    let words = [&LIST[..], &["--timeout", "1", "--retries", "0"]].concat();
+    let outcome = provost.says(&words).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let kept = fs::read_to_string(file(&home)).expect("the file");
+    assert!(kept.contains("refresh-two"), "{kept}");
+}
+
+#[tokio::test]
+async fn a_command_does_not_go_on_as_whoever_signed_in_meanwhile() {
+    let home = folder();
+    let path = file(&home);
+    let signs_in = move || {
+        let text = fs::read_to_string(&path).expect("the file");
+        let text = text.replace("refresh-one", "refresh-of-another");
+        fs::write(&path, text + "signed_in_at = \"2026-11-26T11:59:00.000Z\"\n").expect("a file");
+    };
+    let meanwhile = Answer::After(Arc::new(signs_in), Box::new(Answer::Lost));
+    let server = Server::playing([meanwhile]).await;
+    signed_in(&home, &server.url, LONG_AGO);
+    let outcome = lists(&home).await;
+    assert_eq!((outcome.code, server.asked().len()), (3, 1), "{outcome:?}");
+    assert!(outcome.err.contains("signed in anew"), "{}", outcome.err);
+    let kept = fs::read_to_string(file(&home)).expect("the file");
+    assert!(kept.contains("refresh-of-another"), "{kept}");
 }

@@ -218,6 +218,11 @@ async fn kept(
     // Read anew: other commands may have changed it while somebody typed or signed in.
     let lock = Profiles::lock(path)?;
     let mut profiles = Profiles::load(path)?.unwrap_or_default();
+    if let Some(name) = &name
+        && connection::text(matches, "global.organization").is_none()
+    {
+        refuse_other(&profiles, name, &connection.place.url, &identity.organization)?;
+    }
     let name = name.unwrap_or_else(|| name_for(&profiles, &connection.place.url, &identity.organization));
     let is_browser = sign_in.is_some();
     let profile = Profile {
@@ -300,6 +305,29 @@ fn not_ended(why: &str, terminal: &Terminal) {
     terminal.note(&format!(
         "warning: a session that is not kept here goes on until it ends by itself: {why}"
     ));
+}
+
+/// Refuses to put another organization into a profile that is named: whoever uses it by its name would act there, and what it holds would
+/// be gone.
+fn refuse_other(profiles: &Profiles, name: &str, url: &str, organization: &str) -> Result<(), Failure> {
+    let Some(profile) = profiles.by_name.get(name) else {
+        return Ok(());
+    };
+    let known = profile.url.as_deref().map(connection::normal);
+    let is_there = known.is_none_or(|known| known.is_ok_and(|known| known == url));
+    match profile.organization.as_deref() {
+        Some(other) if is_there && other != organization => {
+            let line = format!(
+                "the profile {name} is of the organization {other}, and you signed in to {organization}"
+            );
+            Err(Failure::new(Exit::Refused, line)
+                .and("nothing was kept")
+                .and(format!(
+                    "say --organization {organization} to have it be of that one, or another --profile"
+                )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the name of the profile for an organization at a server: one that is there already for both, else the name of the host,
