@@ -98,6 +98,13 @@ impl Listener {
     }
 }
 
+/// Says whether a host is the address of the listener. Browsers leave out the port that every address of theirs has.
+fn is_ours(host: &str, address: SocketAddr) -> bool {
+    let whole = address.to_string();
+    let short = whole.strip_suffix(":80").filter(|_| address.port() == 80);
+    host == whole || short == Some(host)
+}
+
 /// Answers one connection; returns what it brought, if that is the answer.
 async fn heard(
     mut stream: TcpStream,
@@ -118,10 +125,10 @@ async fn heard(
     let mut lines = head.split("\r\n");
     let line = lines.next().unwrap_or_default();
     // A page under another name is told nothing, not even that somebody waits here.
-    let is_ours = lines
+    let is_named = lines
         .filter_map(|line| line.split_once(':'))
-        .any(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == address.to_string());
-    if !is_ours {
+        .any(|(name, value)| name.eq_ignore_ascii_case("host") && is_ours(value.trim(), address));
+    if !is_named {
         return None;
     }
     let answer = understood(line, state, issuer);
@@ -182,6 +189,21 @@ fn understood(line: &str, state: &Secret<String>, issuer: &str) -> Option<Answer
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_the_address_without_the_port_that_browsers_leave_out() {
+        for (host, address, is_it) in [
+            ("127.0.0.1:4711", "127.0.0.1:4711", true),
+            ("127.0.0.1", "127.0.0.1:4711", false),
+            ("127.0.0.1", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1", "127.0.0.1:4780", false),
+            ("[::1]", "[::1]:80", true),
+            ("rebound.example", "127.0.0.1:80", false),
+        ] {
+            assert_eq!(is_ours(host, address.parse().unwrap()), is_it, "{host} {address}");
+        }
+    }
 
     /// Proves CL-8.
     #[test]
