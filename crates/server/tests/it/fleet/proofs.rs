@@ -121,3 +121,20 @@ fn an_enrolment_token_without_a_proof_makes_no_device() {
         app.kernel.stop().await;
     });
 }
+
+/// A token has 1 300 proofs in two minutes.
+#[test]
+fn a_machine_that_calls_without_end_takes_its_own_share_alone() {
+    each("fleet_proof_share", |app: Arc<App>| async move {
+        let (noisy, quiet) = (Machine::new(&app).await, Machine::new(&app).await);
+        // The first one made it active.
+        for _ in 1..1_300 {
+            noisy.beat(&app).await.ok();
+        }
+        let reply = noisy.beat(&app).await;
+        reply.refused(503, "unavailable");
+        assert!(reply.text().contains("too many proofs"), "{}", reply.text());
+        quiet.beat(&app).await.ok();
+        app.kernel.stop().await;
+    });
+}
