@@ -130,6 +130,42 @@ impl Question for OpenedTo {
     type Answer = Opening;
 }
 
+/// By what it is known that an MCP server was called, or was about to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UseWitness {
+    /// Somebody asked for a decision where no gateway was: a hook.
+    Hook,
+    /// A gateway asked for a decision.
+    Gateway,
+    /// A client's telemetry.
+    Telemetry,
+}
+
+/// What events say of an MCP server, by the name that a person's client has for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerUse {
+    /// By what it is known.
+    pub by: UseWitness,
+    /// The id of the user; absent where the events name nobody whom the directory knows.
+    pub user: Option<String>,
+    /// What the client calls the server: nothing that says what runs.
+    pub name: String,
+    /// How many events.
+    pub events: i64,
+    /// When the first of them happened.
+    pub first_at: Timestamp,
+    /// When the last one did.
+    pub last_at: Timestamp,
+}
+
+/// Events that were recorded some time ago name MCP servers. It is told behind the recorder, so that no decision waits for it.
+pub struct ServersUsed {
+    /// What they say.
+    pub uses: Vec<ServerUse>,
+    /// How many there are beyond these, which nobody is told of.
+    pub not_kept: i64,
+}
+
 impl Announcement for PrincipalEnded {
     const IS_DECISIVE: bool = true;
 }
@@ -151,6 +187,7 @@ impl Announcement for AccountRotatesItself {
     const IS_DECISIVE: bool = true;
 }
 impl Announcement for OpenedTo {}
+impl Announcement for ServersUsed {}
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,19 @@
 //! What is done without anybody asking: removal of what was removed long ago, the check of a store, and its restore.
 
 use super::model::REMOVED_SECS;
+use super::uses;
 use crate::fleet::DeviceRetired;
+use provost_areas_platform::announcements::{Departure, PrincipalEnded, SubjectKind};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
 statements! {
     /// Removes what was removed until an instant.
     FORGET = unscoped("the round is everybody's") "DELETE FROM inventory_observations WHERE (organization_id, id) IN (SELECT o.organization_id, o.id FROM inventory_observations o WHERE o.removed_at < ?1 ORDER BY o.removed_at, o.organization_id, o.id LIMIT ?2)";
+    /// Forgets what was used last before an instant.
+    FORGET_USES = unscoped("the round is everybody's") "DELETE FROM inventory_uses WHERE (organization_id, seq) IN (SELECT u.organization_id, u.seq FROM inventory_uses u WHERE u.last_at < ?1 ORDER BY u.last_at, u.organization_id, u.seq LIMIT ?2)";
     /// Forgets servers that nobody decided about and that stand nowhere any more.
-    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_servers s WHERE s.standing_by IS NULL AND s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
+    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_servers s WHERE s.standing_by IS NULL AND s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id) AND NOT EXISTS (SELECT 1 FROM inventory_uses u WHERE u.organization_id = s.organization_id AND u.server_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Forgets assets that stand nowhere any more.
     FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_assets s WHERE s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.asset_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Keeps that nothing of a device is there any more.
@@ -24,6 +28,8 @@ statements! {
     TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_servers WHERE (standing = 'approved') <> (standing_until IS NOT NULL) OR standing NOT IN ('approved', 'denied', 'shadow', 'builtin') ORDER BY organization_id, id";
     /// Approved servers whose key never says wholly what runs.
     WEAK = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_servers WHERE standing = 'approved' AND SUBSTR(key, 1, 4) = 'cmd:' ORDER BY organization_id, id";
+    /// Uses whose server is not there, or that name one though nothing was found.
+    LOOSE_USES = unscoped("a check looks at every organization") "SELECT u.organization_id, u.server_id FROM inventory_uses u WHERE (u.certainty = 'unresolved') <> (u.server_id = '') OR (u.server_id <> '' AND NOT EXISTS (SELECT 1 FROM inventory_servers s WHERE s.organization_id = u.organization_id AND s.id = u.server_id)) ORDER BY u.organization_id, u.seq";
     /// Observations of servers that are not linked to one.
     LOOSE = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_observations WHERE (kind = 'mcp_server') <> (server_id IS NOT NULL) ORDER BY organization_id, id";
 }
@@ -35,7 +41,7 @@ const MOST_OF_ROUND: i64 = 500;
 /// Removes what has been kept long enough, of every organization, and what has stood nowhere for as long.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let until = now.instant().plus_secs(-REMOVED_SECS);
-    for statement in [&FORGET, &FORGET_SERVERS, &FORGET_ASSETS] {
+    for statement in [&FORGET, &FORGET_USES, &FORGET_SERVERS, &FORGET_ASSETS] {
         ctx.queue(statement, params![until, MOST_OF_ROUND])?;
     }
     Ok(())
@@ -48,6 +54,14 @@ pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -
     ctx.queue(&RETIRE, params![org, device, now])?;
     ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
     ctx.queue(&RETIRE_SCAN, params![org, device])
+}
+
+/// Forgets what a user used who is deleted: that is nobody's any more.
+pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+    if ended.kind != SubjectKind::User || ended.how != Departure::Deleted {
+        return Ok(());
+    }
+    uses::forget_user(ctx, &ended.id)
 }
 
 /// Ends every approval of the organization, in the unit that restores it: one that was taken back after the backup must not come back.
@@ -74,6 +88,11 @@ pub fn broken_invariants(tx: &mut Tx<'_>, _: Timestamp) -> Result<Vec<String>> {
     for (organization, id) in tx.query(&LOOSE, params![], found)? {
         broken.push(format!(
             "the observation {id} of {organization} names a server that it is not linked to, or the other way round"
+        ));
+    }
+    for (organization, id) in tx.query(&LOOSE_USES, params![], found)? {
+        broken.push(format!(
+            "a use of {organization} names the server \"{id}\", which is not there or contradicts what it says of itself"
         ));
     }
     Ok(broken)

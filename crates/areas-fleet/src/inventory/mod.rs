@@ -23,14 +23,19 @@
 //! INVARIANT IN-8: what a retired device reported reads removed from the retirement on and is kept for 90 days, no device fills what an
 //! organization may know, and where something is not kept, the answers say how much.
 //!
+//! INVARIANT IN-9: the name in an event stands for a server only where the person's own devices have it under this name, and for that one
+//! alone only where nothing else can be meant; what is used changes no standing.
+//!
 //! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
 //! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
-//! use by evidence of hooks and telemetry, tools of servers, resolution of servers in policies, imports of foreign scanners, assets
+//! tools of servers, resolution of servers in policies, imports of foreign scanners, assets
 //! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account of which its
 //! device says nothing more stays until the device is retired.
 
 mod device;
+mod evidence;
 pub mod fences;
+mod list_uses;
 mod maintenance;
 mod model;
 mod observations;
@@ -40,6 +45,7 @@ mod sections;
 mod standing;
 mod store;
 mod taking;
+mod uses;
 
 use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check};
@@ -59,11 +65,12 @@ pub static AREA: Area = Area {
     scopes: &[scope("inventory:read").everybody(), scope("inventory:write")],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0036_inventory"],
+    migrations: &migrations!["0036_inventory", "0039_inventory_use"],
     statements: &[
         store::STATEMENTS,
         observations::STATEMENTS,
         maintenance::STATEMENTS,
+        uses::STATEMENTS,
     ],
     records: &[
         ("inventory_scans", "when a device looked last decides nothing"),
@@ -77,10 +84,16 @@ pub static AREA: Area = Area {
         ),
         ("inventory_assets", "what was found decides nothing"),
         ("inventory_observations", "what was found decides nothing"),
+        ("inventory_uses", "what was used decides nothing"),
+        ("inventory_use_bounds", "what is not kept decides nothing"),
     ],
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_approvals),
-    on: &[&Subscriber(maintenance::device_retired)],
+    on: &[
+        &Subscriber(maintenance::device_retired),
+        &Subscriber(maintenance::principal_ended),
+        &Subscriber(uses::servers_used),
+    ],
     prune: Some(maintenance::prune),
     guides: &[provost_kernel::guide!(
         "inventory",
@@ -99,6 +112,7 @@ fn operations() -> Vec<Entry> {
         Entry::of::<reads::ListInstances>(),
         Entry::of::<standing::SetStanding>(),
         Entry::of::<reads::ListAssets>(),
+        Entry::of::<list_uses::ListUses>(),
         Entry::of::<reads::Summarize>(),
     ]
 }

@@ -1,5 +1,6 @@
 //! The words and rules of the inventory, without storage.
 
+use super::evidence::EvidenceView;
 use super::store::Age;
 use crate::fleet::DeviceId;
 use provost_inventory::Client;
@@ -228,11 +229,13 @@ pub struct ServerView {
     instances: i64,
     /// In how many of these places its key does not say wholly what runs.
     weak_instances: i64,
+    /// By which evidence it is known: configurations, and events that name it or may. That it is configured does not say that it is used.
+    evidence: Vec<EvidenceView>,
 }
 
 impl ServerView {
-    /// Returns what is seen of a server at an instant.
-    pub fn of(server: Server, now: Timestamp) -> Self {
+    /// Returns what is seen of a server at an instant, with what events say of it.
+    pub fn of(server: Server, now: Timestamp, used: Vec<EvidenceView>) -> Self {
         let standing = server.stands(now);
         Self {
             standing,
@@ -252,6 +255,12 @@ impl ServerView {
             accounts: server.counts.accounts,
             instances: server.counts.instances,
             weak_instances: server.counts.weak,
+            evidence: std::iter::once(EvidenceView::configured(
+                server.first_seen_at,
+                server.last_seen_at,
+            ))
+            .chain(used)
+            .collect(),
         }
     }
 }
@@ -303,6 +312,8 @@ pub struct Asset {
     pub devices: i64,
     /// In how many places.
     pub instances: i64,
+    /// By which evidence it is known. No event names a skill by its digest.
+    pub evidence: Vec<EvidenceView>,
 }
 
 /// One thing in one place of one device.

@@ -38,13 +38,13 @@ statements! {
     /// How many sections of each client there are, and how many of them are not complete, on devices that are not retired.
     BY_CLIENT = "SELECT c.client, COUNT(DISTINCT c.device_id), COUNT(CASE WHEN c.is_complete THEN NULL ELSE 1 END) FROM inventory_sections c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' GROUP BY c.client ORDER BY c.client";
     /// What is known of a section's observations, removed ones among them.
-    OF_SECTION = "SELECT id, ident, facts, removed_at, server_id, asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 ORDER BY seq + 0, id";
+    OF_SECTION = "SELECT id, ident, facts, removed_at, server_id, asset_id, bound_at FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 ORDER BY seq + 0, id";
     /// How many observations of a device are not removed.
     COUNT = "SELECT COUNT(*) FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
     /// Makes an observation.
-    INSERT = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, server_id, asset_id, transport, version_pin, is_weak, facts, first_seen_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_observations WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    INSERT = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, server_id, asset_id, transport, version_pin, is_weak, facts, first_seen_at, configured_name, bound_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_observations WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     /// Replaces what is known of an observation.
-    UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
+    UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, configured_name = ?9, bound_at = ?10, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
     /// Keeps that an observation is no longer there.
     REMOVE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Removed observations of a device beyond so many, those that went last left out.
@@ -72,6 +72,15 @@ pub struct Kept {
     pub is_removed: bool,
     pub server: Option<String>,
     pub asset: Option<String>,
+    /// Since when a server is there without a break.
+    pub since: Option<Timestamp>,
+}
+
+impl Kept {
+    /// Says whether this is a server of which it is not known by which name, and since when, it is there.
+    pub fn is_unnamed(&self) -> bool {
+        self.server.is_some() && self.since.is_none()
+    }
 }
 
 /// An observation on its way into the store.
@@ -84,6 +93,9 @@ pub struct Fresh<'a> {
     pub version_pin: Option<&'static str>,
     pub is_weak: bool,
     pub facts: &'a str,
+    /// Under which name a server is there, and since when without a break.
+    pub name: Option<&'a str>,
+    pub since: Option<Timestamp>,
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
@@ -264,6 +276,7 @@ pub fn of_section(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<BTreeMap
             is_removed: row.get::<Option<Timestamp>>(3)?.is_some(),
             server: row.get(4)?,
             asset: row.get(5)?,
+            since: row.get(6)?,
         };
         Ok((row.get::<String>(1)?, kept))
     })?;
@@ -298,6 +311,8 @@ pub fn insert(ctx: &mut OperationContext<'_>, of: Of<'_>, fresh: &Fresh<'_>) -> 
             fresh.is_weak,
             fresh.facts,
             now,
+            fresh.name,
+            fresh.since,
         ],
     )
 }
@@ -316,6 +331,8 @@ pub fn update(ctx: &mut OperationContext<'_>, id: &str, fresh: &Fresh<'_>) -> Re
             fresh.version_pin,
             fresh.is_weak,
             fresh.facts,
+            fresh.name,
+            fresh.since,
         ],
     )
 }

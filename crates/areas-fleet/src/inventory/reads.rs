@@ -1,8 +1,10 @@
 //! What can be read of servers and other assets.
 
-use super::model::{Asset, AssetKind, ObservationView, ServerNow, ServerPath, ServerView, Standing};
-use super::store::{self, Age, Filter};
-use super::{fences, observations};
+use super::model::{
+    Asset, AssetKind, ObservationView, ServerId, ServerNow, ServerPath, ServerView, Standing,
+};
+use super::store::{self, Age, Filter, Used};
+use super::{fences, observations, uses};
 use provost_inventory::wire::Transport;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
@@ -45,6 +47,8 @@ pub struct ServersQuery {
     transport: Option<Transport>,
     /// Only servers whose version is named so.
     version_pin: Option<VersionPin>,
+    /// Only servers that events named, or may have named, or that none did.
+    used: Option<Used>,
     /// Only servers in whose name or key this stands, whatever its case.
     query: Option<Name>,
     /// How many at most.
@@ -109,6 +113,7 @@ impl Operation for ListServers {
             transport: query.transport.map(Transport::as_str),
             version_pin: query.version_pin.map(VersionPin::as_str),
             query: query.query.as_ref().map(Name::as_str),
+            used: query.used,
         };
         // A cursor is a place in the list that it was made for: with other filters it is another list.
         let list = [
@@ -117,6 +122,7 @@ impl Operation for ListServers {
             filter.client.unwrap_or_default(),
             filter.transport.unwrap_or_default(),
             filter.version_pin.unwrap_or_default(),
+            filter.used.map_or("", Used::as_str),
             filter.query.unwrap_or_default(),
         ];
         let list = list.join("|");
@@ -124,10 +130,15 @@ impl Operation for ListServers {
         let mut found = store::list(ctx, &filter, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |server| server.seq);
         let now = ctx.latest();
+        let ids: Vec<&ServerId> = found.iter().map(|server| &server.id).collect();
+        let mut used = uses::of_servers(ctx, &ids)?;
         Ok(ServerPage {
             servers: found
                 .into_iter()
-                .map(|server| ServerView::of(server, now))
+                .map(|server| {
+                    let used = used.remove(&server.id).unwrap_or_default();
+                    ServerView::of(server, now, used)
+                })
                 .collect(),
             data_age: store::age(ctx)?,
             next_cursor,
@@ -150,9 +161,11 @@ impl Operation for GetServer {
     type Output = ServerNow;
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ServerNow> {
-        let server = store::get(ctx, &input.path.server_id)?;
+        let id = &input.path.server_id;
+        let server = store::get(ctx, id)?;
+        let used = uses::of_servers(ctx, &[id])?.remove(id).unwrap_or_default();
         Ok(ServerNow {
-            server: ServerView::of(server, ctx.latest()),
+            server: ServerView::of(server, ctx.latest(), used),
             data_age: store::age(ctx)?,
         })
     }
@@ -327,6 +340,8 @@ pub struct Summary {
     servers: Vec<OfStanding>,
     /// Clients, by their names.
     clients: Vec<OfClient>,
+    /// How many names of servers events have that no known device of the person has: they are used and not configured.
+    used_not_configured: i64,
     /// How old the data are.
     data_age: Age,
 }
@@ -360,6 +375,7 @@ impl Operation for Summarize {
                     incomplete_sections,
                 })
                 .collect(),
+            used_not_configured: uses::unresolved(ctx)?,
             data_age: store::age(ctx)?,
         })
     }

@@ -1,7 +1,7 @@
 //! `POST …/inventory/mcp-servers/{serverId}/standing`
 
 use super::model::{OneServer, ServerPath, ServerView, Verdict};
-use super::{fences, store};
+use super::{fences, store, uses};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -59,8 +59,9 @@ impl Operation for SetStanding {
             };
             ctx.emit(&fences::STANDING_CHANGED, &of);
         }
+        let used = uses::of_servers(ctx, &[id])?.remove(id).unwrap_or_default();
         Ok(OneServer {
-            server: ServerView::of(server, now),
+            server: ServerView::of(server, now, used),
         })
     }
 }

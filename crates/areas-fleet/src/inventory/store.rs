@@ -1,5 +1,6 @@
 //! SQL of servers, of other assets, and of how old the data are.
 
+use super::evidence::EvidenceView;
 use super::model::{
     Asset, AssetId, AssetKind, Counts, MOST_OF_DEVICE, MOST_SERVERS, REPORTING_SECS, Server, ServerId,
     Standing, beginning,
@@ -88,7 +89,7 @@ statements! {
     /// The servers of fifty keys.
     OF_KEYS = "SELECT key, id FROM inventory_servers WHERE organization_id = ?1 AND key IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) ORDER BY key";
     /// A page of servers, the newest first.
-    LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR ", stands!("?4"), " = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') ORDER BY s.seq DESC, s.id LIMIT ?9");
+    LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR ", stands!("?4"), " = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') AND (CAST(?9 AS TEXT) IS NULL OR (CAST(?9 AS TEXT) = 'no') <> EXISTS (SELECT 1 FROM inventory_uses u WHERE u.organization_id = s.organization_id AND u.server_id = s.id AND u.last_at >= ?10)) ORDER BY s.seq DESC, s.id LIMIT ?11");
     /// How many servers of each standing there are.
     BY_STANDING = concat!("SELECT ", stands!("?2"), " AS stands, COUNT(*) FROM inventory_servers s WHERE s.organization_id = ?1 GROUP BY stands ORDER BY stands");
     /// How many servers an organization knows, how many of them one device made known and nobody decided about, and how many of its since an instant.
@@ -121,8 +122,8 @@ statements! {
     OLDEST = "SELECT MIN(c.received_at) FROM inventory_scans c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired'";
     /// How many observations of devices are not kept.
     NOT_KEPT = "SELECT CAST(COALESCE((SELECT SUM(c.not_kept) FROM inventory_sections c WHERE c.organization_id = ?1), 0) + COALESCE((SELECT SUM(c.not_kept) FROM inventory_scans c WHERE c.organization_id = ?1), 0) AS BIGINT)";
-    /// How many servers and how many assets there are.
-    SIZE = "SELECT (SELECT COUNT(*) FROM inventory_servers WHERE organization_id = ?1), (SELECT COUNT(*) FROM inventory_assets WHERE organization_id = ?1)";
+    /// How many servers, assets and uses there are.
+    SIZE = "SELECT (SELECT COUNT(*) FROM inventory_servers WHERE organization_id = ?1), (SELECT COUNT(*) FROM inventory_assets WHERE organization_id = ?1), (SELECT COUNT(*) FROM inventory_uses WHERE organization_id = ?1)";
 }
 
 provost_kernel::word! {
@@ -132,6 +133,8 @@ provost_kernel::word! {
         Servers = "mcp_servers",
         /// Skills and extensions.
         Assets = "assets",
+        /// What events of hooks and telemetry name.
+        Uses = "uses",
     }
 }
 
@@ -175,16 +178,18 @@ fn server(row: &Row<'_>) -> Result<Server> {
 }
 
 fn asset(row: &Row<'_>) -> Result<Asset> {
+    let (first_seen_at, last_seen_at) = (row.get(5)?, row.get(6)?);
     Ok(Asset {
         id: AssetId::from_store(row.get(0)?),
         seq: row.get(1)?,
         kind: AssetKind::from_store(row.str(2)?)?,
         key: row.get(3)?,
         name: row.get(4)?,
-        first_seen_at: row.get(5)?,
-        last_seen_at: row.get(6)?,
+        first_seen_at,
+        last_seen_at,
         devices: row.get(7)?,
         instances: row.get(8)?,
+        evidence: vec![EvidenceView::configured(first_seen_at, last_seen_at)],
     })
 }
 
@@ -204,6 +209,19 @@ pub struct Filter<'a> {
     pub transport: Option<&'a str>,
     pub version_pin: Option<&'a str>,
     pub query: Option<&'a str>,
+    pub used: Option<Used>,
+}
+
+provost_kernel::word! {
+    /// Whether events named something of which it may have been used.
+    pub enum Used {
+        /// In the last 90 days.
+        Yes = "yes",
+        /// As far as is known, never.
+        No = "no",
+        /// In the last 30 days.
+        Month = "30d",
+    }
 }
 
 /// Returns servers before a place, the newest first.
@@ -215,6 +233,10 @@ pub fn list(
 ) -> Result<Vec<Server>> {
     let (org, now) = (ctx.org(), ctx.latest());
     let pattern = filter.query.map(pattern);
+    let since = match filter.used {
+        Some(Used::Month) => now.plus_secs(-MONTH_SECS),
+        _ => Timestamp::EPOCH,
+    };
     let params = params![
         org,
         before,
@@ -224,6 +246,8 @@ pub fn list(
         filter.transport,
         filter.version_pin,
         pattern.as_deref(),
+        filter.used.map(Used::as_str),
+        since,
         limit,
     ];
     ctx.query(&LIST, params, server)
@@ -254,7 +278,9 @@ pub fn by_standing(ctx: &mut OperationContext<'_>) -> Result<Vec<(Standing, i64)
 const DISCOVERIES: i64 = 500;
 const DISCOVERIES_SECS: i64 = 5 * 3600;
 /// How many keys are looked up at once.
-const KEYS: usize = 50;
+pub(super) const KEYS: usize = 50;
+/// How long something counts as used lately. Units: seconds (F3.10).
+const MONTH_SECS: i64 = 30 * 86_400;
 
 /// What one report may still make known. It is counted when the report names the first unknown thing, and once: counting again for each
 /// would be work without end for a report that names thousands in an organization that is full.
@@ -409,7 +435,7 @@ impl Known {
 }
 
 /// Returns the parameters of a look at some keys, the last of which stands for those that are missing.
-fn of_keys<'a>(first: &[&'a str], keys: &[&'a str]) -> Vec<Param<'a>> {
+pub(super) fn of_keys<'a>(first: &[&'a str], keys: &[&'a str]) -> Vec<Param<'a>> {
     let missing = std::iter::repeat_n(keys.last().copied().unwrap_or_default(), KEYS - keys.len());
     let all = first.iter().copied().chain(keys.iter().copied()).chain(missing);
     all.map(Param::from).collect()
@@ -470,9 +496,13 @@ pub fn age(ctx: &mut OperationContext<'_>) -> Result<Age> {
     let reporting = ctx.query_opt(&REPORTING, params![org, since], count)?;
     let oldest = ctx.query_opt(&OLDEST, params![org], |row| row.get::<Option<Timestamp>>(0))?;
     let not_kept = ctx.query_opt(&NOT_KEPT, params![org], count)?;
-    let sizes = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
-    let (servers, assets) = ctx.query_opt(&SIZE, params![org], sizes)?.unwrap_or_default();
-    let full = [(Full::Servers, servers), (Full::Assets, assets)];
+    let sizes = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?));
+    let (servers, assets, uses) = ctx.query_opt(&SIZE, params![org], sizes)?.unwrap_or_default();
+    let full = [
+        (Full::Servers, servers),
+        (Full::Assets, assets),
+        (Full::Uses, uses),
+    ];
     Ok(Age {
         oldest_seconds: oldest
             .flatten()

@@ -314,7 +314,7 @@ fn part_of<'a>(
     let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
     let mut part = Vec::new();
     for (ident, found) in section.found.range::<String, _>((begin, Bound::Unbounded)) {
-        let is_as_it_was = |kept: &Kept| !kept.is_removed && kept.facts == found.facts;
+        let is_as_it_was = |kept: &Kept| !kept.is_removed && !kept.is_unnamed() && kept.facts == found.facts;
         if section.is_complete && known.get(ident).is_some_and(is_as_it_was) {
             continue;
         }
@@ -337,7 +337,7 @@ fn take_one(
     unit: &mut Unit,
 ) -> Result<bool> {
     let is_there = kept.is_some_and(|kept| !kept.is_removed);
-    if let Some(kept) = kept.filter(|kept| is_there && kept.facts == found.facts) {
+    if let Some(kept) = kept.filter(|kept| is_there && !kept.is_unnamed() && kept.facts == found.facts) {
         store::see_one(ctx, kept.server.as_deref(), kept.asset.as_deref())?;
         return Ok(true);
     }
@@ -345,9 +345,12 @@ fn take_one(
     if !is_there && count >= MOST_OBSERVATIONS {
         return Ok(false);
     }
-    let Some(fresh) = fresh(ctx, of, (ident, found), &mut progress.room, keys, unit)? else {
+    let Some(mut fresh) = fresh(ctx, of, (ident, found), &mut progress.room, keys, unit)? else {
         return Ok(false);
     };
+    // What comes back was something else in between, for all that is known.
+    let since = kept.filter(|_| is_there).and_then(|kept| kept.since);
+    fresh.since = fresh.name.map(|_| since.unwrap_or_else(|| ctx.now()));
     match kept {
         Some(kept) => observations::update(ctx, &kept.id, &fresh)?,
         None => observations::insert(ctx, of, &fresh)?,
@@ -403,6 +406,8 @@ fn fresh<'a>(
         version_pin: None,
         is_weak: false,
         facts: &found.facts,
+        name: None,
+        since: None,
     };
     if let Sighting::McpServer {
         key,
@@ -423,6 +428,7 @@ fn fresh<'a>(
         fresh.transport = Some(transport.as_str());
         fresh.version_pin = Some(version_pin.word());
         fresh.is_weak = *weak;
+        fresh.name = Some(configured_name);
     }
     if let Some((asset, name)) = asset_of(of, &found.sighting) {
         let Some(id) = keys.asset(ctx, of.device, (&asset, name), room)? else {

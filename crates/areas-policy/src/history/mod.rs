@@ -53,6 +53,7 @@ mod seal;
 mod seen_values;
 mod segment_files;
 mod segment_place;
+mod server_uses;
 mod sources;
 mod status;
 mod store;

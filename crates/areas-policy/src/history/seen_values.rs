@@ -7,11 +7,12 @@
 //! ```
 //!
 //! INVARIANT HS-15: each chunk is counted once: the unit of work that counts it notes its number, and one that finds another number
-//! than it began with counts nothing.
+//! than it began with counts nothing. In the same unit it is announced which MCP servers its events name (`server_uses.rs`).
 //!
 //! Absent on purpose: content, people and groups (a name of theirs is nobody's to guess); exact figures, of which the history itself
 //! has them.
 
+use super::server_uses::Uses;
 use super::store;
 use provost_backtest::record;
 use provost_history::chunk;
@@ -131,7 +132,8 @@ async fn count_some(kernel: &Arc<Kernel>, organization: &OrganizationId, today: 
         return Ok(false);
     };
     let counts = tokio::task::spawn_blocking(move || counts(&chunks, today));
-    let counts = counts.await.map_err(Error::internal)?;
+    let (counts, uses) = counts.await.map_err(Error::internal)?;
+    let announced = uses.told();
     let write = move |ctx: &mut OperationContext<'_>| {
         let org = ctx.org();
         // INVARIANT HS-15: another server may have counted them.
@@ -150,16 +152,21 @@ async fn count_some(kernel: &Arc<Kernel>, organization: &OrganizationId, today: 
             *kept += usize::from(is_new);
         }
         store::forget_values(ctx, today - DAYS - 1)?;
+        if !announced.uses.is_empty() {
+            ctx.announce(&announced)?;
+        }
         store::set_counted(ctx, last, today)
     };
     kernel.system(organization.clone(), None, write).await?;
     Ok(true)
 }
 
-/// Counts the values of chunks. A chunk that cannot be read is left out here, and reported where it is read for its events.
-fn counts(chunks: &[store::LiveChunk], today: i64) -> DayCounts {
+/// Counts the values of chunks, and what they say of servers. A chunk that cannot be read is left out here, and reported where it is
+/// read for its events.
+fn counts(chunks: &[store::LiveChunk], today: i64) -> (DayCounts, Uses) {
     let schema = record::schema();
     let mut all = DayCounts::new();
+    let mut uses = Uses::default();
     for live in chunks {
         let Ok(batch) = chunk::decode(&schema, &live.content) else {
             tracing::warn!(
@@ -168,6 +175,7 @@ fn counts(chunks: &[store::LiveChunk], today: i64) -> DayCounts {
             );
             continue;
         };
+        uses.add(&batch, today - DAYS..=today + 1);
         for field in WATCHED {
             let Some(column) = batch.columns.get(record::position(field)) else {
                 continue;
@@ -197,5 +205,5 @@ fn counts(chunks: &[store::LiveChunk], today: i64) -> DayCounts {
             }
         }
     }
-    all
+    (all, uses)
 }

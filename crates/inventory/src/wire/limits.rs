@@ -195,6 +195,11 @@ pub(super) fn is_hidden(text: &str) -> bool {
     is_no_name(text) || looks_secret(text) || has_long_run(text, LONG) || visible(text) != text
 }
 
+/// Says whether a text is a name that may be shown.
+pub fn is_shown_name(text: &str) -> bool {
+    is_name(text) && !is_hidden(text)
+}
+
 /// Says whether a text is a version: of a release, a tag, or a digest.
 pub(super) fn is_version(text: &str) -> bool {
     let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-.+!_".contains(&b);

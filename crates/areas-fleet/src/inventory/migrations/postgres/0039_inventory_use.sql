@@ -1,0 +1,36 @@
+-- By which evidence a server is known beside configurations: what events named, by the name that a person's client has for it.
+
+-- Under which name a configuration has a server, and since when it is there without a break. Of what was reported before, both are
+-- known once its section is reported again, which is asked for.
+ALTER TABLE inventory_observations ADD COLUMN configured_name TEXT COLLATE "C";
+ALTER TABLE inventory_observations ADD COLUMN bound_at BIGINT;
+UPDATE inventory_sections SET digest = '';
+
+CREATE TABLE inventory_uses (
+  organization_id TEXT COLLATE "C" NOT NULL,
+  seq BIGINT NOT NULL,
+  -- The id of the user; empty where events name nobody whom the directory knows.
+  user_id TEXT COLLATE "C" NOT NULL,
+  -- 'hook', 'gateway' or 'telemetry'.
+  evidence TEXT COLLATE "C" NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
+  -- What the user's devices had under this name when the events were counted; empty where they had nothing.
+  server_id TEXT COLLATE "C" NOT NULL,
+  -- 'sole', 'candidate' or 'unresolved'.
+  certainty TEXT COLLATE "C" NOT NULL,
+  events BIGINT NOT NULL,
+  first_at BIGINT NOT NULL,
+  last_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, user_id, evidence, name, server_id, certainty),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+);
+CREATE UNIQUE INDEX inventory_uses_by_seq ON inventory_uses (organization_id, seq);
+CREATE INDEX inventory_uses_by_server ON inventory_uses (organization_id, server_id, last_at);
+CREATE INDEX inventory_uses_by_last ON inventory_uses (last_at);
+
+-- How much of what events named there was no room for.
+CREATE TABLE inventory_use_bounds (
+  organization_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  not_kept BIGINT NOT NULL,
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+);

@@ -1,0 +1,301 @@
+//! What events of hooks and telemetry say of servers: joined with the person's own machines, and with nothing by a guess.
+
+use super::inventory::{decide, in_days, of_key, prune, servers};
+use crate::areas::directory::user;
+use crate::areas::fleet::Machine;
+use crate::areas::inventory::{report, section, server, skill};
+use crate::policy::decisions;
+use crate::support::{App, each};
+use provost_areas_policy::history::count_values;
+use provost_kernel::{params, statements};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ADA: &str = "ada@acme.test";
+const BOB: &str = "bob@acme.test";
+
+/// A machine of somebody.
+async fn machine_of(app: &App, id: &str) -> Machine {
+    let machine = Machine::new(app).await;
+    let body = json!({ "ownerUserId": id });
+    app.write("PATCH", &format!("/devices/{}", machine.id), body)
+        .await
+        .ok();
+    machine
+}
+
+/// Asks as a hook does before a tool of a server; a gateway names itself.
+async fn ask(app: &App, user: &str, server: &str, gateway: Option<&str>) {
+    let mut attributes = json!({
+        "identity.user_id": user, "tool.id": format!("mcp__{server}__read"), "mcp.server_id": server, "mcp.tool_id": "read",
+    });
+    if let Some(gateway) = gateway {
+        attributes["mcp.gateway_endpoint_id"] = json!(gateway);
+    }
+    decisions::decide(app, &[decisions::call(&attributes)]).await;
+}
+
+/// Tells of a call as Claude Code's telemetry does.
+async fn tell(app: &App, user: &str, server: &str) {
+    let attributes: Vec<Value> = [
+        ("tool_name", format!("mcp__{server}__read")),
+        ("tool_use_id", "toolu_1".to_owned()),
+        ("session.id", "s-9".to_owned()),
+        ("user.email", user.to_owned()),
+    ]
+    .into_iter()
+    .map(|(key, text)| json!({ "key": key, "value": { "stringValue": text } }))
+    .collect();
+    let at = (app.now().as_ms() * 1_000_000).to_string();
+    let record =
+        json!({ "eventName": "claude_code.tool_result", "timeUnixNano": at, "attributes": attributes });
+    let payload = json!({ "resourceLogs": [{ "scopeLogs": [{ "logRecords": [record] }] }] });
+    let call = app.request("POST", "/otlp/v1/logs");
+    let reply = call
+        .content("application/json", payload.to_string().into_bytes())
+        .send()
+        .await;
+    assert_eq!(reply.ok(), &json!({}));
+}
+
+async fn uses(app: &App, query: &str) -> Vec<Value> {
+    let page = app.get(&format!("/inventory/uses{query}")).await.ok().clone();
+    page["uses"].as_array().unwrap().clone()
+}
+
+/// Returns how a server is known: evidence and certainty.
+fn known(server: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let evidence = server["evidence"].as_array().unwrap();
+    evidence
+        .iter()
+        .map(|one| (text(&one["evidence"]), text(&one["certainty"])))
+        .collect()
+}
+
+fn pairs(wanted: &[(&str, &str)]) -> Vec<(String, String)> {
+    let own = |(one, other): &(&str, &str)| ((*one).to_owned(), (*other).to_owned());
+    wanted.iter().map(own).collect()
+}
+
+/// Proves IN-4, IN-9.
+#[test]
+fn a_name_in_an_event_is_what_that_persons_own_machines_have_under_it() {
+    each("inventory_used", |app: Arc<App>| async move {
+        let (ada, bob) = (user(&app, ADA).await, user(&app, BOB).await);
+        let (hers, his) = (machine_of(&app, &ada).await, machine_of(&app, &bob).await);
+        let of_ada = json!([
+            server("files", "npm:files", false),
+            server("idle", "npm:idle", false),
+            skill("pdf", "a"),
+        ]);
+        hers.has(&app, "ada", &of_ada).await.ok();
+        // Another server, under the name of one that is approved.
+        his.has(&app, "bob", &json!([server("files", "npm:evil", false)]))
+            .await
+            .ok();
+        let approve = json!({ "standing": "approved", "expiresAt": in_days(&app, 9) });
+        decide(&app, &of_key(&app, "npm:files").await, approve).await.ok();
+        app.advance(60);
+        ask(&app, ADA, "files", None).await;
+        ask(&app, ADA, "files", Some("gateway-1")).await;
+        ask(&app, ADA, "unheard", None).await;
+        tell(&app, BOB, "files").await;
+        ask(&app, "stranger@acme.test", "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        // What was counted is counted once.
+        count_values(&app.kernel).await.unwrap();
+        let files = of_key(&app, "npm:files").await;
+        assert_eq!(
+            known(&files),
+            pairs(&[("configuration", ""), ("gateway", "sole"), ("hook", "sole")])
+        );
+        let hook = &files["evidence"][2];
+        assert_eq!(
+            (&hook["events"], &hook["lastSeenAt"]),
+            (&json!(1), &json!(app.now().to_rfc3339()))
+        );
+        let evil = of_key(&app, "npm:evil").await;
+        assert_eq!(
+            known(&evil),
+            pairs(&[("configuration", ""), ("telemetry", "sole")])
+        );
+        assert_eq!(
+            (&evil["standing"], &files["standing"]),
+            (&json!("shadow"), &json!("approved"))
+        );
+        assert_eq!(
+            known(&of_key(&app, "npm:idle").await),
+            pairs(&[("configuration", "")])
+        );
+        let assets = app.get("/inventory/assets").await.ok().clone();
+        assert_eq!(known(&assets["assets"][0]), pairs(&[("configuration", "")]));
+        // Used and not configured, as far as anybody knows; whoever is unknown is not named.
+        let unresolved = uses(&app, "?certainty=unresolved").await;
+        let told: Vec<_> = unresolved
+            .iter()
+            .map(|one| {
+                (
+                    one["name"].as_str().unwrap(),
+                    one.get("userId"),
+                    one.get("serverId"),
+                )
+            })
+            .collect();
+        assert_eq!(told.len(), 2, "{unresolved:?}");
+        assert!(told.contains(&("unheard", Some(&json!(ada)), None)), "{told:?}");
+        assert!(told.contains(&("files", None, None)), "{told:?}");
+        let summary = app.get("/inventory/summary").await.ok().clone();
+        assert_eq!(summary["usedNotConfigured"], 2);
+        let keys = async |query: &str| -> Vec<String> {
+            let found = servers(&app, query).await;
+            let mut keys: Vec<String> = found
+                .iter()
+                .map(|one| one["key"].as_str().unwrap().to_owned())
+                .collect();
+            keys.sort_unstable();
+            keys
+        };
+        assert_eq!(keys("?used=yes").await, ["npm:evil", "npm:files"]);
+        assert_eq!(keys("?used=no").await, ["npm:idle"]);
+        assert_eq!(keys("?used=yes&standing=shadow").await, ["npm:evil"]);
+        assert_eq!(keys("?used=30d").await.len(), 2);
+        let of_server = format!("?evidence=hook&serverId={}", files["id"].as_str().unwrap());
+        assert_eq!(uses(&app, &of_server).await.len(), 1);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-9.
+#[test]
+fn where_something_else_can_be_meant_a_server_is_a_candidate_and_no_more() {
+    each("inventory_used_maybe", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let (one, other) = (machine_of(&app, &ada).await, machine_of(&app, &ada).await);
+        // Before any machine was looked at nothing is known.
+        ask(&app, ADA, "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        let found = json!([server("files", "npm:files", false)]);
+        one.has(&app, "ada", &found).await.ok();
+        app.advance(60);
+        // Her other machine was never looked at.
+        ask(&app, ADA, "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        let files = of_key(&app, "npm:files").await;
+        assert_eq!(
+            known(&files),
+            pairs(&[("configuration", ""), ("hook", "candidate")])
+        );
+        // Not all of it could be read.
+        let partly = section("ada", &json!([]), false);
+        other.report(&app, report(&app, 0, &json!([partly]))).await.ok();
+        ask(&app, ADA, "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        assert_eq!(known(&of_key(&app, "npm:files").await), known(&files));
+        // Two servers of one name.
+        other
+            .has(&app, "ada", &json!([server("files", "npm:evil", false)]))
+            .await
+            .ok();
+        app.advance(60);
+        ask(&app, ADA, "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        let evil = of_key(&app, "npm:evil").await;
+        assert_eq!(
+            known(&evil),
+            pairs(&[("configuration", ""), ("hook", "candidate")])
+        );
+        // Only now all of it is known, and what was said before stays what it was.
+        other.has(&app, "ada", &json!([])).await.ok();
+        app.advance(60);
+        ask(&app, ADA, "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        assert_eq!(
+            known(&of_key(&app, "npm:files").await),
+            pairs(&[("configuration", ""), ("hook", "candidate"), ("hook", "sole")])
+        );
+        // What comes back may have been something else in between, and late telemetry is about then.
+        one.has(&app, "ada", &json!([])).await.ok();
+        app.advance(60);
+        ask(&app, ADA, "files", None).await;
+        app.advance(60);
+        one.has(&app, "ada", &found).await.ok();
+        count_values(&app.kernel).await.unwrap();
+        let unsure = uses(&app, "?certainty=candidate").await;
+        assert_eq!(
+            unsure
+                .iter()
+                .map(|one| one["events"].as_i64().unwrap())
+                .sum::<i64>(),
+            5,
+            "{unsure:?}"
+        );
+        let sole = uses(&app, "?certainty=sole").await;
+        assert_eq!((sole.len(), &sole[0]["events"]), (1, &json!(1)));
+        let nothing = uses(&app, "?certainty=unresolved").await;
+        assert_eq!((nothing.len(), &nothing[0]["events"]), (1, &json!(1)));
+        app.kernel.stop().await;
+    });
+}
+
+statements! {
+    /// How many rows there are.
+    ROWS = unscoped("a test") "SELECT COUNT(*) FROM inventory_uses";
+}
+
+async fn rows(app: &App) -> i64 {
+    let read = app
+        .kernel
+        .read_system(|tx| tx.query_opt(&ROWS, params![], |row| row.get::<i64>(0)));
+    read.await.unwrap().unwrap()
+}
+
+#[test]
+fn whose_events_they_are_is_seen_by_those_who_see_owners_and_ends_with_the_person() {
+    each("inventory_used_whose", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        ask(&app, ADA, "files", None).await;
+        // What looks like a value is no name.
+        ask(&app, ADA, "ghp_CaNaRyCaNaRyCaNaRy0123456789abcdef", None).await;
+        count_values(&app.kernel).await.unwrap();
+        let of = async |role: &str, scopes: &[&str]| {
+            let (_, token) = app
+                .account(&format!("{role}-{}", scopes.len()), role, scopes)
+                .await;
+            app.request("GET", "/inventory/uses").token(&token).send().await
+        };
+        of("viewer", &["inventory:read"])
+            .await
+            .refused(403, "role_forbidden");
+        let blind = of("auditor", &["inventory:read"]).await.ok().clone();
+        assert_eq!(blind["uses"].as_array().unwrap().len(), 2);
+        assert!(
+            !blind.to_string().contains(&ada) && !blind.to_string().contains("CaNaRy"),
+            "{blind}"
+        );
+        let seeing = of("auditor", &["inventory:read", "directory:read"]).await;
+        assert_eq!(seeing.ok()["uses"][0]["userId"], json!(ada));
+        // Another organization knows nothing of it.
+        let (organization, admin) = app.other_organization("Stark").await;
+        let there = app.view_of(organization, admin);
+        assert_eq!(uses(&there, "").await, [] as [Value; 0]);
+        let path = format!("/directory/users/{ada}");
+        app.write("DELETE", &path, json!({ "confirm": true })).await;
+        assert_eq!(rows(&app).await, 0);
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn what_was_used_long_ago_is_forgotten() {
+    each("inventory_used_forgotten", |app: Arc<App>| async move {
+        ask(&app, ADA, "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        prune(&app).await;
+        assert_eq!(rows(&app).await, 1);
+        app.advance(91 * 86_400);
+        prune(&app).await;
+        assert_eq!(rows(&app).await, 0);
+        app.kernel.stop().await;
+    });
+}
