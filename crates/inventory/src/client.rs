@@ -64,6 +64,16 @@ impl Client {
             Self::Continue => "continue",
         }
     }
+
+    /// Returns the catalogue key and the name of the product, where events name it: the key is what hooks say (`product.id`).
+    pub const fn product(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::ClaudeCode => Some(("anthropic/claude-code", "Claude Code")),
+            Self::Codex => Some(("openai/codex", "Codex")),
+            Self::GeminiCli => Some(("google/gemini-cli", "Gemini CLI")),
+            _ => None,
+        }
+    }
 }
 
 /// The system whose paths are meant.

@@ -25,10 +25,12 @@
 //!
 //! INVARIANT IN-9: the name in an event stands for a server only where the person's own devices have it under this name, and for that one
 //! alone only where nothing else can be meant; what is used changes no standing.
+//! INVARIANT IN-10: nothing that a device reports and no standing changes what a policy means or what it answers; a reference is resolved
+//! by an id, by a key, or by the name of a server that somebody decided about.
 //!
 //! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
 //! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
-//! tools of servers, resolution of servers in policies, imports of foreign scanners, assets
+//! tools of servers, imports of foreign scanners, assets
 //! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account of which its
 //! device says nothing more stays until the device is retired.
 
@@ -40,6 +42,7 @@ mod maintenance;
 mod model;
 mod observations;
 mod reads;
+mod references;
 mod report;
 mod sections;
 mod standing;
@@ -47,7 +50,7 @@ mod store;
 mod taking;
 mod uses;
 
-use provost_kernel::announcement::Subscriber;
+use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
@@ -70,6 +73,7 @@ pub static AREA: Area = Area {
         store::STATEMENTS,
         observations::STATEMENTS,
         maintenance::STATEMENTS,
+        references::STATEMENTS,
         uses::STATEMENTS,
     ],
     records: &[
@@ -93,6 +97,7 @@ pub static AREA: Area = Area {
         &Subscriber(maintenance::device_retired),
         &Subscriber(maintenance::principal_ended),
         &Subscriber(uses::servers_used),
+        &Answers(references::references),
     ],
     prune: Some(maintenance::prune),
     guides: &[provost_kernel::guide!(

@@ -24,6 +24,7 @@ pub use lost::{
     DeletionAnswer, LostReference, LostWith, Mention, Record, losing, lost_with, shown, tell, weighed,
 };
 pub use provost_areas_platform::announcements::SubjectKind;
+pub use reference::{AskedKind, ReferenceAsked, ReferenceFound};
 pub use store::{missing, name_taken};
 
 use provost_kernel::area::{Area, Check};

@@ -5,7 +5,7 @@
 
 use super::views::{NearValue, Warning};
 use crate::history::{SeenValue, SeenValues, WATCHED, seen_values};
-use provost_kernel::OperationContext;
+use provost_kernel::{OperationContext, id};
 use provost_policy::{Definition, Field, name_key};
 use serde_json::Value;
 
@@ -39,6 +39,28 @@ pub fn unseen(ctx: &OperationContext<'_>, definition: &Definition, bound: &Value
     };
     let counts = ctx.actor().permission.scopes.has(HISTORY);
     among(&seen, definition.authored(), bound, counts)
+}
+
+/// Returns a warning for each id of a server in the inventory that a definition compares with the server of a call: events name servers as
+/// clients call them, and what a definition says is compared as it is written (ADR 0113).
+pub fn by_inventory_id(definition: &Definition) -> Vec<Warning> {
+    let mut places = Vec::new();
+    collect(definition.authored(), "", &mut places);
+    let is_id =
+        |place: &Comparison<'_>| place.field == Field::MCP_SERVER && id::parse("srv", place.text).is_some();
+    let named = places.into_iter().filter(is_id).take(WARNINGS);
+    let warnings = named.map(|place| Warning {
+        code: "id_of_inventory",
+        path: format!("/definition{}", place.pointer),
+        line: None,
+        column: None,
+        message: format!(
+            "{} is the id of a server in the inventory, and no event of a client has it: events name a server as the client calls it",
+            place.text
+        ),
+        near: Vec::new(),
+    });
+    warnings.collect()
 }
 
 fn among(seen: &SeenValues, authored: &Value, bound: &Value, counts: bool) -> Vec<Warning> {

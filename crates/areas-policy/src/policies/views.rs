@@ -6,7 +6,7 @@ use super::lost::LostName;
 use super::model::{Policy, PolicyId, SetVersion, management_mode};
 use super::store::{self, HistoryRow};
 use super::unresolved::{Lately, UnresolvedEvents};
-use super::unseen::unseen;
+use super::unseen::{by_inventory_id, unseen};
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::Definition;
@@ -104,7 +104,8 @@ pub struct OnePolicy {
 pub struct Warning {
     /// `text_compared_with_id`: a Rego module compares a text with the id of a record. `bare_tool_name`: a condition asks for an MCP
     /// server and compares `tool.id` with a name that no tool of a server has. `never_matches`: the policy can match nothing.
-    /// `value_never_seen`: no event of the last 30 days had this value. Open.
+    /// `value_never_seen`: no event of the last 30 days had this value. `id_of_inventory`: `mcp.server_id` is compared with the id of a
+    /// server in the inventory, and events name servers as clients call them. Open.
     pub(super) code: &'static str,
     /// A JSON Pointer to the member that is meant.
     pub(super) path: String,
@@ -152,6 +153,7 @@ pub fn warnings(definition: &Definition) -> Vec<Warning> {
 /// names resolved.
 pub fn all_warnings(ctx: &OperationContext<'_>, definition: &Definition, bound: &Value) -> Vec<Warning> {
     let mut all = warnings(definition);
+    all.extend(by_inventory_id(definition));
     all.extend(unseen(ctx, definition, bound));
     all
 }

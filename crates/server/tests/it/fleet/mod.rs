@@ -6,6 +6,7 @@ mod described;
 mod gateway_identity;
 mod inventory;
 mod inventory_bounds;
+mod inventory_references;
 mod inventory_uses;
 mod kept;
 mod lives;
