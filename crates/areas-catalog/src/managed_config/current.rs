@@ -1,11 +1,12 @@
 //! Delivers the current release to a machine.
 
-use super::content::Class;
-use super::model::{OnUnavailable, ProfileId, ProfilePath, ProfileStatus};
+use super::content::{Class, Content};
+use super::model::{OnUnavailable, ProfileId, ProfilePath, ProfileStatus, Release};
 use super::redact::shown_content;
+use super::store::{self, ProfileWithRelease};
 use super::targets::Target;
 use super::views::ReleaseRef;
-use super::{PULL, READERS, pulls, store};
+use super::{PULL, READERS, pulls};
 use provost_kernel::dsse::Envelope;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::{Error, Kernel, OperationContext, Result};
@@ -88,14 +89,32 @@ impl Operation for GetCurrent {
             (shown_content(&content), None, format!("{etag}-redacted"))
         };
         ctx.header("etag", format!("\"{etag}\""));
-        let files = profile.target.files(&content).into_iter().map(|file| FileView {
+        let current = Current::of(ctx, &found, release, &content, envelope);
+        if is_clear {
+            send_told(ctx, profile.id.clone(), &current)?;
+        }
+        Ok(current)
+    }
+}
+
+impl Current {
+    /// Returns a release of a profile as machines get it; without a signed manifest it is for reading only.
+    fn of(
+        ctx: &OperationContext<'_>,
+        found: &ProfileWithRelease,
+        release: &Release,
+        content: &Content,
+        envelope: Option<Envelope>,
+    ) -> Self {
+        let profile = &found.profile;
+        let files = profile.target.files(content).into_iter().map(|file| FileView {
             name: file.name,
             role: file.role,
             content: file.text,
         });
-        let current = Current {
+        Self {
             release: ReleaseRef::of(ctx, release),
-            redacted: !is_clear,
+            redacted: envelope.is_none(),
             envelope,
             files: files.collect(),
             profile: DeliveredProfile {
@@ -106,12 +125,29 @@ impl Operation for GetCurrent {
                 on_unavailable: profile.on_unavailable,
                 poll_interval_seconds: profile.poll_interval_secs,
             },
-        };
-        if is_clear && !pulls::is_told(ctx, &profile.id)? {
-            send_once_told(ctx, profile.id.clone(), &current)?;
         }
-        Ok(current)
     }
+}
+
+/// Returns a release with its values in the clear. Whoever calls this has found that the caller may have them.
+pub(crate) fn deliver(
+    ctx: &mut OperationContext<'_>,
+    found: &ProfileWithRelease,
+    release: &Release,
+) -> Result<Current> {
+    let content = store::content(ctx, &release.content_digest)?;
+    let envelope = store::envelope(ctx, &release.id)?;
+    let current = Current::of(ctx, found, release, &content, Some(envelope));
+    send_told(ctx, found.profile.id.clone(), &current)?;
+    Ok(current)
+}
+
+/// Sends values in the clear when the audit log knows of it (MC-10).
+fn send_told(ctx: &mut OperationContext<'_>, profile: ProfileId, current: &Current) -> Result<()> {
+    if pulls::is_told(ctx, &profile)? {
+        return Ok(());
+    }
+    send_once_told(ctx, profile, current)
 }
 
 /// Sends the answer when the audit log knows of it.

@@ -17,13 +17,15 @@
 //! INVARIANT MC-7: what is delivered is signed, and signed for this profile of this organization.
 //! INVARIANT MC-8: of a machine's drift somebody is told once until it heals.
 //! INVARIANT MC-9: values in the clear leave the store for callers who hold `managed_config:pull`, which nobody has
-//! without naming it, and for no other; an upgrade gives it, once, to accounts that could fetch before.
+//! without naming it, for devices to which such a caller gave the profile (DC-2), and for no other; an upgrade gives it, once, to
+//! accounts that could fetch before.
 //! INVARIANT MC-10: the audit log names who fetched values in the clear, once for each principal, profile and hour,
 //! before they are sent.
-//! INVARIANT MC-11: about a machine only the account reports to which it belongs; what another one says has no
+//! INVARIANT MC-11: about a machine only the account or the device reports to which it belongs; what another one says has no
 //! effect, and an event tells of it.
 //! INVARIANT MC-12: the digest of a content, which tells whether a guess at a hidden value is right, goes to callers
-//! who hold `managed_config:pull`, and to no other; answers to others, events and audit entries have a keyed one.
+//! who hold `managed_config:pull`, and to devices with a release that hides nothing from them; answers to others, events and audit
+//! entries have a keyed one.
 //!
 //! Absent on purpose: holds on a rollout and percentages (nothing sets them yet; D8.1 leaves room), groups of
 //! machines (`affected.groups` is 0), migrations of old contents (there is one schema version), deletion of
@@ -34,7 +36,7 @@ mod changes;
 mod content;
 mod content_of_release;
 mod create;
-mod current;
+pub(crate) mod current;
 mod diff_releases;
 mod difference;
 mod digest;
@@ -48,17 +50,17 @@ mod lines;
 mod list;
 mod list_releases;
 mod list_targets;
-mod machines;
+pub(crate) mod machines;
 mod manifest;
 pub mod model;
 mod plan;
 mod publish;
 mod pulls;
-mod redact;
-mod report;
+pub(crate) mod redact;
+pub(crate) mod report;
 mod rollback;
 mod secret_words;
-mod store;
+pub(crate) mod store;
 pub mod targets;
 mod update;
 mod upgrade;
@@ -152,10 +154,10 @@ fn operations() -> Vec<Entry> {
 }
 
 /// The scope that shows values in the clear and lets its holder report; no role holds it that does not name it (ADR 0048).
-const PULL: &str = "managed_config:pull";
+pub(crate) const PULL: &str = "managed_config:pull";
 
 /// The roles that read managed configuration.
-const READERS: &[provost_kernel::auth::Role] = {
+pub(crate) const READERS: &[provost_kernel::auth::Role] = {
     use provost_kernel::auth::Role::{Admin, Auditor, Operator};
     &[Admin, Operator, Auditor]
 };

@@ -83,9 +83,10 @@ impl Operation for Report {
     type Output = ReportAnswer;
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ReportAnswer> {
-        let (body, now) = (&input.body, ctx.now());
+        let body = &input.body;
         ctx.target(&fences::PROFILE, input.path.profile_id.as_str());
-        let ProfileWithRelease { profile, current } = store::get(ctx, &input.path.profile_id)?;
+        let found = store::get(ctx, &input.path.profile_id)?;
+        let profile = &found.profile;
         let last = machines::get(ctx, &profile.id, body.target_id.as_str())?;
         let actor = ctx.actor();
         let reporter = Principal {
@@ -95,49 +96,105 @@ impl Operation for Report {
         if let Some(last) = &last {
             must_belong(ctx, &profile.id, last, &reporter)?;
         }
-        let digest = ContentDigest::from_text(body.content_digest.as_str());
-        let machine = Machine {
-            target_id: body.target_id.as_str().to_owned(),
-            seq: 0,
-            name: body.target_name.as_ref().map(|name| name.as_str().to_owned()),
-            release_id: body.release_id.id().clone(),
-            digest_since: last
-                .as_ref()
-                .filter(|last| last.content_digest == digest)
-                .map_or(now, |last| last.digest_since),
-            content_digest: digest.clone(),
+        let said = Said {
+            target_id: body.target_id.as_str(),
+            name: body.target_name.as_ref().map(Name::as_str),
+            release_id: &body.release_id,
+            content_digest: &body.content_digest,
             state: body.state,
-            message: body.message.as_ref().map(|text| text.as_str().to_owned()),
-            first_reported_at: last.as_ref().map_or(now, |last| last.first_reported_at),
-            last_reported_at: last.as_ref().map_or(now, |last| last.last_reported_at.max(now)),
-            reported_by: reporter,
+            message: body.message.as_ref(),
+            by: reporter,
         };
-        let heals = current
-            .as_ref()
-            .is_some_and(|current| current.content_digest == digest);
-        machines::put(ctx, &profile.id, &machine, last.is_none(), heals)?;
-        let state = machine.state(&profile, current.as_ref(), now);
-        if let Some(last) = &last {
-            ctx.change("/reportedBy", json!(last.reported_by), json!(machine.reported_by));
-        }
-        let was = last.map(|last| last.state(&profile, current.as_ref(), now));
-        if was != Some(state) {
-            let was = was.map(TargetState::as_str);
-            ctx.change("/state", was, state.as_str());
-        }
-        if state == TargetState::Failed && was != Some(TargetState::Failed) {
-            let data = fences::FailedTarget {
-                profile_id: profile.id.clone(),
-                target_id: machine.target_id.clone(),
-                release_id: machine.release_id.clone(),
-            };
-            ctx.emit(&fences::TARGET_FAILED, &data);
-        }
+        let kept = keep(ctx, &found, last, said)?;
         Ok(ReportAnswer {
-            target: MachineView::of(ctx, machine, state),
-            expected: current.as_ref().map(|current| ReleaseRef::of(ctx, current)),
+            target: MachineView::of(ctx, kept.machine, kept.state),
+            expected: found.current.as_ref().map(|current| ReleaseRef::of(ctx, current)),
         })
     }
+}
+
+/// What is said of a machine, and by whom.
+pub(crate) struct Said<'a> {
+    /// The machine.
+    pub target_id: &'a str,
+    /// Its name for people.
+    pub name: Option<&'a str>,
+    /// The release that it applied last.
+    pub release_id: &'a NamedRelease,
+    /// What is in place.
+    pub content_digest: &'a Digest,
+    /// What came of the release.
+    pub state: ReportedState,
+    /// What it says besides.
+    pub message: Option<&'a Description>,
+    /// Who says it; whoever calls has found that it may.
+    pub by: Principal,
+}
+
+/// What was kept.
+pub(crate) struct Kept {
+    /// The machine.
+    pub machine: Machine,
+    /// Where it stands.
+    pub state: TargetState,
+    /// Whether it stood elsewhere before.
+    pub is_news: bool,
+}
+
+/// Keeps what is said of a machine.
+///
+/// Errors: `Conflict` when the profile has too many.
+pub(crate) fn keep(
+    ctx: &mut OperationContext<'_>,
+    found: &ProfileWithRelease,
+    last: Option<Machine>,
+    said: Said<'_>,
+) -> Result<Kept> {
+    let (profile, current, now) = (&found.profile, found.current.as_ref(), ctx.now());
+    let digest = ContentDigest::from_text(said.content_digest.as_str());
+    let machine = Machine {
+        target_id: said.target_id.to_owned(),
+        seq: 0,
+        name: said.name.map(str::to_owned),
+        release_id: said.release_id.id().clone(),
+        digest_since: last
+            .as_ref()
+            .filter(|last| last.content_digest == digest)
+            .map_or(now, |last| last.digest_since),
+        content_digest: digest.clone(),
+        state: said.state,
+        message: said.message.map(|text| text.as_str().to_owned()),
+        first_reported_at: last.as_ref().map_or(now, |last| last.first_reported_at),
+        last_reported_at: last.as_ref().map_or(now, |last| last.last_reported_at.max(now)),
+        reported_by: said.by,
+    };
+    let heals = current.is_some_and(|current| current.content_digest == digest);
+    machines::put(ctx, &profile.id, &machine, last.is_none(), heals)?;
+    let state = machine.state(profile, current, now);
+    if let Some(last) = &last {
+        ctx.change("/reportedBy", json!(last.reported_by), json!(machine.reported_by));
+    }
+    let is_other = last
+        .as_ref()
+        .is_some_and(|last| last.reported_by != machine.reported_by);
+    let was = last.map(|last| last.state(profile, current, now));
+    if was != Some(state) {
+        let was = was.map(TargetState::as_str);
+        ctx.change("/state", was, state.as_str());
+    }
+    if state == TargetState::Failed && was != Some(TargetState::Failed) {
+        let data = fences::FailedTarget {
+            profile_id: profile.id.clone(),
+            target_id: machine.target_id.clone(),
+            release_id: machine.release_id.clone(),
+        };
+        ctx.emit(&fences::TARGET_FAILED, &data);
+    }
+    Ok(Kept {
+        machine,
+        state,
+        is_news: is_other || was != Some(state),
+    })
 }
 
 /// Refuses a report about a machine that belongs to another account (MC-11).
@@ -167,9 +224,12 @@ fn must_belong(
     ))
 }
 
-/// Says whether machines can belong to a principal: to service accounts until they are deleted. People and sessions of
-/// people reported before there was a scope for it, and cannot now.
+/// Says whether machines can belong to a principal: to service accounts until they are deleted, and to devices, of which nothing is
+/// kept when they are retired. People and sessions of people reported before there was a scope for it, and cannot now.
 fn is_there(ctx: &mut OperationContext<'_>, owner: &Principal) -> Result<bool> {
+    if owner.kind == "device" {
+        return Ok(true);
+    }
     let org = ctx.org();
     Ok(owner.kind == "service_account"
         && service_accounts::principal(&mut ctx.tx(), org, &owner.id)?.is_some())

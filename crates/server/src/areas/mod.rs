@@ -10,7 +10,7 @@ mod planned;
 pub mod restore;
 
 pub use provost_areas_access::{mcp_sessions, oauth, resource_credentials, resources, workload_trusts};
-pub use provost_areas_catalog::{managed_config, skill_registry};
+pub use provost_areas_catalog::{assignments, managed_config, skill_registry};
 pub use provost_areas_fleet::{fleet, inventory};
 pub use provost_areas_identity::{directory, service_accounts, subjects, words};
 pub use provost_areas_platform::{audit, capabilities, events, settings};
@@ -43,6 +43,7 @@ static LIST: &[&Area] = &[
     &workload_trusts::AREA,
     &fleet::AREA,
     &inventory::AREA,
+    &assignments::AREA,
     &restore::AREA,
     &capabilities::AREA,
     &planned::AREA,

@@ -63,7 +63,7 @@ const READS: [&str; 4] = [
 ];
 
 /// What machines say again and again, and what is said once: a repetition is no effect, and only what changes with it is in the audit log.
-const HEARTBEATS: [&str; 4] = [
+const HEARTBEATS: [&str; 5] = [
     // Another one a minute later says the same, and the first one's effect is the activation, which `approve` shows.
     "heartbeatHeadlessDevice",
     // A token has to be fifteen days old.
@@ -72,6 +72,8 @@ const HEARTBEATS: [&str; 4] = [
     "reportHeadlessDeviceScan",
     // It has no key: the same words of one decision again are answered as the first time.
     "createHeadlessPolicyViolationFeedback",
+    // The second one says the same.
+    "reportHeadlessDeviceProfile",
 ];
 
 /// Every operation, in the order of its area.

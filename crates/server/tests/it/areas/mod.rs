@@ -3,6 +3,7 @@
 //! A file each, which says it in one value, and the list of them; a new path parameter or a new mutation that stands in none of
 //! them fails the nets.
 
+mod assignments;
 pub mod backtests;
 mod decisions;
 pub mod directory;
@@ -130,6 +131,8 @@ fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
         violations::SAMPLES,
         words::SAMPLES,
         workload_trusts::SAMPLES,
+        // Behind the areas whose records it pairs: the pair is its own.
+        assignments::SAMPLES,
     ];
     PRODUCT.iter().chain(crate::beside(app))
 }

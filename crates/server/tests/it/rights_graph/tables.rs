@@ -84,6 +84,13 @@ pub const TABLES: &[Table] = &[
     ),
     doors("device_gateway_identities", &["device_id"]),
     things(
+        "device_profiles",
+        &["device_id", "profile_id"],
+        &["managed_config:write", "fleet:write"],
+        "what machines are configured with is what the scope is for; values in the clear go only where it was said by a holder of \
+         managed_config:pull (DC-2)",
+    ),
+    things(
         "device_tokens",
         &["id"],
         FLEET,
@@ -146,7 +153,12 @@ pub const TABLES: &[Table] = &[
     things(
         "managed_config_targets",
         &["profile_id", "target_id"],
-        &["managed_config:pull", "managed_config:write"],
+        &[
+            "managed_config:pull",
+            "managed_config:write",
+            "fleet:write",
+            "device",
+        ],
         "a report says what a machine holds and whose it is; it changes nothing that a machine gets",
     ),
     things(

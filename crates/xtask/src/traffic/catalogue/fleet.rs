@@ -59,7 +59,28 @@ pub const OPERATIONS: &[Operation] = &[
         maker.write("PUT", &path, body)?;
         Ok(maker.bare("DELETE", &path).showing(device))
     }),
+    keyed("assignHeadlessDeviceProfile", |maker| {
+        let (list, device) = profile_and_device(maker)?;
+        Ok(maker
+            .call("PUT", &format!("{list}/{device}"), json!({}))
+            .showing(list))
+    }),
+    keyed("unassignHeadlessDeviceProfile", |maker| {
+        let (list, device) = profile_and_device(maker)?;
+        let path = format!("{list}/{device}");
+        maker.write("PUT", &path, json!({}))?;
+        Ok(maker.bare("DELETE", &path).showing(list))
+    }),
 ];
+
+/// The path of the devices of a profile, and the id of a device that called.
+fn profile_and_device(maker: &mut Maker<'_>) -> Outcome<(String, String)> {
+    let device = active(maker)?;
+    let id = device.trim_start_matches("devices/").to_owned();
+    let body = json!({ "name": format!("of {}", maker.unique), "target": "codex" });
+    let profile = maker.make("managed-config/profiles", body)?;
+    Ok((format!("managed-config/profiles/{profile}/devices"), id))
+}
 
 /// What is done to a device, and the device as it shows it.
 fn on(maker: &Maker<'_>, path: &str, verb: &str) -> Ready {
