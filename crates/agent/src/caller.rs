@@ -41,12 +41,34 @@ impl Caller<'_> {
     ///
     /// Errors: refused, gone, unreachable.
     pub async fn post(&self, below: &str, body: &[u8]) -> Result<(u16, Value), Trouble> {
+        self.send("POST", &self.path(below), body).await
+    }
+
+    /// Returns what lies below the organization.
+    ///
+    /// Errors: refused, gone, unreachable.
+    pub async fn get(&self, below: &str) -> Result<Value, Trouble> {
+        self.document(&self.path(below)).await
+    }
+
+    /// Returns what lies at a path from the root of the server.
+    ///
+    /// Errors: refused, gone, unreachable.
+    pub async fn document(&self, path: &str) -> Result<Value, Trouble> {
+        let (_, answer) = self.send("GET", path, b"").await?;
+        Ok(answer)
+    }
+
+    fn path(&self, below: &str) -> String {
         let base = BASE.replacen("{organizationId}", &encoded(self.organization).to_string(), 1);
-        let path = format!("{base}/{below}");
-        let mut reply = self.ask(&path, body).await?;
+        format!("{base}/{below}")
+    }
+
+    async fn send(&self, method: &'static str, path: &str, body: &[u8]) -> Result<(u16, Value), Trouble> {
+        let mut reply = self.ask(method, path, body).await?;
         if reply.status == 401 && self.learn(&reply) {
             // The proof was of another time: once more, by the server's clock.
-            reply = self.ask(&path, body).await?;
+            reply = self.ask(method, path, body).await?;
         }
         self.learn(&reply);
         if (200..300).contains(&reply.status) {
@@ -56,16 +78,17 @@ impl Caller<'_> {
         Err(self.refused(&reply))
     }
 
-    async fn ask(&self, path: &str, body: &[u8]) -> Result<Reply, Trouble> {
+    async fn ask(&self, method: &'static str, path: &str, body: &[u8]) -> Result<Reply, Trouble> {
         let url = format!("{}{path}", self.door.url());
         let purpose = Purpose {
-            method: "POST",
+            method,
             url: &url,
             token: &self.token,
             now: self.now(),
         };
         let proof = Secret::new(self.key.proof(&purpose, self.entropy));
         let call = Call {
+            method,
             path,
             token: &self.token,
             proof: &proof,

@@ -5,16 +5,18 @@ use provost_words::time::Timestamp;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// One request: a `POST` of JSON.
+/// One request: a `POST` of JSON, or a `GET` without a body.
 #[derive(Debug)]
 pub struct Call<'a> {
+    /// The method.
+    pub method: &'static str,
     /// The path from the root of the server.
     pub path: &'a str,
     /// The token.
     pub token: &'a Secret<String>,
     /// The proof of the key, made for this request.
     pub proof: &'a Secret<String>,
-    /// What is sent.
+    /// What is sent; nothing with a `GET`.
     pub body: &'a [u8],
 }
 

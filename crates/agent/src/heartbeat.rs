@@ -1,6 +1,7 @@
 //! A machine says that it is there.
 
 use crate::caller::Caller;
+use crate::commands::{self, Command};
 use crate::trouble::Trouble;
 use crate::{Agent, State, counter, machine, sent};
 use serde_json::{Value, json};
@@ -9,10 +10,14 @@ use std::time::Duration;
 /// How often a machine calls where the server does not say it.
 const INTERVAL: Duration = Duration::from_mins(5);
 
-/// Sends a heartbeat, and returns when the next one is wanted.
+/// Sends a heartbeat, and returns when the next one is wanted and what the server asks for.
 ///
 /// Errors: refused, gone, unreachable.
-pub(crate) async fn beat(agent: &Agent, caller: &Caller<'_>, state: &mut State) -> Result<Duration, Trouble> {
+pub(crate) async fn beat(
+    agent: &Agent,
+    caller: &Caller<'_>,
+    state: &mut State,
+) -> Result<(Duration, Vec<Command>), Trouble> {
     let (body, answer) = send(agent, caller).await?;
     let next = answer.get("nextHeartbeatSeconds").and_then(Value::as_u64);
     let next = next.map_or(INTERVAL, Duration::from_secs);
@@ -20,7 +25,7 @@ pub(crate) async fn beat(agent: &Agent, caller: &Caller<'_>, state: &mut State) 
     state.next_heartbeat_seconds = Some(next.as_secs());
     // What `explain` shows of it is worth no failure.
     let _ = sent::keep_heartbeat(&agent.folder, body.as_bytes());
-    Ok(next)
+    Ok((next, commands::told(&answer)))
 }
 
 /// Sends a heartbeat, and returns what was sent and what was answered. Whoever calls has the lock of the folder.

@@ -18,12 +18,13 @@
 //! INVARIANT AG-4: files of the agent are read and written only in a folder that belongs to the account of the process and that nobody
 //! else can read, and only where they are files of that account as well, never through a link.
 //!
-//! Not there yet: scans in the mode `system`; commands of the server; rotation of the key; managed configuration and skills.
+//! Not there yet: scans in the mode `system`; skills.
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; HTTP, profiles, the
 //! environment, which belong to who calls.
 
 mod caller;
+mod commands;
 mod counter;
 mod device;
 mod doctor;
@@ -41,6 +42,7 @@ mod report;
 mod run;
 mod sent;
 mod state;
+mod station;
 mod succession;
 #[cfg(test)]
 mod tests;
@@ -64,6 +66,7 @@ pub use report::report;
 pub use run::{Loop, Once, once, run};
 pub use sent::{RULES, Upload, uploads};
 pub use state::State;
+pub use station::{Station, Visit, Visited};
 pub use trouble::{ANEW, Cause, Trouble};
 pub use units::{Unit, unit};
 pub use upload::queue_scan;

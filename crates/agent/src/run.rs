@@ -1,14 +1,15 @@
 //! The loop: heartbeat, scan if due, what waits; then sleep.
 //!
 //! ```text
-//! heartbeat ──► is a scan due? ──► queue ──► server ──► sleep ──┐
-//!      ▲                                                        │ measured by a clock that counts the time asleep and
-//!      └────────────────────────────────────────────────────────┘ that nobody can set
+//! heartbeat ──► stations ──► is a scan due? ──► queue ──► server ──► sleep ──┐
+//!      ▲                                                                     │ measured by a clock that counts the time asleep and
+//!      └─────────────────────────────────────────────────────────────────────┘ that nobody can set
 //! ```
 //!
 //! A machine that wakes after eight hours makes one round, and so does one whose clock was set. Keeps AG-1.
 
 use crate::caller::Caller;
+use crate::commands::{Command, Done, FAILED, UNSUPPORTED};
 use crate::door::Door;
 use crate::folder::Lock;
 use crate::heartbeat::beat;
@@ -17,6 +18,7 @@ use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::renewal::{renew, settle};
 use crate::report::Plan;
+use crate::station::{Station, Visit};
 use crate::trouble::{ANEW, Cause, Trouble};
 use crate::upload::{drain, forget, wants_scan};
 use crate::{Agent, Mode, NO_SCANS, State};
@@ -36,6 +38,9 @@ const NAP: Duration = Duration::from_secs(30);
 const LONGEST_SCAN: Duration = Duration::from_mins(1);
 /// How long it waits at a time where another agent works in its folder.
 const BUSY: Duration = Duration::from_secs(2);
+
+/// The command by which the server asks for a scan out of turn.
+const RESCAN: &str = "rescan";
 
 /// What a round did after a heartbeat that the server took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +69,8 @@ pub struct Loop<'a> {
     pub entropy: &'a dyn Entropy,
     /// Tells whoever reads the log.
     pub say: &'a dyn Fn(&str),
+    /// What is done between the heartbeat and the queue.
+    pub stations: &'a [&'a dyn Station],
     /// Set when the process is to end: a scan looks at it.
     pub stop: Arc<AtomicBool>,
 }
@@ -90,6 +97,16 @@ impl Loop<'_> {
         let unkept = settle(self.agent, now).err();
         let mut caller = self.caller(&state);
         let done = self.work(&mut caller, &mut state).await;
+        if let Err(trouble) = &done
+            && trouble.cause != Cause::Gone
+        {
+            // A server that is away must not leave the machine with what somebody wrote.
+            for station in self.stations {
+                if let Err(trouble) = station.alone(self.agent, self.say).await {
+                    (self.say)(&format!("warning: {trouble}"));
+                }
+            }
+        }
         state.skew_ms = caller.skew_ms.get();
         let problem = match &done {
             Ok(once) => once.problem.as_ref().or(unkept.as_ref()),
@@ -105,13 +122,14 @@ impl Loop<'_> {
     }
 
     async fn work(&self, caller: &mut Caller<'_>, state: &mut State) -> Result<Once, Trouble> {
+        let (next, commands) = beat(self.agent, caller, state).await?;
         let mut once = Once {
-            next: beat(self.agent, caller, state).await?,
+            next,
             has_scanned: false,
             uploads: 0,
             problem: None,
         };
-        match self.report(caller, state, &mut once).await {
+        match self.report(caller, state, &mut once, commands).await {
             Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
             Err(trouble) => {
                 once.next = trouble.wait.map_or(once.next, |told| once.next.max(told));
@@ -127,7 +145,12 @@ impl Loop<'_> {
         caller: &mut Caller<'_>,
         state: &mut State,
         once: &mut Once,
+        told: Vec<Command>,
     ) -> Result<(), Trouble> {
+        let folder = &self.agent.folder;
+        let mut done = Done::load(folder)?;
+        let commands = done.without(told);
+        let asks_for = |kind: &str| commands.iter().any(|command| command.kind == kind);
         // Before what may be large: the earlier token serves ten minutes more.
         let renewal = match renew(self.agent, caller, state).await {
             Ok(true) => {
@@ -139,8 +162,49 @@ impl Loop<'_> {
             // What stands in its way does not stand in that of reports.
             Err(trouble) => Err(trouble),
         };
-        self.send(caller, state, once).await?;
-        renewal
+        let mut failed = Vec::new();
+        let mut first = renewal.err();
+        for station in self.stations {
+            let visit = Visit {
+                agent: self.agent,
+                clock: self.clock,
+                say: self.say,
+                is_commanded: asks_for(station.command()),
+                caller,
+            };
+            match station.visit(&visit).await {
+                Ok(()) => {}
+                Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
+                Err(trouble) => {
+                    failed.push(station.command());
+                    first = first.or(Some(trouble));
+                }
+            }
+        }
+        let rescans = asks_for(RESCAN) && self.agent.device.mode == Mode::User;
+        if rescans {
+            state.last_scan_at = None;
+        }
+        let sent = self.send(caller, state, once).await;
+        for command in &commands {
+            let station = self.stations.iter().find(|one| one.command() == command.kind);
+            let code = match command.kind.as_str() {
+                // What was scanned waits at least.
+                RESCAN if rescans => (!once.has_scanned).then_some(FAILED),
+                _ => match station {
+                    Some(station) => failed.contains(&station.command()).then_some(FAILED),
+                    None => Some(UNSUPPORTED),
+                },
+            };
+            done.add(command, code);
+        }
+        match done.tell(folder, &self.agent.device.device_id, caller).await {
+            Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
+            Err(trouble) => first = first.or(Some(trouble)),
+            Ok(()) => {}
+        }
+        sent?;
+        first.map_or(Ok(()), Err)
     }
 
     async fn send(&self, caller: &Caller<'_>, state: &mut State, once: &mut Once) -> Result<(), Trouble> {

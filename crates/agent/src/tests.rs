@@ -1,5 +1,6 @@
 //! The agent before a server that says what a test wants, in a folder of its own.
 
+mod commands;
 mod folders;
 mod queues;
 mod renewals;
@@ -174,6 +175,7 @@ pub(super) fn round_at(agent: &Agent, home: &Path, door: &Told, clock: &dyn Cloc
         clock,
         entropy: &SystemEntropy,
         say: &|_| {},
+        stations: &[],
         stop: Arc::default(),
     }))
 }

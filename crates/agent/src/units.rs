@@ -54,10 +54,11 @@ pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
             disable: "systemctl --user disable --now provost-agent",
         });
     }
-    // It scans no homes, and so it needs no capability: root reads and writes what is root's, and sees no home at all.
+    // It scans no homes, and so it needs no capability: root reads and writes what is root's, and sees no home at all. What it writes
+    // beside its folder are the managed settings of clients, whose folders an admin makes.
     text.push_str(
         "StateDirectory=provost-agent\nStateDirectoryMode=0700\nProtectSystem=strict\nProtectHome=yes\n\
-         ReadWritePaths=/var/lib/provost-agent\nPrivateTmp=yes\nPrivateDevices=yes\nProtectClock=yes\nProtectHostname=yes\n\
+         ReadWritePaths=/var/lib/provost-agent -/etc/claude-code -/etc/codex\nPrivateTmp=yes\nPrivateDevices=yes\nProtectClock=yes\nProtectHostname=yes\n\
          ProtectControlGroups=yes\nProtectKernelLogs=yes\nProtectKernelModules=yes\nProtectKernelTunables=yes\n\
          ProtectProc=invisible\nProcSubset=all\nCapabilityBoundingSet=\nAmbientCapabilities=\n\
          SystemCallFilter=@system-service\nSystemCallFilter=~@privileged @resources @mount @debug\nSystemCallErrorNumber=EPERM\n\

@@ -12,6 +12,46 @@ pub fn command() -> Command {
     add_to(Command::new("provost").subcommand_required(true))
 }
 
+/// Runs the program of the machines of people: what is here, and no server (ADR 0114).
+pub fn main() -> ExitCode {
+    if let Some(code) = crate::complete::complete_if_asked(std::env::args_os().skip(1), program) {
+        return code;
+    }
+    // Before the rest: the command line takes longer to make than a hook takes to answer.
+    if let Some(code) = crate::hook::run_if_asked(std::env::args_os()) {
+        return code;
+    }
+    let matches = match program().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Standard output or error may be closed; the exit code says it all then.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    if let Some(code) = run(&matches, Vec::new) {
+        return code;
+    }
+    // Of what is no client's command the relay alone is left.
+    let Some((_, inner)) = matches.subcommand() else {
+        return ExitCode::from(2);
+    };
+    match crate::mcp::run(inner) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(line) => {
+            Terminal::system().note(&format!("error: {line}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn program() -> Command {
+    crate::arranged(command())
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Provost on the machines of people: the agent, hooks, and commands that talk to a server; without the server")
+        .arg_required_else_help(true)
+}
+
 /// Returns the client commands that are written by hand.
 fn own() -> Vec<HandCommand> {
     let mut own: Vec<HandCommand> = crate::managed_config::own().into();

@@ -5,7 +5,7 @@
 //! The program `provost` adds the commands of an operator to these. Absent on purpose: the areas, a store, Parquet, Rego. What
 //! runs on employees' machines and in CI needs none of them, and a test keeps their drivers out of what is linked.
 
-mod agent;
+pub mod agent;
 mod backtests;
 pub mod bridge;
 pub mod cli;
@@ -25,5 +25,5 @@ mod resource_credentials;
 mod scan;
 mod skills;
 
-pub use commands::{add_to, ask, command, run};
+pub use commands::{add_to, ask, command, main, run};
 pub use jobs::arranged;

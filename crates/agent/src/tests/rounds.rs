@@ -133,6 +133,7 @@ fn a_loop_waits_while_another_agent_works_in_its_folder() {
         clock: &clock,
         entropy: &entropy,
         say: &say,
+        stations: &[],
         stop: Arc::default(),
     };
     door.will(
@@ -161,6 +162,7 @@ fn a_device_that_is_gone_ends_the_loop_with_a_sentence() {
         clock: &clock,
         entropy: &entropy,
         say: &|_| {},
+        stations: &[],
         stop: Arc::default(),
     };
     let trouble = now(run(&work, std::future::pending())).unwrap_err();
@@ -193,6 +195,7 @@ fn a_clock_that_jumps_and_a_machine_that_slept_make_one_round() {
         clock: &clock,
         entropy: &SystemEntropy,
         say: &|line| said.borrow_mut().push(line.to_owned()),
+        stations: &[],
         stop: Arc::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

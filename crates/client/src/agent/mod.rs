@@ -1,12 +1,15 @@
 //! `provost agent …`: this machine as a device of the organization. What the agent does stands in the crate `agent`; here are its
 //! commands, and the way to the server.
 
+mod configuration;
 mod doctor;
 mod enrol;
 mod install;
 mod places;
 mod run;
 mod show;
+
+pub use configuration::Configuration;
 
 use crate::cli::HandCommand;
 

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// LIMIT: bytes of an answer to a device. Ours: the longest names some hundred digests.
 const MOST_ANSWER: usize = 256 << 10;
+/// LIMIT: bytes of what a device reads. Ours: a release is a document of 2 MiB, whose files are texts within JSON.
+const MOST_READ: usize = 8 << 20;
 /// How long one request may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -65,11 +67,12 @@ impl DeviceServer {
         let mut proof = HeaderValue::from_str(call.proof.expose()).map_err(unsendable)?;
         proof.set_sensitive(true);
         headers.insert(HeaderName::from_static("dpop"), proof);
+        let is_read = call.method == "GET";
         let asked = Call {
-            method: Method::POST,
+            method: if is_read { Method::GET } else { Method::POST },
             target: call.path.to_owned(),
             headers,
-            body: Some(Bytes::copy_from_slice(call.body)),
+            body: (!is_read).then(|| Bytes::copy_from_slice(call.body)),
             is_download: false,
         };
         let url = self.server.url();
@@ -85,9 +88,10 @@ impl DeviceServer {
             Silence::TooLong(trouble) => format!("{url}: {trouble}"),
             Silence::Refused(failure) => failure.lines.join("; "),
         })?;
-        if reply.body.len() > MOST_ANSWER {
+        let most = if is_read { MOST_READ } else { MOST_ANSWER };
+        if reply.body.len() > most {
             return Err(format!(
-                "{url}: the answer has more than {MOST_ANSWER} bytes, which no answer to a device has"
+                "{url}: the answer has more than {most} bytes, which no answer to a device has"
             ));
         }
         let text = |name| {

@@ -83,6 +83,7 @@ pub use provost_words::visible::{lines_visible, visible};
 pub use relay::relay;
 pub use table::plain as plain_table;
 pub use terminal::{Prompt, Surroundings, Terminal};
+pub(crate) use trust::Signer;
 pub use trust::{TrustedKeys, offline_trust_args, trust_args};
 pub use whole_file::replace_file;
 

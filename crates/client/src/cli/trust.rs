@@ -82,6 +82,27 @@ struct Pin {
     by: String,
 }
 
+/// A server that signs, as whoever asks it reaches it.
+pub(crate) trait Signer {
+    /// Returns the document of its keys, which lies at this path.
+    ///
+    /// Errors: why there is none.
+    async fn keys(&self, path: &str) -> Result<Value, Failure>;
+
+    /// Tells whoever looks on.
+    fn note(&self, line: &str);
+}
+
+impl Signer for Client<'_> {
+    async fn keys(&self, path: &str) -> Result<Value, Failure> {
+        self.send(&Request::public(path)).await?.json()
+    }
+
+    fn note(&self, line: &str) {
+        Client::note(self, line);
+    }
+}
+
 /// The keys that count for one server and organization.
 pub struct TrustedKeys {
     /// Absent where there is no home folder; nothing is pinned then.
@@ -111,6 +132,13 @@ impl TrustedKeys {
         Self::at(place, matches, connection::profile_path(matches, terminal))
     }
 
+    /// Reads the keys that are pinned in a file of whoever works without flags.
+    ///
+    /// Errors: usage, when the file cannot be read.
+    pub fn kept_in(path: PathBuf, place: (&str, &str)) -> Result<Self, Failure> {
+        Self::pinned(Some(path), place)
+    }
+
     fn at(
         (url, organization): (&str, &str),
         matches: &ArgMatches,
@@ -118,6 +146,16 @@ impl TrustedKeys {
     ) -> Result<Self, Failure> {
         let named = matches.get_one::<PathBuf>("global.known-keys").cloned();
         let path = named.or_else(|| Some(folder_of(&profiles?.0).join("known-keys.json")));
+        let mut trusted = Self::pinned(path, (url, organization))?;
+        let given = matches
+            .get_many::<PublicKey>("global.trust-key")
+            .into_iter()
+            .flatten();
+        trusted.pin(given.cloned().collect(), "--trust-key")?;
+        Ok(trusted)
+    }
+
+    fn pinned(path: Option<PathBuf>, (url, organization): (&str, &str)) -> Result<Self, Failure> {
         let place = format!("{url} {organization}");
         let pinned = match &path {
             Some(path) => load(path)?.remove(&place).unwrap_or_default(),
@@ -127,19 +165,12 @@ impl TrustedKeys {
             .iter()
             .filter_map(|pin| decoded(&pin.id, &pin.key))
             .collect();
-        let url = url.to_owned();
-        let mut trusted = Self {
+        Ok(Self {
             path,
-            url,
+            url: url.to_owned(),
             place,
             keys,
-        };
-        let given = matches
-            .get_many::<PublicKey>("global.trust-key")
-            .into_iter()
-            .flatten();
-        trusted.pin(given.cloned().collect(), "--trust-key")?;
-        Ok(trusted)
+        })
     }
 
     /// Returns the URL that the keys are pinned for.
@@ -158,9 +189,9 @@ impl TrustedKeys {
     /// Returns the payload of a server's envelope; pins the keys of the first contact, and those announced.
     ///
     /// Errors: conflict, when the signature is no good or made by a key that is not trusted.
-    pub async fn open(
+    pub(crate) async fn open(
         &mut self,
-        client: &Client<'_>,
+        signer: &impl Signer,
         envelope: &Value,
         kind: SignedKind,
     ) -> Result<Vec<u8>, Failure> {
@@ -172,7 +203,7 @@ impl TrustedKeys {
                 done => return done.map_err(|why| self.refused(why)),
             }
         }
-        let document = client.send(&Request::public(KEYS_DOCUMENT)).await?.json()?;
+        let document = signer.keys(KEYS_DOCUMENT).await?;
         let listed = if is_first {
             signing_keys(&document)
         } else {
@@ -183,7 +214,7 @@ impl TrustedKeys {
         let how = if is_first { "first contact" } else { "announced" };
         for key in listed.iter().filter(|key| !self.knows(key)) {
             let base64 = STANDARD.encode(key.key);
-            client.note(&format!(
+            signer.note(&format!(
                 "trusting the key {} {base64} of {} ({how})",
                 key.id, self.place
             ));

@@ -17,15 +17,15 @@
 //! Absent on purpose: removing FILE when the server is away for long. Without its file a managed client starts
 //! with no restrictions at all; `fail_closed` is said by the exit code of `verify` instead.
 
-mod applied_release;
+pub(crate) mod applied_release;
 mod file;
 mod import;
 mod manifest;
 mod places;
 pub(crate) mod publish;
 pub(crate) mod pull;
-mod report;
-mod round;
+pub(crate) mod report;
+pub(crate) mod round;
 mod settings_file;
 mod verify;
 

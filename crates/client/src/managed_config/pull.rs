@@ -1,7 +1,7 @@
 //! `provost managed-config pull`.
 
 use super::applied_release::AppliedRelease;
-use super::report::Target;
+use super::report::{MachineAccount, Target};
 use super::round::Pull;
 use crate::cli::sha256_hex;
 use crate::cli::{Client, Exit, Failure, Form, Printer, Terminal, TrustedKeys, connection_args, trust_args};
@@ -107,12 +107,17 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         profile_id: String::new(),
         to: path("to").unwrap_or_default(),
         defaults_to: path("defaults-to"),
-        target: target(matches)?,
+        may_change: false,
+    };
+    let target = target(matches)?;
+    let machine = MachineAccount {
+        client: &client,
+        target: &target,
     };
     let named = matches.get_one::<String>("profile").map_or("", String::as_str);
     if !matches.get_flag("watch") {
         pull.profile_id = profile_id(&client, named).await?;
-        let done = pull.round(&client, &mut trusted, true).await?;
+        let done = pull.round(&machine, &mut trusted, true).await?;
         let printer = Printer {
             form: Form::chosen(matches, terminal),
             terminal,
@@ -129,7 +134,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         biased;
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        ended = watch(&client, &mut trusted, &mut pull, named, interval) => return Err(ended),
+        ended = watch(&machine, &mut trusted, &mut pull, named, interval) => return Err(ended),
     }
     client.note("stopped");
     Ok(())
@@ -137,13 +142,13 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
 
 /// Pulls until something cannot get better by trying again.
 async fn watch(
-    client: &Client<'_>,
+    machine: &MachineAccount<'_>,
     trusted: &mut TrustedKeys,
     pull: &mut Pull,
     named: &str,
     interval: Option<u64>,
 ) -> Failure {
-    let clock = SystemClock::new();
+    let (client, clock) = (machine.client, SystemClock::new());
     let mut last_report: Option<(Duration, u64)> = None;
     loop {
         let is_due = last_report.is_none_or(|(at, secs)| clock.monotonic() >= at + Duration::from_secs(secs));
@@ -151,7 +156,7 @@ async fn watch(
             if pull.profile_id.is_empty() {
                 pull.profile_id = profile_id(client, named).await?;
             }
-            pull.round(client, trusted, is_due).await
+            pull.round(machine, trusted, is_due).await
         };
         let wait = match round.await {
             Ok(done) => {

@@ -3,9 +3,9 @@
 use super::applied_release::{self, AppliedRelease};
 use super::file::{self, FileState};
 use super::manifest::{Manifest, Text};
-use super::report::{self, Report, Target};
+use super::report::{Origin, Report};
 use super::verify;
-use crate::cli::{Client, Exit, Failure, TrustedKeys};
+use crate::cli::{Exit, Failure, TrustedKeys};
 use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -17,7 +17,8 @@ pub struct Pull {
     pub profile_id: String,
     pub to: PathBuf,
     pub defaults_to: Option<PathBuf>,
-    pub target: Target,
+    /// Whether FILE may go from one profile of the organization to another: people say at the server which one a device has.
+    pub may_change: bool,
 }
 
 /// How a round ended well.
@@ -41,7 +42,7 @@ impl Pull {
     /// else why the server did not answer.
     pub async fn round(
         &self,
-        client: &Client<'_>,
+        client: &impl Origin,
         trusted: &mut TrustedKeys,
         reports: bool,
     ) -> Result<Done, Failure> {
@@ -80,6 +81,7 @@ impl Pull {
         }
         let allowed = applied
             .as_ref()
+            .filter(|applied| !self.may_change || applied.profile_id == self.profile_id)
             .map_or(Ok(()), |applied| offer.manifest.may_follow(applied));
         let written = allowed.and_then(|()| self.apply(client, &offer));
         let has_written = match written {
@@ -118,8 +120,36 @@ impl Pull {
         })
     }
 
-    fn is_ours(&self, kept: &AppliedRelease, client: &Client<'_>) -> Result<(), Failure> {
-        if kept.profile_id == self.profile_id && kept.organization == client.organization() {
+    /// Puts the last applied release back where something else stands in its place, and asks nobody; says whether it did.
+    ///
+    /// Errors: conflict, when what is kept is not signed by a trusted key or belongs to another profile or organization; output, when
+    /// FILE cannot be written.
+    pub async fn heal(&self, organization: &str, trusted: &TrustedKeys) -> Result<bool, Failure> {
+        let _lock = applied_release::lock(&self.to).await?;
+        let Some(kept) = AppliedRelease::load(&self.to)? else {
+            return Ok(false);
+        };
+        if kept.organization != organization || self.is_in_place()? {
+            return Ok(false);
+        }
+        self.put_back(&kept, trusted).map(|_| true)
+    }
+
+    /// Says whether FILE holds the release applied last; also where none was.
+    ///
+    /// Errors: conflict, when what is kept cannot be read; output, when FILE cannot.
+    pub fn is_in_place(&self) -> Result<bool, Failure> {
+        let Some(kept) = AppliedRelease::load(&self.to)? else {
+            return Ok(true);
+        };
+        let manifest = kept.manifest()?;
+        let found = FileState::at(&self.to)?;
+        Ok(manifest.file("enforced").is_none_or(|entry| found.is(entry)))
+    }
+
+    fn is_ours(&self, kept: &AppliedRelease, client: &impl Origin) -> Result<(), Failure> {
+        let is_same = self.may_change || kept.profile_id == self.profile_id;
+        if is_same && kept.organization == client.organization() {
             return Ok(());
         }
         let line = format!(
@@ -134,9 +164,8 @@ impl Pull {
     }
 
     /// Fetches the current release and checks everything that does not depend on this machine's past.
-    async fn offer(&self, client: &Client<'_>, trusted: &mut TrustedKeys) -> Result<Offer, Failure> {
-        let path = ["managed-config", "profiles", &self.profile_id, "current"];
-        let current = client.get_json(&path, &[]).await?;
+    async fn offer(&self, client: &impl Origin, trusted: &mut TrustedKeys) -> Result<Offer, Failure> {
+        let current = client.current(&self.profile_id).await?;
         if current.get("redacted") == Some(&Value::Bool(true)) {
             let line = "the server shows this account the release with its secret values hidden, which is for reading only";
             return Err(Failure::new(Exit::Forbidden, line).and(
@@ -172,7 +201,7 @@ impl Pull {
     }
 
     /// Writes what is not in place yet; returns whether the enforced file was written.
-    fn apply(&self, client: &Client<'_>, offer: &Offer) -> Result<bool, Failure> {
+    fn apply(&self, client: &impl Origin, offer: &Offer) -> Result<bool, Failure> {
         let contents = &offer.kept.files;
         let mut has_written = false;
         if let Some(entry) = offer.manifest.file("enforced")
@@ -203,7 +232,7 @@ impl Pull {
     }
 
     /// Removes the defaults of an earlier release if they are still what was written.
-    fn forget_defaults(&self, path: &std::path::Path, client: &Client<'_>) -> Result<(), Failure> {
+    fn forget_defaults(&self, path: &std::path::Path, client: &impl Origin) -> Result<(), Failure> {
         let Some(kept) = AppliedRelease::load(&self.to)? else {
             return Ok(());
         };
@@ -231,7 +260,7 @@ impl Pull {
         failure: Failure,
         kept: Option<&AppliedRelease>,
         trusted: &TrustedKeys,
-        client: &Client<'_>,
+        client: &impl Origin,
     ) -> Failure {
         let is_refusal = failure.exit == Exit::Conflict;
         let failure = self.healed(failure, kept, trusted);
@@ -278,8 +307,8 @@ impl Pull {
     }
 
     /// A report that is not taken is no reason to leave the machine without its file.
-    async fn report(&self, client: &Client<'_>, report: Report<'_>) {
-        if let Err(failure) = report::send(client, &self.profile_id, &self.target, report).await {
+    async fn report(&self, client: &impl Origin, report: Report<'_>) {
+        if let Err(failure) = client.report(&self.profile_id, report).await {
             let why = failure.lines.first().map_or("", String::as_str);
             client.note(&format!("warning: the report was not taken: {why}"));
         }

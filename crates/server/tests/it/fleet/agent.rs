@@ -1,5 +1,7 @@
 //! The agent itself before the server itself: days go by in a moment, and answers get lost.
 
+mod configuration;
+
 use super::{act, seen};
 use crate::areas::fleet::enrolment_token;
 use crate::support::{App, each, fresh_key};
@@ -34,11 +36,15 @@ impl Door for Road {
 
     fn send<'a>(&'a self, call: &'a Call<'a>) -> Pin<Box<dyn Future<Output = Result<Reply, String>> + 'a>> {
         Box::pin(async move {
-            let rest = call.path.strip_prefix(&self.app.path("")).unwrap();
-            let request = self.app.request("POST", rest).token(call.token.expose());
-            let request = request.header("dpop", call.proof.expose());
-            let reply = request.bytes(call.body.to_vec()).send().await;
-            let end = rest.rsplit('/').next().unwrap();
+            let request = self.app.request(call.method, "").at(call.path);
+            let request = request
+                .token(call.token.expose())
+                .header("dpop", call.proof.expose());
+            let reply = match call.method {
+                "GET" => request.send().await,
+                _ => request.bytes(call.body.to_vec()).send().await,
+            };
+            let end = call.path.rsplit('/').next().unwrap();
             self.sent.borrow_mut().push((end.to_owned(), call.body.to_vec()));
             if self.loses.get() == Some(end) {
                 self.loses.set(None);
@@ -125,6 +131,7 @@ impl Laptop {
             clock: &*self.clock,
             entropy: &SystemEntropy,
             say: &|_| {},
+            stations: &[],
             stop: Arc::default(),
         })
         .await

@@ -1,0 +1,373 @@
+//! The managed settings of this machine, kept equal to the releases of the profiles that an admin assigned to its device.
+//!
+//! ```text
+//! heartbeat ──► which profiles, which revision ──► unchanged, in place, confirmed lately: nothing
+//!                                              └─► the release ──► checked as `managed-config pull` does ──► FILE ──► report
+//! no server ──► FILE holds the release applied last again, by its signature
+//! ```
+//!
+//! Where a program's file lies this program knows, and no server says it. Keeps MP-1, MP-2, MP-3.
+//!
+//! INVARIANT MP-4: the agent writes the file of managed settings of a program that it knows, in a folder that root alone can change,
+//! and no file that somebody else wrote there; what is assigned no longer it leaves as it is.
+
+use super::places::failure;
+use crate::cli::{Failure, Signer, TrustedKeys};
+use crate::managed_config::applied_release::AppliedRelease;
+use crate::managed_config::report::{Origin, Report};
+use crate::managed_config::round::Pull;
+use provost_agent::{Agent, Cause, Mode, Station, Trouble, Visit, Visited};
+use rustix::process::geteuid;
+use serde::Deserialize;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The keys that this device trusts, in the folder of the agent.
+const KNOWN_KEYS: &str = "known-keys.json";
+/// The profiles that the server assigned last, in the folder of the agent.
+const ASSIGNED: &str = "profiles.json";
+/// Programs, and where each reads its managed settings.
+const PLACES: [(&str, &str); 2] = [
+    ("claude_code", "etc/claude-code/managed-settings.json"),
+    ("codex", "etc/codex/requirements.toml"),
+];
+
+/// Managed settings below a root.
+pub struct Configuration {
+    root: PathBuf,
+    /// By profile, what was done last.
+    done: RefCell<BTreeMap<String, Done>>,
+}
+
+/// What was done last of a profile.
+struct Done {
+    revision: String,
+    /// By the clock since the machine started.
+    at: Duration,
+    /// Whether the release was applied; else the server was told that it is not.
+    is_applied: bool,
+}
+
+/// A profile, as the server offers it to a device. Members of later servers are left out.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Offer {
+    profile_id: String,
+    target: String,
+    poll_interval_seconds: u64,
+    revision: String,
+    release: Option<OfferedRelease>,
+    withheld: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OfferedRelease {
+    id: String,
+}
+
+impl Configuration {
+    /// Returns the managed settings below a root: `/`, or a folder in its place.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            done: RefCell::default(),
+        }
+    }
+
+    async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
+        let answer = match visit.get("profiles").await {
+            // An earlier server has no such operation; its heartbeat was taken with the same token.
+            Err(trouble) if matches!(trouble.cause, Cause::Refused(401 | 404 | 405)) => return Ok(()),
+            answer => answer?,
+        };
+        let offers = answer.get("profiles").cloned().unwrap_or_default();
+        let offers: Vec<Offer> = serde_json::from_value(offers)
+            .map_err(|error| disk(format!("the server's list of profiles cannot be read: {error}")))?;
+        keep_assigned(visit.agent, &offers)?;
+        self.done
+            .borrow_mut()
+            .retain(|id, _| offers.iter().any(|offer| offer.profile_id == *id));
+        let mut first = None;
+        for offer in &offers {
+            match self.apply(visit, offer).await {
+                Ok(()) => {}
+                Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
+                Err(trouble) => {
+                    first.get_or_insert(trouble);
+                }
+            }
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    async fn apply(&self, visit: &Visit<'_>, offer: &Offer) -> Result<(), Trouble> {
+        // Before the first publication nothing is to be done.
+        let Some(release) = &offer.release else {
+            return Ok(());
+        };
+        let device = Device {
+            visit,
+            lost: RefCell::default(),
+        };
+        let now = visit.clock.since_boot();
+        let to = match self.place(visit.agent, &offer.target) {
+            Ok(to) => to,
+            Err(why) => return self.refuse(&device, offer, &release.id, why, now).await,
+        };
+        let pull = pull(offer.profile_id.clone(), to);
+        let mut trusted = trusted(visit.agent, &pull.to).map_err(of_failure)?;
+        if let Some(why) = &offer.withheld {
+            let organization = &visit.agent.device.organization;
+            if pull.heal(organization, &trusted).await.map_err(of_failure)? {
+                (visit.say)(&healed(&pull.to));
+            }
+            let why = format!("the server withholds the release: {why}");
+            return self.refuse(&device, offer, &release.id, why, now).await;
+        }
+        if !visit.is_commanded
+            && self.is_recent(offer, true, now)
+            && pull.is_in_place().map_err(of_failure)?
+        {
+            return Ok(());
+        }
+        match pull.round(&device, &mut trusted, true).await {
+            Ok(done) => {
+                if done.outcome != "unchanged" {
+                    let (shown, version) = (pull.to.display(), done.manifest.version);
+                    (visit.say)(&format!("{shown}: version {version} {}", done.outcome));
+                }
+                self.keep(offer, true, now);
+                Ok(())
+            }
+            Err(failure) => match device.lost.take() {
+                Some(trouble) if trouble.cause == Cause::Gone => Err(trouble),
+                _ => Err(of_failure(failure)),
+            },
+        }
+    }
+
+    /// Says whether this was done of this revision within its interval. What failed is tried at each heartbeat.
+    fn is_recent(&self, offer: &Offer, is_applied: bool, now: Duration) -> bool {
+        let every = Duration::from_secs(offer.poll_interval_seconds);
+        let done = self.done.borrow();
+        let done = done.get(&offer.profile_id);
+        done.is_some_and(|done| {
+            done.is_applied == is_applied
+                && done.revision == offer.revision
+                && now.saturating_sub(done.at) < every
+        })
+    }
+
+    fn keep(&self, offer: &Offer, is_applied: bool, at: Duration) {
+        let done = Done {
+            revision: offer.revision.clone(),
+            at,
+            is_applied,
+        };
+        self.done.borrow_mut().insert(offer.profile_id.clone(), done);
+    }
+
+    /// Tells the server that a release is not applied here, once for each revision and interval; the log and the status say it at each
+    /// round.
+    async fn refuse(
+        &self,
+        device: &Device<'_>,
+        offer: &Offer,
+        release: &str,
+        why: String,
+        now: Duration,
+    ) -> Result<(), Trouble> {
+        if !self.is_recent(offer, false, now) {
+            let report = Report {
+                release_id: release,
+                content_digest: format!("sha256:{}", "0".repeat(64)),
+                state: "failed",
+                message: Some(why.clone()),
+            };
+            let path = format!("profiles/{}/reports", offer.profile_id);
+            device.visit.post(&path, &report.body()).await?;
+            self.keep(offer, false, now);
+        }
+        Err(disk(why))
+    }
+
+    /// Returns the file of a program.
+    ///
+    /// Errors: why it is not this agent's to write (MP-4).
+    fn place(&self, agent: &Agent, target: &str) -> Result<PathBuf, String> {
+        if agent.device.mode != Mode::System {
+            return Err(
+                "managed settings are root's, and this is the agent of one person: enrol one of the machine (--system)"
+                    .to_owned(),
+            );
+        }
+        let place = PLACES.iter().find(|(program, _)| *program == target);
+        let Some((_, place)) = place else {
+            return Err(format!("this agent knows no place for the settings of {target}"));
+        };
+        let to = self.root.join(place);
+        self.guarded(to.parent().unwrap_or(&self.root))?;
+        let is_ours = AppliedRelease::load(&to).is_ok_and(|kept| kept.is_some());
+        let stands = match to.symlink_metadata() {
+            Ok(_) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => return Err(format!("cannot look at {}: {error}", to.display())),
+        };
+        if stands && !is_ours {
+            return Err(format!(
+                "{} is there and was not written by this agent: publish it (provost managed-config import) and move it away",
+                to.display()
+            ));
+        }
+        Ok(to)
+    }
+
+    /// Refuses a folder that somebody else could change, itself or above: root would write where a link leads.
+    fn guarded(&self, folder: &Path) -> Result<(), String> {
+        let below = folder.strip_prefix(&self.root).unwrap_or(folder);
+        let mut path = self.root.clone();
+        for part in below {
+            path.push(part);
+            let shown = path.display();
+            let found = path.symlink_metadata().map_err(|error| {
+                let why = format!("cannot use the folder {shown}: {error}");
+                match error.kind() {
+                    std::io::ErrorKind::NotFound => format!("{why}; make it: sudo mkdir -p -m 755 {shown}"),
+                    _ => why,
+                }
+            })?;
+            if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+                return Err(format!(
+                    "{shown} is no folder that root alone can change; nothing was written"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back what was applied last and is assigned still.
+    async fn heal(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        let assigned = agent.folder.read(ASSIGNED)?.unwrap_or_default();
+        let assigned: Vec<String> = serde_json::from_slice(&assigned).unwrap_or_default();
+        for (target, _) in PLACES {
+            let Ok(to) = self.place(agent, target) else {
+                continue;
+            };
+            let Some(kept) = AppliedRelease::load(&to).map_err(of_failure)? else {
+                continue;
+            };
+            if !assigned.contains(&kept.profile_id) {
+                continue;
+            }
+            let trusted = trusted(agent, &to).map_err(of_failure)?;
+            let pull = pull(kept.profile_id, to);
+            if pull
+                .heal(&agent.device.organization, &trusted)
+                .await
+                .map_err(of_failure)?
+            {
+                say(&healed(&pull.to));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pull(profile_id: String, to: PathBuf) -> Pull {
+    Pull {
+        profile_id,
+        to,
+        defaults_to: None,
+        may_change: true,
+    }
+}
+
+/// Returns the keys that count: those of the server from which the file came, else of the one that the machine enrolled at.
+fn trusted(agent: &Agent, to: &Path) -> Result<TrustedKeys, Failure> {
+    let kept = AppliedRelease::load(to)?;
+    let url = kept.map_or_else(|| agent.device.server.clone(), |kept| kept.url);
+    TrustedKeys::kept_in(agent.folder.file(KNOWN_KEYS), (&url, &agent.device.organization))
+}
+
+/// Keeps which profiles are assigned, for the time when no server answers.
+fn keep_assigned(agent: &Agent, offers: &[Offer]) -> Result<(), Trouble> {
+    let ids: Vec<&str> = offers.iter().map(|offer| offer.profile_id.as_str()).collect();
+    let bytes = serde_json::to_vec(&ids).unwrap_or_default();
+    if agent.folder.read(ASSIGNED)?.as_deref() == Some(&bytes[..]) {
+        return Ok(());
+    }
+    agent.folder.replace(ASSIGNED, &bytes)
+}
+
+fn healed(to: &Path) -> String {
+    let shown = to.display();
+    format!("{shown} was changed on this machine and holds the release pulled before again")
+}
+
+fn disk(line: impl Into<String>) -> Trouble {
+    Trouble::new(Cause::Disk, line)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+fn of_failure(failure: Failure) -> Trouble {
+    disk(failure.lines.join("; "))
+}
+
+impl Station for Configuration {
+    fn command(&self) -> &'static str {
+        "reapply_config"
+    }
+
+    fn visit<'a>(&'a self, visit: &'a Visit<'a>) -> Visited<'a> {
+        Box::pin(self.work(visit))
+    }
+
+    fn alone<'a>(&'a self, agent: &'a Agent, say: &'a dyn Fn(&str)) -> Visited<'a> {
+        Box::pin(self.heal(agent, say))
+    }
+}
+
+/// The server, as this device asks it.
+struct Device<'a> {
+    visit: &'a Visit<'a>,
+    /// Why the last request was not answered.
+    lost: RefCell<Option<Trouble>>,
+}
+
+impl Device<'_> {
+    fn heard(&self, answer: Result<Value, Trouble>) -> Result<Value, Failure> {
+        answer.map_err(|trouble| {
+            self.lost.replace(Some(trouble.clone()));
+            failure(trouble)
+        })
+    }
+}
+
+impl Signer for Device<'_> {
+    async fn keys(&self, path: &str) -> Result<Value, Failure> {
+        self.heard(self.visit.document(path).await)
+    }
+
+    fn note(&self, line: &str) {
+        (self.visit.say)(line);
+    }
+}
+
+impl Origin for Device<'_> {
+    fn organization(&self) -> &str {
+        &self.visit.agent.device.organization
+    }
+
+    async fn current(&self, profile_id: &str) -> Result<Value, Failure> {
+        self.heard(self.visit.get(&format!("profiles/{profile_id}")).await)
+    }
+
+    async fn report(&self, profile_id: &str, report: Report<'_>) -> Result<(), Failure> {
+        let path = format!("profiles/{profile_id}/reports");
+        self.heard(self.visit.post(&path, &report.body()).await).map(drop)
+    }
+}
