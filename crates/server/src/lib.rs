@@ -1,5 +1,8 @@
 #![forbid(unsafe_code)]
 //! The composition root of Provost: areas, configuration, command line.
+//!
+//! Without the feature `server` nothing of it is there: the program is the client then, with the agent (ADR 0114).
+#![cfg(feature = "server")]
 
 pub mod app;
 pub mod areas;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent_build;
 mod assurance;
 mod bench;
 mod clients;
@@ -115,6 +116,8 @@ enum Task {
     Dist(dist::Arguments),
     /// Install those packages into fresh places and use them
     DistCheck(dist::CheckArguments),
+    /// Build the program without the server, and print its size and what it costs while it runs
+    AgentBuild(agent_build::Arguments),
     /// Have promtool check and try the alert rules, and read the figures of the program
     Monitoring(monitoring::Arguments),
     /// Have the programs that read what carries the program read it: linters, Compose, Helm, Ansible, systemd
@@ -224,6 +227,7 @@ fn perform(task: &Task) -> Outcome<ExitCode> {
         Task::Clients(arguments) => clients::run(arguments)?,
         Task::ProbeClients(arguments) => probe_clients::run(arguments)?,
         Task::Page(arguments) => page::run(arguments)?,
+        Task::AgentBuild(arguments) => agent_build::run(arguments)?,
         Task::Tables(arguments) => tables::run(arguments)?,
         Task::Crash(arguments) => crash::run(arguments)?,
         Task::Scale(arguments) => scale::run(arguments)?,
