@@ -36,7 +36,7 @@ pub fn main() -> ExitCode {
     let Some((_, inner)) = matches.subcommand() else {
         return ExitCode::from(2);
     };
-    match crate::mcp::run(inner) {
+    match crate::mcp::run(inner, Vec::new) {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
             Terminal::system().note(&format!("error: {line}"));

@@ -254,8 +254,8 @@ pub fn router(kernel: &Arc<Kernel>, reading: routes::BodyLimits) -> Router {
 fn api_document(kernel: &Arc<Kernel>) -> crate::mcp::ApiDocument {
     let (kernel, made) = (kernel.clone(), OnceLock::<bytes::Bytes>::new());
     Arc::new(move || {
-        let make = || openapi::document(&kernel.registry).to_string().into();
-        made.get_or_init(make).clone()
+        made.get_or_init(|| openapi::document(&kernel.registry).to_string().into())
+            .clone()
     })
 }
 
