@@ -80,7 +80,7 @@ impl std::fmt::Display for OrganizationId {
 }
 
 provost_words::word! {
-    /// What a principal is for. Ordered: viewer < operator < admin and viewer < auditor < admin (D3.1).
+    /// What a principal is for. Ordered: member < viewer < operator < admin and viewer < auditor < admin (D3.1, ADR 0111).
     #[derive(Hash)]
     #[schemars(extend("x-open" = true))]
     pub enum Role {
@@ -92,13 +92,19 @@ provost_words::word! {
         Auditor = "auditor",
         /// Reads inventory, policies, backtests and fleet.
         Viewer = "viewer",
+        /// Does for itself what everybody of the organization may, and reads nothing of anybody else.
+        Member = "member",
     }
 }
 
 impl Role {
     /// Says whether this role may do everything that `other` may.
     pub fn covers(self, other: Role) -> bool {
-        self == other || self == Role::Admin || other == Role::Viewer
+        match other {
+            Role::Member => true,
+            Role::Viewer => self != Role::Member,
+            Role::Admin | Role::Operator | Role::Auditor => self == other || self == Role::Admin,
+        }
     }
 
     /// Returns the scopes that the role can use, and only where somebody named them: no "all of the role" holds them, and
@@ -156,7 +162,7 @@ impl Permission {
     /// Returns the permission to do nothing.
     pub fn none() -> Self {
         Self {
-            role: Role::Viewer,
+            role: Role::Member,
             scopes: ScopeSet::default(),
             all_of_role: false,
         }
@@ -365,7 +371,7 @@ mod tests {
 
     #[test]
     fn roles_are_read_as_they_are_written() {
-        let words = ["admin", "operator", "auditor", "viewer"];
+        let words = ["admin", "operator", "auditor", "viewer", "member"];
         assert_eq!(Role::ALL.map(Role::as_str), words);
         assert_eq!(words.map(Role::parse), Role::ALL.map(Some));
         assert_eq!(Role::parse("Admin"), None);
@@ -375,7 +381,10 @@ mod tests {
     fn what_a_role_grants_by_name_is_held_by_nobody_who_was_not_named() {
         let by_name = Role::ALL.map(|role| role.by_name().to_list());
         let [pulls, inspects] = ["managed_config:pull", "policies:inspect"];
-        assert_eq!(by_name, [vec![pulls], vec![pulls, inspects], vec![pulls], vec![]]);
+        assert_eq!(
+            by_name,
+            [vec![pulls], vec![pulls, inspects], vec![pulls], vec![], vec![]]
+        );
         for role in Role::ALL {
             let all = Permission::effective(role, None, None);
             assert!(role.grants().covers(role.by_name()));
@@ -389,9 +398,10 @@ mod tests {
             // Who has all of a role gives it; who has a list gives what is on it.
             assert!(may_mint(all, named).is_ok());
             let list = Permission::effective(role, Some(all.scopes), None);
-            assert_eq!(may_mint(list, named).is_ok(), role == Role::Viewer);
+            let names_nothing = [Role::Viewer, Role::Member].contains(&role);
+            assert_eq!(may_mint(list, named).is_ok(), names_nothing);
             let lent = Permission::effective(role, None, Some(ScopeSet::all()));
-            assert_eq!(may_mint(lent, named).is_ok(), role == Role::Viewer);
+            assert_eq!(may_mint(lent, named).is_ok(), names_nothing);
         }
     }
 
@@ -417,6 +427,8 @@ mod tests {
         assert_eq!(Role::Auditor.grants(), auditor);
         let viewer = ["fleet:read", "policies:read", own];
         assert_eq!(Role::Viewer.grants().to_list(), viewer);
+        // Nothing that everybody else holds comes to members by itself.
+        assert_eq!(Role::Member.grants().to_list(), [""; 0]);
         let looks = [&reads[..], &["service_accounts:read"]].concat();
         assert_eq!(ScopeSet::reads(), ScopeSet::of(&looks));
     }
@@ -427,9 +439,10 @@ mod tests {
             for other in Role::ALL {
                 let below: &[Role] = match role {
                     Role::Admin => &Role::ALL,
-                    Role::Operator => &[Role::Operator, Role::Viewer],
-                    Role::Auditor => &[Role::Auditor, Role::Viewer],
-                    Role::Viewer => &[Role::Viewer],
+                    Role::Operator => &[Role::Operator, Role::Viewer, Role::Member],
+                    Role::Auditor => &[Role::Auditor, Role::Viewer, Role::Member],
+                    Role::Viewer => &[Role::Viewer, Role::Member],
+                    Role::Member => &[Role::Member],
                 };
                 assert_eq!(role.covers(other), below.contains(&other), "{role:?} {other:?}");
             }

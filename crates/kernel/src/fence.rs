@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
 const fn oversees(role: Role) -> bool {
     match role {
         Role::Admin | Role::Auditor => true,
-        Role::Operator | Role::Viewer => false,
+        Role::Operator | Role::Viewer | Role::Member => false,
     }
 }
 

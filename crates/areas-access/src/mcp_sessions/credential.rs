@@ -4,6 +4,7 @@
 //! Keeps WO-3, WO-4: what a session of a workload can do is read from its trust as well.
 
 use super::model::{SessionId, State};
+use provost_areas_platform::settings;
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
 use provost_kernel::credential::Credential;
 use provost_kernel::db::Row;
@@ -34,8 +35,9 @@ macro_rules! cut {
 
 statements! {
     /// Finds a session by its grant's key, with what its user, account and client are now, an end that is not written down,
-    /// and the end of the session whose token was exchanged for its own.
-    LOOKUP = unscoped("a grant's key is unique everywhere and says whose it is") concat!("SELECT s.organization_id, s.id, k.actor_type, k.scopes, (SELECT n.display FROM mcp_session_actors n WHERE n.organization_id = s.organization_id AND n.actor = s.actor), s.console_user_id, s.service_account_id, s.expires_at, s.state, s.ended_at, ", cut!("s"), ", s.last_used_at, u.status, u.permission_role, a.status, a.permission_role, a.scopes, s.mcp_client_id, CASE p.state WHEN 1 THEN p.ended_at WHEN 0 THEN ", cut!("p"), " END, o.id, o.scopes, o.ceiling, o.blocked_at, s.issued_at, w.scopes, w.suspended_at FROM mcp_sessions s JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind ", provost_areas_identity::joined_user!("s.organization_id", "s.console_user_id"), provost_areas_identity::joined_account!("s.organization_id", "s.service_account_id"), "LEFT JOIN mcp_sessions p ON p.grant_key = s.parent_grant ", "LEFT JOIN oauth_clients o ON o.organization_id = s.organization_id AND o.id = s.mcp_client_id ", "LEFT JOIN workload_trusts w ON w.organization_id = s.organization_id AND w.id = s.mcp_client_id WHERE s.grant_key = ?1");
+    /// the end of the session whose token was exchanged for its own, and for a user without a role the settings, which may give
+    /// everybody one.
+    LOOKUP = unscoped("a grant's key is unique everywhere and says whose it is") concat!("SELECT s.organization_id, s.id, k.actor_type, k.scopes, (SELECT n.display FROM mcp_session_actors n WHERE n.organization_id = s.organization_id AND n.actor = s.actor), s.console_user_id, s.service_account_id, s.expires_at, s.state, s.ended_at, ", cut!("s"), ", s.last_used_at, u.status, u.permission_role, a.status, a.permission_role, a.scopes, s.mcp_client_id, CASE p.state WHEN 1 THEN p.ended_at WHEN 0 THEN ", cut!("p"), " END, o.id, o.scopes, o.ceiling, o.blocked_at, s.issued_at, w.scopes, w.suspended_at, ", provost_areas_platform::settings_where!("d", "d.organization_id = s.organization_id AND s.console_user_id IS NOT NULL AND u.permission_role IS NULL"), " FROM mcp_sessions s JOIN mcp_session_kinds k ON k.organization_id = s.organization_id AND k.kind = s.kind ", provost_areas_identity::joined_user!("s.organization_id", "s.console_user_id"), provost_areas_identity::joined_account!("s.organization_id", "s.service_account_id"), "LEFT JOIN mcp_sessions p ON p.grant_key = s.parent_grant ", "LEFT JOIN oauth_clients o ON o.organization_id = s.organization_id AND o.id = s.mcp_client_id ", "LEFT JOIN workload_trusts w ON w.organization_id = s.organization_id AND w.id = s.mcp_client_id WHERE s.grant_key = ?1");
 }
 
 /// Reads a row of [`LOOKUP`].
@@ -60,7 +62,7 @@ pub fn credential(row: &Row<'_>) -> Result<Credential> {
         && (user.is_none() || user_active)
         && (account.is_none() || account_active);
     let (role, scopes) = if user.is_some() {
-        (role(row, 13)?, None)
+        (role(row, 13)?.or(default_role(row)?), None)
     } else {
         let scopes = row.get::<Option<String>>(16)?;
         (role(row, 15)?, scopes.map(|text| ScopeSet::from_store(&text)))
@@ -148,6 +150,14 @@ fn within_client(row: &Row<'_>, scopes: ScopeSet) -> Result<ScopeSet> {
         )
     };
     Ok(scopes.closed().and(most(20)?).and(most(21)?))
+}
+
+/// Returns the role of whoever has none of their own; the row has the settings for such a user alone.
+fn default_role(row: &Row<'_>) -> Result<Option<Role>> {
+    match row.get::<Option<String>>(26)? {
+        Some(document) => Ok(settings::read(&document)?.directory.default_role.role()),
+        None => Ok(None),
+    }
 }
 
 fn role(row: &Row<'_>, place: usize) -> Result<Option<Role>> {

@@ -8,6 +8,7 @@ use super::{clients, command_line, links, store};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use provost_areas_platform::settings;
 use provost_kernel::auth::{OrganizationId, Role, ScopeSet};
 use provost_kernel::db::Row;
 use provost_kernel::error::{Error, Result};
@@ -183,8 +184,10 @@ pub struct User {
     pub id: String,
     /// Its name, for people.
     pub display: String,
-    /// Its role; without one it may do nothing.
+    /// The role that somebody gave it.
     pub role: Option<Role>,
+    /// The role in which it acts: that one, or the one of everybody who has none (ADR 0111). Without one it may do nothing.
+    pub acting_role: Option<Role>,
     /// Whether it is not suspended.
     pub is_active: bool,
 }
@@ -257,13 +260,24 @@ pub fn recognize(
         return Ok(RecognizedUser::Withheld);
     };
     links::link(ctx, issuer, subject, &user.id, &reach)?;
-    Ok(RecognizedUser::User(user))
+    Ok(RecognizedUser::User(acting(ctx, user)?))
 }
 
 /// Returns a user of the unit's organization, suspended ones included.
 pub fn user(ctx: &mut OperationContext<'_>, id: &str) -> Result<Option<User>> {
     let org = ctx.org();
-    ctx.query_opt(&store::USER, params![org, id], read_user)
+    let found = ctx.query_opt(&store::USER, params![org, id], read_user)?;
+    found.map(|user| acting(ctx, user)).transpose()
+}
+
+/// Returns a user with the role in which it acts. Links are followed by the role that was given: what everybody has by a setting
+/// is behind no word of whoever made a link.
+fn acting(ctx: &mut OperationContext<'_>, user: User) -> Result<User> {
+    if user.role.is_some() {
+        return Ok(user);
+    }
+    let acting_role = settings::load(ctx)?.directory.default_role.role();
+    Ok(User { acting_role, ..user })
 }
 
 fn read_user(row: &Row<'_>) -> Result<User> {
@@ -271,11 +285,12 @@ fn read_user(row: &Row<'_>) -> Result<User> {
     let role = role.map(|word| {
         Role::parse(&word).ok_or_else(|| Error::internal("directory_users.permission_role is not a role"))
     });
-    let display = row.get::<Option<String>>(1)?;
+    let (display, role) = (row.get::<Option<String>>(1)?, role.transpose()?);
     Ok(User {
         id: row.get(0)?,
         display: display.map_or_else(|| row.get(2), Ok)?,
-        role: role.transpose()?,
+        role,
+        acting_role: role,
         is_active: row.str(4)? == "active",
     })
 }

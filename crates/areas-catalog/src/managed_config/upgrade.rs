@@ -72,7 +72,7 @@ enum Outcome {
 }
 
 fn outcome(role: Role, scopes: Option<&str>) -> Outcome {
-    if role == Role::Viewer {
+    if matches!(role, Role::Viewer | Role::Member) {
         return Outcome::Untouched;
     }
     match scopes {

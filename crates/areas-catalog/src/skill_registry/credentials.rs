@@ -128,6 +128,12 @@ struct Principal {
     enabled: bool,
 }
 
+/// Says whether a role can hold what an install needs: a token of an item lets its holder in whatever the scopes, so that it must
+/// serve nobody who has come to a role without installs.
+fn may_install(role: Role) -> bool {
+    role.grants().has("registry:install")
+}
+
 /// Returns what the person or the account that installed a skill is now; `None` for one that is gone.
 fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option<Principal>> {
     if provost_kernel::id::parse(UserId::PREFIX, id).is_some() {
@@ -135,7 +141,7 @@ fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option<Pri
         return Ok(user.map(|user| Principal {
             kind: "console_user",
             display: user.display,
-            role: user.role,
+            role: user.role.filter(|role| may_install(*role)),
             scopes: None,
             enabled: user.enabled,
         }));
@@ -144,7 +150,7 @@ fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option<Pri
     Ok(account.map(|account| Principal {
         kind: "service_account",
         display: account.display,
-        role: Some(account.role),
+        role: Some(account.role).filter(|role| may_install(*role)),
         scopes: account.scopes,
         enabled: account.enabled,
     }))

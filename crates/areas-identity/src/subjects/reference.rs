@@ -5,7 +5,7 @@
 
 use crate::words::{Kind, WordQuery, key_of, living};
 use provost_kernel::announcement::{Announcement, Question};
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::text::LongName;
@@ -145,7 +145,7 @@ impl Operation for ResolveReference {
         "/policy-references/resolve",
         "policies",
     )
-    .access("policies:read", &Role::ALL)
+    .access("policies:read", &[Admin, Operator, Auditor, Viewer])
     .command("policy-references", "resolve")
     .errors(&[400, 401, 403, 404])
     .says(

@@ -9,6 +9,8 @@
 //!
 //! INVARIANT SE-4: a shorter retention is confirmed and acts after 7 days; until then a longer one takes it back.
 //! INVARIANT SE-5: no change of the settings resets a member that it does not name.
+//! INVARIANT SE-6: nobody gives everybody a role by a setting who could not give it to one, and no setting gives more than `member`.
+//! INVARIANT SE-7: silence retires devices sooner than before only where that was confirmed.
 //!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!
@@ -17,6 +19,7 @@
 
 mod ends;
 pub mod fences;
+mod fleet;
 mod get;
 mod model;
 mod patch;
@@ -26,7 +29,12 @@ mod store;
 mod tests;
 mod write;
 
-pub use model::{Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens};
+pub use fleet::{Fleet, FleetEnrolment, SelfEnrol};
+pub use model::{
+    DefaultRole, Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens,
+};
+
+pub use store::read;
 
 use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::{Toolset, scope};

@@ -2,9 +2,11 @@
 //!
 //! Keeps SE-1, SE-2.
 
-use provost_kernel::Timestamp;
+use super::fleet::{Fleet, WantedFleet};
+use provost_kernel::auth::Role;
 use provost_kernel::patch::RequiredChange;
 use provost_kernel::text::IntegerBetween;
+use provost_kernel::{Timestamp, word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +20,7 @@ pub(super) const SHORTENING_SECS: i64 = 7 * DAY_SECS;
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "history", "retention", "directory", "oauth"]))]
+#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "history", "retention", "directory", "oauth", "fleet"]))]
 pub struct Settings {
     /// Tokens of service accounts.
     pub tokens: Tokens,
@@ -36,6 +38,8 @@ pub struct Settings {
     pub directory: Directory,
     /// Delegated access.
     pub oauth: DelegatedAccess,
+    /// Devices.
+    pub fleet: Fleet,
     /// A shorter retention that does not act yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retention_shortening: Option<PendingRetention>,
@@ -97,13 +101,38 @@ pub struct Policies {
 /// What the directory is to policies, and what a file may take from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["complete", "maxRemovalPercent"]))]
+#[schemars(inline, extend("required" = ["complete", "maxRemovalPercent", "defaultRole"]))]
 pub struct Directory {
     /// Whether everybody who may act is a user of it or a service account. Nobody can say whom a policy matches then when an
     /// event names somebody else.
     pub complete: bool,
     /// How much of a directory's users, of its groups or of its memberships a file removes without a word. Units: percent.
     pub max_removal_percent: i64,
+    /// The role of users to whom nobody gave one.
+    pub default_role: DefaultRole,
+}
+
+word! {
+    /// The role of users to whom nobody gave one. There is nothing above `member` (SE-6): more than what everybody may do for
+    /// themselves is given by name.
+    pub enum DefaultRole {
+        /// They have none, and call nothing.
+        None = "none",
+        /// They do for themselves what everybody may.
+        Member = "member",
+    }
+}
+
+impl DefaultRole {
+    /// Returns the role.
+    ///
+    /// Keeps SE-6.
+    pub fn role(self) -> Option<Role> {
+        match self {
+            Self::None => None,
+            Self::Member => Some(Role::Member),
+        }
+    }
 }
 
 /// How programs go on that act for people.
@@ -130,6 +159,7 @@ impl Default for Directory {
         Self {
             complete: false,
             max_removal_percent: 10,
+            default_role: DefaultRole::None,
         }
     }
 }
@@ -226,7 +256,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 12] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 17] {
         let Self {
             tokens,
             managed_config,
@@ -236,8 +266,10 @@ impl Settings {
             retention,
             directory,
             oauth,
+            fleet,
             retention_shortening: _,
         } = self;
+        let [approval, self_enrolment, retirement, silence] = fleet.members();
         [
             ("/tokens/secretReplaySeconds", tokens.secret_replay_seconds.into()),
             ("/tokens/defaultGraceSeconds", tokens.default_grace_seconds.into()),
@@ -259,7 +291,12 @@ impl Settings {
                 "/directory/maxRemovalPercent",
                 directory.max_removal_percent.into(),
             ),
+            ("/directory/defaultRole", directory.default_role.as_str().into()),
             ("/oauth/refreshLeewaySeconds", oauth.refresh_leeway_seconds.into()),
+            approval,
+            self_enrolment,
+            retirement,
+            silence,
         ]
     }
 }
@@ -277,6 +314,7 @@ pub(super) struct SettingsChange {
     retention: WantedRetention,
     directory: WantedDirectory,
     oauth: WantedDelegatedAccess,
+    fleet: WantedFleet,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -343,6 +381,9 @@ struct WantedDirectory {
     complete: RequiredChange<bool>,
     /// How much of a directory's users, of its groups or of its memberships a file removes without a word, in percent.
     max_removal_percent: RequiredChange<IntegerBetween<1, 100>>,
+    /// The role of users to whom nobody gave one. `member` lets them do for themselves what everybody may, such as see and enrol
+    /// their own machines.
+    default_role: RequiredChange<DefaultRole>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -405,6 +446,11 @@ impl SettingsChange {
                     &self.directory.max_removal_percent,
                     base.directory.max_removal_percent,
                 ),
+                default_role: *self
+                    .directory
+                    .default_role
+                    .get()
+                    .unwrap_or(&base.directory.default_role),
             },
             oauth: DelegatedAccess {
                 refresh_leeway_seconds: number(
@@ -412,6 +458,7 @@ impl SettingsChange {
                     base.oauth.refresh_leeway_seconds,
                 ),
             },
+            fleet: self.fleet.applied(&base.fleet),
             retention_shortening: base.retention_shortening.clone(),
         }
     }
@@ -523,17 +570,17 @@ mod tests {
         );
     }
 
+    fn leaves(value: &Value) -> usize {
+        let members = value.as_object();
+        members.map_or(1, |members| members.values().map(leaves).sum())
+    }
+
     /// Proves SE-3.
     #[test]
     fn every_member_is_noted_when_it_changes() {
         let document = serde_json::to_value(Settings::default()).unwrap();
-        let leaves = document
-            .as_object()
-            .unwrap()
-            .values()
-            .map(|group| group.as_object().unwrap().len());
         let members = Settings::default().members();
-        assert_eq!(leaves.sum::<usize>(), members.len());
+        assert_eq!(leaves(&document), members.len());
         for (pointer, value) in members {
             assert_eq!(document.pointer(pointer), Some(&value), "{pointer}");
         }

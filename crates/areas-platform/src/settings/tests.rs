@@ -23,8 +23,13 @@ fn factory() -> Value {
         "policies": { "maxBacktestDays": 90 },
         "history": { "countImports": false },
         "retention": { "historyDays": 400 },
-        "directory": { "complete": false, "maxRemovalPercent": 10 },
+        "directory": { "complete": false, "maxRemovalPercent": 10, "defaultRole": "none" },
         "oauth": { "refreshLeewaySeconds": 600 },
+        "fleet": {
+            "enrolment": { "requireApproval": false, "selfEnrol": "off" },
+            "retireAfterDays": 90,
+            "silentAfterHours": 72,
+        },
     })
 }
 
@@ -44,8 +49,13 @@ fn what_is_put_is_what_is_got() {
             "policies": { "maxBacktestDays": 30 },
             "history": { "countImports": true },
             "retention": { "historyDays": 400 },
-            "directory": { "complete": true, "maxRemovalPercent": 25 },
+            "directory": { "complete": true, "maxRemovalPercent": 25, "defaultRole": "member" },
             "oauth": { "refreshLeewaySeconds": 0 },
+            "fleet": {
+                "enrolment": { "requireApproval": true, "selfEnrol": "signed_in" },
+                "retireAfterDays": 0,
+                "silentAfterHours": 24,
+            },
         });
         let put = world.put("admin", PUT, &wanted).json();
         let mut expected = wanted.clone();
@@ -97,6 +107,28 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
         for (seconds, status) in [(0, 200), (1_800, 200), (-1, 400), (1_801, 400)] {
             let wanted = json!({ "oauth": { "refreshLeewaySeconds": seconds } });
             assert_eq!(world.put("admin", PATCH, &wanted).status, status, "{seconds}");
+        }
+        for (hours, status) in [(24, 200), (720, 200), (23, 400), (721, 400)] {
+            let wanted = json!({ "fleet": { "silentAfterHours": hours } });
+            assert_eq!(world.put("admin", PATCH, &wanted).status, status, "{hours}");
+        }
+        for (days, status) in [(730, 200), (0, 200), (29, 400), (1, 400), (731, 400), (-1, 400)] {
+            let wanted = json!({ "fleet": { "retireAfterDays": days } });
+            assert_eq!(world.put("admin", PATCH, &wanted).status, status, "{days}");
+        }
+        for (group, member) in [("directory", "defaultRole"), ("fleet", "selfEnrol")] {
+            for bad in [json!("viewer"), json!("admin"), json!(null), json!("")] {
+                let value = if group == "fleet" {
+                    json!({ "enrolment": { member: bad } })
+                } else {
+                    json!({ member: bad })
+                };
+                assert_eq!(
+                    world.put("admin", PATCH, &json!({ group: value })).status,
+                    400,
+                    "{bad}"
+                );
+            }
         }
         let unknown = json!({ "retention": { "auditDays": 400 } });
         assert_eq!(

@@ -1,10 +1,11 @@
 //! What both ways to change the settings have in common.
 //!
-//! Keeps SE-3, SE-4.
+//! Keeps SE-3, SE-4, SE-6, SE-7.
 
 use super::model::{AutomationSettings, PendingRetention, Settings};
 use super::store::{self, StoredSettings};
 use crate::settings::fences;
+use provost_kernel::auth::{Permission, may_mint};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{OperationContext, Result, Timestamp};
 use serde_json::{Value, json};
@@ -39,9 +40,23 @@ pub(super) fn before(ctx: &mut OperationContext<'_>) -> Result<Before> {
     })
 }
 
+/// Refuses who would give everybody a role that they could not give to one.
+///
+/// Keeps SE-6.
+///
+/// Errors: `EscalationForbidden`.
+fn may_give(ctx: &OperationContext<'_>, old: &Settings, after: &Settings) -> Result<()> {
+    match after.directory.default_role.role() {
+        Some(role) if old.directory.default_role != after.directory.default_role => {
+            may_mint(ctx.actor().permission, Permission::effective(role, None, None))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Stores what the settings become (SE-3, SE-4).
 ///
-/// Errors: `ConfirmationRequired` for a shorter retention that nobody confirmed.
+/// Errors: `EscalationForbidden`; `ConfirmationRequired` for a shorter retention that nobody confirmed.
 pub(super) fn change(
     ctx: &mut OperationContext<'_>,
     before: Before,
@@ -50,6 +65,7 @@ pub(super) fn change(
 ) -> Result<AutomationSettings> {
     let now = ctx.now();
     let old = before.settings;
+    may_give(ctx, &old, &after)?;
     after.retention_shortening = old.shortened_to(&after, now);
     if after.retention_shortening.is_some()
         && after.retention_shortening != old.retention_shortening
@@ -59,6 +75,13 @@ pub(super) fn change(
             "events that are older than {} days will be gone for good, {} days from now; say confirm: true",
             after.retention.history_days,
             super::model::SHORTENING_SECS / 86_400
+        );
+        return Err(Error::new(Code::ConfirmationRequired, message));
+    }
+    if after.fleet.retires_sooner_than(&old.fleet) && !is_confirmed {
+        let message = format!(
+            "devices that were not heard of for {} days will be retired for good, within minutes; say confirm: true",
+            after.fleet.retire_after_days
         );
         return Err(Error::new(Code::ConfirmationRequired, message));
     }

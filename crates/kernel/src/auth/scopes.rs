@@ -76,7 +76,7 @@ impl Scope {
         self.held_by(&[Role::Operator, Role::Auditor])
     }
 
-    /// Gives it to every role.
+    /// Gives it to every role but members, who get what names them.
     #[must_use]
     pub const fn everybody(self) -> Self {
         self.held_by(&[Role::Operator, Role::Auditor, Role::Viewer])

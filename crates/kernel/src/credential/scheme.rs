@@ -70,6 +70,12 @@ pub trait TokenScheme: Send + Sync {
     /// Notes that a token was used for the first time: its replay ends (D4.8).
     fn first_use(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()>;
 
+    /// Says whether an operation notes the first use of its caller's token by itself, because it is for the operation to say
+    /// what that use was.
+    fn is_noted_by(&self, _operation: &str) -> bool {
+        false
+    }
+
     /// Notes a use that is 60 seconds newer than the stored one (D2.5).
     fn touch(&self, ctx: &mut OperationContext<'_>, used: &Use) -> Result<()>;
 

@@ -407,7 +407,7 @@ impl<'a> Case<'a> {
 
     /// Everything behind the authentication, for a token that is alive.
     fn proceed(self, tx: &mut Tx<'_>, presented: &BearerToken, credential: Credential) -> Result<Step> {
-        if credential.replay_pending {
+        if credential.replay_pending && !presented.scheme().is_noted_by(self.entry.meta.id) {
             return Ok(Step::First(
                 self.actor.organization,
                 First::Use(presented.scheme(), credential.token_id),

@@ -14,7 +14,7 @@ pub(in crate::expose) use strangers::{closed, for_strangers, portable};
 pub use v3_0::as_3_0;
 
 use super::http::BASE;
-use crate::auth::toolsets;
+use crate::auth::{Role, toolsets};
 use crate::operation::{Access, BodyLimit, Consent, Entry, IN_QUERY, Kind, Meta, Registry};
 use crate::text::{IdempotencyKey, Reason};
 use schemars::generate::SchemaSettings;
@@ -502,7 +502,7 @@ fn extension(entry: &Entry) -> Value {
     let meta = entry.meta;
     let access = match meta.access {
         Access::OfKind { kind, .. } => json!({ "kind": kind, "roles": [] }),
-        Access::Authenticated => json!({ "roles": ["admin", "operator", "auditor", "viewer"] }),
+        Access::Authenticated => json!({ "roles": Role::ALL }),
         Access::Scoped { scope, roles } => json!({ "scope": scope, "roles": roles }),
         Access::ScopedEither { scope, other, roles } => {
             json!({ "scope": scope, "orScope": other, "roles": roles })

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// What a role can use only where an account's own list names it (ADR 0046).
 fn is_by_name(role: Role, scope: &str) -> bool {
     match scope {
-        "managed_config:pull" => role != Role::Viewer,
+        "managed_config:pull" => ![Role::Viewer, Role::Member].contains(&role),
         "policies:inspect" => role == Role::Operator,
         _ => false,
     }
@@ -33,7 +33,12 @@ fn role_holds(role: Role, scope: &str) -> bool {
     if is_by_name(role, scope) {
         return true;
     }
-    let for_itself = ["registry:install", "service_accounts:rotate_self"].contains(&scope);
+    let for_itself = [
+        "registry:install",
+        "service_accounts:rotate_self",
+        "fleet:enrol_self",
+    ]
+    .contains(&scope);
     let reads = scope.ends_with(":read");
     match role {
         Role::Admin => true,
@@ -57,6 +62,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
                 .contains(&scope)
         }
         Role::Viewer => for_itself || ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
+        Role::Member => scope == "fleet:enrol_self",
     }
 }
 
@@ -702,7 +708,7 @@ fn the_matrix_is_the_committed_one() {
     );
     let _ = writeln!(
         text,
-        "{:<36} {:<6} {:<62} {:<28} admin operator auditor viewer",
+        "{:<36} {:<6} {:<62} {:<28} admin operator auditor viewer member",
         "operation", "", "path", "scope"
     );
     for entry in registry.entries() {
@@ -723,7 +729,7 @@ fn the_matrix_is_the_committed_one() {
         };
         let confirm = if meta.confirm { "!" } else { "" };
         let line = format!(
-            "{:<36} {:<6} {:<62} {:<28} {:<5} {:<8} {:<7} {}{suffix}",
+            "{:<36} {:<6} {:<62} {:<28} {:<5} {:<8} {:<7} {:<6} {}{suffix}",
             meta.id,
             meta.method.as_str(),
             format!("{}{confirm}", meta.shown_path()),
@@ -731,7 +737,8 @@ fn the_matrix_is_the_committed_one() {
             mark(Role::Admin),
             mark(Role::Operator),
             mark(Role::Auditor),
-            mark(Role::Viewer)
+            mark(Role::Viewer),
+            mark(Role::Member)
         );
         let _ = writeln!(text, "{line}");
     }

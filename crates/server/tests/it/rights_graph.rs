@@ -107,6 +107,9 @@ impl Caller {
     }
 }
 
+/// The roles that hold what everybody holds but members.
+const ABOVE_MEMBERS: [Role; 4] = [Role::Admin, Role::Operator, Role::Auditor, Role::Viewer];
+
 /// What an operation needs of its caller: one scope, or two where performing needs another than seeing.
 type ScopeNeeds = Vec<&'static str>;
 
@@ -115,7 +118,7 @@ fn needs(meta: &Meta) -> Vec<(ScopeNeeds, &'static [Role])> {
         // No role and no scope opens it: whoever is of the kind calls, for itself (`of_kinds`).
         Access::OfKind { .. } => Vec::new(),
         // Whoever has a token.
-        Access::Authenticated => vec![(vec!["policies:read"], &Role::ALL)],
+        Access::Authenticated => vec![(vec!["policies:read"], &ABOVE_MEMBERS)],
         Access::Scoped { scope, roles } => vec![(vec![scope], roles)],
         Access::ScopedEither { scope, other, roles } => vec![(vec![scope], roles), (vec![other], roles)],
         Access::ScopedBoth { scope, other, roles } => vec![(vec![scope, other], roles)],
@@ -124,7 +127,7 @@ fn needs(meta: &Meta) -> Vec<(ScopeNeeds, &'static [Role])> {
             roles,
             self_scope,
             ..
-        } => vec![(vec![scope], roles), (vec![self_scope], &Role::ALL)],
+        } => vec![(vec![scope], roles), (vec![self_scope], &ABOVE_MEMBERS)],
     };
     // A member of its body that needs another scope beside.
     if meta.id == "updateHeadlessDevice" {

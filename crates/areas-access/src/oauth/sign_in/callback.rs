@@ -150,7 +150,7 @@ async fn users(
             }
             RecognizedUser::Stranger => continue,
         };
-        if user.is_active && user.role.is_some() {
+        if user.is_active && user.acting_role.is_some() {
             usable.push((organization.as_str().to_owned(), user.id));
         } else {
             known = known.or(Some((organization.clone(), user)));

@@ -41,7 +41,7 @@ async fn asked(kernel: &Arc<Kernel>, head: &Parts) -> Step {
     };
     let user = user(kernel, &organization, user_id).await?;
     let user = user.ok_or_else(page::stranger)?;
-    let role = user.role.filter(|_| user.is_active);
+    let role = user.acting_role.filter(|_| user.is_active);
     let role = role.ok_or_else(|| page::unusable(&organization, &user))?;
     Ok(page::consent(&ConsentQuestion {
         client: &client,
@@ -180,7 +180,7 @@ async fn code(
             let Some(user) = known.filter(|_| is_linked) else {
                 break 'made ConsentOutcome::Stranger;
             };
-            let Some(role) = user.role.filter(|_| user.is_active) else {
+            let Some(role) = user.acting_role.filter(|_| user.is_active) else {
                 break 'made ConsentOutcome::Unusable(user);
             };
             let Offer { scopes, .. } = offer(&asked, &client, role);

@@ -81,7 +81,7 @@ impl OnWord {
                 return Ok(Err(no(sentence)));
             }
         };
-        let Some((role, user)) = user.and_then(|user| Some((user.role?, user))) else {
+        let Some((role, user)) = user.and_then(|user| Some((user.acting_role?, user))) else {
             self.trust
                 .note_refusal(Refusal::Mismatch("sub"), oauth.now_secs());
             return Ok(Err(no("the subject is no user here who may act")));

@@ -104,7 +104,7 @@ fn redeem(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let user = user(ctx, &code.user_id)?.filter(|user| user.is_active);
-    let Some((role, user)) = user.and_then(|user| Some((user.role?, user))) else {
+    let Some((role, user)) = user.and_then(|user| Some((user.acting_role?, user))) else {
         return Ok(Err(no("the user behind the code may not act any more")));
     };
     let consented = code.scopes.to_list().join(" ");

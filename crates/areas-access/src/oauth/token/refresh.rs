@@ -299,7 +299,7 @@ fn grant(
 ) -> Stored<Result<TokenAnswer, TokenError>> {
     let (now, client) = (ctx.now(), &asked.known.client);
     let user = user(ctx, &row.user_id)?.filter(|user| user.is_active);
-    let Some(role): Option<Role> = user.and_then(|user| user.role) else {
+    let Some(role): Option<Role> = user.and_then(|user| user.acting_role) else {
         return Ok(Err(no("the user behind the session may not act any more")));
     };
     let all = row.scopes.to_list().join(" ");

@@ -1,6 +1,7 @@
 //! Sign-in, sessions, resources and their credentials, and the identities of workloads.
 
 pub mod mcp_sessions;
+mod member;
 pub mod oauth;
 pub mod oauth_sign_in;
 pub mod person_gateway;

@@ -142,7 +142,7 @@ fn nobody_gives_a_user_more_than_they_hold() {
                 app.request(method, &path).token(&token).json(body).send().await
             }
         };
-        for role in ["admin", "operator", "auditor", "viewer"] {
+        for role in ["admin", "operator", "auditor", "viewer", "member"] {
             let body = json!({ "loginName": role, "permissionRole": role });
             let path = "/directory/users".to_owned();
             write(path, body, narrow.clone())

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const ROLES: [&str; 4] = ["admin", "operator", "auditor", "viewer"];
+const ROLES: [&str; 5] = ["admin", "operator", "auditor", "viewer", "member"];
 
 /// What an account is allowed, in the oracle's own words.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ struct Rights {
 
 /// What a role can use only where a list names it (ADR 0046).
 fn by_name(role: &str, scope: &str) -> bool {
-    (scope == "managed_config:pull" && role != "viewer")
+    (scope == "managed_config:pull" && !["viewer", "member"].contains(&role))
         || (scope == "policies:inspect" && role == "operator")
 }
 
@@ -28,22 +28,30 @@ fn granted(role: &str, scope: &str) -> bool {
     }
     let reads = scope.ends_with(":read");
     let own = ["registry:install", "service_accounts:rotate_self"].contains(&scope);
-    own || match role {
-        "admin" => true,
-        "operator" => {
-            let acts = [
-                "managed_config:rollback",
-                "policies:backtest",
-                "policies:decide",
-                "policies:history",
-                "llm_gateway:resolve",
-                "resources:connect",
-            ];
-            (reads && !["service_accounts:read", "mcp:read"].contains(&scope)) || acts.contains(&scope)
+    let everybody = scope == "fleet:enrol_self";
+    everybody
+        || (own && role != "member")
+        || match role {
+            "admin" => true,
+            "operator" => {
+                let acts = [
+                    "fleet:write",
+                    "managed_config:rollback",
+                    "policies:backtest",
+                    "policies:decide",
+                    "policies:history",
+                    "llm_gateway:resolve",
+                    "resources:connect",
+                ];
+                (reads && !["service_accounts:read", "mcp:read", "workload_trusts:read"].contains(&scope))
+                    || acts.contains(&scope)
+            }
+            "auditor" => {
+                (reads && scope != "mcp:read") || ["audit:export", "policies:history"].contains(&scope)
+            }
+            "viewer" => ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
+            _ => false,
         }
-        "auditor" => (reads && scope != "mcp:read") || ["audit:export", "policies:history"].contains(&scope),
-        _ => ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
-    }
 }
 
 impl Rights {
@@ -64,7 +72,11 @@ impl Rights {
     }
 
     fn may_make(&self, target: &Rights) -> bool {
-        let role = self.role == target.role || self.role == "admin" || target.role == "viewer";
+        let role = match target.role {
+            "member" => true,
+            "viewer" => self.role != "member",
+            other => self.role == other || self.role == "admin",
+        };
         let future = target.scopes.is_some() || self.scopes.is_none();
         role && future && target.effective().is_subset(&self.gives())
     }

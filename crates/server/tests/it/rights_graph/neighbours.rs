@@ -461,7 +461,11 @@ pub async fn neighbours(app: &App, me: &Caller, operation: &str) -> Vec<Neighbou
             let tokens =
                 json!({ "tokens": { "maxLifetimeSeconds": 31_536_000, "defaultGraceSeconds": 604_800 } });
             let path = "/automation/settings".to_owned();
-            vec![call("long lives", "PATCH", path, tokens)]
+            let members = json!({ "directory": { "defaultRole": "member" } });
+            vec![
+                call("long lives", "PATCH", path.clone(), tokens),
+                call("everybody a member", "PATCH", path, members),
+            ]
         }
         "createHeadlessDirectoryUser" => {
             let (boss, gone) = (boss_user(app).await, boss_user(app).await);

@@ -80,7 +80,7 @@ pub const TABLES: &[Table] = &[
         "automation_settings",
         &[],
         &["automation_settings:write"],
-        "settings bound everybody alike; none gives a role or a scope",
+        "settings bound everybody alike; the one role that they give is member, and whoever gives it could give it to a user (SE-6)",
     ),
     doors("device_gateway_identities", &["device_id"]),
     things(
