@@ -5,12 +5,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 word! {
-    /// What says that there are two machines with one key.
+    /// What says that there are two machines with one key, or with a device's former key.
     pub enum TamperReason {
         /// The counter of heartbeats went back.
         CounterBack = "counter_back",
         /// A run of the system came back that another had followed.
         BootReturned = "boot_returned",
+        /// A token was renewed or used whose successor had been used before.
+        TokenForked = "token_forked",
+        /// Somebody called with a key that the device had given up for another one.
+        FormerKey = "former_key",
     }
 }
 

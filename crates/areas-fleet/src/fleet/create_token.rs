@@ -1,7 +1,7 @@
 //! `POST …/devices/enrolment-tokens`
 
 use super::enrolment::{self, EnrolmentToken};
-use super::model::{MOST_TOKENS, Mode};
+use super::model::{MOST_TOKENS, Mode, Owner};
 use super::{credentials, fences};
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::Admin;
@@ -73,42 +73,75 @@ impl Operation for CreateEnrolmentToken {
             let error = Error::new(Code::InvalidDefinition, format!("/requireApproval: {message}"));
             return Err(error.and_field("/requireApproval", message));
         }
-        let maker = ctx.actor().id.clone();
-        if enrolment::made_by(ctx, &maker)?.len() >= MOST_TOKENS {
-            let message = "you have 100 enrolment tokens that still make devices; revoke some, or make one of many uses";
-            return Err(Error::new(Code::Conflict, message));
-        }
-        let lifetime = body.expires_in_seconds.map_or(3600, IntegerBetween::get);
-        let minted = token::mint(credentials::ENROLMENT_FORM, ctx.rng());
-        let enrolment_token = EnrolmentToken {
-            id: ctx.new_id(),
-            seq: 0,
-            name: body.name.as_str().to_owned(),
-            token_prefix: minted.prefix.clone(),
+        let wanted = Wanted {
+            name: body.name.as_str(),
             mode: body.mode.unwrap_or(Mode::System),
             max_uses,
-            uses: 0,
             require_approval: body.require_approval,
-            created_by: maker,
-            created_at: ctx.now(),
-            expires_at: ctx.now().plus_secs(lifetime),
-            revoked_at: None,
-            revoke_reason: None,
+            lifetime_secs: body.expires_in_seconds.map_or(3600, IntegerBetween::get),
+            owner: None,
         };
-        let id = enrolment_token.id.clone();
-        ctx.target(&fences::ENROLMENT_TOKEN, id.as_str());
-        enrolment::insert(ctx, &enrolment_token, &minted)?;
-        ctx.change("/name", serde_json::Value::Null, body.name.as_str());
-        ctx.change("/maxUses", serde_json::Value::Null, max_uses);
-        ctx.change("/requireApproval", serde_json::Value::Null, body.require_approval);
-        let of = fences::OfEnrolmentToken {
-            enrolment_token_id: id.clone(),
-        };
-        ctx.emit(&fences::TOKEN_CREATED, &of);
-        let replay_secs = settings::load(ctx)?.tokens.secret_replay_seconds.min(lifetime);
-        Ok(Created {
-            enrolment_token,
-            token: ctx.reveal(id.as_str(), minted.token, replay_secs),
-        })
+        create(ctx, wanted)
     }
+}
+
+/// What an enrolment token is to be.
+pub struct Wanted<'a> {
+    pub name: &'a str,
+    pub mode: Mode,
+    pub max_uses: i64,
+    pub require_approval: bool,
+    /// Units: seconds.
+    pub lifetime_secs: i64,
+    /// Whose machine it enrols.
+    pub owner: Option<Owner>,
+}
+
+/// Makes an enrolment token.
+///
+/// Errors: `Conflict` where the caller has too many.
+pub fn create(ctx: &mut OperationContext<'_>, wanted: Wanted<'_>) -> Result<Created> {
+    let maker = ctx.actor().id.clone();
+    if enrolment::made_by(ctx, &maker)?.len() >= MOST_TOKENS {
+        let message =
+            "you have 100 enrolment tokens that still make devices; revoke some, or make one of many uses";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    let minted = token::mint(credentials::ENROLMENT_FORM, ctx.rng());
+    let enrolment_token = EnrolmentToken {
+        id: ctx.new_id(),
+        seq: 0,
+        name: wanted.name.to_owned(),
+        token_prefix: minted.prefix.clone(),
+        mode: wanted.mode,
+        max_uses: wanted.max_uses,
+        uses: 0,
+        require_approval: wanted.require_approval,
+        created_by: maker,
+        created_at: ctx.now(),
+        expires_at: ctx.now().plus_secs(wanted.lifetime_secs),
+        revoked_at: None,
+        revoke_reason: None,
+        owner: wanted.owner,
+    };
+    let id = enrolment_token.id.clone();
+    ctx.target(&fences::ENROLMENT_TOKEN, id.as_str());
+    enrolment::insert(ctx, &enrolment_token, &minted)?;
+    ctx.change("/name", serde_json::Value::Null, wanted.name);
+    ctx.change("/maxUses", serde_json::Value::Null, wanted.max_uses);
+    ctx.change(
+        "/requireApproval",
+        serde_json::Value::Null,
+        wanted.require_approval,
+    );
+    let of = fences::OfEnrolmentToken {
+        enrolment_token_id: id.clone(),
+    };
+    ctx.emit(&fences::TOKEN_CREATED, &of);
+    let replay_secs = settings::load(ctx)?.tokens.secret_replay_seconds;
+    let replay_secs = replay_secs.min(wanted.lifetime_secs);
+    Ok(Created {
+        enrolment_token,
+        token: ctx.reveal(id.as_str(), minted.token, replay_secs),
+    })
 }

@@ -1,8 +1,9 @@
 //! The tokens of devices, and those by which they enrol, as schemes of the kernel.
 //!
-//! Keeps FL-1, FL-2.
+//! Keeps FL-1, FL-2, FL-6.
 
-use super::model::Status;
+use super::model::{DeviceId, Status};
+use super::{fences, rotate_key, verbs};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::credential::{Binding, Credential, Reach, TokenScheme, Use};
 use provost_kernel::db::{Row, Statement};
@@ -11,9 +12,11 @@ use provost_kernel::{OperationContext, Result, params, statements};
 
 statements! {
     /// Finds a token of a device by its public lookup id.
-    LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT t.organization_id, t.id, t.token_prefix, t.mac, t.pepper_id, t.created_at, t.expires_at, t.revoked_at, t.replay_pending, t.last_used_at, d.id, d.name, d.status, d.held_at, t.key_thumbprint FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE t.lookup_id = ?1";
-    /// Finds an enrolment token by its public lookup id.
-    LOOKUP_ENROLMENT = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT organization_id, id, token_prefix, mac, pepper_id, created_at, expires_at, revoked_at, replay_pending, last_used_at, name FROM enrolment_tokens WHERE lookup_id = ?1";
+    LOOKUP = unscoped("the lookup id is unique everywhere and says whose the token is") "SELECT t.organization_id, t.id, t.token_prefix, t.mac, t.pepper_id, t.created_at, t.expires_at, t.revoked_at, t.replay_pending, t.last_used_at, d.id, d.name, d.status, d.held_at, t.key_thumbprint, d.key_thumbprint FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE t.lookup_id = ?1";
+    /// Finds an enrolment token by its public lookup id, with the end of the session by which it was made.
+    LOOKUP_ENROLMENT = unscoped("the lookup id is unique everywhere and says whose the token is") concat!("SELECT e.organization_id, e.id, e.token_prefix, e.mac, e.pepper_id, e.created_at, e.expires_at, e.revoked_at, e.replay_pending, e.last_used_at, e.name, CASE s.state WHEN 0 THEN ", provost_areas_access::cut!("s"), " WHEN 1 THEN s.ended_at END FROM enrolment_tokens e LEFT JOIN mcp_sessions s ON s.organization_id = e.organization_id AND s.id = e.came_by WHERE e.lookup_id = ?1");
+    /// The active device of a token whose key it gave up.
+    FORMER_KEY = "SELECT d.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE t.organization_id = ?1 AND t.id = ?2 AND d.status = 'active' AND d.key_thumbprint <> t.key_thumbprint";
     /// Ends the replay of a token of a device.
     FIRST_USE = "UPDATE device_tokens SET replay_pending = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Ends the replay of an enrolment token.
@@ -70,6 +73,12 @@ fn token(row: &Row<'_>, kind: &'static str, binding: Binding) -> Result<Credenti
     })
 }
 
+/// Notes the first use of a token of a device, with which its replay ends.
+pub fn note_use(ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FIRST_USE, params![org, token_id, false])
+}
+
 impl TokenScheme for DeviceTokens {
     fn name(&self) -> &'static str {
         DEVICE
@@ -93,18 +102,35 @@ impl TokenScheme for DeviceTokens {
 
     fn read(&self, row: &Row<'_>) -> Result<Credential> {
         let credential = token(row, DEVICE, Binding::Key(row.get(14)?))?;
-        let is_retired = Status::from_store(row.str(12)?)? == Status::Retired;
+        let status = Status::from_store(row.str(12)?)?;
         let is_held = row.get::<Option<i64>>(13)?.is_some();
+        // INVARIANT FL-6: the first use of a former key is one whenever the device works; it is quarantined before anything is answered.
+        let is_former = status == Status::Active && row.str(14)? != row.str(15)?;
         Ok(Credential {
             principal_id: row.get(10)?,
-            enabled: !is_retired && !is_held,
+            enabled: status != Status::Retired && !is_held,
+            replay_pending: credential.replay_pending || is_former,
             ..credential
         })
     }
 
     fn first_use(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
+        note_use(ctx, token_id)?;
         let org = ctx.org();
-        ctx.queue(&FIRST_USE, params![org, token_id, false])
+        let found = ctx.query_opt(&FORMER_KEY, params![org, token_id], |row| {
+            Ok(DeviceId::from_store(row.get(0)?))
+        })?;
+        match found {
+            Some(device) => {
+                ctx.action(fences::FORMER_KEY);
+                verbs::quarantine_for_former_key(ctx, &device)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn is_noted_by(&self, operation: &str) -> bool {
+        operation == rotate_key::ROTATE
     }
 
     fn touch(&self, ctx: &mut OperationContext<'_>, used: &Use) -> Result<()> {
@@ -139,7 +165,13 @@ impl TokenScheme for EnrolmentTokens {
     }
 
     fn read(&self, row: &Row<'_>) -> Result<Credential> {
-        token(row, ENROLMENT_TOKEN, Binding::AnyKey)
+        let credential = token(row, ENROLMENT_TOKEN, Binding::AnyKey)?;
+        // INVARIANT FL-10: also while a job is still to write the end down.
+        let origin_ended_at = row.get(11)?;
+        Ok(Credential {
+            revoked_at: credential.revoked_at.or(origin_ended_at),
+            ..credential
+        })
     }
 
     fn first_use(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {

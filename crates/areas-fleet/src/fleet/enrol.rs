@@ -1,9 +1,12 @@
 //! `POST …/devices/enrol`
 
 use super::issue::{IssuedDeviceToken, issue};
-use super::model::{Device, EnrolmentTokenId, KeyProtection, MOST_PENDING, PENDING_SECS, Platform, Status};
+use super::model::{
+    Device, EnrolmentTokenId, KeyProtection, MOST_OWNED, MOST_PENDING, PENDING_SECS, Platform, Status,
+};
 use super::view::DeviceView;
-use super::{credentials, enrolment, fences, store, token_store};
+use super::{credentials, enrolment, fences, owners, store, token_store};
+use provost_areas_platform::settings;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::text::Name;
@@ -55,7 +58,7 @@ impl Operation for EnrolDevice {
             "Enrol a device",
             "The bearer is an enrolment token, and the header DPoP proves the key that the device will be (RFC 9449, with \
              ath). A machine that lost the answer asks again with the same key until its first heartbeat, for a day: it is \
-             the same device, with a new token.",
+             the same device, with a new token. Where the settings say so, an admin approves each device before it is active.",
         );
     type Path = Empty;
     type Query = Empty;
@@ -76,9 +79,9 @@ impl Operation for EnrolDevice {
             }
             None => make(ctx, &input.body, key, by)?,
         };
-        let token = issue(ctx, &device)?;
+        let token = issue(ctx, &device, None)?;
         Ok(Enrolled {
-            device: DeviceView::seen(ctx, device),
+            device: DeviceView::seen(ctx, device)?,
             token,
         })
     }
@@ -113,6 +116,11 @@ fn make(
     key_thumbprint: String,
     enrolment_token_id: EnrolmentTokenId,
 ) -> Result<Device> {
+    // INVARIANT FL-6: a key that a device gave up is nobody's any more.
+    if token_store::is_known_key(ctx, &key_thumbprint)? {
+        let message = "this key was a device's that has another one now; make a new key and enrol again";
+        return Err(Error::new(Code::Conflict, message));
+    }
     let by = enrolment::get(ctx, &enrolment_token_id)?;
     let device = Device {
         id: ctx.new_id(),
@@ -120,7 +128,7 @@ fn make(
         seq: 0,
         name: body.name.as_str().to_owned(),
         status: Status::Pending,
-        needs_approval: by.require_approval,
+        needs_approval: by.require_approval || settings::load(ctx)?.fleet.enrolment.require_approval,
         mode: by.mode,
         platform: body.platform,
         arch: body.arch.as_str().to_owned(),
@@ -134,7 +142,7 @@ fn make(
         retire_reason: None,
         held_at: None,
         labels: Vec::new(),
-        owner: None,
+        owner: by.owner,
         tamper: None,
         heartbeat: None,
     };
@@ -149,6 +157,13 @@ fn make(
         return Err(Error::new(Code::Conflict, message));
     }
     store::insert(ctx, &device)?;
+    if let Some(owner) = &device.owner {
+        if owners::count(ctx, &owner.user_id)? >= MOST_OWNED {
+            return Err(owners::too_many());
+        }
+        ctx.change("/ownerUserId", Value::Null, owner.user_id.as_str());
+        store::describe(ctx, &device)?;
+    }
     ctx.change("/name", Value::Null, device.name.as_str());
     ctx.change("/keyThumbprint", Value::Null, device.key_thumbprint.as_str());
     let enrolment = fences::Enrolment {

@@ -1,6 +1,7 @@
 //! Enrolment tokens: what they are, and all SQL of them.
 
-use super::model::{EnrolmentTokenId, Mode};
+use super::model::{EnrolmentTokenId, Mode, Owner};
+use super::taken;
 use provost_kernel::db::{Param, Row};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::token::NewToken;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! enrolment_tokens {
     () => {
         "SELECT id, seq, name, token_prefix, mode, max_uses, uses, require_approval, created_by, created_at, \
-         expires_at, revoked_at, revoke_reason FROM enrolment_tokens "
+         expires_at, revoked_at, revoke_reason, owner_user_id, owner_reach_role, owner_reach_scopes FROM enrolment_tokens "
     };
 }
 
@@ -22,7 +23,7 @@ statements! {
     /// A page of enrolment tokens, the newest first.
     ENROLMENT_TOKENS = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND seq < ?2 ORDER BY seq DESC, id LIMIT ?3");
     /// Makes an enrolment token.
-    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15)";
+    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending, came_by, owner_user_id, owner_reach_role, owner_reach_scopes) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
     /// Counts a use of an enrolment token that has one left.
     USE = "UPDATE enrolment_tokens SET uses = uses + 1 WHERE organization_id = ?1 AND id = ?2 AND uses < max_uses AND revoked_at IS NULL";
     /// Revokes an enrolment token.
@@ -31,6 +32,10 @@ statements! {
     MADE_BY = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY id";
     /// Revokes those.
     REVOKE_MADE_BY = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses";
+    /// The enrolment tokens that came by a credential and that still make devices.
+    OF_ORIGIN = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND came_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY seq";
+    /// Those that came by a session that ended at an instant for a reason.
+    OF_ENDED = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND revoked_at IS NULL AND expires_at > ?4 AND uses < max_uses AND came_by IN (SELECT s.id FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.ended_at = ?2 AND s.state = 1 AND s.revoke_reason = ?3) ORDER BY seq";
     /// Revokes every enrolment token of an organization.
     REVOKE_EVERY = "UPDATE enrolment_tokens SET revoked_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL";
 }
@@ -66,9 +71,14 @@ pub struct EnrolmentToken {
     /// When it was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or can do less. Open.
+    /// `restored`: a restore of the store revoked it; `maker_ended`: whoever made it acts no more, or can do less;
+    /// `origin_ended`: the token or the session by which it was made was ended. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoke_reason: Option<String>,
+    /// Whose machine it enrols; whoever may see that sees it of the machine.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) owner: Option<Owner>,
 }
 
 /// The path of operations on one enrolment token.
@@ -78,6 +88,15 @@ pub struct EnrolmentToken {
 pub struct EnrolmentTokenPath {
     /// The enrolment token.
     pub enrolment_token_id: EnrolmentTokenId,
+}
+
+fn owner(row: &Row<'_>) -> Result<Option<Owner>> {
+    let Some(user_id) = row.get::<Option<String>>(13)? else {
+        return Ok(None);
+    };
+    let (role, scopes) = (row.get::<Option<String>>(14)?, row.get::<Option<String>>(15)?);
+    let reach = taken::reach(role.as_deref(), scopes.as_deref());
+    Ok(Some(Owner { user_id, reach }))
 }
 
 fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
@@ -95,6 +114,7 @@ fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
         expires_at: row.get(10)?,
         revoked_at: row.get(11)?,
         revoke_reason: row.get(12)?,
+        owner: owner(row)?,
     })
 }
 
@@ -116,6 +136,9 @@ pub fn list(ctx: &mut OperationContext<'_>, before: i64, limit: i64) -> Result<V
 /// Stores a new enrolment token.
 pub fn insert(ctx: &mut OperationContext<'_>, token: &EnrolmentToken, minted: &NewToken) -> Result<()> {
     let (org, actor) = (ctx.org(), ctx.actor());
+    // INVARIANT FL-10: it ends with what it came by.
+    let owner = token.owner.as_ref();
+    let came_by = actor.token.as_ref().map(|token| token.id.as_str());
     let (pepper, mac) = ctx.services().keys.token_mac_current(minted.token.expose());
     ctx.queue(
         &INSERT_ENROLMENT_TOKEN,
@@ -135,6 +158,10 @@ pub fn insert(ctx: &mut OperationContext<'_>, token: &EnrolmentToken, minted: &N
             token.created_at,
             token.expires_at,
             true,
+            came_by,
+            owner.map(|owner| owner.user_id.as_str()),
+            owner.map(|owner| owner.reach.role()),
+            owner.and_then(|owner| owner.reach.scopes()),
         ],
     )
 }
@@ -177,6 +204,26 @@ pub fn revoke_made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec
     // Who enrols by one of them in the same batch was looked up before.
     ctx.invalidate_cached_credentials();
     Ok(made)
+}
+
+/// Returns the enrolment tokens that came by a credential and that still make devices: the token of an account, or a session.
+pub fn of_origin(ctx: &mut OperationContext<'_>, credential: &str) -> Result<Vec<EnrolmentTokenId>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.query(&OF_ORIGIN, params![org, credential, now], |row| {
+        Ok(EnrolmentTokenId::from_store(row.get(0)?))
+    })
+}
+
+/// Returns the enrolment tokens that came by sessions which ended at an instant for a reason, and that still make devices.
+pub fn of_ended(
+    ctx: &mut OperationContext<'_>,
+    at: Timestamp,
+    reason: &str,
+) -> Result<Vec<EnrolmentTokenId>> {
+    let (org, now) = (ctx.org(), ctx.now());
+    ctx.query(&OF_ENDED, params![org, at, reason, now], |row| {
+        Ok(EnrolmentTokenId::from_store(row.get(0)?))
+    })
 }
 
 /// Revokes every enrolment token of the organization.

@@ -3,6 +3,7 @@
 //! Whoever reads the log reads the list of devices whole; what is done to them says no more, but for the account that gateways
 //! take one for.
 
+use super::command::CommandId;
 use super::model::{DeviceId, EnrolmentTokenId};
 use provost_kernel::fence::Readers;
 
@@ -23,9 +24,19 @@ provost_kernel::event_data! {
     Clone {
         /// The device.
         device_id: DeviceId,
-        /// `counter_back`: its heartbeats count backwards. `boot_returned`: a run of its system came back. Open.
+        /// `counter_back`: its heartbeats count backwards. `boot_returned`: a run of its system came back. `token_forked`: a
+        /// token was renewed or used whose successor had been used before. Open.
         reason: &'static str,
     } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","reason":"counter_back"}"#;
+    /// What came of a command to a device.
+    OfCommand {
+        /// The device.
+        device_id: DeviceId,
+        /// The command.
+        command_id: CommandId,
+        /// `succeeded` or `failed`. Open.
+        state: &'static str,
+    } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","commandId":"cmd_01kaf9q2m4x7t8v3c5d6e0g1h3","state":"succeeded"}"#;
     /// An enrolment token.
     OfEnrolmentToken {
         /// The enrolment token.
@@ -40,8 +51,11 @@ pub const ABANDONMENT: &str = "fleet.device.abandoned";
 /// The action under which the log has that there may be two of a device.
 pub const CLONE: &str = "fleet.device.suspected";
 
+/// The action under which the log has that a device was called for with a key that it gave up.
+pub const FORMER_KEY: &str = "fleet.device.former_key_used";
+
 provost_kernel::fences! {
-    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, CLONE];
+    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, CLONE, FORMER_KEY];
     targets {
         /// A device.
         DEVICE = "device" => Readers::Everybody;
@@ -53,12 +67,16 @@ provost_kernel::fences! {
         ENROLLED: Enrolment = "fleet.device.enrolled" => Readers::Everybody;
         /// A device called for the first time, or was approved after that.
         ACTIVATED: OfDevice = "fleet.device.activated" => Readers::Everybody;
-        /// Heartbeats of a device contradict each other: there may be two machines with its key. Both go on working.
+        /// Calls of a device contradict each other: there may be two machines with its key. Both go on working.
         CLONED: Clone = "fleet.device.cloned" => Readers::Everybody;
         /// The name, the labels or the owner of a device changed.
         UPDATED: OfDevice = "fleet.device.updated" => Readers::Everybody;
         /// Gateways take a device for another account, or for its owner again.
         GATEWAY_IDENTITY_CHANGED: OfDevice = "fleet.device.gateway_identity_changed" => Readers::Everybody;
+        /// A device has another key. Whoever calls with the earlier one from now on has it quarantined.
+        KEY_ROTATED: OfDevice = "fleet.device.key_rotated" => Readers::Everybody;
+        /// A device said what came of a command.
+        COMMAND_FINISHED: OfCommand = "fleet.command.finished" => Readers::Everybody;
         /// A device was quarantined.
         QUARANTINED: OfDevice = "fleet.device.quarantined" => Readers::Everybody;
         /// A device was released from quarantine.
@@ -73,5 +91,9 @@ provost_kernel::fences! {
     members {
         // It names a service account.
         "/gatewayIdentity" => Readers::Overseers;
+        // They name people of the directory.
+        "/ownerUserId" => Readers::Overseers;
+        "/ownedDevices" => Readers::Overseers;
+        "/ownerReach" => Readers::Overseers;
     }
 }

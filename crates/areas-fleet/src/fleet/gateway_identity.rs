@@ -1,14 +1,15 @@
 //! `GET`, `PUT`, `DELETE …/devices/{deviceId}/gateway-identity`: whom gateways take a device for (client contract #48–50).
 
 use super::model::{Device, DeviceId, Reach, Status};
-use super::taken::{self, Resolution, Taken};
+use super::taken::{self, Assignment, Resolution, Taken};
 use super::view::DevicePath;
 use super::{fences, owners, store};
+use provost_areas_access::resources::ownership::Owner;
 use provost_areas_identity::service_accounts;
 use provost_areas_identity::subjects::SubjectKind;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
+use provost_kernel::operation::{Empty, Input, Manager, Meta, Method, NoContent, Operation};
 use provost_kernel::text::Name;
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -94,7 +95,8 @@ impl Operation for PutGatewayIdentity {
         .says(
             "Assign a service account to a device",
             "Gateways take the device for it. The device is active and the account enabled, or it is 409. Whoever assigns an \
-             account holds all that it can do and could do.",
+             account holds all that it can do and could do. Sent with both manager headers, the assignment is that manager's and the \
+             caller's, and nobody else changes it.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -110,10 +112,13 @@ impl Operation for PutGatewayIdentity {
         let caller = Reach(ctx.actor().permission);
         may_assign(ctx, account, caller)?;
         let before = taken::assigned(ctx, id)?;
+        let manager = managed(ctx, &before, input.manager.as_ref())?;
         let is_known = before.account.as_deref() == Some(account)
+            && before.manager == manager
             && taken::account_is_within(ctx, account, before.reach)?;
         if !is_known {
-            taken::assign(ctx, id, Some(account), caller)?;
+            taken::assign(ctx, id, Some(account), caller, &manager)?;
+            note_manager(ctx, &before.manager, &manager);
             // Where it is the same account, it is the word of somebody else that counts from now on.
             let former = before.account.filter(|former| former != account);
             ctx.change("/gatewayIdentity", former, account);
@@ -130,6 +135,24 @@ impl Operation for PutGatewayIdentity {
         let is_within = taken::account_is_within(ctx, input.body.service_account_id.as_str(), caller)?;
         if is_within { Ok(()) } else { Err(taken::beyond()) }
     }
+}
+
+/// Returns who manages an assignment that the caller changes: whoever made it (RS-1). Where no account is assigned, the caller does.
+///
+/// Errors: `Conflict` when it is somebody else's.
+fn managed(ctx: &mut OperationContext<'_>, before: &Assignment, calling: Option<&Manager>) -> Result<Owner> {
+    let writer = Owner::calling(ctx, calling);
+    match before.account {
+        Some(_) => before.manager.admit(ctx, writer),
+        None => Ok(writer),
+    }
+}
+
+fn note_manager(ctx: &mut OperationContext<'_>, before: &Owner, after: &Owner) {
+    let ([manager, instance, _], [new_manager, new_instance, _]) = (before.columns(), after.columns());
+    ctx.change("/managementMode", before.mode(), after.mode());
+    ctx.change("/managerId", manager, new_manager);
+    ctx.change("/managerInstance", instance, new_instance);
 }
 
 /// Errors: `Conflict` for a device that gateways take for nobody.
@@ -194,7 +217,10 @@ impl Operation for DeleteGatewayIdentity {
         let id = &input.path.device_id;
         ctx.target(&fences::DEVICE, id.as_str());
         store::get(ctx, id)?;
-        if let Some(before) = taken::assigned(ctx, id)?.account {
+        let before = taken::assigned(ctx, id)?;
+        managed(ctx, &before, input.manager.as_ref())?;
+        note_manager(ctx, &before.manager, &Owner::Service);
+        if let Some(before) = before.account {
             unassign(ctx, id, &before, Reach(ctx.actor().permission))?;
             emit(ctx, id);
         }
@@ -206,7 +232,7 @@ impl Operation for DeleteGatewayIdentity {
 ///
 /// Keeps FL-7.
 pub fn unassign(ctx: &mut OperationContext<'_>, id: &DeviceId, account: &str, by: Reach) -> Result<()> {
-    taken::assign(ctx, id, None, by)?;
+    taken::assign(ctx, id, None, by, &Owner::Service)?;
     ctx.change("/gatewayIdentity", account, Value::Null);
     let mut device = store::get(ctx, id)?;
     owners::weaken(ctx, &mut device, by)

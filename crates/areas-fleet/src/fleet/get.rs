@@ -21,7 +21,7 @@ impl Operation for GetDevice {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
         let device = store::get(ctx, &input.path.device_id)?;
         Ok(OneDevice {
-            device: DeviceView::seen(ctx, device),
+            device: DeviceView::seen(ctx, device)?,
         })
     }
 }

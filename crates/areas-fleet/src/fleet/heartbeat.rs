@@ -1,9 +1,10 @@
 //! `POST …/devices/{deviceId}/heartbeat`
 
 use super::clones::{Heartbeat, TamperReason};
-use super::model::{Device, DeviceId, EARLY_SECS, INTERVAL_SECS, Status};
+use super::command::{CommandState, Told};
+use super::model::{Device, DeviceId, EARLY_SECS, GRACE_SECS, INTERVAL_SECS, Status};
 use super::view::DevicePath;
-use super::{credentials, fences, store};
+use super::{command_store, credentials, fences, store, token_store, verbs};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::text::{IntegerBetween, Name};
@@ -38,6 +39,9 @@ pub struct HeartbeatAnswer {
     now: Timestamp,
     /// When to call again, in seconds.
     next_heartbeat_seconds: i64,
+    /// What the device is to do, the oldest first: each is told again until the device says what came of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<Told>,
 }
 
 impl Default for HeartbeatAnswer {
@@ -46,6 +50,7 @@ impl Default for HeartbeatAnswer {
         Self {
             now: Timestamp::EPOCH,
             next_heartbeat_seconds: INTERVAL_SECS,
+            commands: Vec::new(),
         }
     }
 }
@@ -63,7 +68,8 @@ impl Operation for HeartbeatOperation {
             "Say that a device is there",
             "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
              admin has yet to approve it. The last one is kept, and no other. A counter that goes back, and a run of the system \
-             that comes back, mean that there are two of it: that is said of the device, and both go on.",
+             that comes back, mean that there are two of it: that is said of the device, and both go on. A heartbeat within ten seconds of another one is answered without \
+             commands.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -93,6 +99,7 @@ impl Operation for HeartbeatOperation {
                 earlier_boot_id: None,
             },
             contradiction: Arc::default(),
+            told: Mutex::default(),
         };
         let kernel = Kernel::behind(ctx.services())?;
         Ok(ctx.later(async move { call.keep(kernel).await }))
@@ -111,6 +118,21 @@ fn begins(device: &Device) -> bool {
     device.status == Status::Pending && !device.needs_approval
 }
 
+/// Notes that a device is told of what waits for it, and returns that. One that does not work yet has been told nothing to do.
+fn tell(ctx: &mut OperationContext<'_>, device: &Device) -> Result<Vec<Told>> {
+    if !matches!(device.status, Status::Active | Status::Quarantined) {
+        return Ok(Vec::new());
+    }
+    let waiting = command_store::waiting(ctx, &device.id)?;
+    if waiting
+        .iter()
+        .any(|command| command.state == CommandState::Queued)
+    {
+        command_store::deliver(ctx, &device.id)?;
+    }
+    Ok(waiting.into_iter().map(Told::from).collect())
+}
+
 /// One heartbeat on its way into the store.
 struct Beat {
     organization: OrganizationId,
@@ -121,6 +143,8 @@ struct Beat {
     begins: bool,
     /// What this heartbeat says against the one before it, found by whoever writes.
     contradiction: Arc<Mutex<Option<TamperReason>>>,
+    /// What the device is told, found by whoever writes.
+    told: Mutex<Vec<Told>>,
 }
 
 impl Beat {
@@ -132,6 +156,7 @@ impl Beat {
         let (organization, writing) = (beat.organization.clone(), beat.clone());
         let run = move |ctx: &mut OperationContext<'_>| writing.write(ctx);
         kernel.system(organization.clone(), action, run).await?;
+        let commands = std::mem::take(&mut *beat.told.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(reason) = beat.found() {
             let run = move |ctx: &mut OperationContext<'_>| beat.suspect(ctx, reason);
             kernel.system(organization, Some(fences::CLONE), run).await?;
@@ -139,6 +164,7 @@ impl Beat {
         Ok(HeartbeatAnswer {
             now,
             next_heartbeat_seconds: INTERVAL_SECS,
+            commands,
         })
     }
 
@@ -150,9 +176,15 @@ impl Beat {
         }
         let before = device.heartbeat.as_ref();
         let contradiction = before.and_then(|before| before.contradicted_by(&self.heartbeat));
+        let contradiction = match contradiction {
+            None if device.tamper.is_none() && self.has_forked(ctx)? => Some(TamperReason::TokenForked),
+            found => found,
+        };
         *self.contradiction.lock().unwrap_or_else(PoisonError::into_inner) =
             contradiction.filter(|_| device.tamper.is_none());
         store::beat(ctx, &self.id, &self.heartbeat)?;
+        let told = tell(ctx, &device)?;
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
         if !self.begins {
             return Ok(());
         }
@@ -175,6 +207,15 @@ impl Beat {
         Ok(())
     }
 
+    /// Says whether the token of this call had a successor that was used, longer ago than a renewal takes.
+    fn has_forked(&self, ctx: &mut OperationContext<'_>) -> Result<bool> {
+        let until = ctx.now().plus_secs(-GRACE_SECS);
+        match &self.actor.token {
+            Some(token) => token_store::has_used_successor(ctx, &token.id, until),
+            None => Ok(false),
+        }
+    }
+
     fn found(&self) -> Option<TamperReason> {
         *self.contradiction.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,19 +227,7 @@ impl Beat {
         let mut device = store::get(ctx, &self.id)?;
         ctx.in_the_name_of(self.actor.clone(), self.origin.clone());
         ctx.target(&fences::DEVICE, self.id.as_str());
-        // Another heartbeat may have said so first, and whoever retired it knows.
-        if device.tamper.is_some() || device.status == Status::Retired {
-            return Ok(());
-        }
-        device.tamper = Some((reason, ctx.now()));
-        device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
-        store::save(ctx, &device)?;
-        ctx.change("/tamper", serde_json::Value::Null, reason.as_str());
-        let clone = fences::Clone {
-            device_id: self.id.clone(),
-            reason: reason.as_str(),
-        };
-        ctx.emit(&fences::CLONED, &clone);
-        Ok(())
+        // Another heartbeat may have said so first.
+        verbs::suspect(ctx, &mut device, reason)
     }
 }

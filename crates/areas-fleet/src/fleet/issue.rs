@@ -26,12 +26,16 @@ impl IssuedDeviceToken {
     }
 }
 
-/// Gives a device a token that serves beside its key; its value goes into the answer alone.
-pub fn issue(ctx: &mut OperationContext<'_>, device: &Device) -> Result<IssuedDeviceToken> {
+/// Gives a device a token that serves beside its key, as the successor of another one or of none; its value goes into the answer alone.
+pub fn issue(
+    ctx: &mut OperationContext<'_>,
+    device: &Device,
+    parent: Option<&str>,
+) -> Result<IssuedDeviceToken> {
     let minted = token::mint(credentials::DEVICE_FORM, ctx.rng());
     let id: DeviceTokenId = ctx.new_id();
     let expires_at = ctx.now().plus_secs(TOKEN_SECS);
-    token_store::insert_token(ctx, device, &id, &minted, expires_at)?;
+    token_store::insert_token(ctx, device, &id, &minted, expires_at, parent)?;
     let replay_secs = settings::load(ctx)?.tokens.secret_replay_seconds;
     Ok(IssuedDeviceToken {
         token: ctx.reveal(id.as_str(), minted.token, replay_secs),

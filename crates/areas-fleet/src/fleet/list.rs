@@ -3,7 +3,7 @@
 use super::labels::Label;
 use super::model::{EnrolmentTokenId, Platform, Status};
 use super::owners;
-use super::presence::Presence;
+use super::presence::{AwaySecs, Presence};
 use super::store::{self, Filter};
 use super::view::DeviceView;
 use provost_areas_identity::directory::model::UserId;
@@ -91,6 +91,7 @@ impl Operation for ListDevices {
         if query.owner_user_id.is_some() {
             owners::may_find(ctx)?;
         }
+        let away = AwaySecs::load(ctx)?;
         let filter = Filter {
             status: query.status,
             platform: query.platform,
@@ -99,7 +100,7 @@ impl Operation for ListDevices {
             label: query.label.as_ref().map(Label::as_str),
             part: query.query.as_ref().map(Name::as_str),
             heard: match query.presence {
-                Some(presence) => presence.window(ctx.now()),
+                Some(presence) => presence.window(ctx.now(), away),
                 None => (Timestamp::from_ms(i64::MIN), Timestamp::from_ms(i64::MAX)),
             },
         };
@@ -121,7 +122,7 @@ impl Operation for ListDevices {
         Ok(DevicePage {
             devices: found
                 .into_iter()
-                .map(|device| DeviceView::seen(ctx, device))
+                .map(|device| DeviceView::among(ctx, device, away))
                 .collect(),
             next_cursor,
         })

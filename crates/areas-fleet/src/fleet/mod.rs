@@ -1,11 +1,11 @@
 //! Devices: the machines that people work on, each an identity of its own.
 //!
 //! ```text
-//! enrolment token   made by an admin, used 1 … n times, ends by time, by revocation, and with whoever made it
+//! enrolment token   made by an admin, used 1 … n times, ends by time, by revocation, with whoever made it and with what it came by
 //! device            pending ─► active ⇄ quarantined      each of them ─► retired, for ever
 //!                   pending: enrolled, and not heard of or not approved yet; a day without a call retires it
 //! request           Bearer prov_dvt_… and a proof of the device's key, made for this request and this token
-//! token             thirty days; from the fifteenth on renewed by itself, and for ten minutes good beside its successor
+//! token             thirty days; from the fifteenth on it is renewed, and serves on beside its successor to its own end
 //! ```
 //!
 //! A device is its key. The server knows the thumbprint, and neither a serial number nor an address: what several machines may
@@ -17,14 +17,19 @@
 //! INVARIANT FL-2: no token of a retired device, or of one that a restore holds back, is accepted.
 //! INVARIANT FL-3: a retired device stays retired, and its key enrols nowhere in its organization again.
 //! INVARIANT FL-4: by an enrolment token no more devices come to be than it says, however many ask at once.
-//! INVARIANT FL-5: of two machines with one key the organization is told by an entry and an event; neither is shut out by it.
+//! INVARIANT FL-5: of two machines with one key the organization is told by an entry and an event; neither is shut out by it, and none
+//! shuts the other one out.
+//! INVARIANT FL-10: an enrolment token ends with the session or the token of an account by which it was made, unless that was rotated.
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and
 //! hardware addresses; a history of heartbeats (the last one is kept); addresses from which devices call, beyond the last use of
-//! their token; another way back for a token that expired than another enrolment (ADR 0104). Not there yet: rotation of keys,
-//! labels and owners that an enrolment token gives, its bounds by hardware and networks, counts in lists, commands, settings, the role `member`, enrolment by sign-in.
+//! their token; another way back for a token that expired than another enrolment (ADR 0104). Not there yet: labels
+//! that an enrolment token gives, its bounds by hardware and networks, counts in lists.
 
 mod clones;
+mod command;
+mod command_result;
+mod command_store;
 mod create_token;
 mod credentials;
 mod ends;
@@ -42,13 +47,16 @@ mod list_tokens;
 mod maintenance;
 mod model;
 mod own;
+mod own_token;
 mod owners;
 mod presence;
 mod renew;
 mod revoke_token;
+mod rotate_key;
 mod standing;
 mod store;
 mod taken;
+mod tell;
 mod token_store;
 mod update;
 mod verbs;
@@ -63,7 +71,7 @@ pub use view::DevicePath;
 
 use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};
-use provost_kernel::auth::Role::Operator;
+use provost_kernel::auth::Role::{Auditor, Member, Operator, Viewer};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -79,17 +87,28 @@ pub static AREA: Area = Area {
     }],
     scopes: &[
         scope("fleet:read").everybody(),
-        scope("fleet:write").held_by(&[Operator]),
+        // What is approved or released goes on working when the session that did it is long over.
+        scope("fleet:write").held_by(&[Operator]).lasting(),
         scope("fleet:enrol")
             .says("Make tokens by which machines enrol")
+            .lasting(),
+        scope("fleet:enrol_self")
+            .says("See and enrol machines of one's own")
+            .held_by(&[Operator, Auditor, Viewer, Member])
             .lasting(),
     ],
     operations,
     schemes: &[&credentials::DeviceTokens, &credentials::EnrolmentTokens],
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0034_fleet", "0035_devices", "0037_device_owners"],
+    migrations: &migrations![
+        "0034_fleet",
+        "0035_devices",
+        "0037_device_owners",
+        "0038_device_commands"
+    ],
     statements: &[
         store::STATEMENTS,
+        command_store::STATEMENTS,
         enrolment::STATEMENTS,
         token_store::STATEMENTS,
         credentials::STATEMENTS,
@@ -99,10 +118,16 @@ pub static AREA: Area = Area {
         maintenance::STATEMENTS,
     ],
     rights: ends::RIGHTS,
-    records: &[(
-        "device_heartbeats",
-        "what a device said last decides nothing about it",
-    )],
+    records: &[
+        (
+            "device_heartbeats",
+            "what a device said last decides nothing about it",
+        ),
+        (
+            "device_commands",
+            "what a device is told to do gives nobody a right: it changes no more than the device may do by itself",
+        ),
+    ],
     retakings: ends::RETAKINGS,
     timers: &[every(300, "fleet", |kernel, _| {
         Box::pin(maintenance::sweep(kernel))
@@ -114,6 +139,8 @@ pub static AREA: Area = Area {
         &Subscriber(maintenance::principal_ended),
         &Subscriber(maintenance::account_narrowed),
         &Subscriber(maintenance::user_narrowed),
+        &Subscriber(maintenance::token_revoked),
+        &Subscriber(maintenance::sessions_ended),
     ],
     held: &[held::KIND],
     guides: &[provost_kernel::guide!("fleet", "Fleet: devices and enrolment")],
@@ -125,6 +152,7 @@ fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListDevices>(),
         Entry::of::<own::ListOwnDevices>(),
+        Entry::of::<own_token::CreateOwnEnrolmentToken>(),
         Entry::of::<create_token::CreateEnrolmentToken>(),
         Entry::of::<list_tokens::ListEnrolmentTokens>(),
         Entry::of::<revoke_token::RevokeEnrolmentToken>(),
@@ -138,7 +166,11 @@ fn operations() -> Vec<Entry> {
         Entry::of::<verbs::QuarantineDevice>(),
         Entry::of::<verbs::ReleaseDevice>(),
         Entry::of::<verbs::RetireDevice>(),
+        Entry::of::<tell::CreateCommand>(),
+        Entry::of::<tell::ListCommands>(),
         Entry::of::<heartbeat::HeartbeatOperation>(),
+        Entry::of::<command_result::ReportResult>(),
         Entry::of::<renew::RenewDeviceToken>(),
+        Entry::of::<rotate_key::RotateDeviceKey>(),
     ]
 }

@@ -23,10 +23,14 @@ pub const MOST_TOKENS: usize = 100;
 pub const TOKEN_SECS: i64 = 30 * 86_400;
 /// From which age on a device's token is renewed. Units: seconds.
 pub const RENEWAL_SECS: i64 = 15 * 86_400;
-/// LIMIT: tokens of a device that work at a time: those of two copies, and a successor.
-pub const MOST_LIVING: i64 = 3;
-/// How long an earlier token serves beside its successor. Units: seconds.
+/// LIMIT: successors of one token that work at a time: those of copies, and those whose answers were lost. Ours.
+pub const MOST_SUCCESSORS: i64 = 8;
+/// How long nobody may have used a successor before it gives way where there are too many. Units: seconds.
+pub const UNUSED_SECS: i64 = 86_400;
+/// How long whoever renewed may still call with the earlier token before that says that there are two. Units: seconds.
 pub const GRACE_SECS: i64 = 600;
+/// LIMIT: tokens beside keys that a device gave up and that work still: how often a key changes in thirty days. Ours.
+pub const MOST_FORMER: i64 = 3;
 /// How long a device that never called waits before it is retired, and its enrolment may be repeated. Units: seconds.
 pub const PENDING_SECS: i64 = 86_400;
 /// LIMIT: devices of one owner, the retired ones among them: all of them lose the owner in the unit in which the user goes,

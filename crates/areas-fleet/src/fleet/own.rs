@@ -1,9 +1,10 @@
 //! `GET …/devices/own`
 
+use super::presence::AwaySecs;
 use super::store;
 use super::view::DeviceView;
-use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
-use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::auth::Role;
+use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -35,7 +36,11 @@ const LIST: &str = "listHeadlessOwnDevices";
 
 impl Operation for ListOwnDevices {
     const META: Meta = Meta::read(LIST, "/devices/own", "fleet")
-        .access("fleet:read", &[Admin, Operator, Auditor, Viewer])
+        .rule(Access::ScopedEither {
+            scope: "fleet:enrol_self",
+            other: "fleet:read",
+            roles: &Role::ALL,
+        })
         .command("devices", "own")
         .columns(&[
             "name",
@@ -49,7 +54,7 @@ impl Operation for ListOwnDevices {
         .says(
             "List the devices of the caller",
             "What is held here about the devices that the caller owns, newest first. Only people own devices, and a person without a \
-             role calls no operation.",
+             role calls no operation: the role member is enough.",
         );
     type Path = Empty;
     type Query = OwnQuery;
@@ -63,11 +68,11 @@ impl Operation for ListOwnDevices {
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
         let mut found = store::own(ctx, &me, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |device| device.seq);
-        let now = ctx.now();
+        let (now, away) = (ctx.now(), AwaySecs::load(ctx)?);
         Ok(OwnPage {
             devices: found
                 .into_iter()
-                .map(|device| DeviceView::of(device, now))
+                .map(|device| DeviceView::of(device, now, away))
                 .collect(),
             next_cursor,
         })

@@ -81,9 +81,8 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
     if !taken::owner_is_within(ctx, user, reach)? {
         return Err(taken::beyond());
     }
-    if !is_same && owned(ctx, user)?.len() >= MOST_OWNED {
-        let message = "this user owns 32 devices, the retired ones among them; take some away first";
-        return Err(Error::new(Code::Conflict, message));
+    if !is_same && count(ctx, user)? >= MOST_OWNED {
+        return Err(too_many());
     }
     if let Some(known) = known {
         ctx.change("/ownerReach", known.words(), reach.words());
@@ -112,6 +111,17 @@ pub fn weaken(ctx: &mut OperationContext<'_>, device: &mut Device, by: Reach) ->
     store::describe(ctx, device)?;
     ctx.change("/ownerReach", before.words(), after.words());
     Ok(())
+}
+
+/// Returns how many devices a user owns, the retired ones among them.
+pub fn count(ctx: &mut OperationContext<'_>, user: &str) -> Result<usize> {
+    Ok(owned(ctx, user)?.len())
+}
+
+/// The refusal of one more device for somebody who owns as many as anybody may.
+pub fn too_many() -> Error {
+    let message = "this user owns 32 devices, the retired ones among them; take some away first";
+    Error::new(Code::Conflict, message)
 }
 
 fn owned(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<DeviceId>> {

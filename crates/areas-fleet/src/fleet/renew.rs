@@ -1,9 +1,10 @@
 //! `POST …/devices/{deviceId}/token`
 
+use super::clones::TamperReason;
 use super::issue::{IssuedDeviceToken, issue};
-use super::model::{GRACE_SECS, MOST_LIVING, RENEWAL_SECS};
+use super::model::{MOST_SUCCESSORS, RENEWAL_SECS, UNUSED_SECS};
 use super::view::DevicePath;
-use super::{credentials, fences, store, token_store};
+use super::{credentials, fences, store, token_store, verbs};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -18,7 +19,7 @@ pub struct RenewDeviceToken;
 #[schemars(inline)]
 pub struct Renewed {
     token: IssuedDeviceToken,
-    /// Until when every earlier token of the device serves at the latest.
+    /// Until when the earlier token serves: to its own end, so that no copy of the machine ends it by a renewal.
     earlier_until: Timestamp,
 }
 
@@ -40,8 +41,8 @@ impl Operation for RenewDeviceToken {
     .says(
         "Renew the token of a device",
         "A device calls this for itself, with a token that is fifteen days old and a proof of its key. The earlier token serves \
-         for ten minutes more, so that a machine that lost the answer asks again. An expired token renews nothing: its machine \
-         enrols again.",
+         to its own end, so that a machine that lost the answer asks again. Whoever renews a token whose successor was used has a \
+         copy: that is said of the device. An expired token renews nothing: its machine enrols again.",
     );
     type Path = DevicePath;
     type Query = Empty;
@@ -52,29 +53,51 @@ impl Operation for RenewDeviceToken {
         let id = &input.path.device_id;
         ctx.target(&fences::DEVICE, id.as_str());
         let presented = ctx.actor().token.clone();
-        let issued_at = presented.and_then(|token| token.issued_at);
-        let issued_at = issued_at.ok_or_else(|| Error::internal("a device without a token of its own"))?;
+        let presented = presented.ok_or_else(|| Error::internal("a device without a token of its own"))?;
+        let issued_at = presented
+            .issued_at
+            .ok_or_else(|| Error::internal("a token of a device without an instant"))?;
         let renewable_from = issued_at.plus_secs(RENEWAL_SECS);
         if ctx.now() < renewable_from {
             let message = "the token is too young to be renewed; ask again when it is fifteen days old";
             let error = Error::new(Code::Conflict, message);
             return Err(error.with("renewableFrom", renewable_from.to_rfc3339()));
         }
-        let device = store::get(ctx, id)?;
-        let earlier_until = ctx.now().plus_secs(GRACE_SECS);
-        // Those of a copy that renewed first and used its token go on: nobody loses a machine by a cloned image.
-        token_store::revoke_unused(ctx, id, issued_at)?;
-        if token_store::count_living(ctx, id)? >= MOST_LIVING {
-            let message = "the device has as many tokens as it may have; ask again in ten minutes";
+        let mut device = store::get(ctx, id)?;
+        if ctx.actor().key.as_deref() != Some(device.key_thumbprint.as_str()) {
+            let message =
+                "the device has another key since; somebody looks at it, or this machine enrols again";
             return Err(Error::new(Code::Conflict, message));
         }
-        token_store::shorten_tokens(ctx, id, issued_at, earlier_until)?;
-        let token = issue(ctx, &device)?;
+        make_room(ctx, &presented.id)?;
+        // INVARIANT FL-5: whoever is one machine renews no token whose successor it has used.
+        if token_store::has_used_successor(ctx, &presented.id, ctx.now())? {
+            verbs::suspect(ctx, &mut device, TamperReason::TokenForked)?;
+        }
+        let token = issue(ctx, &device, Some(&presented.id))?;
         ctx.change(
             "/tokenExpiresAt",
             serde_json::Value::Null,
             token.expires_at().to_rfc3339(),
         );
+        let earlier_until = presented.expires_at;
         Ok(Renewed { token, earlier_until })
     }
+}
+
+/// Sees that a token may have one more successor. None is ended that somebody uses, and none that a machine may still have in its
+/// hands: of two machines with one key none shuts the other one out (FL-5).
+///
+/// Errors: `Conflict`.
+fn make_room(ctx: &mut OperationContext<'_>, token: &str) -> Result<()> {
+    if token_store::count_successors(ctx, token)? < MOST_SUCCESSORS {
+        return Ok(());
+    }
+    let until = ctx.now().plus_secs(-UNUSED_SECS);
+    token_store::revoke_unused_successors(ctx, token, until)?;
+    if token_store::count_successors(ctx, token)? < MOST_SUCCESSORS {
+        return Ok(());
+    }
+    let message = "this token was renewed as often as it may be; it serves to its own end, and somebody looks at the device";
+    Err(Error::new(Code::Conflict, message))
 }

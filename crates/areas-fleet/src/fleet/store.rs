@@ -38,6 +38,8 @@ statements! {
     INSERT = "INSERT INTO devices (organization_id, id, seq, name, status, needs_approval, mode, platform, arch, key_thumbprint, key_protection, enrolment_token_id, created_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM devices WHERE organization_id = ?1), ?3, 'pending', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)";
     /// Replaces what can change of a device.
     SAVE = "UPDATE devices SET status = ?3, needs_approval = ?4, updated_at = ?5, quarantined_at = ?6, retired_at = ?7, retire_reason = ?8, tamper_reason = ?9, tamper_at = ?10 WHERE organization_id = ?1 AND id = ?2";
+    /// Gives a device another key.
+    ROTATE = "UPDATE devices SET key_thumbprint = ?3, updated_at = ?4 WHERE organization_id = ?1 AND id = ?2";
     /// Replaces what people say of a device.
     DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5, owner_user_id = ?6, owner_reach_role = ?7, owner_reach_scopes = ?8 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
@@ -218,6 +220,13 @@ pub fn save(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
             device.tamper.map(|(_, since)| since),
         ],
     )
+}
+
+/// Stores the key of a device, which is another one than before.
+pub fn rotate(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
+    let org = ctx.org();
+    let (id, key) = (device.id.as_str(), device.key_thumbprint.as_str());
+    ctx.queue(&ROTATE, params![org, id, key, device.updated_at])
 }
 
 /// Stores what people say of a device.

@@ -16,6 +16,7 @@
 //! scope of an account, given by whatever way, has to find the devices (ADR 0110).
 
 use super::model::{Device, DeviceId, Reach, Status};
+use provost_areas_access::resources::ownership::Owner as Manager;
 use provost_areas_identity::service_accounts::{self, Rights, may_be_held};
 use provost_areas_identity::{directory, subjects::SubjectKind};
 use provost_kernel::auth::{Permission, Role, ScopeSet, may_mint};
@@ -24,10 +25,10 @@ use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, params, statements, word};
 
 statements! {
-    /// The account that is assigned to a device, by whose reach, and how often that changed.
-    ASSIGNED = "SELECT service_account_id, reach_role, reach_scopes, revision FROM device_gateway_identities WHERE organization_id = ?1 AND device_id = ?2";
+    /// The account that is assigned to a device, by whose reach, how often that changed, and who manages it.
+    ASSIGNED = "SELECT service_account_id, reach_role, reach_scopes, revision, manager_id, manager_instance, owner_id FROM device_gateway_identities WHERE organization_id = ?1 AND device_id = ?2";
     /// Assigns an account to a device, or takes it away.
-    ASSIGN = "INSERT INTO device_gateway_identities (organization_id, device_id, service_account_id, reach_role, reach_scopes, revision, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6) ON CONFLICT (organization_id, device_id) DO UPDATE SET service_account_id = excluded.service_account_id, reach_role = excluded.reach_role, reach_scopes = excluded.reach_scopes, revision = device_gateway_identities.revision + 1, updated_at = excluded.updated_at";
+    ASSIGN = "INSERT INTO device_gateway_identities (organization_id, device_id, service_account_id, reach_role, reach_scopes, revision, updated_at, manager_id, manager_instance, owner_id) VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, device_id) DO UPDATE SET service_account_id = excluded.service_account_id, reach_role = excluded.reach_role, reach_scopes = excluded.reach_scopes, revision = device_gateway_identities.revision + 1, updated_at = excluded.updated_at, manager_id = excluded.manager_id, manager_instance = excluded.manager_instance, owner_id = excluded.owner_id";
 }
 
 word! {
@@ -52,6 +53,8 @@ pub struct Assignment {
     pub reach: Reach,
     /// How often that changed.
     pub revision: i64,
+    /// Who manages it.
+    pub manager: Manager,
 }
 
 /// Whom a device is taken for.
@@ -85,6 +88,7 @@ pub fn assigned(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Assignm
                 row.get::<Option<String>>(2)?.as_deref(),
             ),
             revision: row.get(3)?,
+            manager: Manager::read(row, 4)?,
         })
     };
     let found = ctx.query_opt(&ASSIGNED, params![org, id.as_str()], read)?;
@@ -92,6 +96,7 @@ pub fn assigned(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Assignm
         account: None,
         reach: Reach::none(),
         revision: 0,
+        manager: Manager::Service,
     }))
 }
 
@@ -101,12 +106,24 @@ pub fn assign(
     id: &DeviceId,
     account: Option<&str>,
     reach: Reach,
+    manager: &Manager,
 ) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
     let scopes = reach.scopes();
+    let [manager, instance, owner] = manager.columns();
     ctx.queue(
         &ASSIGN,
-        params![org, id.as_str(), account, reach.role(), scopes.as_deref(), now],
+        params![
+            org,
+            id.as_str(),
+            account,
+            reach.role(),
+            scopes.as_deref(),
+            now,
+            manager,
+            instance,
+            owner,
+        ],
     )
 }
 

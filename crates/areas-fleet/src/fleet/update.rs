@@ -79,7 +79,7 @@ impl Operation for UpdateDevice {
             ctx.emit(&fences::UPDATED, &of);
         }
         Ok(OneDevice {
-            device: DeviceView::seen(ctx, device),
+            device: DeviceView::seen(ctx, device)?,
         })
     }
 }

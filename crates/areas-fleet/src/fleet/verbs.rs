@@ -1,5 +1,6 @@
 //! What people do to devices: `POST …/devices/{deviceId}/approve`, `/quarantine`, `/release` and `/retire`.
 
+use super::clones::TamperReason;
 use super::model::{Device, DeviceId, Status, Verb};
 use super::view::{DevicePath, DeviceView, OneDevice};
 use super::{fences, store, taken, token_store};
@@ -36,11 +37,17 @@ fn perform(ctx: &mut OperationContext<'_>, id: &DeviceId, verb: Verb) -> Result<
         if matches!(verb, Verb::Approve | Verb::Release) {
             taken::may_let_act(ctx, &device)?;
         }
+        // Somebody looked at it: what is found out from now on is news again.
+        if verb == Verb::Release
+            && let Some((reason, _)) = device.tamper.take()
+        {
+            ctx.change("/tamper", reason.as_str(), serde_json::Value::Null);
+        }
         store::save(ctx, &device)?;
         note(ctx, &device, was, waited);
     }
     Ok(OneDevice {
-        device: DeviceView::seen(ctx, device),
+        device: DeviceView::seen(ctx, device)?,
     })
 }
 
@@ -108,6 +115,47 @@ pub fn quarantine_again(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result
     Ok(true)
 }
 
+/// Says of a device that there may be two of it, once.
+///
+/// Keeps FL-5.
+///
+/// Errors: those of the store.
+pub fn suspect(ctx: &mut OperationContext<'_>, device: &mut Device, reason: TamperReason) -> Result<()> {
+    // Whoever retired it knows.
+    if device.tamper.is_some() || device.status == Status::Retired {
+        return Ok(());
+    }
+    device.tamper = Some((reason, ctx.now()));
+    device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
+    store::save(ctx, device)?;
+    ctx.change("/tamper", serde_json::Value::Null, reason.as_str());
+    let clone = fences::Clone {
+        device_id: device.id.clone(),
+        reason: reason.as_str(),
+    };
+    ctx.emit(&fences::CLONED, &clone);
+    Ok(())
+}
+
+/// Quarantines an active device for which somebody called with a key that it had given up.
+///
+/// Keeps FL-6.
+///
+/// Errors: those of the store.
+pub fn quarantine_for_former_key(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<()> {
+    let mut device = store::get(ctx, id)?;
+    if device.status != Status::Active {
+        return Ok(());
+    }
+    let before = device.tamper.map(|(reason, _)| reason.as_str());
+    device.tamper = Some((TamperReason::FormerKey, ctx.now()));
+    // Everything that is stored of it is stored with the status.
+    store::save(ctx, &device)?;
+    ctx.change("/tamper", before, TamperReason::FormerKey.as_str());
+    quarantine_again(ctx, id)?;
+    Ok(())
+}
+
 impl Operation for ApproveDevice {
     const META: Meta = Meta::write(
         "approveHeadlessDevice",
@@ -166,7 +214,7 @@ impl Operation for ReleaseDevice {
     .command("devices", "release")
     .says(
         "Release a device from quarantine",
-        "It is active again, or waits for approval where nobody approved it yet. Nobody releases one that gateways would take for \
+        "It is active again, or waits for approval where nobody approved it yet, and what was suspected of it is settled. Nobody releases one that gateways would take for \
          somebody who can do more than they.",
     );
     type Path = DevicePath;
@@ -222,7 +270,7 @@ impl Operation for RetireDevice {
             None => (store::get(ctx, id)?, 0),
         };
         Ok(RetiredDevice {
-            device: DeviceView::seen(ctx, device),
+            device: DeviceView::seen(ctx, device)?,
             revoked: RevokedWith { tokens },
         })
     }

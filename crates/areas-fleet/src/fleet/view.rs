@@ -3,8 +3,8 @@
 use super::clones::Tamper;
 use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Platform, Status};
 use super::owners;
-use super::presence::Presence;
-use provost_kernel::{OperationContext, Timestamp};
+use super::presence::{AwaySecs, Presence};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,8 @@ pub struct DeviceView {
     quarantined_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retired_at: Option<Timestamp>,
-    /// `never_called`: it enrolled and was not heard of for a day; `never_approved`: nobody approved it for thirty days. Open.
+    /// `never_called`: it enrolled and was not heard of for a day; `never_approved`: nobody approved it for thirty days; `silent`:
+    /// it was not heard of for as long as the settings say. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     retire_reason: Option<String>,
     /// Since when a restore of the store holds it back.
@@ -57,13 +58,19 @@ pub struct DeviceView {
 
 impl DeviceView {
     /// Returns what the caller sees of a device.
-    pub fn seen(ctx: &OperationContext<'_>, device: Device) -> Self {
+    pub fn seen(ctx: &mut OperationContext<'_>, device: Device) -> Result<Self> {
+        let away = AwaySecs::load(ctx)?;
+        Ok(Self::among(ctx, device, away))
+    }
+
+    /// Returns what the caller sees of one of several devices.
+    pub fn among(ctx: &OperationContext<'_>, device: Device, away: AwaySecs) -> Self {
         let owner = device.owner.clone().filter(|_| owners::are_seen(ctx));
-        Self::of(Device { owner, ..device }, ctx.now())
+        Self::of(Device { owner, ..device }, ctx.now(), away)
     }
 
     /// Returns what is known of a device at an instant.
-    pub fn of(device: Device, now: Timestamp) -> Self {
+    pub fn of(device: Device, now: Timestamp, away: AwaySecs) -> Self {
         let last = device.heartbeat.as_ref().map(|beat| beat.at);
         let (os_version, agent_version) = device
             .heartbeat
@@ -74,7 +81,7 @@ impl DeviceView {
             organization_id: device.organization_id,
             name: device.name,
             status: device.status,
-            presence: Presence::of(last, now),
+            presence: Presence::of(last, now, away),
             needs_approval: device.needs_approval,
             tamper: Tamper::of(device.tamper),
             labels: device.labels,

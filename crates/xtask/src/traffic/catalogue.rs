@@ -63,11 +63,13 @@ const READS: [&str; 4] = [
 ];
 
 /// What machines say again and again, and what is said once: a repetition is no effect, and only what changes with it is in the audit log.
-const HEARTBEATS: [&str; 5] = [
+const HEARTBEATS: [&str; 6] = [
     // Another one a minute later says the same, and the first one's effect is the activation, which `approve` shows.
     "heartbeatHeadlessDevice",
     // A token has to be fifteen days old.
     "renewHeadlessDeviceToken",
+    // The same again by the earlier key is the same rotation, with another token each time.
+    "rotateHeadlessDeviceKey",
     // The second one says the same; what the first one made known is what `setHeadlessInventoryMcpServerStanding` is about.
     "reportHeadlessDeviceScan",
     // It has no key: the same words of one decision again are answered as the first time.

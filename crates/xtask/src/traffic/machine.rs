@@ -100,6 +100,23 @@ impl Machine {
         by_machine(request, &self.key, &self.token)
     }
 
+    /// What the machine says of a command that it is given.
+    pub fn result(&self, maker: &mut Maker<'_>) -> Outcome<Ready> {
+        let path = format!("{}/commands", self.path());
+        let given = maker.write("POST", &path, json!({ "kind": "rescan" }))?;
+        let id = text_in(&given, "/command/id")?;
+        let ready = maker.call(
+            "POST",
+            &format!("{path}/{id}/result"),
+            json!({ "outcome": "succeeded" }),
+        );
+        let ready = ready.showing(path);
+        Ok(Ready {
+            request: by_machine(ready.request, &self.key, &self.token),
+            ..ready
+        })
+    }
+
     /// Reports one MCP server that nobody else has, and returns the path at which it is.
     pub fn report(&self, maker: &mut Maker<'_>) -> Outcome<String> {
         let key = format!("npm:@acme/{}", maker.unique.to_lowercase());

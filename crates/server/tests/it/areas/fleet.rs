@@ -23,6 +23,7 @@ pub const SAMPLES: Samples = Samples {
         vec![
             ("deviceId", format!("dev_{ulid}")),
             ("enrolmentTokenId", format!("ent_{ulid}")),
+            ("commandId", format!("cmd_{ulid}")),
         ]
     },
     make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
@@ -41,6 +42,12 @@ pub const SAMPLES: Samples = Samples {
 
 /// The account that is assigned to a device, beside the ids of a path.
 const ROBOT: &str = "robot";
+
+/// A proof of a key that a device may have from now on, beside the ids of a path.
+const NEW_KEY_PROOF: &str = "newKeyProof";
+
+/// The operation by which people enrol machines of their own.
+const OWN_TOKEN: &str = "createHeadlessOwnEnrolmentToken";
 
 /// Where enrolment tokens are.
 pub const TOKENS: &str = "/devices/enrolment-tokens";
@@ -146,6 +153,25 @@ pub fn beat() -> Value {
 /// What a machine says at a heartbeat that counts so far, and in which run of its system.
 pub fn beat_of(counter: i64, boot_id: &str) -> Value {
     json!({ "agentVersion": "0.1.0", "osVersion": "Debian 13", "counter": counter, "bootId": boot_id })
+}
+
+/// A proof of a key that a device is to have.
+pub fn proof_of_a_key(app: &App, id: &str, key: &Ed25519KeyPair) -> String {
+    let path = app.path(&format!("/devices/{id}/key"));
+    let url = format!("{}{path}", app.kernel.settings.public_url);
+    proof_of("POST", key, "", app.now().as_ms() / 1000, &fresh_key(), &url)
+}
+
+/// What a machine says to have another key: it counts higher than everybody before it.
+pub fn rotation(proof: &str) -> Value {
+    json!({ "newKeyProof": proof, "counter": beat()["counter"] })
+}
+
+/// Gives a device a command; its id.
+pub async fn command_for(app: &App, id: &str) -> String {
+    let path = format!("/devices/{id}/commands");
+    let given = app.write("POST", &path, json!({ "kind": "rescan" })).await;
+    given.ok()["command"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Sends a machine's request with a token and a proof of a key, made for this request.
@@ -258,13 +284,31 @@ async fn robot(app: &App) -> String {
         .0
 }
 
+/// Lets people enrol machines of their own.
+pub async fn let_people_enrol(app: &App) {
+    let body = json!({ "fleet": { "enrolment": { "selfEnrol": "signed_in" } } });
+    app.write("PATCH", "/automation/settings", body).await.ok();
+}
+
 async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
+    if operation == OWN_TOKEN {
+        let_people_enrol(app).await;
+    }
     if operation == "putHeadlessDeviceGatewayIdentity" {
         let id = one_for(app, operation).await;
         return vec![("deviceId", id), (ROBOT, robot(app).await)];
     }
     if parameters.contains(&"deviceId") {
-        return vec![("deviceId", one_for(app, operation).await)];
+        let id = one_for(app, operation).await;
+        if parameters.contains(&"commandId") {
+            let command = command_for(app, &id).await;
+            return vec![("deviceId", id), ("commandId", command)];
+        }
+        if operation == "rotateHeadlessDeviceKey" {
+            let proof = proof_of_a_key(app, &id, &new_key());
+            return vec![("deviceId", id), (NEW_KEY_PROOF, proof)];
+        }
+        return vec![("deviceId", id)];
     }
     if parameters.contains(&"enrolmentTokenId") {
         return vec![("enrolmentTokenId", enrolment_token(app, json!({})).await.0)];
@@ -283,10 +327,16 @@ pub async fn beside(app: &App, operation: &str) -> Vec<String> {
 
 fn body(operation: &str, target: &Target) -> Option<Value> {
     match operation {
-        "createHeadlessEnrolmentToken" => Some(json!({ "name": fresh_key() })),
+        "createHeadlessEnrolmentToken" | OWN_TOKEN => Some(json!({ "name": fresh_key() })),
         "enrolHeadlessDevice" => Some(laptop(&fresh_key())),
         "updateHeadlessDevice" => Some(json!({ "name": fresh_key(), "labels": ["site:berlin"] })),
         "heartbeatHeadlessDevice" => Some(beat()),
+        "createHeadlessDeviceCommand" => Some(json!({ "kind": "rescan" })),
+        "reportHeadlessDeviceCommandResult" => Some(json!({ "outcome": "succeeded" })),
+        "rotateHeadlessDeviceKey" => {
+            let proof = target.others.get(NEW_KEY_PROOF).map_or("x", String::as_str);
+            Some(rotation(proof))
+        }
         "putHeadlessDeviceGatewayIdentity" => {
             let account = target.others.get(ROBOT).cloned().unwrap_or_else(fresh_key);
             Some(json!({ "serviceAccountId": account, "source": "terraform" }))
@@ -312,6 +362,17 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
             json!({ "name": format!("token {unique}"), "expiresInSeconds": 600 }),
             Some("fleet.enrolment_token.created"),
         )),
+        OWN_TOKEN => {
+            let_people_enrol(app).await;
+            let body = json!({ "name": format!("token {unique}") });
+            let event = Some("fleet.enrolment_token.created");
+            Some(Fixture::json(
+                "POST",
+                "/devices/own/enrolment-tokens",
+                body,
+                event,
+            ))
+        }
         "enrolHeadlessDevice" => Some(Fixture::json(
             "POST",
             "/devices/enrol",
@@ -332,6 +393,23 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
         "renewHeadlessDeviceToken" => {
             let path = format!("/devices/{}/token", one_for(app, operation).await);
             Some(Fixture::json("POST", path, Value::Null, None))
+        }
+        "createHeadlessDeviceCommand" => {
+            let path = format!("/devices/{}/commands", one_for(app, operation).await);
+            let body = json!({ "kind": "rescan", "expiresInSeconds": 7200 });
+            Some(Fixture::json("POST", path, body, None))
+        }
+        "reportHeadlessDeviceCommandResult" => {
+            let id = one_for(app, operation).await;
+            let path = format!("/devices/{id}/commands/{}/result", command_for(app, &id).await);
+            let body = json!({ "outcome": "failed", "code": "no_disk" });
+            Some(Fixture::json("POST", path, body, Some("fleet.command.finished")))
+        }
+        "rotateHeadlessDeviceKey" => {
+            let id = one_for(app, operation).await;
+            let body = rotation(&proof_of_a_key(app, &id, &new_key()));
+            let event = Some("fleet.device.key_rotated");
+            Some(Fixture::json("POST", format!("/devices/{id}/key"), body, event))
         }
         "quarantineHeadlessDevice" => device("quarantine", Some("fleet.device.quarantined")).await,
         "releaseHeadlessDevice" => device("release", Some("fleet.device.released")).await,
@@ -356,6 +434,11 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
         ("enrolHeadlessDevice", "platform") => body[member] = json!("macos"),
         ("updateHeadlessDevice", "labels") => body[member] = json!(["site:paris"]),
         ("enrolHeadlessDevice", "keyProtection") => body[member] = json!("tpm"),
+        ("createHeadlessDeviceCommand", "kind") => body[member] = json!("rotate_key"),
+        ("createHeadlessDeviceCommand", "expiresInSeconds") => body[member] = json!(7201),
+        ("reportHeadlessDeviceCommandResult", "outcome") => body[member] = json!("succeeded"),
+        ("reportHeadlessDeviceCommandResult", "code") => body[member] = json!("no_room"),
+        ("rotateHeadlessDeviceKey", "counter") => body[member] = json!(9_007_199_254_740_991_i64),
         _ => return None,
     }
     Some(body)

@@ -121,3 +121,74 @@ fn restarts_and_long_sleeps_say_nothing() {
         app.kernel.stop().await;
     });
 }
+
+/// Renews, and returns the machine with the new token.
+async fn renewed(app: &App, machine: &Machine) -> Machine {
+    let reply = machine.renew(app).await;
+    let token = reply.ok()["token"]["token"].as_str().unwrap().to_owned();
+    app.machines.bind(&token, &machine.key);
+    Machine {
+        token,
+        ..machine.clone()
+    }
+}
+
+/// Proves FL-5.
+#[test]
+fn a_copy_that_renews_first_shuts_nobody_out_and_is_told_of() {
+    each("fleet_copies_renew", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let copy = laptop.clone();
+        app.advance(15 * 86_400);
+        // It uses what it gets, and says no heartbeat that could contradict.
+        for _ in 0..2 {
+            let one = renewed(&app, &copy).await;
+            one.renew(&app).await.refused(409, "conflict");
+        }
+        assert_eq!(
+            told(&app).await.len(),
+            1,
+            "the second time the first one was used"
+        );
+        assert_eq!(tamper(&app, &laptop).await["reason"], "token_forked");
+        app.advance(601);
+        laptop.beat(&app).await.ok();
+        let mine = renewed(&app, &laptop).await;
+        mine.beat(&app).await.ok();
+        assert_eq!(told(&app).await.len(), 1, "it is said once");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-5.
+#[test]
+fn a_copy_takes_nothing_from_a_machine_that_renewed_and_has_not_called_yet() {
+    each("fleet_copies_asleep", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let copy = laptop.clone();
+        app.advance(15 * 86_400);
+        let mine = renewed(&app, &laptop).await;
+        let other = renewed(&app, &copy).await;
+        other.beat(&app).await.ok();
+        app.settle().await;
+        mine.beat(&app).await.ok();
+        assert!(told(&app).await.is_empty(), "nobody could know it yet");
+        // A copy that goes on with the earlier token says that there are two, as soon as the machine has had its time.
+        app.advance(601);
+        copy.beat(&app).await.ok();
+        assert_eq!(tamper(&app, &laptop).await["reason"], "token_forked");
+        assert_eq!(told(&app).await.len(), 1);
+        // Somebody looks at it and lets it go on: then it is news again.
+        let act = async |verb: &str| {
+            let path = format!("/devices/{}/{verb}", laptop.id);
+            app.write("POST", &path, json!({})).await.ok();
+        };
+        act("quarantine").await;
+        act("release").await;
+        assert_eq!(tamper(&app, &laptop).await, json!({ "state": "none" }));
+        app.advance(10);
+        copy.beat(&app).await.ok();
+        assert_eq!(told(&app).await.len(), 2);
+        app.kernel.stop().await;
+    });
+}

@@ -405,3 +405,66 @@ fn an_owner_has_so_many_devices_and_ends_all_the_same() {
         app.kernel.stop().await;
     });
 }
+
+/// Proves RS-1.
+#[test]
+fn an_assignment_is_its_managers_and_nobody_else_changes_it() {
+    each("fleet_gateway_managers", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let (one, other) = (robot(&app).await, robot(&app).await);
+        let (terraform, token) = app.account("terraform", "admin", &[]).await;
+        let (_, stranger) = app.account("stranger", "admin", &[]).await;
+        let put = async |token: &str, labels: Option<[&str; 2]>, account: &str| {
+            let body = json!({ "serviceAccountId": account, "source": "terraform" });
+            let call = app.request("PUT", &path(&laptop)).token(token);
+            let call = match labels {
+                Some([manager, instance]) => call
+                    .header("x-forge-terraform-manager", manager)
+                    .header("x-forge-terraform-instance", instance),
+                None => call,
+            };
+            call.json(with_trio(body, &fresh_key())).send().await
+        };
+        let remove = async |token: &str, labels: Option<[&str; 2]>| {
+            let call = app.request("DELETE", &path(&laptop)).token(token);
+            let call = call
+                .header("idempotency-key", &fresh_key())
+                .header("x-reason", "a test");
+            let call = match labels {
+                Some([manager, instance]) => call
+                    .header("x-forge-terraform-manager", manager)
+                    .header("x-forge-terraform-instance", instance),
+                None => call,
+            };
+            call.send().await
+        };
+        let mine = Some(["terraform", "prod"]);
+        put(&token, mine, &one).await.ok();
+        assert_eq!(put(&token, mine, &one).await.ok()["revision"], 1);
+        // The labels coordinate, and the principal is the boundary.
+        for (token, labels) in [
+            (&token, Some(["terraform", "test"])),
+            (&token, None),
+            (&stranger, mine),
+            (&app.admin, None),
+        ] {
+            put(token, labels, &other).await.refused(409, "conflict");
+            remove(token, labels).await.refused(409, "conflict");
+        }
+        assert_eq!(resolved(&app, &laptop).await["subjectId"], json!(one));
+        assert_eq!(put(&token, mine, &other).await.ok()["revision"], 2);
+        assert_eq!(remove(&token, mine).await.status.as_u16(), 204);
+        assert_eq!(remove(&token, mine).await.status.as_u16(), 204);
+        // What is taken away is free; what the service assigned no manager takes over.
+        put(&app.admin, None, &one).await.ok();
+        put(&token, mine, &other).await.refused(409, "conflict");
+        remove(&token, mine).await.refused(409, "conflict");
+        assert_eq!(remove(&app.admin, None).await.status.as_u16(), 204);
+        // With its manager an assignment loses its owner.
+        put(&token, mine, &one).await.ok();
+        put(&app.admin, None, &other).await.refused(409, "conflict");
+        app.delete(&format!("/service-accounts/{terraform}")).await.ok();
+        put(&app.admin, None, &other).await.ok();
+        app.kernel.stop().await;
+    });
+}

@@ -28,7 +28,7 @@ pub async fn hold(app: &App, id: &str) {
 }
 
 /// Runs what the area does by time.
-async fn sweep(app: &App) {
+pub async fn sweep(app: &App) {
     for area in app.kernel.areas().iter().filter(|area| area.name == "fleet") {
         for timer in area.timers {
             (timer.run)(app.kernel.clone(), false).await.unwrap();
@@ -265,6 +265,44 @@ fn whoever_releases_devices_may_look_after_them() {
         }
         let body = json!({ "ids": [laptop.id], "confirm": true });
         assert_eq!(release(&with, body).await.ok()["deviceIds"], json!([laptop.id]));
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-10.
+#[test]
+fn an_enrolment_token_ends_with_the_token_by_which_it_was_made_unless_that_was_rotated() {
+    each("fleet_origins", |app: Arc<App>| async move {
+        let made_by = async |token: &str| {
+            let body = with_trio(json!({ "name": fresh_key() }), &fresh_key());
+            let made = app.request("POST", TOKENS).token(token).json(body).send().await;
+            made.ok()["token"].as_str().unwrap().to_owned()
+        };
+        let (maker, token) = app.account("maker", "admin", &[]).await;
+        let known = app.get(&format!("/service-accounts/{maker}")).await;
+        let id = known.ok()["serviceAccount"]["tokens"][0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let rotated = app
+            .write(
+                "POST",
+                &format!("/service-accounts/{maker}/tokens"),
+                json!({ "gracePeriodSeconds": 600 }),
+            )
+            .await;
+        let successor = rotated.ok()["token"]["token"].as_str().unwrap().to_owned();
+        let (before, after) = (made_by(&token).await, made_by(&successor).await);
+        let path = format!("/service-accounts/{maker}/tokens/{id}/revoke");
+        app.write("POST", &path, json!({})).await.ok();
+        let reply = send(&app, &new_key(), &before, "/devices/enrol", laptop_body()).await;
+        reply.refused(401, "token_revoked");
+        enrol(&app, &after).await;
+        let kinds: Vec<String> = app.events(0).await.into_iter().map(|(kind, _)| kind).collect();
+        let told = kinds
+            .iter()
+            .filter(|kind| *kind == "fleet.enrolment_token.revoked");
+        assert_eq!(told.count(), 1);
         app.kernel.stop().await;
     });
 }

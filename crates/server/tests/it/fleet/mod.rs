@@ -2,6 +2,7 @@
 
 mod agent;
 mod clones;
+mod commands;
 mod described;
 mod gateway_identity;
 mod inventory;
@@ -13,6 +14,8 @@ mod lives;
 mod owners;
 mod proofs;
 mod renewal;
+mod rotation;
+mod settings;
 
 use crate::areas::dpop::proof_of;
 use crate::areas::fleet::{Machine, TOKENS, beat, enrol, enrolment_token, laptop, new_key as key, send};

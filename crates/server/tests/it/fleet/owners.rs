@@ -1,7 +1,7 @@
 //! Who sees whose machines devices are, and what people see of their own.
 
 use crate::access::oauth::{token, trusting, user, workshop};
-use crate::areas::fleet::{Machine, TOKENS, enrol, enrolment_token, laptop, new_key, send};
+use crate::areas::fleet::{Machine, TOKENS, enrol, enrolment_token, laptop, let_people_enrol, new_key, send};
 use crate::support::{App, each, fresh_key, with_trio};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -118,6 +118,102 @@ fn the_enrolment_tokens_of_a_user_end_with_a_lesser_role() {
             reply.refused(401, "token_revoked");
         }
         enrol(&app, &others).await;
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-10.
+#[test]
+fn an_enrolment_token_ends_with_the_session_by_which_it_was_made() {
+    each("fleet_sessions", |app: Arc<App>| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        user(&app, ANN, Some("admin")).await;
+        let delegated = token(&workshop, |claims| claims["scope"] = "fleet:enrol".into());
+        let call = app.request("POST", TOKENS).token(&delegated);
+        let body = with_trio(json!({ "name": "hers" }), &fresh_key());
+        let made = call.json(body).send().await.ok().clone();
+        let secret = made["token"].as_str().unwrap().to_owned();
+        let sessions = app.get("/mcp/sessions").await.ok()["sessions"].clone();
+        let id = sessions[0]["id"].as_str().unwrap();
+        let path = format!("/mcp/sessions/{id}/revoke");
+        app.write("POST", &path, json!({})).await.ok();
+        let reply = send(&app, &new_key(), &secret, "/devices/enrol", laptop("hers")).await;
+        reply.refused(401, "token_revoked");
+        let id = made["enrolmentToken"]["id"].as_str().unwrap();
+        let all = app.get(TOKENS).await.ok()["enrolmentTokens"].clone();
+        let one = all
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["id"] == id)
+            .unwrap();
+        assert_eq!(one["revokeReason"], "origin_ended");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-7.
+#[test]
+fn who_signs_in_enrols_a_machine_that_is_theirs_where_the_settings_say_so() {
+    each("fleet_self", |app: Arc<App>| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        let ann = user(&app, ANN, None).await;
+        let members = json!({ "directory": { "defaultRole": "member" } });
+        app.write("PATCH", "/automation/settings", members).await.ok();
+        let hers = token(&workshop, |claims| claims["scope"] = "fleet:enrol_self".into());
+        let ask = async |token: &str| {
+            let path = "/devices/own/enrolment-tokens";
+            let body = with_trio(json!({ "name": "laptop" }), &fresh_key());
+            app.request("POST", path).token(token).json(body).send().await
+        };
+        ask(&hers).await.refused(409, "conflict");
+        let_people_enrol(&app).await;
+        let made = ask(&hers).await.ok().clone();
+        assert_eq!(
+            (
+                &made["enrolmentToken"]["maxUses"],
+                &made["enrolmentToken"]["mode"]
+            ),
+            (&json!(1), &json!("user"))
+        );
+        let machine = enrol(&app, made["token"].as_str().unwrap()).await;
+        machine.beat(&app).await.ok();
+        let own = app.request("GET", "/devices/own").token(&hers).send().await;
+        let own = own.ok()["devices"].clone();
+        assert_eq!(own.as_array().map(Vec::len), Some(1));
+        assert_eq!(
+            (&own[0]["ownerUserId"], &own[0]["status"]),
+            (&json!(ann), &json!("active"))
+        );
+        let identity = format!("/devices/{}/gateway-identity", machine.id);
+        assert_eq!(app.get(&identity).await.ok()["subjectId"], json!(ann));
+        // It is taken for her as far as her session goes, and not for what she is given later.
+        let path = format!("/directory/users/{ann}");
+        app.write("PATCH", &path, json!({ "permissionRole": "viewer" }))
+            .await
+            .ok();
+        app.get(&identity).await.refused(404, "not_found");
+        app.write("PATCH", &path, json!({ "permissionRole": null }))
+            .await
+            .ok();
+        // What she made ends with her, and so does a token after its minutes.
+        let made = ask(&hers).await.ok().clone();
+        let late = made["token"].as_str().unwrap().to_owned();
+        app.advance(900);
+        let reply = send(&app, &new_key(), &late, "/devices/enrol", laptop("hers")).await;
+        reply.refused(401, "token_expired");
+        // An account owns nothing: an admin looks at what it enrols.
+        let (_, robot) = app.account("robot", "viewer", &["fleet:enrol_self"]).await;
+        let made = ask(&robot).await.ok().clone();
+        let machine = enrol(&app, made["token"].as_str().unwrap()).await;
+        machine.beat(&app).await.ok();
+        let seen = app.get(&format!("/devices/{}", machine.id)).await.ok()["device"].clone();
+        assert_eq!(
+            (&seen["status"], seen.get("ownerUserId")),
+            (&json!("pending"), None)
+        );
         app.kernel.stop().await;
     });
 }

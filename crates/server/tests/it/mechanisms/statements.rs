@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 28] = [
+const BY_TIME: [&str; 29] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -87,6 +87,7 @@ const BY_TIME: [&str; 28] = [
     "provost_areas_access::resource_credentials::store::PRUNE_CHECKS",
     "provost_areas_catalog::managed_config::machines::FORGET",
     "provost_areas_catalog::managed_config::pulls::FORGET_HOURS",
+    "provost_areas_fleet::fleet::maintenance::PRUNE_COMMANDS",
     "provost_areas_fleet::fleet::maintenance::PRUNE_ENROLMENT_TOKENS",
     "provost_areas_fleet::fleet::maintenance::PRUNE_TOKENS",
     "provost_areas_fleet::inventory::maintenance::FORGET",

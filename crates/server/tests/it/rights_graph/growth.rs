@@ -68,6 +68,12 @@ pub const GROWTH: &[Growth] = &[
         MACHINES,
     ),
     edge(
+        "createHeadlessOwnEnrolmentToken",
+        &["fleet:enrol_self"],
+        "secret of an enrolment token",
+        MACHINES,
+    ),
+    edge(
         "enrolHeadlessDevice",
         &["enrolment_token"],
         "secret of a device",
@@ -75,6 +81,12 @@ pub const GROWTH: &[Growth] = &[
     ),
     edge(
         "renewHeadlessDeviceToken",
+        &["device"],
+        "secret of a device",
+        ITSELF,
+    ),
+    edge(
+        "rotateHeadlessDeviceKey",
         &["device"],
         "secret of a device",
         ITSELF,

@@ -15,6 +15,17 @@ pub const OPERATIONS: &[Operation] = &[
             .call("POST", TOKENS, json!({ "name": maker.unique }))
             .showing(format!("{TOKENS}?limit=100")))
     }),
+    keyed("createHeadlessOwnEnrolmentToken", |maker| {
+        let people = json!({ "fleet": { "enrolment": { "selfEnrol": "signed_in" } } });
+        maker.write("PATCH", "automation/settings", people)?;
+        Ok(maker
+            .call(
+                "POST",
+                "devices/own/enrolment-tokens",
+                json!({ "name": maker.unique }),
+            )
+            .showing(format!("{TOKENS}?limit=100")))
+    }),
     keyed("revokeHeadlessEnrolmentToken", |maker| {
         let id = maker.make(TOKENS, json!({ "name": format!("for {}", maker.unique) }))?;
         Ok(maker
@@ -42,6 +53,16 @@ pub const OPERATIONS: &[Operation] = &[
         let path = active(maker)?;
         maker.write("POST", &format!("{path}/quarantine"), json!({}))?;
         Ok(on(maker, &path, "release"))
+    }),
+    keyed("createHeadlessDeviceCommand", |maker| {
+        let path = format!("{}/commands", active(maker)?);
+        let body = json!({ "kind": "rescan" });
+        Ok(maker.call("POST", &path, body).showing(path))
+    }),
+    keyed("reportHeadlessDeviceCommandResult", |maker| {
+        let machine = Machine::enrol(maker, false)?;
+        machine.call(maker)?;
+        machine.result(maker)
     }),
     keyed("retireHeadlessDevice", |maker| {
         let path = active(maker)?;

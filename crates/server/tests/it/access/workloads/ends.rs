@@ -170,6 +170,8 @@ fn a_session_of_a_workload_makes_nothing_that_outlives_it() {
             "installHeadlessSkillRegistryItem",
             "updateHeadlessAutomationSettings",
             "patchHeadlessAutomationSettings",
+            "approveHeadlessDevice",
+            "releaseHeadlessDevice",
             "putHeadlessDeviceGatewayIdentity",
             "deleteHeadlessDeviceGatewayIdentity",
         ];

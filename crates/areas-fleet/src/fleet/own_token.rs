@@ -1,0 +1,91 @@
+//! `POST …/devices/own/enrolment-tokens`
+//!
+//! A person who signed in enrols a machine of their own: with this token, which is theirs alone and lasts for minutes, the machine
+//! enrols as any other does. Whatever holds of enrolment tokens holds of it.
+
+use super::create_token::{Created, Wanted, create};
+use super::model::{MOST_OWNED, Mode, Owner, Reach};
+use super::owners;
+use provost_areas_platform::settings::{self, SelfEnrol};
+use provost_kernel::auth::Role;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::Name;
+use provost_kernel::{OperationContext, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub struct CreateOwnEnrolmentToken;
+
+/// The kind of the principal that a person is by a session.
+const PERSON: &str = "console_user";
+/// The life of such a token: a machine that somebody sits at enrols at once. Units: seconds.
+const LIFE_SECS: i64 = 900;
+
+/// What such a token is called.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct OwnTokenBody {
+    /// What people call it, for example the machine.
+    name: Name,
+}
+
+impl Operation for CreateOwnEnrolmentToken {
+    const META: Meta = Meta::write(
+        "createHeadlessOwnEnrolmentToken",
+        Method::Post,
+        "/devices/own/enrolment-tokens",
+        "fleet",
+    )
+    .access("fleet:enrol_self", &Role::ALL)
+    .command("devices", "enrol-own")
+    .example(r#"{"name": "my laptop"}"#)
+    .status(201)
+    .reveals_secret()
+    .says(
+        "Create an enrolment token for a machine of one's own",
+        "One machine enrols by it, within fifteen minutes, and is the caller's. Nobody makes one unless the settings say so \
+         (fleet.enrolment.selfEnrol). An account owns no machine: what it enrols waits for the approval of an admin. Gateways take the \
+         machine for its owner only as far as the session of the caller goes.",
+    );
+    type Path = Empty;
+    type Query = Empty;
+    type Body = OwnTokenBody;
+    type Output = Created;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Created> {
+        if settings::load(ctx)?.fleet.enrolment.self_enrol == SelfEnrol::Off {
+            let message = "people enrol no machines of their own here; an admin makes an enrolment token, or sets fleet.enrolment.selfEnrol";
+            return Err(Error::new(Code::Conflict, message));
+        }
+        let owner = owner(ctx)?;
+        let wanted = Wanted {
+            name: input.body.name.as_str(),
+            mode: Mode::User,
+            max_uses: 1,
+            require_approval: owner.is_none(),
+            lifetime_secs: LIFE_SECS,
+            owner,
+        };
+        create(ctx, wanted)
+    }
+}
+
+/// Returns whose machine it will be: a person's, by their own word.
+///
+/// Keeps FL-7: the word of a session is worth what the session can do, so that a narrow one makes no device that is taken for all that
+/// its person can do.
+///
+/// Errors: `Conflict` where the caller owns too many.
+fn owner(ctx: &mut OperationContext<'_>) -> Result<Option<Owner>> {
+    if ctx.actor().kind != PERSON {
+        return Ok(None);
+    }
+    let user_id = ctx.actor().id.clone();
+    if owners::count(ctx, &user_id)? >= MOST_OWNED {
+        return Err(owners::too_many());
+    }
+    let reach = Reach(ctx.actor().permission);
+    Ok(Some(Owner { user_id, reach }))
+}

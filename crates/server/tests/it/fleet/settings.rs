@@ -1,0 +1,97 @@
+//! What the settings say of devices acts from the next request on.
+
+use super::{act, lives, seen};
+use crate::areas::fleet::{Machine, enrol, enrolment_token};
+use crate::support::{App, Reply, each};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const DAY: u64 = 86_400;
+
+async fn set(app: &App, fleet: Value, confirm: bool) -> Reply {
+    let mut body = json!({ "fleet": fleet });
+    if confirm {
+        body["confirm"] = true.into();
+    }
+    app.write("PATCH", "/automation/settings", body).await
+}
+
+#[test]
+fn every_device_waits_for_approval_where_the_settings_say_so() {
+    each("fleet_settings_approval", |app: Arc<App>| async move {
+        let (_, before) = enrolment_token(&app, json!({})).await;
+        let (_, after) = enrolment_token(&app, json!({})).await;
+        let early = enrol(&app, &before).await;
+        set(&app, json!({ "enrolment": { "requireApproval": true } }), false)
+            .await
+            .ok();
+        let late = enrol(&app, &after).await;
+        for machine in [&early, &late] {
+            machine.beat(&app).await.ok();
+        }
+        assert_eq!(seen(&app, &early.id).await["status"], "active");
+        let waiting = seen(&app, &late.id).await;
+        assert_eq!(
+            (&waiting["status"], &waiting["needsApproval"]),
+            (&json!("pending"), &json!(true))
+        );
+        act(&app, &late.id, "approve").await.ok();
+        assert_eq!(seen(&app, &late.id).await["status"], "active");
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn a_device_is_silent_from_the_hour_that_the_settings_say() {
+    each("fleet_settings_silence", |app: Arc<App>| async move {
+        let machine = Machine::new(&app).await;
+        app.advance(DAY + 1);
+        assert_eq!(seen(&app, &machine.id).await["presence"], "away");
+        set(&app, json!({ "silentAfterHours": 24 }), false).await.ok();
+        assert_eq!(seen(&app, &machine.id).await["presence"], "silent");
+        for (presence, count) in [("silent", 1), ("away", 0)] {
+            let found = app.get(&format!("/devices?presence={presence}")).await;
+            let found = found.ok()["devices"].as_array().map(Vec::len);
+            assert_eq!(found, Some(count), "{presence}");
+        }
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves SE-7.
+#[test]
+fn silence_retires_when_the_settings_say_and_sooner_only_when_confirmed() {
+    each("fleet_settings_retire", |app: Arc<App>| async move {
+        let (active, apart, held) = (
+            Machine::new(&app).await,
+            Machine::new(&app).await,
+            Machine::new(&app).await,
+        );
+        act(&app, &apart.id, "quarantine").await.ok();
+        lives::hold(&app, &held.id).await;
+        let status = async |machine: &Machine| seen(&app, &machine.id).await["status"].clone();
+        app.advance(30 * DAY - 1);
+        set(&app, json!({ "retireAfterDays": 30 }), false)
+            .await
+            .refused(400, "confirmation_required");
+        set(&app, json!({ "retireAfterDays": 0 }), false).await.ok();
+        let never = set(&app, json!({ "retireAfterDays": 730 }), false).await;
+        never.refused(400, "confirmation_required");
+        app.advance(1);
+        lives::sweep(&app).await;
+        assert_eq!(status(&active).await, "active");
+        set(&app, json!({ "retireAfterDays": 30 }), true).await.ok();
+        let young = Machine::new(&app).await;
+        lives::sweep(&app).await;
+        for machine in [&active, &apart] {
+            let gone = seen(&app, &machine.id).await;
+            assert_eq!(
+                (&gone["status"], &gone["retireReason"]),
+                (&json!("retired"), &json!("silent"))
+            );
+        }
+        assert_eq!(status(&held).await, "active", "a person lets it in, or does not");
+        assert_eq!(status(&young).await, "active");
+        app.kernel.stop().await;
+    });
+}
