@@ -9,6 +9,7 @@ use provost_words::time::{Clock, Timestamp};
 use provost_words::url::{BASE, encoded};
 use serde_json::Value;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// How far the clocks may be apart before the server's is taken. A proof is good for a minute. Units: milliseconds.
 const SKEW_MS: i64 = 20_000;
@@ -20,7 +21,7 @@ pub struct Caller<'a> {
     /// The key of the organization.
     pub organization: &'a str,
     /// The key of the device.
-    pub key: &'a DeviceKey,
+    pub key: Arc<DeviceKey>,
     /// Its token, or the enrolment token.
     pub token: Secret<String>,
     /// The machine's clock.
@@ -76,6 +77,19 @@ impl Caller<'_> {
             return Ok((reply.status, answer));
         }
         Err(self.refused(&reply))
+    }
+
+    /// Returns a proof of another key for a `POST` to what lies below the organization.
+    pub fn proof_of(&self, key: &DeviceKey, below: &str) -> Secret<String> {
+        let base = BASE.replacen("{organizationId}", &encoded(self.organization).to_string(), 1);
+        let url = format!("{}{base}/{below}", self.door.url());
+        let purpose = Purpose {
+            method: "POST",
+            url: &url,
+            token: &self.token,
+            now: self.now(),
+        };
+        Secret::new(key.proof(&purpose, self.entropy))
     }
 
     async fn ask(&self, method: &'static str, path: &str, body: &[u8]) -> Result<Reply, Trouble> {

@@ -116,7 +116,10 @@ impl Done {
         self.save(folder)
     }
 
-    fn save(&self, folder: &Folder) -> Result<(), Trouble> {
+    /// Keeps what was done.
+    ///
+    /// Errors: folder, disk.
+    pub fn save(&self, folder: &Folder) -> Result<(), Trouble> {
         folder.replace(NAME, &serde_json::to_vec_pretty(&self.0).unwrap_or_default())
     }
 }

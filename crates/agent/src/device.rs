@@ -3,6 +3,7 @@
 use crate::folder::Folder;
 use crate::key::DeviceKey;
 use crate::renewal::Next;
+use crate::rotation;
 use crate::token::Token;
 use crate::trouble::{ANEW, Cause, ENROL, Trouble};
 use provost_words::digest::sha256_hex;
@@ -71,7 +72,8 @@ pub struct Agent {
     pub folder: Folder,
     /// What it enrolled as.
     pub device: DeviceFile,
-    pub(crate) key: DeviceKey,
+    /// Replaced where the device has another one.
+    pub(crate) key: RefCell<Arc<DeviceKey>>,
     /// Renewed while the agent works.
     pub(crate) token: RefCell<Token>,
     /// A token that is not on the disk yet.
@@ -124,7 +126,15 @@ impl Agent {
     ///
     /// Errors: enrolment, when there was none; folder, when something is missing or not as it has to be.
     pub fn open(folder: &Folder) -> Result<Self, Trouble> {
-        let device = DeviceFile::load(folder)?.ok_or_else(|| {
+        // What a rotation came to counts, wherever it ended.
+        let staged = rotation::staged(folder)?;
+        let place = |name: &str| {
+            let there = staged.as_ref();
+            there
+                .filter(|staged| staged.file(name).symlink_metadata().is_ok())
+                .unwrap_or(folder)
+        };
+        let device = DeviceFile::load(place(NAME))?.ok_or_else(|| {
             let line = format!(
                 "this machine is not enrolled: {} is missing",
                 folder.file(NAME).display()
@@ -134,7 +144,7 @@ impl Agent {
         let shown = folder.file("device.key");
         let shown = shown.display();
         let missing = || Trouble::new(Cause::Folder, format!("{shown} is missing")).fix(ANEW);
-        let key = DeviceKey::load(folder)?.ok_or_else(missing)?;
+        let key = DeviceKey::load(place("device.key"))?.ok_or_else(missing)?;
         if key.thumbprint() != device.key_thumbprint {
             let line = format!("{shown} is not the key of the device {}", device.device_id);
             return Err(Trouble::new(Cause::Folder, line)
@@ -147,9 +157,9 @@ impl Agent {
         }
         Ok(Self {
             folder: folder.clone(),
-            token: RefCell::new(Token::load(folder)?),
+            token: RefCell::new(Token::load(place("token"))?),
             device,
-            key,
+            key: RefCell::new(Arc::new(key)),
             next: RefCell::new(None),
             counted: Cell::new(0),
             scans: Arc::default(),
@@ -175,6 +185,11 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// Returns the key that the device is.
+    pub(crate) fn key(&self) -> Arc<DeviceKey> {
+        self.key.borrow().clone()
     }
 
     /// Returns when its token ends, where it is not renewed before.

@@ -5,6 +5,7 @@ use crate::door::Door;
 use crate::folder::Folder;
 use crate::machine;
 use crate::queue::Queue;
+use crate::rotation;
 use crate::trouble::{ANEW, Cause, Trouble};
 use crate::{Agent, Mode, State, heartbeat};
 use provost_words::entropy::Entropy;
@@ -173,7 +174,7 @@ pub async fn examine_server(
     let caller = Caller {
         door,
         organization: &agent.device.organization,
-        key: &agent.key,
+        key: agent.key(),
         token: agent.token.borrow().text.clone(),
         clock,
         entropy,
@@ -190,6 +191,11 @@ pub async fn examine_server(
             ),
             _ => Finding::of("server", trouble),
         }];
+    }
+    // Nothing but the change itself is called by the former key.
+    if rotation::is_waiting(&agent.folder) {
+        let says = format!("the key of this device is being changed, which the agent asks {url} for first");
+        return vec![Finding::good("server", says)];
     }
     let server = match heartbeat::send(agent, &caller).await {
         Ok(_) => Finding::good("server", format!("{url} took a heartbeat of this device")),

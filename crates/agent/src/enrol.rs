@@ -21,6 +21,7 @@ use provost_words::entropy::Entropy;
 use provost_words::time::Clock;
 use serde_json::{Value, json};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// What is needed to enrol.
 pub struct Enrolment<'a> {
@@ -71,11 +72,11 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
         folder.clone()
     };
     // INVARIANT AG-2: the key is on the disk before anybody hears of it.
-    let key = DeviceKey::load_or_make(&place, enrolment.entropy)?;
+    let key = Arc::new(DeviceKey::load_or_make(&place, enrolment.entropy)?);
     let caller = Caller {
         door: enrolment.door,
         organization: enrolment.organization,
-        key: &key,
+        key: key.clone(),
         token: enrolment.token.clone(),
         clock: enrolment.clock,
         entropy: enrolment.entropy,

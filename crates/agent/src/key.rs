@@ -41,7 +41,14 @@ impl DeviceKey {
     ///
     /// Errors: folder, when the file is not as it has to be or holds no key.
     pub fn load(folder: &Folder) -> Result<Option<Self>, Trouble> {
-        let Some(bytes) = folder.read(NAME)? else {
+        Self::load_as(folder, NAME)
+    }
+
+    /// Reads the key of a file; `None` where there is none.
+    ///
+    /// Errors: as for [`Self::load`].
+    pub fn load_as(folder: &Folder, name: &str) -> Result<Option<Self>, Trouble> {
+        let Some(bytes) = folder.read(name)? else {
             return Ok(None);
         };
         let text = Secret::new(bytes);
@@ -54,7 +61,7 @@ impl DeviceKey {
         let wrong = || {
             Trouble::new(
                 Cause::Folder,
-                format!("{} holds no key", folder.file(NAME).display()),
+                format!("{} holds no key", folder.file(name).display()),
             )
             .fix(ANEW)
         };
@@ -65,13 +72,21 @@ impl DeviceKey {
     ///
     /// Errors: as for [`Self::load`], and disk.
     pub fn load_or_make(folder: &Folder, entropy: &dyn Entropy) -> Result<Self, Trouble> {
-        if let Some(key) = Self::load(folder)? {
+        Self::load_or_make_as(folder, NAME, entropy)
+    }
+
+    /// Reads the key of a file, or makes one. What this returns is on the disk.
+    ///
+    /// Errors: as for [`Self::load_or_make`].
+    pub fn load_or_make_as(folder: &Folder, name: &str, entropy: &dyn Entropy) -> Result<Self, Trouble> {
+        if let Some(key) = Self::load_as(folder, name)? {
             return Ok(key);
         }
         let seed = Secret::new(entropy.seed().to_vec());
         let text = Secret::new(URL_SAFE_NO_PAD.encode(seed.expose()) + "\n");
-        folder.create(NAME, text.expose().as_bytes())?;
-        Self::load(folder)?.ok_or_else(|| Trouble::new(Cause::Disk, "the key that was written is gone"))
+        folder.create(name, text.expose().as_bytes())?;
+        Self::load_as(folder, name)?
+            .ok_or_else(|| Trouble::new(Cause::Disk, "the key that was written is gone"))
     }
 
     fn public(&self) -> String {

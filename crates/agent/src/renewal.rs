@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! room on the disk ──► POST token ──► the new one on the disk ──► it is used
-//!                          └── lost answer, kill: the earlier one serves ten minutes more and asks again; the server takes a
+//!                          └── lost answer, kill: the earlier one serves to its own end and asks again; the server takes a
 //!                              successor that nobody used for a lost answer, and the next one is in its place
 //! ```
-//! What is left: who is killed between the two and stays off for longer than ten minutes enrols anew.
+//! What is left: who is killed between the two and stays off until the end of the earlier one enrols anew.
 
 use crate::caller::Caller;
 use crate::token::Token;

@@ -18,6 +18,7 @@ use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::renewal::{renew, settle};
 use crate::report::Plan;
+use crate::rotation;
 use crate::station::{Station, Visit};
 use crate::trouble::{ANEW, Cause, Trouble};
 use crate::upload::{drain, forget, wants_scan};
@@ -41,6 +42,10 @@ const BUSY: Duration = Duration::from_secs(2);
 
 /// The command by which the server asks for a scan out of turn.
 const RESCAN: &str = "rescan";
+/// The command by which it asks for another key.
+const ROTATE: &str = "rotate_key";
+/// The server does not let the key be changed.
+const REFUSED: &str = "refused";
 
 /// What a round did after a heartbeat that the server took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,11 +81,11 @@ pub struct Loop<'a> {
 }
 
 impl Loop<'_> {
-    fn caller(&self, state: &State) -> Caller<'_> {
+    pub(crate) fn caller(&self, state: &State) -> Caller<'_> {
         Caller {
             door: self.door,
             organization: &self.agent.device.organization,
-            key: &self.agent.key,
+            key: self.agent.key(),
             token: self.agent.token.borrow().text.clone(),
             clock: self.clock,
             entropy: self.entropy,
@@ -96,7 +101,10 @@ impl Loop<'_> {
         let now = self.clock.now().plus_ms(state.skew_ms);
         let unkept = settle(self.agent, now).err();
         let mut caller = self.caller(&state);
-        let done = self.work(&mut caller, &mut state).await;
+        let done = match rotation::go_on(self.agent, &mut caller, self.say).await {
+            Ok(()) => self.work(&mut caller, &mut state).await,
+            Err(trouble) => Err(trouble),
+        };
         if let Err(trouble) = &done
             && trouble.cause != Cause::Gone
         {
@@ -151,7 +159,7 @@ impl Loop<'_> {
         let mut done = Done::load(folder)?;
         let commands = done.without(told);
         let asks_for = |kind: &str| commands.iter().any(|command| command.kind == kind);
-        // Before what may be large: the earlier token serves ten minutes more.
+        // Before what may be large: the earlier token serves to its own end.
         let renewal = match renew(self.agent, caller, state).await {
             Ok(true) => {
                 (self.say)("the token was renewed");
@@ -191,6 +199,14 @@ impl Loop<'_> {
             let code = match command.kind.as_str() {
                 // What was scanned waits at least.
                 RESCAN if rescans => (!once.has_scanned).then_some(FAILED),
+                ROTATE => match rotation::rotate(self.agent, caller, self.entropy, self.say).await {
+                    Ok(has_another) => (!has_another).then_some(REFUSED),
+                    Err(trouble) => {
+                        // It goes on in the next round, before which the former key may say nothing; the command is told again.
+                        done.save(folder)?;
+                        return Err(trouble);
+                    }
+                },
                 _ => match station {
                     Some(station) => failed.contains(&station.command()).then_some(FAILED),
                     None => Some(UNSUPPORTED),

@@ -9,14 +9,16 @@
 
 use crate::device::{CA_CERT, DeviceFile, NAME};
 use crate::folder::Folder;
+use crate::rotation;
 use crate::trouble::Trouble;
 
 const PLACE: &str = "anew";
 /// What has to be in place before `device.json`.
 const MOVED: [&str; 3] = ["device.key", "token", CA_CERT];
 /// What was the earlier device's: its counts, what its server has of the machine, the key of its fingerprints.
-const ENDED: [&str; 6] = [
+const ENDED: [&str; 7] = [
     "token.next",
+    "device.key.next",
     "counter",
     "scans",
     "state.json",
@@ -49,6 +51,8 @@ pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
     let Some(device) = DeviceFile::load(&anew)? else {
         return Ok(None);
     };
+    // What the earlier device changed its key to is the earlier device's.
+    rotation::finish(folder)?;
     folder.remove(NAME)?;
     for name in ENDED {
         folder.remove(name)?;

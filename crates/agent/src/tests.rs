@@ -5,6 +5,7 @@ mod folders;
 mod queues;
 mod renewals;
 mod reports;
+mod rotations;
 mod rounds;
 
 use crate::door::{Call, Door, Reply};

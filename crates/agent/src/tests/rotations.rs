@@ -1,0 +1,185 @@
+//! A device changes its key: who is killed on the way, and who is refused.
+
+use super::{Scratch, Told, agent, beat, home, now, round, taken};
+use crate::key::DeviceKey;
+use crate::{Agent, Folder, Loop, Trouble, rotate_now};
+use provost_words::entropy::SystemEntropy;
+use provost_words::time::SystemClock;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+const NEXT: &str = "device.key.next";
+
+/// Has the device be about to have another key, and returns the thumbprint of that.
+fn begun(folder: &Folder) -> String {
+    let next = DeviceKey::load_or_make_as(folder, NEXT, &SystemEntropy).unwrap();
+    next.thumbprint()
+}
+
+fn changed(thumbprint: &str) -> Value {
+    json!({
+        "keyThumbprint": thumbprint,
+        "token": { "id": "dvt_2", "token": "prov_dvt_next", "expiresAt": "2099-02-01T00:00:00.000Z" },
+    })
+}
+
+fn own(folder: &Folder) -> String {
+    Agent::open(folder).unwrap().key().thumbprint()
+}
+
+fn is_left(folder: &Folder, name: &str) -> bool {
+    folder.file(name).symlink_metadata().is_ok()
+}
+
+fn rotate(agent: &Agent, home: &Path, door: &Told) -> Result<bool, Trouble> {
+    let clock = SystemClock::new();
+    now(rotate_now(&Loop {
+        agent,
+        door,
+        home,
+        clock: &clock,
+        entropy: &SystemEntropy,
+        say: &|_| {},
+        stop: Arc::default(),
+    }))
+}
+
+/// Proves AG-2.
+#[test]
+fn a_key_is_changed_before_anything_else_is_called_and_everything_after_it_is_called_by_the_new_one() {
+    let scratch = Scratch::new();
+    let (folder, home) = (scratch.folder(), home(&scratch));
+    let agent = agent(&folder);
+    let former = own(&folder);
+    let next = begun(&folder);
+    let door = Told::default();
+    door.will(200, &changed(&next));
+    door.will(200, &beat());
+    door.will(200, &taken());
+    round(&agent, &home, &door).unwrap();
+    let asked = door.asked.borrow();
+    let paths: Vec<bool> = asked.iter().map(|(path, ..)| path.ends_with("/key")).collect();
+    assert_eq!(paths, [true, false, false]);
+    let tokens: Vec<&str> = asked.iter().map(|(_, token, ..)| token.as_str()).collect();
+    assert_eq!(tokens, ["prov_dvt_canary", "prov_dvt_next", "prov_dvt_next"]);
+    assert_ne!(former, next);
+    assert_eq!((own(&folder), agent.key().thumbprint()), (next.clone(), next));
+    assert!(!is_left(&folder, NEXT) && !is_left(&folder, "rotated"));
+    for name in ["device.key", "token"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(folder.file(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    // The new key itself was not sent.
+    let secret = std::fs::read_to_string(folder.file("device.key")).unwrap();
+    assert!(
+        asked
+            .iter()
+            .all(|(.., body)| !String::from_utf8_lossy(body).contains(secret.trim()))
+    );
+}
+
+/// Proves AG-2.
+#[test]
+fn a_lost_answer_is_asked_for_again_with_the_same_key_and_nothing_else_is_called() {
+    let scratch = Scratch::new();
+    let (folder, home) = (scratch.folder(), home(&scratch));
+    let agent = agent(&folder);
+    let former = own(&folder);
+    let next = begun(&folder);
+    let door = Told::default();
+    for _ in 0..2 {
+        round(&agent, &home, &door).unwrap_err();
+    }
+    door.will(503, &json!({ "code": "unavailable", "message": "later" }));
+    round(&agent, &home, &door).unwrap_err();
+    assert!(
+        door.asked
+            .borrow()
+            .iter()
+            .all(|(path, ..)| path.ends_with("/key"))
+    );
+    assert_eq!((own(&folder), begun(&folder)), (former, next.clone()));
+    door.will(200, &changed(&next));
+    door.will(200, &beat());
+    door.will(200, &taken());
+    round(&agent, &home, &door).unwrap();
+    assert_eq!(own(&folder), next);
+}
+
+/// Proves AG-2.
+#[test]
+fn a_device_that_is_refused_stays_what_it_is() {
+    for (status, answer) in [
+        (409, json!({ "code": "conflict", "message": "no" })),
+        (
+            404,
+            json!({ "code": "not_found", "message": "no such operation" }),
+        ),
+        // Somebody else made another key.
+        (200, json!({ "keyThumbprint": "another" })),
+        (
+            200,
+            json!({ "keyThumbprint": "another", "token": { "token": "prov_dvt_x", "expiresAt": "2099-02-01T00:00:00.000Z" } }),
+        ),
+    ] {
+        let scratch = Scratch::new();
+        let (folder, home) = (scratch.folder(), home(&scratch));
+        let agent = agent(&folder);
+        let former = own(&folder);
+        begun(&folder);
+        let door = Told::default();
+        door.will(status, &answer);
+        door.will(200, &beat());
+        door.will(200, &taken());
+        round(&agent, &home, &door).unwrap();
+        assert_eq!(own(&folder), former, "{answer}");
+        assert!(!is_left(&folder, NEXT));
+        let asked = door.asked.borrow();
+        assert_eq!(asked[1].1, "prov_dvt_canary");
+    }
+}
+
+/// Proves AG-2.
+#[test]
+fn wherever_a_process_is_killed_the_device_is_the_one_key_or_the_other() {
+    // How many of the files are in the folder beside, and how many of those have their place already.
+    for (made, moved) in [(1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)] {
+        let scratch = Scratch::new();
+        let (folder, home) = (scratch.folder(), home(&scratch));
+        drop(agent(&folder));
+        let former = own(&folder);
+        let next = begun(&folder);
+        let whole = Scratch::new();
+        let done = whole.folder();
+        for name in ["device.key", "token", "device.json", NEXT] {
+            done.replace(name, &folder.read(name).unwrap().unwrap()).unwrap();
+        }
+        let door = Told::default();
+        door.will(200, &changed(&next));
+        assert!(rotate(&Agent::open(&done).unwrap(), &home, &door).unwrap());
+        let place = folder.below("rotated").unwrap();
+        let names = ["device.key", "token", "device.json"];
+        for name in &names[..made] {
+            place.replace(name, &done.read(name).unwrap().unwrap()).unwrap();
+        }
+        for name in &names[..moved] {
+            folder.take(&place, name).unwrap();
+        }
+        let expected = if made == 3 { &next } else { &former };
+        assert_eq!(own(&folder), *expected, "{made} {moved}");
+        // The next process goes on from there.
+        let agent = Agent::open(&folder).unwrap();
+        let door = Told::default();
+        if made < 3 {
+            door.will(200, &changed(&next));
+        }
+        door.will(200, &beat());
+        door.will(200, &taken());
+        round(&agent, &home, &door).unwrap();
+        assert_eq!(own(&folder), next, "{made} {moved}");
+        assert!(!is_left(&folder, NEXT));
+        assert_eq!(door.asked.borrow().last().unwrap().1, "prov_dvt_next");
+    }
+}
