@@ -175,7 +175,7 @@ impl Operation for GetDeviceProfile {
     )
     .rule(ITSELF)
     .rate(RateClass::Machine)
-    .errors(&[401, 403, 404])
+    .errors(&[401, 403])
     .says(
         "Read the current release of a profile that a device gets",
         "A device calls this for itself. The signed manifest and its files as published; the audit log names the device, once an \

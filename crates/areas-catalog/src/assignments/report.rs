@@ -63,7 +63,7 @@ impl Operation for ReportDeviceProfile {
     )
     .rule(ITSELF)
     .rate(RateClass::Machine)
-    .errors(&[400, 401, 403, 404])
+    .errors(&[400, 401, 403])
     .example(
         r#"{"releaseId": "mcr_01m7w5fpg4ctwq7mvve86yenbr",
            "contentDigest": "sha256:0000000000000000000000000000000000000000000000000000000000000000",

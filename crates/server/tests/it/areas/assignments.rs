@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 /// What the nets must know of the area.
 pub const SAMPLES: Samples = Samples {
+    absent: |ulid| vec![("skillItemId", format!("ski_{ulid}"))],
     make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
     body,
     fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
@@ -37,7 +38,25 @@ async fn pair(app: &App, operation: &str) -> (String, String) {
     (profile, device)
 }
 
-async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
+/// A skill and a device, by which the device gets it unless it is to be given.
+async fn skill_pair(app: &App, operation: &str) -> (String, String) {
+    let (item, device) = (app.skill(&fresh_key()).await, Machine::new(app).await.id);
+    if operation != "assignHeadlessDeviceSkill" {
+        let path = format!("/skill-registry/{item}/devices/{device}");
+        app.write("PUT", &path, json!({})).await.ok();
+    }
+    (item, device)
+}
+
+async fn make(app: &App, operation: &str, parameters: &[&'static str]) -> Ids {
+    if parameters.contains(&"deviceId")
+        && let Some(named) = parameters
+            .iter()
+            .find(|name| ["itemRef", "skillItemId"].contains(*name))
+    {
+        let (item, device) = skill_pair(app, operation).await;
+        return vec![(*named, item), ("deviceId", device)];
+    }
     if !["deviceId", "profileId"]
         .iter()
         .all(|name| parameters.contains(name))
@@ -59,10 +78,15 @@ fn body(operation: &str, _: &Target) -> Option<Value> {
 
 async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
     let method = match operation {
-        "assignHeadlessDeviceProfile" => "PUT",
-        "unassignHeadlessDeviceProfile" => "DELETE",
+        "assignHeadlessDeviceProfile" | "assignHeadlessDeviceSkill" => "PUT",
+        "unassignHeadlessDeviceProfile" | "unassignHeadlessDeviceSkill" => "DELETE",
         _ => return None,
     };
+    if operation.ends_with("Skill") {
+        let (item, device) = skill_pair(app, operation).await;
+        let path = format!("/skill-registry/{item}/devices/{device}");
+        return Some(Fixture::json(method, path, json!({}), None));
+    }
     let (profile, device) = pair(app, operation).await;
     let path = format!("{PROFILES}/{profile}/devices/{device}");
     Some(Fixture::json(method, path, json!({}), None))

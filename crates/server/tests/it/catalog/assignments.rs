@@ -279,3 +279,58 @@ fn a_device_alone_reports_for_itself() {
         app.kernel.stop().await;
     });
 }
+
+/// Proves DC-1.
+#[test]
+fn a_device_gets_the_skills_that_people_gave_it_until_they_are_withdrawn() {
+    each("dp_skills", |app: Arc<App>| async move {
+        let (laptop, other) = (Machine::new(&app).await, Machine::new(&app).await);
+        let item = app.skill("reading").await;
+        let list = format!("/skill-registry/{item}/devices");
+        let path = format!("{list}/{}", laptop.id);
+        let asks = async |machine: &Machine, rest: &str| {
+            let path = format!("/devices/{}/skills{rest}", machine.id);
+            app.request("GET", &path).token(&machine.token).send().await
+        };
+        let one = format!("/{item}");
+        assert_eq!(asks(&laptop, "").await.ok(), &json!({ "skills": [] }));
+        asks(&laptop, &one).await.refused(404, "not_found");
+        let pinned = format!("/skill-registry/reading@1.0.0/devices/{}", laptop.id);
+        app.write("PUT", &pinned, json!({}))
+            .await
+            .refused(409, "conflict");
+        let given = app.write("PUT", &path, json!({})).await.ok().clone();
+        assert_eq!(app.write("PUT", &path, json!({})).await.ok(), &given);
+        assert_eq!(app.get(&list).await.ok()["devices"], json!([given["assignment"]]));
+        let seen = asks(&laptop, "").await.ok()["skills"].clone();
+        assert_eq!(
+            (&seen[0]["ref"], &seen[0]["version"]),
+            (&json!("reading"), &json!("1.0.0"))
+        );
+        assert!(asks(&laptop, &one).await.ok()["envelope"].is_object());
+        let content = asks(&laptop, &format!("{one}/content")).await;
+        assert_eq!(content.header("content-type"), "application/gzip");
+        for rest in [one.clone(), format!("{one}/content")] {
+            asks(&other, &rest).await.refused(404, "not_found");
+        }
+        // A withdrawn skill is offered to nobody, and its assignment ends with the device.
+        let withdraw = format!("/skill-registry/{item}/withdraw");
+        app.write("POST", &withdraw, json!({ "confirm": true }))
+            .await
+            .ok();
+        assert_eq!(asks(&laptop, "").await.ok(), &json!({ "skills": [] }));
+        asks(&laptop, &format!("{one}/content"))
+            .await
+            .refused(404, "not_found");
+        let another = format!("/skill-registry/{item}/devices/{}", other.id);
+        app.write("PUT", &another, json!({}))
+            .await
+            .refused(409, "conflict");
+        let body = json!({ "confirm": true });
+        app.write("POST", &format!("/devices/{}/retire", laptop.id), body)
+            .await
+            .ok();
+        assert_eq!(app.get(&list).await.ok()["devices"], json!([]));
+        app.kernel.stop().await;
+    });
+}

@@ -267,3 +267,35 @@ fn tokens_that_ended_are_kept_for_four_hundred_days() {
         app.kernel.stop().await;
     });
 }
+
+/// Proves EN-3.
+#[test]
+fn what_a_device_was_assigned_and_lost_is_taken_away_again() {
+    each("assignment_retakings", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let path = crate::catalog::managed_config::profile(&app, "codex").await;
+        let (profile, item) = (path.rsplit('/').next().unwrap(), app.skill("reading").await);
+        let lists = [
+            ("device_profile", profile, format!("{path}/devices")),
+            (
+                "device_skill",
+                item.as_str(),
+                format!("/skill-registry/{item}/devices"),
+            ),
+        ];
+        for (what, id, list) in lists {
+            let given = format!("{list}/{}", laptop.id);
+            app.write("PUT", &given, json!({})).await.ok();
+            let ids = [laptop.id.as_str(), id];
+            let done = again(&app, what, "unassigned", &ids).await;
+            assert_eq!(done, Again::Done("unassigned"));
+            assert_eq!(app.get(&list).await.ok()["devices"], json!([]));
+            assert_eq!(again(&app, what, "unassigned", &ids).await, Again::Already);
+            assert!(matches!(
+                again(&app, what, "unassigned", &ids[..1]).await,
+                Again::ByHand(_)
+            ));
+        }
+        app.kernel.stop().await;
+    });
+}

@@ -91,6 +91,12 @@ pub const TABLES: &[Table] = &[
          managed_config:pull (DC-2)",
     ),
     things(
+        "device_skills",
+        &["device_id", "item_id"],
+        &["registry:write", "fleet:write"],
+        "which skills there are is what the scope is for, and everybody may install each of them",
+    ),
+    things(
         "device_tokens",
         &["id"],
         FLEET,

@@ -92,6 +92,18 @@ pub const OPERATIONS: &[Operation] = &[
         maker.write("PUT", &path, json!({}))?;
         Ok(maker.bare("DELETE", &path).showing(list))
     }),
+    keyed("assignHeadlessDeviceSkill", |maker| {
+        let (list, device) = skill_and_device(maker)?;
+        Ok(maker
+            .call("PUT", &format!("{list}/{device}"), json!({}))
+            .showing(list))
+    }),
+    keyed("unassignHeadlessDeviceSkill", |maker| {
+        let (list, device) = skill_and_device(maker)?;
+        let path = format!("{list}/{device}");
+        maker.write("PUT", &path, json!({}))?;
+        Ok(maker.bare("DELETE", &path).showing(list))
+    }),
 ];
 
 /// The path of the devices of a profile, and the id of a device that called.
@@ -101,6 +113,14 @@ fn profile_and_device(maker: &mut Maker<'_>) -> Outcome<(String, String)> {
     let body = json!({ "name": format!("of {}", maker.unique), "target": "codex" });
     let profile = maker.make("managed-config/profiles", body)?;
     Ok((format!("managed-config/profiles/{profile}/devices"), id))
+}
+
+/// The path of the devices of a skill, and the id of a device that called.
+fn skill_and_device(maker: &mut Maker<'_>) -> Outcome<(String, String)> {
+    let device = active(maker)?;
+    let id = device.trim_start_matches("devices/").to_owned();
+    let item = maker.skill()?;
+    Ok((format!("skill-registry/{item}/devices"), id))
 }
 
 /// What is done to a device, and the device as it shows it.

@@ -1,0 +1,5 @@
+//! Which skills devices get.
+
+pub mod assign;
+pub mod own;
+pub mod store;
