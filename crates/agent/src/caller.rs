@@ -65,7 +65,22 @@ impl Caller<'_> {
         format!("{base}/{below}")
     }
 
+    /// Returns the bytes of what lies below the organization.
+    ///
+    /// Errors: refused, gone, unreachable.
+    pub async fn bytes(&self, below: &str) -> Result<Vec<u8>, Trouble> {
+        let reply = self.answered("GET", &self.path(below), b"").await?;
+        Ok(reply.body)
+    }
+
     async fn send(&self, method: &'static str, path: &str, body: &[u8]) -> Result<(u16, Value), Trouble> {
+        let reply = self.answered(method, path, body).await?;
+        let answer = serde_json::from_slice(&reply.body).map_err(|_| self.no_provost(reply.status))?;
+        Ok((reply.status, answer))
+    }
+
+    /// Returns the answer of success.
+    async fn answered(&self, method: &'static str, path: &str, body: &[u8]) -> Result<Reply, Trouble> {
         let mut reply = self.ask(method, path, body).await?;
         if reply.status == 401 && self.learn(&reply) {
             // The proof was of another time: once more, by the server's clock.
@@ -73,8 +88,7 @@ impl Caller<'_> {
         }
         self.learn(&reply);
         if (200..300).contains(&reply.status) {
-            let answer = serde_json::from_slice(&reply.body).map_err(|_| self.no_provost(reply.status))?;
-            return Ok((reply.status, answer));
+            return Ok(reply);
         }
         Err(self.refused(&reply))
     }

@@ -18,7 +18,7 @@
 //! INVARIANT AG-4: files of the agent are read and written only in a folder that belongs to the account of the process and that nobody
 //! else can read, and only where they are files of that account as well, never through a link.
 //!
-//! Not there yet: scans in the mode `system`; skills.
+//! Not there yet: scans in the mode `system`.
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; HTTP, profiles, the
 //! environment, which belong to who calls.

@@ -49,6 +49,13 @@ impl Visit<'_> {
         self.caller.get(&self.below(below)).await
     }
 
+    /// Returns the bytes of what lies below the device.
+    ///
+    /// Errors: refused, gone, unreachable.
+    pub async fn bytes(&self, below: &str) -> Result<Vec<u8>, Trouble> {
+        self.caller.bytes(&self.below(below)).await
+    }
+
     /// Sends JSON to what lies below the device.
     ///
     /// Errors: refused, gone, unreachable.

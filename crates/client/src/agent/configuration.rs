@@ -11,23 +11,20 @@
 //! INVARIANT MP-4: the agent writes the file of managed settings of a program that it knows, in a folder that root alone can change,
 //! and no file that somebody else wrote there; what is assigned no longer it leaves as it is.
 
-use super::places::failure;
-use crate::cli::{Failure, Signer, TrustedKeys};
+use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
+use crate::cli::{Failure, TrustedKeys};
 use crate::managed_config::applied_release::AppliedRelease;
-use crate::managed_config::report::{Origin, Report};
+use crate::managed_config::report::Report;
 use crate::managed_config::round::Pull;
 use provost_agent::{Agent, Cause, Mode, Station, Trouble, Visit, Visited};
 use rustix::process::geteuid;
 use serde::Deserialize;
-use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The keys that this device trusts, in the folder of the agent.
-const KNOWN_KEYS: &str = "known-keys.json";
 /// The profiles that the server assigned last, in the folder of the agent.
 const ASSIGNED: &str = "profiles.json";
 /// Programs, and where each reads its managed settings.
@@ -109,10 +106,7 @@ impl Configuration {
         let Some(release) = &offer.release else {
             return Ok(());
         };
-        let device = Device {
-            visit,
-            lost: RefCell::default(),
-        };
+        let device = Device::new(visit);
         let now = visit.clock.since_boot();
         let to = match self.place(visit.agent, &offer.target) {
             Ok(to) => to,
@@ -143,7 +137,7 @@ impl Configuration {
                 self.keep(offer, true, now);
                 Ok(())
             }
-            Err(failure) => match device.lost.take() {
+            Err(failure) => match device.lost() {
                 Some(trouble) if trouble.cause == Cause::Gone => Err(trouble),
                 _ => Err(of_failure(failure)),
             },
@@ -308,15 +302,6 @@ fn healed(to: &Path) -> String {
     format!("{shown} was changed on this machine and holds the release pulled before again")
 }
 
-fn disk(line: impl Into<String>) -> Trouble {
-    Trouble::new(Cause::Disk, line)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
-fn of_failure(failure: Failure) -> Trouble {
-    disk(failure.lines.join("; "))
-}
-
 impl Station for Configuration {
     fn command(&self) -> &'static str {
         "reapply_config"
@@ -328,46 +313,5 @@ impl Station for Configuration {
 
     fn alone<'a>(&'a self, agent: &'a Agent, say: &'a dyn Fn(&str)) -> Visited<'a> {
         Box::pin(self.heal(agent, say))
-    }
-}
-
-/// The server, as this device asks it.
-struct Device<'a> {
-    visit: &'a Visit<'a>,
-    /// Why the last request was not answered.
-    lost: RefCell<Option<Trouble>>,
-}
-
-impl Device<'_> {
-    fn heard(&self, answer: Result<Value, Trouble>) -> Result<Value, Failure> {
-        answer.map_err(|trouble| {
-            self.lost.replace(Some(trouble.clone()));
-            failure(trouble)
-        })
-    }
-}
-
-impl Signer for Device<'_> {
-    async fn keys(&self, path: &str) -> Result<Value, Failure> {
-        self.heard(self.visit.document(path).await)
-    }
-
-    fn note(&self, line: &str) {
-        (self.visit.say)(line);
-    }
-}
-
-impl Origin for Device<'_> {
-    fn organization(&self) -> &str {
-        &self.visit.agent.device.organization
-    }
-
-    async fn current(&self, profile_id: &str) -> Result<Value, Failure> {
-        self.heard(self.visit.get(&format!("profiles/{profile_id}")).await)
-    }
-
-    async fn report(&self, profile_id: &str, report: Report<'_>) -> Result<(), Failure> {
-        let path = format!("profiles/{profile_id}/reports");
-        self.heard(self.visit.post(&path, &report.body()).await).map(drop)
     }
 }

@@ -106,6 +106,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         let program = std::env::current_exe().unwrap_or_default();
         refuse_others(&program)?;
         terminal.note(NO_SCANS);
+        terminal.note("managed settings are written where their folders are; make them first: mkdir -p -m 755 /etc/claude-code /etc/codex");
     }
     let shown = path.display();
     match fs::read_to_string(&path) {

@@ -1,6 +1,7 @@
 //! `provost agent …`: this machine as a device of the organization. What the agent does stands in the crate `agent`; here are its
 //! commands, and the way to the server.
 
+mod asked;
 mod configuration;
 mod doctor;
 mod enrol;
@@ -8,8 +9,10 @@ mod install;
 mod places;
 mod run;
 mod show;
+mod skills;
 
 pub use configuration::Configuration;
+pub use skills::Skills;
 
 use crate::cli::HandCommand;
 

@@ -2,6 +2,7 @@
 
 use super::configuration::Configuration;
 use super::places::{enrolled, failure, place_args, refuse_others};
+use super::skills::Skills;
 use crate::cli::{DeviceServer, Exit, Failure, Terminal, counted};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use provost_agent::{ANEW, Agent, Cause, Loop, Mode, Once, State, once, queue_scan, report};
@@ -16,7 +17,7 @@ pub fn command() -> Command {
         .about("Works: says that the machine is there, scans it every hour, sends what was found")
         .long_about(
             "Works until it is stopped: says to the server that the machine is there, scans it every hour, and sends what was \
-             found. The agent of the machine keeps the managed settings that an admin assigned to it. It asks the server that the machine \
+             found. The agent of the machine keeps the managed settings that an admin assigned to it, and that of a person the skills. It asks the server that the machine \
              enrolled at and nobody else, and starts no program. What cannot be sent waits in the agent's folder.\n\n\
              It ends with 3 when the server no longer takes the device; a service does not start it again then.",
         )
@@ -56,7 +57,7 @@ async fn round(agent: &Agent, home: &Path, terminal: &Terminal) -> Result<Once, 
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/")],
+        stations: &[&Configuration::new("/"), &Skills::new(home)],
         stop: Arc::default(),
     };
     let mut done = once(&work).await.map_err(failure)?;
@@ -106,7 +107,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/")],
+        stations: &[&Configuration::new("/"), &Skills::new(&home)],
         stop: Arc::default(),
     };
     provost_agent::run(&work, end)

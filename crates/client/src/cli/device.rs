@@ -18,8 +18,9 @@ use std::time::Duration;
 
 /// LIMIT: bytes of an answer to a device. Ours: the longest names some hundred digests.
 const MOST_ANSWER: usize = 256 << 10;
-/// LIMIT: bytes of what a device reads. Ours: a release is a document of 2 MiB, whose files are texts within JSON.
-const MOST_READ: usize = 8 << 20;
+/// LIMIT: bytes of what a device reads. Ours: a release is a document of 2 MiB, whose files are texts within JSON, and archives of
+/// skills are mostly smaller.
+const MOST_READ: usize = 16 << 20;
 /// How long one request may take.
 const LIMIT: Duration = Duration::from_secs(30);
 

@@ -256,7 +256,7 @@ fn judge(
 
 /// Refuses a version that has a file where somebody else's file lies.
 // INVARIANT SL-1: not even with --force; nobody could get that file back.
-fn must_fit(place: &SkillFolder, receipt: &Receipt, listing: &Listing) -> Result<(), Failure> {
+pub fn must_fit(place: &SkillFolder, receipt: &Receipt, listing: &Listing) -> Result<(), Failure> {
     let sight = place
         .survey(&receipt.previous)
         .map_err(|error| cannot("read", &place.folder, &error))?;
@@ -300,7 +300,15 @@ async fn fetch(
         .get_bytes(&["skill-registry", &version, "content"], &[], token)
         .await
         .map_err(about_the_gateway_token)?;
-    let package = Package::from_archive(MEDIA_TYPES[0], &bytes).map_err(|faults| {
+    let package = checked(&bytes, &listing)?;
+    Ok((listing, package))
+}
+
+/// Returns the package of an archive, which is the one that was signed (SL-2).
+///
+/// Errors: conflict, when it is none or another one.
+pub fn checked(archive: &[u8], listing: &Listing) -> Result<Package, Failure> {
+    let package = Package::from_archive(MEDIA_TYPES[0], archive).map_err(|faults| {
         let failure = Failure::new(Exit::Conflict, "the archive of the server is no skill");
         faults.iter().fold(failure, |failure, fault| {
             failure.and(format!("{}: {}", fault.path, fault.message))
@@ -308,7 +316,7 @@ async fn fetch(
     })?;
     let package = package.called(&listing.name);
     listing.must_list(package.manifest())?;
-    Ok((listing, package))
+    Ok(package)
 }
 
 /// Says of a 401 whose token it was: the one of this install, not the one that the caller came with.

@@ -20,13 +20,13 @@
 //!
 //! Absent on purpose: removing what a skill's scripts made; nobody can tell that from a person's own work.
 
-mod install;
+pub(crate) mod install;
 mod list;
 mod publish;
-mod receipt;
+pub(crate) mod receipt;
 mod reference;
-mod signed;
-mod skill_folder;
+pub(crate) mod signed;
+pub(crate) mod skill_folder;
 mod uninstall;
 mod verify;
 

@@ -94,7 +94,13 @@ impl Receipts {
     ///
     /// Errors: conflict, when another one does.
     pub fn change(matches: &ArgMatches, terminal: &Terminal) -> Result<Self, Failure> {
-        let folder = config_folder(matches, terminal)?.join("skills");
+        Self::change_in(config_folder(matches, terminal)?.join("skills"))
+    }
+
+    /// Opens those of a folder for a change, which is made for its owner alone where it is missing.
+    ///
+    /// Errors: conflict, when another one changes them.
+    pub fn change_in(folder: PathBuf) -> Result<Self, Failure> {
         let lock = folder.join("lock");
         let opened = DirBuilder::new()
             .recursive(true)

@@ -1,6 +1,7 @@
 //! The agent itself before the server itself: days go by in a moment, and answers get lost.
 
 mod configuration;
+mod skills;
 
 use super::{act, seen};
 use crate::areas::fleet::enrolment_token;
