@@ -83,7 +83,13 @@ impl Pull {
             .as_ref()
             .filter(|applied| !self.may_change || applied.profile_id == self.profile_id)
             .map_or(Ok(()), |applied| offer.manifest.may_follow(applied));
-        let written = allowed.and_then(|()| self.apply(client, &offer));
+        let written = allowed.and_then(|()| {
+            if self.may_change {
+                // Whoever leaves files alone that it did not write has to know its own, also after a kill between the two.
+                offer.kept.save(&self.to)?;
+            }
+            self.apply(client, &offer)
+        });
         let has_written = match written {
             Ok(has_written) => has_written,
             Err(failure) => {
