@@ -86,6 +86,23 @@ impl Paging {
 /// no end of them.
 const EMPTY_PAGES: u32 = 1000;
 
+/// What a page has in place of items where these are counted, and what a person sees of it.
+const GROUPS: &str = "groups";
+const OF_GROUPS: [&str; 12] = [
+    "day",
+    "policyId as policy",
+    "subject.name as who",
+    "tool",
+    "events",
+    "outcomes.blocked as blocked",
+    "outcomes.asked as asked",
+    "outcomes.redacted as redacted",
+    "outcomes.flagged as flagged",
+    "outcomes.monitored as monitored",
+    "feedback",
+    "subject.id as subject",
+];
+
 /// The places of a list at which somebody was, so that a walk through it ends whatever the server says.
 #[derive(Default)]
 pub struct Trail {
@@ -168,6 +185,12 @@ pub(super) async fn list(
             draft.set_query("epoch", epoch);
         }
     }
+    // "none" would be no answer to who asked how many there are.
+    let groups = beside.get(GROUPS).filter(|groups| is_empty && !groups.is_empty());
+    let groups = groups.cloned();
+    if groups.is_some() {
+        beside.remove(GROUPS);
+    }
     if let Some(mut whole) = whole {
         if let (true, Some(page)) = (all, whole.as_object_mut()) {
             // What described one page does not describe all of them.
@@ -181,7 +204,12 @@ pub(super) async fn list(
                 page.insert(name.clone(), Value::Array(values.clone()));
             }
         }
-        printer.list(&whole, member, columns)?;
+        match &groups {
+            Some(_) => printer.list(&whole, GROUPS, &OF_GROUPS.map(Column::declared))?,
+            None => printer.list(&whole, member, columns)?,
+        }
+    } else if let Some(groups) = &groups {
+        printer.lines(groups)?;
     }
     if !matches!(printer.form, Form::Json | Form::Yaml) {
         for (name, values) in beside.iter().filter(|(_, values)| !values.is_empty()) {

@@ -278,3 +278,24 @@ async fn who_watches_sees_every_answer_until_an_error() {
     );
     assert_eq!(outcome.out.matches("Wheel").count(), 2, "{:?}", outcome.out);
 }
+
+#[tokio::test]
+async fn what_is_counted_in_place_of_items_is_a_table_too() {
+    let group = json!({ "tool": "Bash", "events": 3, "outcomes": { "blocked": 2, "asked": 1 } });
+    let page = json!({ "total": 0, "widgets": [], "groups": [group] });
+    let counted = async |provost: Provost, flags: &[&str]| {
+        let server = Server::playing([json(200, &page)]).await;
+        let words = [&["widgets", "list"], flags].concat();
+        provost.asks(&server, &words).await
+    };
+    let outcome = counted(Provost::person(&[]).width(80), &[]).await;
+    assert_eq!(
+        (outcome.out.as_str(), outcome.err.as_str()),
+        (
+            " TOOL  EVENTS  BLOCKED  ASKED\n\u{20}Bash  3       2        1\n",
+            ""
+        )
+    );
+    let outcome = counted(Provost::script(), &["-o", "jsonl"]).await;
+    assert_eq!(outcome.out, format!("{}\n", page["groups"][0]));
+}

@@ -22,6 +22,11 @@ const OF_A_SERVER: [&str; 12] = [
 
 /// The packages that are linked into a package, itself among them.
 fn linked(package: &str) -> BTreeSet<String> {
+    linked_with(package, &[])
+}
+
+/// As [`linked`], with these words more.
+fn linked_with(package: &str, words: &[&str]) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
     cargo.args([
@@ -33,7 +38,7 @@ fn linked(package: &str) -> BTreeSet<String> {
         "--edges",
         "normal",
     ]);
-    cargo.args(["--prefix", "none", "--format", "{p}"]);
+    cargo.args(["--prefix", "none", "--format", "{p}"]).args(words);
     let output = cargo.output().expect("cargo runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
@@ -122,5 +127,15 @@ fn the_client_links_nothing_that_only_a_server_needs() {
     let server = linked("provost-server");
     for name in OF_A_SERVER {
         assert!(server.contains(name), "no package is called {name} any more");
+    }
+}
+
+#[test]
+fn the_program_without_the_server_links_nothing_of_one() {
+    let words = ["--no-default-features", "--features", "agent"];
+    let program = linked_with("provost-server", &words);
+    assert!(program.contains("provost-agent"), "{program:?}");
+    for name in OF_A_SERVER.into_iter().filter(|name| *name != "provost-server") {
+        assert!(!program.contains(name), "the program without the server links {name}");
     }
 }

@@ -34,9 +34,15 @@ fn role_holds(role: Role, scope: &str) -> bool {
         return true;
     }
     let for_itself = [
+<<<<<<< ours
         "registry:install",
         "service_accounts:rotate_self",
         "fleet:enrol_self",
+=======
+        "policies:feedback",
+        "registry:install",
+        "service_accounts:rotate_self",
+>>>>>>> theirs
     ]
     .contains(&scope);
     let reads = scope.ends_with(":read");

@@ -351,6 +351,39 @@ fn what_is_gone_before_it_was_counted_is_said() {
     });
 }
 
+/// Proves VI-2.
+#[test]
+fn a_day_names_so_many_and_the_rest_is_a_number() {
+    each("violations_names", |app: Arc<App>| async move {
+        let at = app.now().to_rfc3339();
+        for part in ["a", "b"] {
+            let line = |number: usize| {
+                json!({ "at": at, "occasion": "pre_tool", "attributes": { "tool.id": format!("{part}{number}") },
+                    "decision": { "action": "block", "policyIds": ["one"] } })
+                .to_string()
+            };
+            let lines: Vec<String> = (0..1_200).map(line).collect();
+            import(&app, "elsewhere", lines.join("\n")).await.ok();
+            count(&app).await;
+        }
+        let tools = grouped(&app, "tool").await["counts"].clone();
+        let (named, unnamed) = (&tools["groups"], &tools["unnamedEvents"]);
+        assert!(named.as_i64().unwrap() <= 1_000, "{tools}");
+        assert_eq!(
+            named.as_i64().unwrap() + unnamed.as_i64().unwrap(),
+            2_400,
+            "{tools}"
+        );
+        let one = &grouped(&app, "policy").await["groups"];
+        assert_eq!(
+            (&one[0]["policyId"], &one[0]["events"]),
+            (&json!("one"), &json!(2_400))
+        );
+        assert_eq!(grouped(&app, "day").await["groups"][0]["events"], 2_400);
+        app.kernel.stop().await;
+    });
+}
+
 /// Proves VI-4.
 #[test]
 fn the_subject_alone_says_something_of_a_decision_and_once() {
