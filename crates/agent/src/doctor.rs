@@ -7,7 +7,7 @@ use crate::machine;
 use crate::queue::Queue;
 use crate::rotation;
 use crate::trouble::{ANEW, Cause, Trouble};
-use crate::{Agent, Mode, State, heartbeat};
+use crate::{Agent, Mode, State, heartbeat, mark};
 use provost_words::entropy::Entropy;
 use provost_words::time::{Clock, Timestamp};
 use serde::Serialize;
@@ -22,7 +22,7 @@ const SILENT_SECS: i64 = 1_800;
 /// What was looked at, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// `folder`, `enrolment`, `scans` (of the machine's agent), `token`, `heartbeat`, `queue`, `server`, `clock`.
+    /// `folder`, `enrolment`, `scans` (where there are none, or one was killed), `token`, `heartbeat`, `queue`, `server`, `clock`.
     pub check: &'static str,
     /// Whether it is good.
     pub good: bool,
@@ -79,6 +79,7 @@ pub fn examine(path: &Path, clock: &dyn Clock) -> (Vec<Finding>, Option<Agent>) 
     if agent.device.mode == Mode::System {
         findings.push(Finding::good("scans", crate::NO_SCANS));
     }
+    findings.extend(killed(&agent, clock.now()));
     findings.push(token(agent.token_expires_at(), clock.now()));
     findings.push(last_heartbeat(&folder, clock.now()));
     findings.push(queue(&folder));
@@ -137,6 +138,22 @@ fn last_heartbeat(folder: &Folder, now: Timestamp) -> Finding {
         ),
         Some(last) => Finding::good("heartbeat", format!("the last one was taken at {last}{problem}")),
     }
+}
+
+/// Returns what is wrong where a scan ended with its process within a day.
+fn killed(agent: &Agent, now: Timestamp) -> Option<Finding> {
+    let mut state = State::load(&agent.folder).ok()?;
+    // While an agent works here the mark is that of its scan, which goes on.
+    if agent.folder.lock().is_ok() {
+        state
+            .killed_scans
+            .extend(mark::found(&agent.folder).ok().flatten());
+    }
+    let recent = state.killed_scans.iter().rev();
+    let last = recent.into_iter().find(|scan| mark::is_recent(scan.at, now))?;
+    let fix = "look at that file and at the memory of the agent: journalctl --user -u provost-agent; what is left out is a fault in the \
+               report";
+    Some(Finding::bad("scans", last.says(), fix))
 }
 
 fn queue(folder: &Folder) -> Finding {

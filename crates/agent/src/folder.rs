@@ -161,6 +161,17 @@ impl Folder {
         Ok(true)
     }
 
+    /// Opens a file that is there, to write over it.
+    ///
+    /// Errors: folder, disk.
+    pub(crate) fn rewrite(&self, name: &str) -> Result<File, Trouble> {
+        let path = self.file(name);
+        let file = options().write(true).open(&path);
+        let file = file.map_err(|error| disk(&path, "open", &error))?;
+        check_file(&path, &file)?;
+        Ok(file)
+    }
+
     /// Gives a file another name in the folder, in the place of what has it.
     ///
     /// Errors: disk.

@@ -2,12 +2,13 @@
 
 use crate::counter;
 use crate::folder::Folder;
+use crate::mark::Mark;
 use crate::trouble::{Cause, Trouble};
 use crate::{Agent, Mode, NO_SCANS, State};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use provost_inventory::wire::{self, Report, Section, SectionFault, Unchanged};
-use provost_inventory::{Client, Fault, InventoryKey, Machine, Platform, scan};
+use provost_inventory::{Client, Fault, InventoryKey, Machine, Platform, scan_watched};
 use provost_words::Secret;
 use provost_words::entropy::Entropy;
 use provost_words::time::{Clock, Timestamp};
@@ -65,6 +66,8 @@ pub(crate) struct Plan {
     key: InventoryKey,
     /// When the scan begins, by the server's clock.
     started_at: Timestamp,
+    /// What a scan is known by whose process is ended.
+    mark: Mark,
     acknowledged: BTreeMap<(Client, String), String>,
     /// What the server has, however long ago it had it; nothing where this scan cannot tell that something is gone.
     known: Vec<Unchanged>,
@@ -102,18 +105,20 @@ impl Plan {
             home: home.to_owned(),
             key: inventory_key(folder, entropy)?,
             started_at: clock.now().plus_ms(state.skew_ms),
+            mark: Mark::unmarked(folder, state, clock.now()),
             acknowledged,
             known: known.sections,
             has_forgotten: is_there && has_forgotten,
         })
     }
 
-    /// Counts the scan. Who only looks at a report does not.
+    /// Counts the scan and marks it. Who only looks at a report does not.
     ///
     /// Errors: folder, disk.
-    pub fn counted(self, folder: &Folder, clock: &dyn Clock) -> Result<Self, Trouble> {
+    pub fn counted(self, folder: &Folder, state: &State, clock: &dyn Clock) -> Result<Self, Trouble> {
         counter::scanned(folder, self.number, clock.now())?;
-        Ok(self)
+        let mark = Mark::begin(folder, state, clock.now())?;
+        Ok(Self { mark, ..self })
     }
 
     /// Scans, until time is up or `stop` says so, and returns the bytes of the report.
@@ -129,10 +134,12 @@ impl Plan {
             stop: &is_over,
         };
         owned(&self.home)?;
-        let found = scan(&machine, &self.key).map_err(|error| {
+        let watch = |path: &Path| self.mark.reads(path);
+        let found = scan_watched(&machine, &self.key, &watch).map_err(|error| {
             let line = format!("cannot read the home {}: {error}", self.home.display());
             Trouble::new(Cause::Disk, line)
         })?;
+        self.mark.has_read();
         // A fault of one client may hide projects of another: nothing is gone unless everything was read.
         let is_whole = !is_over() && found.sections.iter().all(|section| section.complete);
         let took = clock.monotonic().saturating_sub(begin);

@@ -13,7 +13,6 @@ use crate::commands::{Command, Done, FAILED, UNSUPPORTED};
 use crate::door::Door;
 use crate::folder::Lock;
 use crate::heartbeat::beat;
-use crate::machine;
 use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::renewal::{renew, settle};
@@ -23,6 +22,7 @@ use crate::station::{Station, Visit};
 use crate::trouble::{ANEW, Cause, Trouble};
 use crate::upload::{drain, forget, wants_scan};
 use crate::{Agent, Mode, NO_SCANS, State};
+use crate::{machine, mark};
 use provost_words::entropy::Entropy;
 use provost_words::time::{Clock, SystemClock};
 use std::cell::Cell;
@@ -98,6 +98,7 @@ impl Loop<'_> {
         let folder = &self.agent.folder;
         self.agent.look_again()?;
         let mut state = State::load(folder)?;
+        self.settle_scan(&mut state);
         let now = self.clock.now().plus_ms(state.skew_ms);
         let unkept = settle(self.agent, now).err();
         let mut caller = self.caller(&state);
@@ -127,6 +128,19 @@ impl Loop<'_> {
             (self.say)(&format!("warning: {trouble}"));
         }
         done
+    }
+
+    /// Says that a scan ended with the process before this one.
+    fn settle_scan(&self, state: &mut State) {
+        // A thread of this process may hang in one.
+        if self.agent.scans.load(Ordering::Relaxed) {
+            return;
+        }
+        match mark::settle(&self.agent.folder, state, self.clock.now()) {
+            Ok(Some(line)) => (self.say)(&format!("warning: {line}")),
+            Ok(None) => {}
+            Err(trouble) => (self.say)(&format!("warning: {trouble}")),
+        }
     }
 
     async fn work(&self, caller: &mut Caller<'_>, state: &mut State) -> Result<Once, Trouble> {
@@ -259,15 +273,21 @@ impl Loop<'_> {
     /// Scans on a thread, for which the loop waits: a scan is seconds of work in which a signal has to be heard.
     async fn scan(&self, state: &State) -> Result<Vec<u8>, Trouble> {
         let plan = Plan::new(self.agent, self.home, state, self.clock, self.entropy)?;
-        let plan = plan.counted(&self.agent.folder, self.clock)?;
         let hangs = || {
-            let line = "a scan does not end: a disk of this machine may not answer; heartbeats go on";
+            let found = mark::found(&self.agent.folder).ok().flatten();
+            let file = found.and_then(|scan| scan.file);
+            let reads = file.map_or(String::new(), |file| format!(" while it reads {file:?}"));
+            let line = format!(
+                "a scan does not end{reads}: a disk of this machine may not answer, or the agent has too little of the processor; heartbeats \
+                 go on"
+            );
             Trouble::new(Cause::Busy, line)
         };
         // One thread that hangs is enough.
         if self.agent.scans.load(Ordering::Relaxed) {
             return Err(hangs());
         }
+        let plan = plan.counted(&self.agent.folder, state, self.clock)?;
         let (stop, scans) = (self.stop.clone(), self.agent.scans.clone());
         scans.store(true, Ordering::Relaxed);
         let scan = move || {
@@ -354,6 +374,8 @@ pub async fn run(work: &Loop<'_>, end: impl Future<Output = ()>) -> Result<(), T
         }
     }
     work.stop.store(true, Ordering::Relaxed);
+    // Who tells the agent to end does not kill its scan.
+    mark::remove(&work.agent.folder);
     Ok(())
 }
 

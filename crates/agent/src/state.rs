@@ -7,6 +7,30 @@ use serde::{Deserialize, Serialize};
 
 const NAME: &str = "state.json";
 
+/// A scan that ended with its process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KilledScan {
+    /// When it began, by this machine's clock.
+    pub at: Timestamp,
+    /// The file that it read then; absent where it read none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+impl KilledScan {
+    /// Returns what happened, for whoever owns the machine.
+    pub fn says(&self) -> String {
+        match &self.file {
+            Some(file) => format!(
+                "the agent was killed in its scan of {}, while it read {file:?}; that file is left out for a day",
+                self.at
+            ),
+            None => format!("the agent was killed in its scan of {}", self.at),
+        }
+    }
+}
+
 /// What was done last. It decides nothing about rights; a file that cannot be read is as good as none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -41,6 +65,9 @@ pub struct State {
     /// What stood in the way the last time; absent when nothing did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_problem: Option<String>,
+    /// The scans of the last day that ended with their process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub killed_scans: Vec<KilledScan>,
     /// How far the server's clock is ahead. Units: milliseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub skew_ms: i64,

@@ -2,6 +2,7 @@
 
 mod commands;
 mod folders;
+mod kills;
 mod queues;
 mod renewals;
 mod reports;

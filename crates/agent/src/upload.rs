@@ -4,7 +4,7 @@ use crate::caller::Caller;
 use crate::queue::{MAX_BYTES, Queue, Segment};
 use crate::report::{Plan, acknowledge};
 use crate::trouble::{Cause, Trouble};
-use crate::{Agent, Mode, State, sent};
+use crate::{Agent, Mode, State, mark, sent};
 use provost_words::entropy::Entropy;
 use provost_words::time::Clock;
 use std::path::Path;
@@ -30,7 +30,8 @@ pub fn queue_scan(
 ) -> Result<u64, Trouble> {
     let _lock = agent.folder.lock()?;
     let mut state = State::load(&agent.folder)?;
-    let plan = Plan::new(agent, home, &state, clock, entropy)?.counted(&agent.folder, clock)?;
+    mark::settle(&agent.folder, &mut state, clock.now())?;
+    let plan = Plan::new(agent, home, &state, clock, entropy)?.counted(&agent.folder, &state, clock)?;
     let number = Queue::open(&agent.folder)?.push(&plan.carry_out(clock, &|| false)?)?;
     state.last_scan_at = Some(clock.now());
     state.save(&agent.folder)?;

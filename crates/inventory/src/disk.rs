@@ -66,14 +66,17 @@ pub(crate) struct FileDigest {
 /// What is read, and how much was.
 pub(crate) struct Disk<'a> {
     stop: &'a dyn Fn() -> bool,
+    /// Told of each file before it is opened; says whether it is read.
+    watch: &'a dyn Fn(&Path) -> bool,
     files: Cell<usize>,
     mounts: Mounts,
 }
 
 impl<'a> Disk<'a> {
-    pub(crate) fn new(stop: &'a dyn Fn() -> bool, mounts: Mounts) -> Self {
+    pub(crate) fn new(stop: &'a dyn Fn() -> bool, watch: &'a dyn Fn(&Path) -> bool, mounts: Mounts) -> Self {
         Self {
             stop,
+            watch,
             files: Cell::new(0),
             mounts,
         }
@@ -131,11 +134,15 @@ impl<'a> Disk<'a> {
         }
     }
 
+    /// Opens a file: the one way to the content of any.
     fn open(&self, path: &Path, fence: &Path, max: u64) -> Result<Option<(File, u32)>, Fault> {
         let Some(path) = self.behind(path, fence)? else {
             return Ok(None);
         };
         if self.is_over() || self.files.replace(self.files.get() + 1) >= MAX_FILES {
+            return Err(Fault::Truncated);
+        }
+        if !(self.watch)(&path) {
             return Err(Fault::Truncated);
         }
         let (file, stat) = opened(&path, fence)?;

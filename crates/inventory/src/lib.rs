@@ -43,4 +43,4 @@ pub use fingerprint::InventoryKey;
 pub use report::{
     Observation, Pin, Place, Scan, Scope, Section, SectionFault, ServerFacts, Shape, Sighting, Transport,
 };
-pub use scan::{Machine, scan};
+pub use scan::{Machine, scan, scan_watched};

@@ -4,14 +4,13 @@ mod faults;
 mod parts;
 
 use crate::client::{Client, Platform};
-use crate::disk::{Disk, Fault, MAX_FILE};
+use crate::disk::{Disk, Fault};
 use crate::fingerprint::InventoryKey;
 use crate::hide;
 use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File, Part, SESSIONS, SKILLS};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
 use crate::{skills, syntax};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -22,6 +21,8 @@ const MAX_PROJECTS: usize = 500;
 const MAX_DEPTH: usize = 5;
 /// LIMIT: observations of a scan. Ours.
 const MAX_OBSERVATIONS: usize = 2_000;
+/// LIMIT: bytes of the observations of a scan. Ours: half of what a report has. A server has up to 20 KiB of names.
+const MAX_OBSERVED: usize = 2 << 20;
 /// LIMIT: observations of one file, so that one file does not take those of the others. Ours.
 const MAX_OF_FILE: usize = 200;
 /// LIMIT: faults of one client. Ours.
@@ -47,7 +48,19 @@ pub struct Machine<'a> {
 ///
 /// Errors: there is no such root or home, or it lies on another machine.
 pub fn scan(machine: &Machine<'_>, key: &InventoryKey) -> std::io::Result<Scan> {
-    let disk = Disk::new(machine.stop, Mounts::of_machine());
+    scan_watched(machine, key, &|_| true)
+}
+
+/// Scans as [`scan`] does. `watch` is told of each file before it is opened; one of which it says `false` is left out, which is a fault as
+/// every other limit is.
+///
+/// Errors: as of [`scan`].
+pub fn scan_watched(
+    machine: &Machine<'_>,
+    key: &InventoryKey,
+    watch: &dyn Fn(&Path) -> bool,
+) -> std::io::Result<Scan> {
+    let disk = Disk::new(machine.stop, watch, Mounts::of_machine());
     let (root, home) = (begin(&disk, machine.root)?, begin(&disk, machine.home)?);
     let mut walk = Walk {
         disk: &disk,
@@ -61,6 +74,7 @@ pub fn scan(machine: &Machine<'_>, key: &InventoryKey) -> std::io::Result<Scan> 
         noted: BTreeSet::new(),
         unsure: BTreeSet::new(),
         count: 0,
+        observed: 0,
         of_file: 0,
     };
     walk.files(false);
@@ -96,6 +110,8 @@ struct Walk<'a> {
     /// The faults by which projects may be missing, and with them files of every client.
     unsure: BTreeSet<SectionFault>,
     count: usize,
+    /// The bytes of what was noted.
+    observed: usize,
     /// The observations of the file that is being read.
     of_file: usize,
 }
@@ -253,7 +269,7 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, file: &File, spot: &Spot) {
-        let content = match self.disk.read(&spot.path, &spot.fence, MAX_FILE) {
+        let content = match self.disk.read(&spot.path, &spot.fence, file.format.most()) {
             Ok(Some(content)) => content,
             Ok(None) => return,
             Err(fault) => return self.fault_of(spot, fault, file.names_projects()),
@@ -261,9 +277,13 @@ impl Walk<'_> {
         self.of_file = 0;
         // A section is there as soon as one of the client's files is.
         self.found.entry(spot.client).or_default();
-        let Some(value) = syntax::value(&content.bytes, file.format).filter(Value::is_object) else {
-            return self.fault_of(spot, Fault::Malformed, file.names_projects());
+        let value = match syntax::value(&content.bytes, file.format, &|| self.disk.is_over()) {
+            Ok(value) if value.is_object() => value,
+            Ok(_) => return self.fault_of(spot, Fault::Malformed, file.names_projects()),
+            Err(fault) => return self.fault_of(spot, fault, file.names_projects()),
         };
+        let mode = content.mode;
+        drop(content);
         for part in file.parts {
             if self.part(file, spot, &value, *part).is_none() {
                 self.fault_of(spot, Fault::Malformed, part.names_projects());
@@ -272,7 +292,7 @@ impl Walk<'_> {
         // Addresses of projects are no configuration.
         if !matches!(file.parts, [Part::Workspace(_)]) {
             let mut seen = BTreeSet::new();
-            self.credentials(spot, "", &value, content.mode, &mut seen, MAX_LEVELS);
+            self.credentials(spot, "", &value, mode, &mut seen, MAX_LEVELS);
         }
     }
 
@@ -345,7 +365,7 @@ impl Walk<'_> {
 
     /// Says whether no more is noted of the file that is being read.
     fn is_full(&self) -> bool {
-        self.count >= MAX_OBSERVATIONS || self.of_file >= MAX_OF_FILE
+        self.count >= MAX_OBSERVATIONS || self.observed >= MAX_OBSERVED || self.of_file >= MAX_OF_FILE
     }
 
     fn note(&mut self, spot: &Spot, observation: Observation) {
@@ -354,6 +374,7 @@ impl Walk<'_> {
         }
         self.count += 1;
         self.of_file += 1;
+        self.observed += serde_json::to_vec(&observation).map_or(0, |bytes| bytes.len());
         let found = Sighting {
             place: self.place(spot),
             observation,

@@ -1,6 +1,6 @@
 //! The digest of a skill's folder, as the registry makes it of a package (`provost-skill 1`).
 
-use crate::disk::{Disk, Fault};
+use crate::disk::{Disk, Fault, FileDigest};
 use provost_words::digest::sha256_hex;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ const MAX_DEPTH: usize = 16;
 
 /// Returns the digest of a folder; `None` where there is no `SKILL.md`.
 pub(crate) fn digest(disk: &Disk<'_>, folder: &Path, fence: &Path) -> Result<Option<String>, Fault> {
-    if disk.read(&folder.join("SKILL.md"), fence, MAX_FILE)?.is_none() {
+    // Files are hashed in pieces: none of them is held.
+    if disk.digest(&folder.join("SKILL.md"), fence, MAX_FILE)?.is_none() {
         return Ok(None);
     }
     let mut lines = Vec::new();
@@ -29,8 +30,8 @@ pub(crate) fn digest(disk: &Disk<'_>, folder: &Path, fence: &Path) -> Result<Opt
                 waiting.push((path, format!("{below}/"), depth + 1));
             } else if kind.is_symlink() {
                 return Err(Fault::NotPermitted);
-            } else if let Some(content) = disk.read(&path, fence, MAX_FILE)? {
-                lines.push((below, content.mode & 0o111 != 0, sha256_hex(&content.bytes)));
+            } else if let Some(FileDigest { hex, mode, .. }) = disk.digest(&path, fence, MAX_FILE)? {
+                lines.push((below, mode & 0o111 != 0, hex));
             }
         }
     }

@@ -9,7 +9,7 @@ use super::store::{self, Said};
 use super::view::Feedback;
 use crate::history;
 use provost_backtest::record::OwnedRecord;
-use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
+use provost_kernel::auth::Role::{Admin, Auditor, Member, Operator, Viewer};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
@@ -59,7 +59,7 @@ impl Operation for Give {
         "/policies/violations/{eventId}/feedback",
         "policies",
     )
-    .access("policies:feedback", &[Admin, Operator, Auditor, Viewer])
+    .access("policies:feedback", &[Admin, Operator, Auditor, Viewer, Member])
     // It reads the history for anybody: rarer than what writes a row.
     .rate(RateClass::Resolve)
     .errors(&[400, 401, 403, 404])

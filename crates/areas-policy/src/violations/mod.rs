@@ -34,6 +34,7 @@ mod view;
 pub use count::count_days;
 
 use provost_kernel::area::{Area, Check, now_and_every};
+use provost_kernel::auth::Role::{Auditor, Member, Operator, Viewer};
 use provost_kernel::auth::scope;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -42,7 +43,7 @@ use provost_kernel::operation::Entry;
 pub static AREA: Area = Area {
     scopes: &[scope("policies:feedback")
         .says("Say that a decision about yourself was wrong")
-        .everybody()],
+        .held_by(&[Operator, Auditor, Viewer, Member])],
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0041_violations"],

@@ -5,6 +5,7 @@ use crate::disk::Disk;
 use crate::fingerprint::InventoryKey;
 use crate::packages;
 use crate::report::Pin;
+use crate::syntax::{self, Format};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -85,12 +86,17 @@ impl Ground<'_> {
     /// Returns the version that stands in a package's own file.
     pub(super) fn installed(&self, text: &str) -> Option<String> {
         let (path, fence) = self.fenced(&self.place(text).0)?;
-        let content = self.disk.read(&path, &fence, 1 << 20).ok()??;
-        let value: Value = serde_json::from_slice(&content.bytes).ok()?;
+        let value = self.json(&path, &fence)?;
         value["version"]
             .as_str()
             .filter(|version| packages::is_exact(version, packages::NPM_NUMBERS))
             .map(str::to_owned)
+    }
+
+    /// Returns what a JSON file says, behind the same bounds as a configuration.
+    fn json(&self, path: &Path, fence: &Path) -> Option<Value> {
+        let content = self.disk.read(path, fence, Format::Json.most()).ok()??;
+        syntax::value(&content.bytes, Format::Json, &|| self.disk.is_over()).ok()
     }
 
     /// Returns the names in a folder of a command.

@@ -46,6 +46,10 @@ impl Walk<'_> {
                     return Some(());
                 };
                 for path in projects.as_object()?.keys() {
+                    if self.disk.is_over() {
+                        self.fault_of(spot, Fault::Truncated, true);
+                        break;
+                    }
                     self.project(spot, path);
                 }
                 Some(())

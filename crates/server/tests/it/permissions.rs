@@ -34,15 +34,10 @@ fn role_holds(role: Role, scope: &str) -> bool {
         return true;
     }
     let for_itself = [
-<<<<<<< ours
-        "registry:install",
-        "service_accounts:rotate_self",
-        "fleet:enrol_self",
-=======
         "policies:feedback",
         "registry:install",
         "service_accounts:rotate_self",
->>>>>>> theirs
+        "fleet:enrol_self",
     ]
     .contains(&scope);
     let reads = scope.ends_with(":read");
@@ -68,7 +63,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
                 .contains(&scope)
         }
         Role::Viewer => for_itself || ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
-        Role::Member => scope == "fleet:enrol_self",
+        Role::Member => ["fleet:enrol_self", "policies:feedback"].contains(&scope),
     }
 }
 

@@ -27,9 +27,8 @@ fn granted(role: &str, scope: &str) -> bool {
         return true;
     }
     let reads = scope.ends_with(":read");
-<<<<<<< ours
     let own = ["registry:install", "service_accounts:rotate_self"].contains(&scope);
-    let everybody = scope == "fleet:enrol_self";
+    let everybody = ["fleet:enrol_self", "policies:feedback"].contains(&scope);
     everybody
         || (own && role != "member")
         || match role {
@@ -52,26 +51,6 @@ fn granted(role: &str, scope: &str) -> bool {
             }
             "viewer" => ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
             _ => false,
-=======
-    let own = [
-        "policies:feedback",
-        "registry:install",
-        "service_accounts:rotate_self",
-    ]
-    .contains(&scope);
-    own || match role {
-        "admin" => true,
-        "operator" => {
-            let acts = [
-                "managed_config:rollback",
-                "policies:backtest",
-                "policies:decide",
-                "policies:history",
-                "llm_gateway:resolve",
-                "resources:connect",
-            ];
-            (reads && !["service_accounts:read", "mcp:read"].contains(&scope)) || acts.contains(&scope)
->>>>>>> theirs
         }
 }
 
