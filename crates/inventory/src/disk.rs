@@ -59,6 +59,8 @@ pub(crate) struct FileDigest {
     /// SHA-256, hexadecimal.
     pub(crate) hex: String,
     pub(crate) length: u64,
+    /// Whether it names the program that reads it.
+    pub(crate) is_script: bool,
     /// The bits of its permissions.
     pub(crate) mode: u32,
 }
@@ -127,6 +129,15 @@ impl<'a> Disk<'a> {
         Ok(kind.file_type())
     }
 
+    /// Says whether something may be at a path, also a link; what cannot be looked at may be there.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.mounts.lies_elsewhere(path)
+            || path
+                .symlink_metadata()
+                .err()
+                .is_none_or(|error| !is_nothing(&error))
+    }
+
     fn behind(&self, path: &Path, fence: &Path) -> Result<Option<PathBuf>, Fault> {
         match self.resolved(path)? {
             Some(path) if !path.starts_with(fence) => Err(Fault::NotPermitted),
@@ -159,7 +170,7 @@ impl<'a> Disk<'a> {
             return Ok(None);
         };
         let (mut context, mut piece) = (Context::new(&SHA256), vec![0; PIECE]);
-        let mut length = 0;
+        let (mut length, mut is_script) = (0, false);
         loop {
             let count = match file.read(&mut piece) {
                 Ok(0) => break,
@@ -167,6 +178,7 @@ impl<'a> Disk<'a> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return Err(Fault::Unreadable),
             };
+            is_script |= length == 0 && piece[..count].starts_with(b"#!");
             length += count as u64;
             if length > max {
                 return Err(Fault::TooLarge);
@@ -181,7 +193,12 @@ impl<'a> Disk<'a> {
             // Writing to a String cannot fail.
             let _ = write!(hex, "{byte:02x}");
         }
-        Ok(Some(FileDigest { hex, length, mode }))
+        Ok(Some(FileDigest {
+            hex,
+            length,
+            is_script,
+            mode,
+        }))
     }
 
     /// Returns a file behind a fence, whose path is canonical; `None` where there is none.

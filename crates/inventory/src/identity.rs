@@ -1,15 +1,18 @@
 //! The identity of an MCP server: one key for every spelling of the same thing.
 //!
 //! What a key does not say wholly is weak: a command of no known form, a program that another environment, folder or registry may
-//! replace, an interpreter, an address of which a part is hidden. When in doubt a key is weak; nothing should be approved by it.
+//! replace, an interpreter, a script, an address of which a part is hidden or that each machine has for itself. What makes a key strong is
+//! what decides which code runs: where a project may bring that, the key is weak. When in doubt a key is weak; nothing should be approved by
+//! it.
 
 mod container;
 mod ground;
 mod javascript;
 mod python;
 
-pub(crate) use ground::Ground;
+pub(crate) use ground::{Ground, Manifests};
 
+use crate::address::url;
 use crate::fingerprint::InventoryKey;
 use crate::hide;
 use crate::launch::{Launch, after, base, simple, tool, unwrapped};
@@ -103,9 +106,9 @@ pub(crate) fn builtin(key: String) -> Identity {
 
 /// Returns the identity of a server at an address.
 pub(crate) fn of_url(text: &str, key: &InventoryKey) -> Identity {
-    match packages::url(text) {
+    match url(text) {
         Some(address) => Identity {
-            is_weak: !address.is_whole,
+            is_weak: !address.is_whole || address.is_private,
             ..Identity::named(address.key)
         },
         None => of_form(&["url".to_owned()], key),
@@ -183,10 +186,10 @@ fn known(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identit
         "bun" if verb == Some("x") => javascript::npm(&rest[1..], ground, levels),
         "uvx" => python::pypi(rest),
         "uv" => python::uv(rest, ground, levels),
-        "pipx" if verb == Some("run") => python::pypi(&rest[1..]),
+        "pipx" if verb == Some("run") => python::pipx(&rest[1..], ground),
         "docker" | "podman" | "nerdctl" => container::container(rest),
         "go" if verb == Some("run") => packages::go(rest.get(1)?).map(Identity::from),
-        "dnx" => dnx(rest),
+        "dnx" => dnx(rest, ground),
         "deno" if verb == Some("run") => javascript::deno(&rest[1..], ground),
         // A word that is no path is the name of a script in a package.
         "bun" if !verb.is_some_and(|word| word.contains(['.', '/'])) => None,
@@ -205,12 +208,13 @@ fn known(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identit
 }
 
 /// Returns the package of a tool; its own flags may also stand behind the name.
-fn dnx(words: &[String]) -> Option<Identity> {
+fn dnx(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
     let behind = after(words, &["--version"], &["-y", "--yes"])?;
     let (name, more) = behind.split_first()?;
     let mut own = more.iter().take_while(|word| *word != "--");
     let mut identity = Identity::from(packages::nuget(name)?);
     identity.is_weak |= own.any(|word| word.starts_with('-') && !["-y", "--yes"].contains(&word.as_str()));
+    identity.is_weak |= ground.brings(None);
     Some(identity)
 }
 

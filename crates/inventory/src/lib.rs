@@ -18,6 +18,7 @@
 //!
 //! Absent on purpose: HTTP, clocks, the environment, a server. Who calls says when to stop.
 
+mod address;
 mod client;
 mod disk;
 mod fingerprint;

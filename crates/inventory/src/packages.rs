@@ -1,7 +1,8 @@
 //! Names of packages as people write them, and one spelling for each.
 
+use crate::address::{is_private, url};
 use crate::report::Pin;
-use crate::secrets::{has_long_run, known, looks_secret};
+use crate::secrets::looks_secret;
 
 /// A package, and which version of it.
 pub(crate) struct Package {
@@ -93,10 +94,45 @@ const RUNNING_OTHERS: [&str; 77] = [
     "zx",
 ];
 
-/// Says whether a package runs what is not in it.
+/// Ends of names that are files to the tools that take packages: archives are installed, scripts are run.
+const FILE_ENDS: [&str; 20] = [
+    ".bz2", ".cjs", ".egg", ".gz", ".js", ".jsx", ".mjs", ".mts", ".py", ".pyz", ".sh", ".tar", ".tbz",
+    ".tgz", ".ts", ".tsx", ".whl", ".xz", ".zip", ".zst",
+];
+/// Words before the colon of an image that say from which file or store it comes.
+const TRANSPORTS: [&str; 9] = [
+    "containers-storage",
+    "dir",
+    "docker",
+    "docker-archive",
+    "docker-daemon",
+    "oci",
+    "oci-archive",
+    "ostree",
+    "sif",
+];
+/// Hosts of modules that do not tell capitals from small letters, as keys do not.
+const FOLDING: [&str; 3] = ["bitbucket.org/", "github.com/", "gitlab.com/"];
+
+/// Says whether a package runs what is not in it, or is another one on another machine.
 pub(crate) fn runs_others(key: &str) -> bool {
     let name = key.rsplit([':', '/']).next().unwrap_or(key);
-    RUNNING_OTHERS.contains(&name)
+    let image = key.strip_prefix("oci:").and_then(|image| image.split_once('/'));
+    let is_private = image.is_some_and(|(registry, _)| {
+        let host = registry.split_once(':').map_or(registry, |(host, _)| host);
+        is_private(host)
+    });
+    is_private || RUNNING_OTHERS.contains(&name)
+}
+
+/// Says whether a tool that takes a package by its name, or by its version, takes a file instead.
+fn is_file(text: &str) -> bool {
+    let text = text.to_lowercase();
+    text.starts_with('.') || FILE_ENDS.iter().any(|end| text.ends_with(end))
+}
+
+fn has_capitals(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_uppercase())
 }
 
 fn package(key: String, version: Option<&str>, numbers: usize) -> Package {
@@ -148,20 +184,25 @@ fn is_name(name: &str, more: &[u8]) -> bool {
 /// Fewer than three numbers are a range of npm, and ask for a branch with go.
 pub(crate) const NPM_NUMBERS: usize = 3;
 
-/// `@scope/name@version`; nothing for folders, archives and repositories.
-pub(crate) fn npm(spec: &str) -> Option<Package> {
+/// Returns the name in `@scope/name@version`, and the version.
+pub(crate) fn npm_parts(spec: &str) -> (&str, Option<&str>) {
     let spec = spec.strip_prefix("npm:").unwrap_or(spec);
     let at = spec
         .char_indices()
         .skip(1)
         .find(|(_, c)| *c == '@')
         .map(|(at, _)| at);
-    let (name, version) = match at {
+    match at {
         Some(at) => (&spec[..at], Some(&spec[at + 1..])),
         None => (spec, None),
-    };
+    }
+}
+
+/// `@scope/name@version`; nothing for folders, archives and repositories.
+pub(crate) fn npm(spec: &str) -> Option<Package> {
+    let (name, version) = npm_parts(spec);
     // `name@npm:other` and `name@file:folder` run something else than what they name.
-    if version.is_some_and(|version| version.contains([':', '/'])) {
+    if is_file(name) || version.is_some_and(|version| version.contains([':', '/']) || is_file(version)) {
         return None;
     }
     let is_valid = match name.strip_prefix('@') {
@@ -170,7 +211,11 @@ pub(crate) fn npm(spec: &str) -> Option<Package> {
             .is_some_and(|(scope, name)| is_name(scope, b"-_.~") && is_name(name, b"-_.~")),
         None => is_name(name, b"-_.~"),
     };
-    is_valid.then(|| package(format!("npm:{}", name.to_lowercase()), version, NPM_NUMBERS))
+    let mut package =
+        is_valid.then(|| package(format!("npm:{}", name.to_lowercase()), version, NPM_NUMBERS))?;
+    // Names without a scope may be older than the rule that they have no capitals: two packages would have one key.
+    package.runs_others |= !name.starts_with('@') && has_capitals(name);
+    Some(package)
 }
 
 /// `name[extra]==version`, `name@version`; nothing for folders and repositories.
@@ -184,12 +229,13 @@ pub(crate) fn pypi(spec: &str) -> Option<Package> {
     }
     let rest = rest.trim();
     let version = match rest.strip_prefix("==").or_else(|| rest.strip_prefix('@')) {
-        Some(version) if version.contains([':', '/']) => return None,
+        Some(version) if version.contains([':', '/']) || is_file(version.trim()) => return None,
         Some(version) => Some(version.trim()),
         None if rest.is_empty() || rest.starts_with(['>', '<', '~', '!', '=']) => None,
         None => return None,
     };
-    is_name(name, b"-_.").then(|| package(format!("pypi:{}", normalized(name)), version, 2))
+    let is_valid = is_name(name, b"-_.") && !is_file(name);
+    is_valid.then(|| package(format!("pypi:{}", normalized(name)), version, 2))
 }
 
 /// Returns the name of a Python package as the index has it (PEP 503).
@@ -209,6 +255,9 @@ pub(crate) fn oci(image: &str) -> Option<Package> {
         Some(at) => (&image[..slash + at], Some(&image[slash + at + 1..])),
         None => (image, None),
     };
+    if tag.is_some() && TRANSPORTS.contains(&repository) {
+        return None;
+    }
     let (registry, path) = match repository.split_once('/') {
         Some((first, path)) if first.contains(['.', ':']) || first == "localhost" => (first, path.to_owned()),
         Some(_) => ("docker.io", repository.to_owned()),
@@ -218,7 +267,10 @@ pub(crate) fn oci(image: &str) -> Option<Package> {
         "index.docker.io" | "registry-1.docker.io" => "docker.io",
         registry => registry,
     };
-    let is_valid = is_name(registry, b".-:") && path.split('/').all(|part| is_name(part, b"-_."));
+    // `oci-archive:/home/…` is no registry.
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    let has_port = registry.split_once(':').is_none_or(|(_, port)| is_port(port));
+    let is_valid = has_port && is_name(registry, b".-:") && path.split('/').all(|part| is_name(part, b"-_."));
     let key = format!("oci:{registry}/{path}").to_lowercase();
     let digest = match digest {
         Some(digest) => Some(
@@ -248,13 +300,14 @@ pub(crate) fn oci(image: &str) -> Option<Package> {
 pub(crate) fn go(spec: &str) -> Option<Package> {
     let (module, version) = spec.split_once('@')?;
     let is_module = module.contains('.') && module.split('/').all(|part| is_name(part, b"-_.~"));
-    is_module.then(|| {
-        package(
-            format!("go:{}", module.to_lowercase()),
-            Some(version),
-            NPM_NUMBERS,
-        )
-    })
+    if !is_module {
+        return None;
+    }
+    let key = module.to_lowercase();
+    let is_folded = FOLDING.iter().any(|host| key.starts_with(host));
+    let mut package = package(format!("go:{key}"), Some(version), NPM_NUMBERS);
+    package.runs_others |= !is_folded && has_capitals(module);
+    Some(package)
 }
 
 /// `npm:`, `jsr:` and addresses.
@@ -274,7 +327,7 @@ pub(crate) fn deno(spec: &str) -> Option<Package> {
     let address = url(spec).filter(|address| address.is_whole)?;
     Some(Package {
         key: address.key.replacen("url:", "deno:", 1),
-        runs_others: false,
+        runs_others: address.is_private,
         version: None,
         pin: Pin::Floating,
     })
@@ -286,74 +339,4 @@ pub(crate) fn nuget(spec: &str) -> Option<Package> {
         .split_once('@')
         .map_or((spec, None), |(name, version)| (name, Some(version)));
     is_name(name, b"-_.").then(|| package(format!("nuget:{}", name.to_lowercase()), version, 2))
-}
-
-/// An address as a key.
-pub(crate) struct Address {
-    pub(crate) key: String,
-    /// Whether the key says all of the address.
-    pub(crate) is_whole: bool,
-}
-
-/// Returns the key of an address: without query and fragment, with `*` for parts that may hold a secret. `None` for what is not
-/// plainly an address: where its parts end could be read in two ways, and one of them could show a password. The case of a path stays:
-/// it distinguishes servers.
-pub(crate) fn url(text: &str) -> Option<Address> {
-    if !text.bytes().all(|b| b.is_ascii_graphic()) || text.contains(['@', '\\']) {
-        return None;
-    }
-    let (scheme, rest) = text.split_once("://")?;
-    let scheme = scheme.to_lowercase();
-    let default = match scheme.as_str() {
-        "http" | "ws" => "80",
-        "https" | "wss" => "443",
-        _ => return None,
-    };
-    let end = rest.find(['?', '#']).unwrap_or(rest.len());
-    let (authority, path) = match rest[..end].split_once('/') {
-        Some((authority, path)) => (authority, path),
-        None => (&rest[..end], ""),
-    };
-    let authority = authority.to_lowercase();
-    let bracket = authority.rfind(']').map_or(0, |at| at + 1);
-    let (host, port) = match authority[bracket..].split_once(':') {
-        Some((_, port)) => (&authority[..authority.len() - port.len() - 1], Some(port)),
-        None => (authority.as_str(), None),
-    };
-    let host = host.strip_suffix('.').unwrap_or(host);
-    if !is_host(host) || port.is_some_and(|port| !is_port(port)) {
-        return None;
-    }
-    let mut is_whole = !rest.contains('?');
-    let mut hidden = |part: &str, is_shown: bool| {
-        if is_shown && part.len() < 40 && !has_long_run(part, 20) && !looks_secret(part) {
-            return part.to_owned();
-        }
-        is_whole = false;
-        "*".to_owned()
-    };
-    let labels: Vec<String> = host.split('.').map(|label| hidden(label, true)).collect();
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    let parts = path.trim_end_matches('/').split('/');
-    let parts: Vec<String> = parts
-        .map(|part| hidden(part, part.bytes().all(is_plain)))
-        .collect();
-    let path = parts.join("/");
-    let slash = if path.is_empty() { "" } else { "/" };
-    let port = port.filter(|port| *port != default);
-    let port = port.map_or(String::new(), |port| format!(":{port}"));
-    let key = format!("url:{scheme}://{}{port}{slash}{path}", labels.join("."));
-    (key.len() <= 512 && known(&key).is_none()).then_some(Address { key, is_whole })
-}
-
-fn is_host(host: &str) -> bool {
-    let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-".contains(&b);
-    match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.bytes().all(is_name),
-    }
-}
-
-fn is_port(port: &str) -> bool {
-    (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit())
 }

@@ -7,6 +7,7 @@ use crate::client::{Client, Platform};
 use crate::disk::{Disk, Fault};
 use crate::fingerprint::InventoryKey;
 use crate::hide;
+use crate::identity::Manifests;
 use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File, Part, SESSIONS, SKILLS};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
@@ -69,6 +70,7 @@ pub fn scan_watched(
         platform: machine.platform,
         key,
         projects: BTreeSet::new(),
+        manifests: Manifests::default(),
         found: BTreeMap::new(),
         faults: BTreeMap::new(),
         noted: BTreeSet::new(),
@@ -103,6 +105,7 @@ struct Walk<'a> {
     platform: Platform,
     key: &'a InventoryKey,
     projects: BTreeSet<PathBuf>,
+    manifests: Manifests,
     found: BTreeMap<Client, Vec<Sighting>>,
     faults: BTreeMap<Client, Vec<SectionFault>>,
     /// The faults that stand in `faults`.

@@ -570,7 +570,7 @@ const KEYS: &[(&str, &str)] = &[
     ("podman run --env A=B postgres", "=oci:docker.io/library/postgres"),
     (
         "nerdctl container run localhost:5000/a:b",
-        "=oci:localhost:5000/a",
+        "!oci:localhost:5000/a",
     ),
     ("docker run --unknown good evil", "!cmd:"),
     ("docker run python:3.12", "!oci:docker.io/library/python"),
@@ -597,7 +597,7 @@ const KEYS: &[(&str, &str)] = &[
         "docker mcp gateway run --catalog evil",
         "!builtin:docker-mcp-gateway",
     ),
-    ("docker mcp gateway run", "=builtin:docker-mcp-gateway"),
+    ("docker mcp gateway run", "!builtin:docker-mcp-gateway"),
     (
         "go run github.com/Acme/server@v1.2.3",
         "=go:github.com/acme/server",
@@ -620,21 +620,46 @@ const KEYS: &[(&str, &str)] = &[
     ("npx sk-ant-api03-Abc123Def456Ghi789", "!cmd:"),
     ("/srv/server", "!cmd:"),
     ("node /srv/server.js", "!cmd:"),
-    ("~/srv/server", "=bin:"),
+    ("~/srv/server", "!bin:"),
     ("~/srv/server --flag", "!bin:"),
     ("/usr/bin/server", "=bin:"),
+    ("/usr/bin/wrapper", "!bin:"),
     ("/usr/bin/server --flag", "!bin:"),
-    ("node ~/srv/server.js", "=script:"),
-    ("node ~/srv/../srv/server.js", "=script:"),
+    ("node ~/srv/server.js", "!script:"),
+    ("node ~/srv/../srv/server.js", "!script:"),
     ("node srv/server.js", "!script:"),
     ("node ~/srv/../../../srv/server.js", "!cmd:"),
-    ("python3.12 -u /home/ada/srv/server.js", "=script:"),
-    ("uv run /home/ada/srv/server.py", "=script:"),
+    ("python3.12 -u /home/ada/srv/server.js", "!script:"),
+    ("uv run /home/ada/srv/server.py", "!script:"),
     ("uv --directory /srv run /home/ada/srv/server.py", "!script:"),
     ("uv run --with evil /home/ada/srv/server.py", "!script:"),
     ("uv run npx server-a", "!npm:server-a"),
-    ("bash /home/ada/srv/server", "=script:"),
+    ("bash /home/ada/srv/server", "!script:"),
     ("/srv/none", "!cmd:"),
+    ("npx foo.tgz", "!cmd:"),
+    ("npx foo.tar.gz", "!cmd:"),
+    ("npx -p foo.TGZ foo", "!cmd:"),
+    ("npx server-a@evil.tgz", "!cmd:"),
+    ("npx server-a@..", "!cmd:"),
+    ("npx JSONStream", "!npm:jsonstream"),
+    ("uvx foo-1.0-py3-none-any.whl", "!cmd:"),
+    ("uvx foo.tar.gz", "!cmd:"),
+    ("uvx --from foo.zip foo", "!cmd:"),
+    ("uvx foo@.", "!cmd:"),
+    ("pipx run server.py", "!cmd:"),
+    ("pipx run srv", "!pypi:srv"),
+    ("podman run docker-archive:evil.tar", "!cmd:"),
+    ("podman run docker-archive:/home/ada/secret-plan/img", "!cmd:"),
+    ("podman run oci:evil/dir:tag", "!cmd:"),
+    ("docker run localhost/evil", "!oci:localhost/evil"),
+    ("docker run registry:x/evil", "!cmd:"),
+    ("go run example.com/Foo@v1.2.3", "!go:example.com/foo"),
+    ("deno run http://localhost/a.ts", "!deno:http://localhost/a.ts"),
+    (
+        "npx mcp-remote http://127.0.0.1:3000/sse",
+        "!url:http://127.0.0.1:3000/sse",
+    ),
+    ("npx supergateway --sse http://nas/sse", "!url:http://nas/sse"),
 ];
 
 #[test]
@@ -652,6 +677,11 @@ fn every_spelling_of_a_server_has_the_key_of_the_server() {
     ] {
         folder.write(path, &"#!/bin/sh\n# a server of some length\n".repeat(4));
     }
+    folder.write(
+        "usr/bin/wrapper",
+        &"#!/bin/sh\n# a server of some length\n".repeat(4),
+    );
+    folder.write("usr/bin/server", &"no script, and of some length\n".repeat(4));
     let entries: Vec<(String, serde_json::Value)> = KEYS
         .iter()
         .enumerate()

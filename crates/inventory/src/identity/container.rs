@@ -76,11 +76,9 @@ const TURNING: [&str; 6] = [
 pub(super) fn container(words: &[String]) -> Option<Identity> {
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     let rest = match texts.as_slice() {
-        ["mcp", "gateway", more @ ..] => {
-            return Some(Identity {
-                is_weak: more != ["run"],
-                ..Identity::named("builtin:docker-mcp-gateway".to_owned())
-            });
+        // It runs whatever its catalog enables, which is none of its arguments.
+        ["mcp", "gateway", ..] => {
+            return Some(Identity::named("builtin:docker-mcp-gateway".to_owned()).weak());
         }
         ["run", ..] => &words[1..],
         ["container", "run", ..] => &words[2..],

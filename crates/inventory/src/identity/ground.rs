@@ -7,6 +7,8 @@ use crate::packages;
 use crate::report::Pin;
 use crate::syntax::{self, Format};
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// LIMIT: a program whose content is its identity. Ours.
@@ -24,6 +26,29 @@ const PROGRAMS: [&str; 7] = [
     "usr/local/lib",
 ];
 
+/// Files of a project that say where packages come from, what replaces them, or what runs before them.
+const TURNING: [&str; 14] = [
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".pnpmfile.mjs",
+    ".yarnrc",
+    ".yarnrc.yml",
+    "NuGet.Config",
+    "NuGet.config",
+    "bunfig.toml",
+    "deno.json",
+    "deno.jsonc",
+    "global.json",
+    "import_map.json",
+    "nuget.config",
+    "pnpm-workspace.yaml",
+];
+/// LIMIT: programs that a manifest of a project names. Ours; of one with more it is not known which.
+const MAX_PROGRAMS: usize = 200;
+
+/// The programs that manifests of projects name, by their folder; `None` where it is not known.
+pub(crate) type Manifests = RefCell<BTreeMap<PathBuf, Option<BTreeSet<String>>>>;
+
 /// Where the paths of a command lead.
 pub(crate) struct Ground<'a> {
     pub(crate) disk: &'a Disk<'a>,
@@ -32,10 +57,11 @@ pub(crate) struct Ground<'a> {
     pub(crate) key: &'a InventoryKey,
     /// Where a relative path begins, and the fence around it.
     pub(crate) base: (&'a Path, &'a Path),
+    pub(crate) manifests: &'a Manifests,
 }
 
 impl Ground<'_> {
-    /// Returns where a path of a command leads, and whether that is sure: where a client starts what stands in a home is not known.
+    /// Returns where a path of a command leads, and whether that is sure: clients start in the folder in which the person is.
     fn place(&self, text: &str) -> (PathBuf, bool) {
         for begin in ["~/", "$HOME/", "${HOME}/", "${env:HOME}/", "${userHome}/"] {
             if let Some(rest) = text.strip_prefix(begin) {
@@ -46,7 +72,7 @@ impl Ground<'_> {
             return (self.root.join(rest), true);
         }
         let text = text.strip_prefix("${workspaceFolder}/").unwrap_or(text);
-        (self.base.0.join(text), self.base.0 != self.home)
+        (self.base.0.join(text), false)
     }
 
     fn own_home(&self) -> Option<&Path> {
@@ -76,11 +102,72 @@ impl Ground<'_> {
         let content = self.disk.digest(&path, &fence, MAX_PROGRAM).ok()??;
         let is_own = self.own_home().is_some_and(|home| path.starts_with(home));
         let is_open = is_own || content.mode & 0o004 != 0;
+        // A script loads what lies beside it, and so may a program: only those of the system have nobody else's files there.
+        let mut programs = PROGRAMS.iter().map(|folder| self.root.join(folder));
+        let is_alone = !content.is_script && kind == "bin" && programs.any(|folder| fence == folder);
         (is_open && content.length >= LEAST_PROGRAM).then(|| Identity {
             pin: Pin::Digest,
-            is_weak: !is_sure,
+            is_weak: !is_sure || !is_alone,
             ..Identity::named(format!("{kind}:sha256:{}", content.hex))
         })
+    }
+
+    /// Says whether something is called so in the folder in which a command begins.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.disk.has(&self.base.0.join(name))
+    }
+
+    /// Says whether a project brings this package itself, or says where packages come from: tools of JavaScript, Deno and .NET take its
+    /// word before that of a registry. They look from the project up; the settings in a home are its owner's.
+    pub(super) fn brings(&self, package: Option<&str>) -> bool {
+        let base = self.disk.resolved(self.base.0).ok().flatten();
+        let base = base.as_deref().unwrap_or(self.base.0);
+        for folder in base
+            .ancestors()
+            .take_while(|folder| folder.starts_with(self.root))
+        {
+            let is_home = folder == self.home;
+            let is_turned = || TURNING.iter().any(|name| self.disk.has(&folder.join(name)));
+            if (!is_home && is_turned()) || package.is_some_and(|name| self.has_package(folder, name)) {
+                return true;
+            }
+            if is_home {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Says whether a package or its program lies in a folder, or is the folder's own.
+    fn has_package(&self, folder: &Path, name: &str) -> bool {
+        let modules = folder.join("node_modules");
+        let program = name.rsplit('/').next().unwrap_or(name);
+        if self.disk.has(&modules.join(name)) || self.disk.has(&modules.join(".bin").join(program)) {
+            return true;
+        }
+        let manifest = folder.join("package.json");
+        if !self.disk.has(&manifest) {
+            return false;
+        }
+        let mut manifests = self.manifests.borrow_mut();
+        let named = manifests
+            .entry(folder.to_owned())
+            .or_insert_with(|| self.programs(&manifest));
+        named.as_ref().is_none_or(|named| named.contains(program))
+    }
+
+    /// Returns the programs that a manifest names: `npx` runs them from there.
+    fn programs(&self, manifest: &Path) -> Option<BTreeSet<String>> {
+        let (path, fence) = self.fenced(manifest)?;
+        let value = self.json(&path, &fence)?;
+        let own = value["name"].as_str().unwrap_or_default();
+        let own = own.rsplit('/').next().unwrap_or(own);
+        match &value["bin"] {
+            Value::Null => Some(BTreeSet::new()),
+            Value::String(_) => Some(BTreeSet::from([own.to_owned()])),
+            Value::Object(named) if named.len() <= MAX_PROGRAMS => Some(named.keys().cloned().collect()),
+            _ => None,
+        }
     }
 
     /// Returns the version that stands in a package's own file.

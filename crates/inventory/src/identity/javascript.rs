@@ -1,6 +1,7 @@
 //! Servers that are started with JavaScript's tools.
 
 use super::{Ground, Identity, launched, of_url};
+use crate::address::url;
 use crate::launch::{after, simple};
 use crate::packages;
 use crate::report::Pin;
@@ -44,7 +45,10 @@ pub(super) fn npm(words: &[String], ground: &Ground<'_>, levels: usize) -> Optio
     }
     let command = words.get(at)?;
     let rest = words.get(at + 1..).unwrap_or_default();
-    let package = packages::npm(named.as_ref().unwrap_or(command))?;
+    let spec = named.as_ref().unwrap_or(command);
+    let package = packages::npm(spec)?;
+    // Also where it is a bridge: what a project brings in its place need not lead where its words say.
+    is_weak |= ground.brings(Some(packages::npm_parts(spec).0));
     // A package that holds no such command leaves it to whatever has that name.
     let own = package.key.rsplit([':', '/']).next();
     is_weak |= named.is_some() && own != Some(command.as_str());
@@ -61,7 +65,7 @@ pub(super) fn npm(words: &[String], ground: &Ground<'_>, levels: usize) -> Optio
 /// Looks through `mcp-remote`: its first word is the address. Behind it only what leads nowhere else leaves the key strong.
 fn remote(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
     let (address, more) = words.split_first()?;
-    packages::url(address)?;
+    url(address)?;
     let is_harmless =
         |word: &String| word == "--debug" || (!word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()));
     let mut identity = of_url(address, ground.key);
@@ -75,7 +79,7 @@ fn bridged(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Ident
         return None;
     };
     let mut identity = match flag.as_str() {
-        "--sse" | "--streamableHttp" => packages::url(value).map(|_| of_url(value, ground.key))?,
+        "--sse" | "--streamableHttp" => url(value).map(|_| of_url(value, ground.key))?,
         "--stdio" => launched(simple(value)?, ground, levels),
         _ => return None,
     };
@@ -91,7 +95,10 @@ pub(super) fn deno(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
         .iter()
         .any(|begin| spec.starts_with(begin))
     {
-        return packages::deno(spec).map(Identity::from);
+        let name = spec.strip_prefix("npm:").map(|npm| packages::npm_parts(npm).0);
+        let mut identity = Identity::from(packages::deno(spec)?);
+        identity.is_weak |= ground.brings(name);
+        return Some(identity);
     }
     ground.hashed(spec, "script")
 }

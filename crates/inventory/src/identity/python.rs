@@ -72,6 +72,14 @@ pub(super) fn pypi(words: &[String]) -> Option<Identity> {
     Some(identity)
 }
 
+/// Returns what `pipx run` runs: a file of that name before a package, and what a project has in a folder for packages.
+pub(super) fn pipx(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
+    let mut identity = pypi(words)?;
+    let names = words.iter().filter(|word| !word.starts_with('-'));
+    identity.is_weak |= ground.has("__pypackages__") || names.into_iter().any(|name| ground.has(name));
+    Some(identity)
+}
+
 pub(super) fn uv(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
     let behind = after(words, &PYTHON_PACKAGES, &PYTHON_ALONE)?;
     let is_turned = has_value_flag(&words[..words.len() - behind.len()]);

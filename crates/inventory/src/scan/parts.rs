@@ -142,6 +142,7 @@ impl Walk<'_> {
                 root: self.root,
                 home: self.home,
                 key: self.key,
+                manifests: &self.manifests,
                 base: (
                     base,
                     if base.starts_with(self.home) {

@@ -66,7 +66,7 @@ fn no_part_of_an_address_that_may_be_a_value_is_shown() {
             "url:https://mcp.acme.example/v1/Mcp",
             false,
         ),
-        ("http://[::1]:8080/mcp#part", "url:http://[::1]:8080/mcp", false),
+        ("http://[::1]:8080/mcp#part", "url:http://[::1]:8080/mcp", true),
         (
             "https://acme.example/key=hunter2/mcp",
             "url:https://acme.example/*/mcp",
@@ -205,6 +205,70 @@ fn what_a_command_names_cannot_be_found_by_trying() {
     assert_eq!((one.len(), one.clone()), (4, keys(7)));
     for (one, other) in one.iter().zip(&other) {
         assert!(one.starts_with("cmd:hmac:") && one != other, "{one} {other}");
+    }
+}
+
+/// What a project may bring in the place of a package: its files, and the command of which they turn the key.
+const BROUGHT: [(&str, &str, &str); 16] = [
+    ("node_modules/server-a/index.js", "", "npx -y server-a@1.2.3"),
+    ("node_modules/@acme/server-a/index.js", "", "npx @acme/server-a"),
+    ("node_modules/.bin/server-a", "", "bunx server-a"),
+    ("../node_modules/server-a/index.js", "", "npx server-a"),
+    (
+        "node_modules/mcp-remote/index.js",
+        "",
+        "npx mcp-remote@9.9.9 https://good.example/mcp",
+    ),
+    (".npmrc", "registry=https://evil.example", "npx server-a"),
+    (".npmrc", "", "pnpm dlx server-a"),
+    (".npmrc", "", "deno run npm:server-a"),
+    ("../.npmrc", "", "npm exec server-a"),
+    (".yarnrc.yml", "", "yarn dlx server-a"),
+    ("bunfig.toml", "", "bun x server-a"),
+    ("deno.json", "", "deno run https://acme.example/a.ts"),
+    ("nuget.config", "", "dnx Acme.Server@1.0.0"),
+    (
+        "package.json",
+        r#"{"name": "x", "bin": {"server-a": "evil.js"}}"#,
+        "npx server-a",
+    ),
+    (
+        "package.json",
+        r#"{"name": "@x/server-a", "bin": "evil.js"}"#,
+        "npx server-a",
+    ),
+    ("server-a", "", "pipx run server-a"),
+];
+
+/// Returns whether keys of a command in a project are weak.
+fn is_weak_in_project(folder: &Folder, line: &str) -> bool {
+    folder.write(
+        "home/ada/.claude.json",
+        r#"{"projects": {"/home/ada/far/work": {}}}"#,
+    );
+    let words: Vec<&str> = line.split(' ').collect();
+    let entry = json!({"mcpServers": {"a": {"command": words[0], "args": words[1..]}}});
+    folder.write("home/ada/far/work/.mcp.json", &entry.to_string());
+    let scan = folder.scan();
+    let found = servers(&scan);
+    assert_eq!(found.len(), 1, "{line}");
+    found[0].1.weak
+}
+
+#[test]
+fn what_a_project_brings_in_the_place_of_a_package_makes_its_key_weak() {
+    for (at, (file, text, line)) in BROUGHT.iter().enumerate() {
+        let folder = Folder::new(&format!("brought-{at}"));
+        // What has other names, and what is the home's own, turns nothing.
+        folder.write("home/ada/far/work/node_modules/other/index.js", "");
+        folder.write(
+            "home/ada/far/work/package.json",
+            r#"{"name": "x", "bin": {"other": "x"}}"#,
+        );
+        folder.write("home/ada/.npmrc", "");
+        assert!(!is_weak_in_project(&folder, line), "{line}");
+        folder.write(&format!("home/ada/far/work/{file}"), text);
+        assert!(is_weak_in_project(&folder, line), "{file}: {line}");
     }
 }
 

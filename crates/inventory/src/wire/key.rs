@@ -2,6 +2,7 @@
 //! writes. What is compared with it is compared byte by byte.
 
 use super::limits::{is_digest, is_fingerprint, is_hidden};
+use crate::address::{is_private_address, url};
 use crate::client::Client;
 use crate::hide::is_no_name;
 use crate::packages::{self, Package, runs_others};
@@ -50,16 +51,18 @@ pub(super) fn is_key(key: &str) -> bool {
     }
 }
 
-/// Says whether nobody can know from a key what runs, whatever a report says of it: a command of no known form, an address of which a
-/// part is hidden, a program that runs what its arguments say, and everything that is no key.
+/// Says whether nobody can know from a key what runs, whatever a report says of it: a command of no known form, a script, which loads what
+/// lies beside it, an address of which a part is hidden or that each machine has for itself, a program that runs what its arguments say, and
+/// everything that is no key.
 pub fn is_always_weak(key: &str) -> bool {
     let (kind, rest) = key.split_once(':').unwrap_or_default();
     match kind {
         "npm" | "pypi" | "oci" | "go" | "nuget" => runs_others(key),
-        "deno" => rest.contains('*') || (!rest.contains("://") && runs_others(key)),
-        "url" => rest.contains('*'),
-        "bin" | "script" => false,
-        "builtin" => rest != DOCKER && !is_builtin(Client::Goose, key),
+        "deno" if !rest.contains("://") => rest.contains('*') || runs_others(key),
+        "deno" | "url" => rest.contains('*') || is_private_address(rest),
+        "bin" => false,
+        // The gateway of Docker is one of these: it runs what its catalog enables.
+        "builtin" => !is_builtin(Client::Goose, key),
         _ => true,
     }
 }
@@ -88,8 +91,7 @@ pub(super) fn is_shown(key: &str) -> bool {
         // What a scan hid of a host is no part of one any more.
         "url" => {
             let rest = rest.replace('*', "a");
-            packages::url(&rest)
-                .is_some_and(|address| address.is_whole && address.key == format!("url:{rest}"))
+            url(&rest).is_some_and(|address| address.is_whole && address.key == format!("url:{rest}"))
         }
         "builtin" => {
             let is_plain = |name: &str| is_of(name, b"-_.") && name.len() <= MOST_OF_NAME && !is_hidden(name);
@@ -214,13 +216,25 @@ mod tests {
             "deno:npm:tsx",
             "url:https://acme.example/*",
             "builtin:goose/evil",
+            "builtin:docker-mcp-gateway",
+            "script:sha256:00",
+            "url:http://localhost:3000/mcp",
+            "url:http://192.168.1.7/mcp",
+            "url:http://nas:80/mcp",
+            "url:http://[::1]:8443/mcp",
+            "deno:http://127.0.0.1/a.ts",
+            "oci:localhost/evil",
+            "oci:localhost:5000/evil",
+            "oci:10.0.0.1:5000/evil",
             "files",
         ] {
             assert!(is_always_weak(key), "{key}");
         }
         for key in [
-            "builtin:docker-mcp-gateway",
             "builtin:goose/developer",
+            "bin:sha256:00",
+            "oci:docker.io/library/files",
+            "oci:ghcr.io/acme/files",
             "npm:files",
             "url:https://acme.example/mcp",
             "deno:https://acme.example/tsx",

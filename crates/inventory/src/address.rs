@@ -1,0 +1,200 @@
+//! Addresses as keys.
+
+use crate::secrets::{has_long_run, known, looks_secret};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// LIMIT: bytes of a key. What a report may have.
+const MAX_KEY: usize = 512;
+/// Ends of names that each machine or each network gives to a machine of its own, or to itself.
+const PRIVATE_ENDS: [&str; 18] = [
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intra",
+    "intranet",
+    "lan",
+    "local",
+    "localdomain",
+    "localhost",
+    "localtest.me",
+    "lvh.me",
+    "nip.io",
+    "private",
+    "sslip.io",
+    "traefik.me",
+    "workgroup",
+    "xip.io",
+];
+
+/// An address as a key.
+pub(crate) struct Address {
+    pub(crate) key: String,
+    /// Whether the key says all of the address.
+    pub(crate) is_whole: bool,
+    /// Whether it is another server on another machine or in another network.
+    pub(crate) is_private: bool,
+}
+
+/// Returns the key of an address: without query and fragment, with `*` for parts that may hold a secret. `None` for what is not
+/// plainly an address: where its parts end could be read in two ways, and one of them could show a password. The case of a path stays:
+/// it distinguishes servers.
+pub(crate) fn url(text: &str) -> Option<Address> {
+    if !text.bytes().all(|b| b.is_ascii_graphic()) || text.contains(['@', '\\']) {
+        return None;
+    }
+    let (scheme, rest) = text.split_once("://")?;
+    let scheme = scheme.to_lowercase();
+    let default = match scheme.as_str() {
+        "http" | "ws" => "80",
+        "https" | "wss" => "443",
+        _ => return None,
+    };
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (authority, path) = match rest[..end].split_once('/') {
+        Some((authority, path)) => (authority, path),
+        None => (&rest[..end], ""),
+    };
+    let authority = authority.to_lowercase();
+    let bracket = authority.rfind(']').map_or(0, |at| at + 1);
+    let (host, port) = match authority[bracket..].split_once(':') {
+        Some((_, port)) => (&authority[..authority.len() - port.len() - 1], Some(port)),
+        None => (authority.as_str(), None),
+    };
+    let host = host.strip_suffix('.').unwrap_or(host);
+    if !is_host(host) || port.is_some_and(|port| !is_port(port)) {
+        return None;
+    }
+    let mut is_whole = !rest.contains('?');
+    let mut hidden = |part: &str, is_shown: bool| {
+        if is_shown && part.len() < 40 && !has_long_run(part, 20) && !looks_secret(part) {
+            return part.to_owned();
+        }
+        is_whole = false;
+        "*".to_owned()
+    };
+    let labels: Vec<String> = host.split('.').map(|label| hidden(label, true)).collect();
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    let parts = path.trim_end_matches('/').split('/');
+    let parts: Vec<String> = parts
+        .map(|part| hidden(part, part.bytes().all(is_plain)))
+        .collect();
+    let path = parts.join("/");
+    let slash = if path.is_empty() { "" } else { "/" };
+    let port = port.filter(|port| *port != default);
+    let port = port.map_or(String::new(), |port| format!(":{port}"));
+    let key = format!("url:{scheme}://{}{port}{slash}{path}", labels.join("."));
+    (key.len() <= MAX_KEY && known(&key).is_none()).then_some(Address {
+        key,
+        is_whole,
+        is_private: is_private(host),
+    })
+}
+
+/// Says whether the host of an address, written as a key has it, is another one on another machine or in another network.
+pub(crate) fn is_private_address(address: &str) -> bool {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let bracket = authority.rfind(']').map_or(0, |at| at + 1);
+    let end = authority[bracket..]
+        .find(':')
+        .map_or(authority.len(), |at| bracket + at);
+    is_private(&authority[..end])
+}
+
+/// Says the same of a host in lower case, without its port.
+pub(crate) fn is_private(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return !address.parse().is_ok_and(is_public_v6);
+    }
+    let last = host.rsplit('.').next().unwrap_or_default();
+    // Clients read a host that ends in a number as an address, however it is written.
+    if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
+        return !host.parse().is_ok_and(is_public_v4);
+    }
+    let is_below = |end: &str| host.strip_suffix(end).is_some_and(|name| name.ends_with('.'));
+    !host.contains('.') || PRIVATE_ENDS.iter().any(|end| host == *end || is_below(end))
+}
+
+/// Says whether everybody reaches the same machine by an address. Blocks: IANA's registry of special purposes.
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_special = matches!(a, 0 | 10 | 127 | 224..)
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 169 && b == 254)
+        || (a == 172 && (16..32).contains(&b))
+        || (a == 192 && b == 168)
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (18..20).contains(&b));
+    !is_special
+}
+
+/// The same: of the space that is given out, but what holds an address of the other kind.
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.segments();
+    (0x2000..0x4000).contains(&first) && first != 0x2002 && (first != 0x2001 || second != 0)
+}
+
+fn is_host(host: &str) -> bool {
+    let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-".contains(&b);
+    match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(is_name),
+    }
+}
+
+fn is_port(port: &str) -> bool {
+    (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_machine_or_network_calls_its_own_is_private() {
+        for address in [
+            "http://localhost:3000/mcp",
+            "http://127.0.0.1:3845/mcp",
+            "http://127.1/mcp",
+            "http://2130706433/mcp",
+            "http://0x7f.1/mcp",
+            "http://0.0.0.0/mcp",
+            "http://[::1]:80/mcp",
+            "http://[::]/mcp",
+            "http://[::ffff:127.0.0.1]/mcp",
+            "http://[fe80::1]/mcp",
+            "http://[fd00::1]/mcp",
+            "http://[64:ff9b::7f00:1]/mcp",
+            "http://[2002:7f00:1::]/mcp",
+            "http://nas/mcp",
+            "http://nas.local/mcp",
+            "http://mcp.home.arpa/mcp",
+            "http://host.docker.internal:8080/mcp",
+            "http://127.0.0.1.nip.io/mcp",
+            "http://10.0.0.7/mcp",
+            "http://172.16.0.1/mcp",
+            "http://192.168.1.1/mcp",
+            "http://169.254.169.254/mcp",
+            "http://100.64.0.1/mcp",
+        ] {
+            let found = url(address).unwrap();
+            assert!(found.is_private, "{address}");
+            let (_, shown) = found.key.split_once(':').unwrap();
+            assert!(is_private_address(shown), "{shown}");
+        }
+        for address in [
+            "https://mcp.acme.example/mcp",
+            "https://8.8.8.8/mcp",
+            "https://172.32.0.1/mcp",
+            "https://[2606:4700::1111]:8443/mcp",
+            "https://local.acme.example/mcp",
+            "https://thelocal.example/mcp",
+        ] {
+            let found = url(address).unwrap();
+            assert!(!found.is_private, "{address}");
+            let (_, shown) = found.key.split_once(':').unwrap();
+            assert!(!is_private_address(shown), "{shown}");
+        }
+    }
+}
