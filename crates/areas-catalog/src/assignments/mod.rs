@@ -44,7 +44,7 @@ use provost_kernel::operation::Entry;
 pub static AREA: Area = Area {
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0042_assignments", "0044_device_skills"],
+    migrations: &migrations!["0041_assignments", "0042_device_skills"],
     statements: &[store::STATEMENTS, skills::store::STATEMENTS],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,

@@ -46,7 +46,7 @@ pub static AREA: Area = Area {
         .held_by(&[Operator, Auditor, Viewer, Member])],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0041_violations"],
+    migrations: &migrations!["0040_violations"],
     statements: &[store::STATEMENTS],
     records: &[
         ("violation_days", "how often something was decided"),
