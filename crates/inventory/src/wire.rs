@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::disk::Fault;
 use crate::report::Pin;
 pub use crate::report::{Scope, Shape, Transport};
-use crate::secrets::Pattern;
+pub use crate::secrets::Pattern;
 use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use schemars::JsonSchema;

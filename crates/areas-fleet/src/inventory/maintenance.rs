@@ -22,6 +22,8 @@ statements! {
     RETIRE_SECTIONS = "DELETE FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2";
     /// Forgets the last scan of a device.
     RETIRE_SCAN = "DELETE FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
+    /// Erases what a device had.
+    ERASE = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2";
     /// Ends every approval of an organization.
     END_APPROVALS = "UPDATE inventory_servers SET standing = 'shadow', standing_at = ?2, standing_until = NULL, standing_by = NULL, updated_at = ?2 WHERE organization_id = ?1 AND standing = 'approved'";
     /// Servers whose standing and end contradict each other.
@@ -54,6 +56,15 @@ pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -
     ctx.queue(&RETIRE, params![org, device, now])?;
     ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
     ctx.queue(&RETIRE_SCAN, params![org, device])
+}
+
+/// Erases what is known of a device that reports no more, and returns of how many places that was. Each device has a bounded number of them.
+pub fn erase(ctx: &mut OperationContext<'_>, device: &str) -> Result<u64> {
+    let org = ctx.org();
+    let erased = ctx.execute(&ERASE, params![org, device])?;
+    ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
+    ctx.queue(&RETIRE_SCAN, params![org, device])?;
+    Ok(erased)
 }
 
 /// Forgets what a user used who is deleted: that is nobody's any more.

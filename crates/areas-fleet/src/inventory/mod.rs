@@ -34,9 +34,12 @@
 //! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account of which its
 //! device says nothing more stays until the device is retired.
 
+mod credentials;
 mod device;
+mod erase;
 mod evidence;
 pub mod fences;
+mod known;
 mod list_uses;
 mod maintenance;
 mod model;
@@ -71,6 +74,7 @@ pub static AREA: Area = Area {
     migrations: &migrations!["0036_inventory", "0039_inventory_use"],
     statements: &[
         store::STATEMENTS,
+        known::STATEMENTS,
         observations::STATEMENTS,
         maintenance::STATEMENTS,
         references::STATEMENTS,
@@ -112,6 +116,7 @@ fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<report::ReportScan>(),
         Entry::of::<device::GetDeviceInventory>(),
+        Entry::of::<erase::EraseDeviceInventory>(),
         Entry::of::<reads::ListServers>(),
         Entry::of::<reads::GetServer>(),
         Entry::of::<reads::ListInstances>(),

@@ -2,15 +2,13 @@
 
 use super::evidence::EvidenceView;
 use super::model::{
-    Asset, AssetId, AssetKind, Counts, MOST_OF_DEVICE, MOST_SERVERS, REPORTING_SECS, Server, ServerId,
-    Standing, beginning,
+    Asset, AssetId, AssetKind, Counts, MOST_SERVERS, REPORTING_SECS, Server, ServerId, Standing,
 };
-use provost_kernel::db::{Param, Row};
+use provost_kernel::db::Row;
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows of a server's instances that count: what is configured now. With its retirement nothing is on a device any more.
 macro_rules! counting {
@@ -86,18 +84,10 @@ macro_rules! stands {
 statements! {
     /// One server.
     GET = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.id = ?2");
-    /// The servers of fifty keys.
-    OF_KEYS = "SELECT key, id FROM inventory_servers WHERE organization_id = ?1 AND key IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) ORDER BY key";
     /// A page of servers, the newest first.
     LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR ", stands!("?4"), " = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') AND (CAST(?9 AS TEXT) IS NULL OR (CAST(?9 AS TEXT) = 'no') <> EXISTS (SELECT 1 FROM inventory_uses u WHERE u.organization_id = s.organization_id AND u.server_id = s.id AND u.last_at >= ?10)) ORDER BY s.seq DESC, s.id LIMIT ?11");
     /// How many servers of each standing there are.
     BY_STANDING = concat!("SELECT ", stands!("?2"), " AS stands, COUNT(*) FROM inventory_servers s WHERE s.organization_id = ?1 GROUP BY stands ORDER BY stands");
-    /// How many servers an organization knows, how many of them one device made known and nobody decided about, and how many of its since an instant.
-    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 AND standing_by IS NULL THEN 1 END), COUNT(CASE WHEN found_on = ?2 AND first_seen_at > ?3 THEN 1 END) FROM inventory_servers WHERE organization_id = ?1";
-    /// How many assets an organization knows, and how many of them one device made known.
-    COUNT_ASSETS = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 THEN 1 END) FROM inventory_assets WHERE organization_id = ?1";
-    /// Makes a server.
-    INSERT = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, found_on, standing_at, first_seen_at, last_seen_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_servers WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?8)";
     /// Keeps what was decided about a server.
     DECIDE = "UPDATE inventory_servers SET standing = ?3, standing_at = ?4, standing_until = ?5, standing_by = ?6, updated_at = ?4 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps that the servers of a section were seen.
@@ -106,12 +96,8 @@ statements! {
     SEE_SERVER = "UPDATE inventory_servers SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
     /// Keeps that an asset was seen.
     SEE_ASSET = "UPDATE inventory_assets SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
-    /// The assets of fifty keys of a kind.
-    ASSETS_OF_KEYS = "SELECT key, id FROM inventory_assets WHERE organization_id = ?1 AND kind = ?2 AND key IN (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51, ?52) ORDER BY key";
     /// A page of assets, the newest first.
     ASSETS = concat!(assets!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.kind = CAST(?3 AS TEXT)) ORDER BY s.seq DESC, s.id LIMIT ?4");
-    /// Makes an asset.
-    INSERT_ASSET = "INSERT INTO inventory_assets (organization_id, id, seq, kind, key, name, found_on, first_seen_at, last_seen_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_assets WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?7)";
     /// Keeps that the assets of a section were seen.
     SEE_ASSETS = "UPDATE inventory_assets SET last_seen_at = ?5 WHERE organization_id = ?1 AND last_seen_at < ?5 AND id IN (SELECT asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND removed_at IS NULL)";
     /// How many devices are not retired.
@@ -273,173 +259,8 @@ pub fn by_standing(ctx: &mut OperationContext<'_>) -> Result<Vec<(Standing, i64)
     })
 }
 
-/// LIMIT: servers that one device makes known within five hours, each an event. Ours; a laptop has a few dozen. It is counted in the store
-/// and no limit of requests, so that it holds where those are switched off, after a restart, and beside another server.
-const DISCOVERIES: i64 = 500;
-const DISCOVERIES_SECS: i64 = 5 * 3600;
-/// How many keys are looked up at once.
-pub(super) const KEYS: usize = 50;
 /// How long something counts as used lately. Units: seconds (F3.10).
 const MONTH_SECS: i64 = 30 * 86_400;
-
-/// What one report may still make known. It is counted when the report names the first unknown thing, and once: counting again for each
-/// would be work without end for a report that names thousands in an organization that is full.
-#[derive(Clone, Copy, Default)]
-pub struct Room {
-    servers: Option<i64>,
-    assets: Option<i64>,
-}
-
-impl Room {
-    /// Takes the place of a server that a device makes known, and says whether there was one.
-    fn take_server(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
-        let left = match self.servers {
-            Some(left) => left,
-            None => count_servers(ctx, device)?,
-        };
-        self.servers = Some(left - i64::from(left > 0));
-        Ok(left > 0)
-    }
-
-    /// The same of an asset.
-    fn take_asset(&mut self, ctx: &mut OperationContext<'_>, device: &str) -> Result<bool> {
-        let left = match self.assets {
-            Some(left) => left,
-            None => count_assets(ctx, device)?,
-        };
-        self.assets = Some(left - i64::from(left > 0));
-        Ok(left > 0)
-    }
-}
-
-/// Returns how many servers a device may still make known.
-///
-/// Keeps IN-8.
-fn count_servers(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
-    let (org, since) = (ctx.org(), ctx.now().plus_secs(-DISCOVERIES_SECS));
-    let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?));
-    let (all, own, lately) = ctx
-        .query_opt(&COUNT, params![org, device, since], counts)?
-        .unwrap_or_default();
-    Ok((MOST_SERVERS - all)
-        .min(MOST_OF_DEVICE - own)
-        .min(DISCOVERIES - lately))
-}
-
-/// The same of assets.
-fn count_assets(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
-    let org = ctx.org();
-    let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
-    let (all, own) = ctx
-        .query_opt(&COUNT_ASSETS, params![org, device], counts)?
-        .unwrap_or_default();
-    Ok((MOST_SERVERS - all).min(MOST_OF_DEVICE - own))
-}
-
-/// Servers by their keys, as far as the organization knows them.
-#[derive(Default)]
-pub struct Known {
-    servers: BTreeMap<String, ServerId>,
-    assets: BTreeMap<(AssetKind, String), AssetId>,
-}
-
-impl Known {
-    /// Looks up keys, some at once: a store may be a network away.
-    pub fn look_up(
-        ctx: &mut OperationContext<'_>,
-        servers: &BTreeSet<&str>,
-        assets: &BTreeSet<(AssetKind, String)>,
-    ) -> Result<Self> {
-        let mut known = Self::default();
-        let org = ctx.org();
-        let found = |row: &Row<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
-        let keys: Vec<&str> = servers.iter().copied().collect();
-        for chunk in keys.chunks(KEYS) {
-            let params = of_keys(&[org], chunk);
-            let rows = ctx.query(&OF_KEYS, &params, found)?;
-            let rows = rows.into_iter().map(|(key, id)| (key, ServerId::from_store(id)));
-            known.servers.extend(rows);
-        }
-        for kind in AssetKind::ALL {
-            let of_kind = assets.iter().filter(|(of, _)| *of == kind);
-            let keys: Vec<&str> = of_kind.map(|(_, key)| key.as_str()).collect();
-            for chunk in keys.chunks(KEYS) {
-                let params = of_keys(&[org, kind.as_str()], chunk);
-                let rows = ctx.query(&ASSETS_OF_KEYS, &params, found)?;
-                let rows = rows
-                    .into_iter()
-                    .map(|(key, id)| ((kind, key), AssetId::from_store(id)));
-                known.assets.extend(rows);
-            }
-        }
-        Ok(known)
-    }
-
-    /// Returns the server of a key, which is made where there is none, and whether it was; `None` where there is no room for it.
-    pub fn server(
-        &mut self,
-        ctx: &mut OperationContext<'_>,
-        device: &str,
-        (key, name): (&str, &str),
-        room: &mut Room,
-    ) -> Result<Option<(ServerId, bool)>> {
-        if let Some(id) = self.servers.get(key) {
-            return Ok(Some((id.clone(), false)));
-        }
-        if !room.take_server(ctx, device)? {
-            return Ok(None);
-        }
-        let (org, now) = (ctx.org(), ctx.now());
-        let id: ServerId = ctx.new_id();
-        let search = format!("{name}\n{key}").to_lowercase();
-        let standing = beginning(key).as_str();
-        let params = params![
-            org,
-            id.as_str(),
-            key,
-            name,
-            search.as_str(),
-            standing,
-            device,
-            now
-        ];
-        ctx.queue(&INSERT, params)?;
-        self.servers.insert(key.to_owned(), id.clone());
-        Ok(Some((id, true)))
-    }
-
-    /// Returns the asset of a key, which is made where there is none; `None` where there is no room for it.
-    pub fn asset(
-        &mut self,
-        ctx: &mut OperationContext<'_>,
-        device: &str,
-        (of, name): (&(AssetKind, String), &str),
-        room: &mut Room,
-    ) -> Result<Option<AssetId>> {
-        if let Some(id) = self.assets.get(of) {
-            return Ok(Some(id.clone()));
-        }
-        if !room.take_asset(ctx, device)? {
-            return Ok(None);
-        }
-        let (org, now) = (ctx.org(), ctx.now());
-        let id: AssetId = ctx.new_id();
-        let (kind, key) = (of.0.as_str(), of.1.as_str());
-        ctx.queue(
-            &INSERT_ASSET,
-            params![org, id.as_str(), kind, key, name, device, now],
-        )?;
-        self.assets.insert(of.clone(), id.clone());
-        Ok(Some(id))
-    }
-}
-
-/// Returns the parameters of a look at some keys, the last of which stands for those that are missing.
-pub(super) fn of_keys<'a>(first: &[&'a str], keys: &[&'a str]) -> Vec<Param<'a>> {
-    let missing = std::iter::repeat_n(keys.last().copied().unwrap_or_default(), KEYS - keys.len());
-    let all = first.iter().copied().chain(keys.iter().copied()).chain(missing);
-    all.map(Param::from).collect()
-}
 
 /// Returns assets before a place, the newest first.
 pub fn assets(

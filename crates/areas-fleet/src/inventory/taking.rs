@@ -3,12 +3,14 @@
 //! A unit has a quarter of a second, others wait for it, and a report may hold thousands of rows. So a unit writes some hundreds, and the
 //! next one goes on where it ended. A section has no digest while it is taken: should the rest never come, it is asked for as a whole.
 
+use super::credentials::{self, CredentialChange};
 use super::fences;
+use super::known::{Known, Room};
 use super::model::{AssetId, AssetKind, MOST_OBSERVATIONS, ServerId};
 use super::observations::{self, Fresh, Kept, Of};
 use super::report::{Answer, Ignored, may_report};
 use super::sections::{Found, Ready, Scan};
-use super::store::{self, Known, Room};
+use super::store;
 use crate::fleet::DeviceId;
 use provost_inventory::wire::{Sighting, Unchanged};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
@@ -65,6 +67,7 @@ struct Within {
 struct Unit {
     left: usize,
     discovered: BTreeSet<ServerId>,
+    credentials: Vec<CredentialChange>,
 }
 
 impl Unit {
@@ -102,10 +105,11 @@ impl Taking {
             let mut unit = Unit {
                 left: MOST_OF_UNIT,
                 discovered: BTreeSet::new(),
+                credentials: Vec::new(),
             };
             let is_done = taking.take(ctx, &mut progress, &mut unit)?;
             progress.is_done = is_done;
-            taking.tell(ctx, unit.discovered);
+            taking.tell(ctx, unit.discovered, &unit.credentials);
             *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
             Ok(())
         };
@@ -257,16 +261,26 @@ impl Taking {
         Ok(true)
     }
 
-    fn tell(&self, ctx: &mut OperationContext<'_>, discovered: BTreeSet<ServerId>) {
-        if discovered.is_empty() {
+    fn tell(
+        &self,
+        ctx: &mut OperationContext<'_>,
+        discovered: BTreeSet<ServerId>,
+        credentials: &[CredentialChange],
+    ) {
+        if discovered.is_empty() && credentials.is_empty() {
             return;
         }
         ctx.in_the_name_of(self.actor.clone(), self.origin.clone());
-        ctx.action(fences::DISCOVERY);
+        ctx.action(if discovered.is_empty() {
+            fences::CREDENTIALS
+        } else {
+            fences::DISCOVERY
+        });
         ctx.target(&fences::INVENTORY, self.id.as_str());
         for server_id in discovered {
             ctx.emit(&fences::DISCOVERED, &fences::OfServer { server_id });
         }
+        credentials::tell(ctx, &self.id, credentials);
     }
 
     fn of<'a>(&'a self, client: &'static str, account: &'a str) -> Of<'a> {
@@ -298,6 +312,7 @@ fn remove_gone(
             return Ok(false);
         }
         observations::remove(ctx, &kept.id)?;
+        unit.credentials.extend(CredentialChange::gone(&kept.facts));
         progress.count = progress.count.map(|count| count - 1);
     }
     Ok(true)
@@ -359,6 +374,10 @@ fn take_one(
     let (server, asset) = (fresh.server.as_ref(), fresh.asset.as_ref());
     store::see_one(ctx, server.map(ServerId::as_str), asset.map(AssetId::as_str))?;
     progress.count = Some(count + i64::from(!is_there));
+    if !is_there {
+        unit.credentials
+            .extend(CredentialChange::of(&found.sighting, true));
+    }
     Ok(true)
 }
 

@@ -10,8 +10,8 @@
 //! Keeps IN-8, IN-9.
 
 use super::evidence::{Certainty, Evidence, EvidenceView, Machines, Named};
+use super::known;
 use super::model::ServerId;
-use super::store;
 use provost_areas_platform::announcements::{ServerUse, ServersUsed};
 use provost_inventory::wire;
 use provost_kernel::db::{Param, Row};
@@ -237,8 +237,8 @@ pub fn of_servers(
     let org = ctx.org();
     let mut found: BTreeMap<ServerId, Vec<EvidenceView>> = BTreeMap::new();
     let ids: Vec<&str> = servers.iter().map(|id| id.as_str()).collect();
-    for chunk in ids.chunks(store::KEYS) {
-        let rows = ctx.query(&OF_SERVERS, &store::of_keys(&[org], chunk), |row| {
+    for chunk in ids.chunks(known::KEYS) {
+        let rows = ctx.query(&OF_SERVERS, &known::of_keys(&[org], chunk), |row| {
             let view = EvidenceView {
                 evidence: Evidence::from_store(row.str(1)?)?,
                 certainty: Some(Certainty::from_store(row.str(2)?)?),

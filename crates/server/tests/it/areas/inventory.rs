@@ -98,6 +98,21 @@ async fn one(app: &App) -> String {
     listed["servers"][0]["id"].as_str().unwrap().to_owned()
 }
 
+/// Makes a retired machine that had a server, and returns where its inventory is.
+async fn retired(app: &App) -> String {
+    let machine = Machine::new(app).await;
+    let key = format!("npm:@acme/{}", fresh_key());
+    machine
+        .has(app, "ada", &json!([server("files", &key, false)]))
+        .await
+        .ok();
+    let device = format!("/devices/{}", machine.id);
+    app.write("POST", &format!("{device}/retire"), json!({ "confirm": true }))
+        .await
+        .ok();
+    format!("{device}/inventory")
+}
+
 async fn make(app: &App, parameters: &[&str]) -> Ids {
     if parameters.contains(&"serverId") {
         return vec![("serverId", one(app).await)];
@@ -117,6 +132,9 @@ fn body(operation: &str, _: &Target) -> Option<Value> {
 }
 
 async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
+    if operation == "eraseHeadlessDeviceInventory" {
+        return Some(Fixture::json("DELETE", retired(app).await, json!({}), None));
+    }
     if operation != "setHeadlessInventoryMcpServerStanding" {
         return None;
     }

@@ -7,6 +7,8 @@ mod described;
 mod gateway_identity;
 mod inventory;
 mod inventory_bounds;
+mod inventory_canaries;
+mod inventory_credentials;
 mod inventory_references;
 mod inventory_uses;
 mod kept;

@@ -1,0 +1,137 @@
+//! Credentials in files: what is told when they come and go, and that a retired device's places can be erased.
+
+use super::inventory::{held, of_key};
+use crate::areas::fleet::Machine;
+use crate::areas::inventory::{PATH, SERVERS, report, section, server};
+use crate::support::{App, each};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn credential(member: &str, fingerprint: &str, mode: &str) -> Value {
+    json!({
+        "kind": "credential", "place": { "class": "~/.claude.json", "path": PATH }, "pattern": "github_token", "memberName": member,
+        "fingerprint": fingerprint, "fileMode": mode, "worldReadable": false,
+    })
+}
+
+/// Returns what events tell of credentials: what happened, and the fingerprint.
+async fn told(app: &App) -> Vec<(String, String)> {
+    let all = app.events(0).await.into_iter();
+    let of_credentials = all.filter_map(|(kind, data)| {
+        let what = kind.strip_prefix("inventory.credential.")?.to_owned();
+        Some((what, data["fingerprint"].as_str()?.to_owned()))
+    });
+    of_credentials.collect()
+}
+
+/// Proves IN-2, IN-11.
+#[test]
+fn a_credential_is_told_when_it_is_found_and_when_it_is_gone_by_its_fingerprint() {
+    each("inventory_credentials", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let (one, other) = ("1".repeat(32), "2".repeat(32));
+        let both = json!([
+            credential("TOKEN", &one, "600"),
+            credential("KEY", &other, "600"),
+            server("files", "npm:files", false),
+        ]);
+        laptop.has(&app, "ada", &both).await.ok();
+        let pair = |what: &str, print: &str| (what.to_owned(), print.to_owned());
+        let mut first = told(&app).await;
+        first.sort_unstable();
+        assert_eq!(first, [pair("found", &one), pair("found", &other)]);
+        // The same once more, and one whose file others may read now, are the same credentials.
+        laptop.has(&app, "ada", &both).await.ok();
+        let open = json!([
+            credential("TOKEN", &one, "644"),
+            credential("KEY", &other, "600"),
+            server("files", "npm:files", false),
+        ]);
+        laptop.has(&app, "ada", &open).await.ok();
+        // A look that could not read everything takes nothing away.
+        let nothing = section("ada", &json!([]), false);
+        laptop.report(&app, report(&app, 0, &json!([nothing]))).await.ok();
+        assert_eq!(told(&app).await.len(), 2);
+        laptop
+            .has(&app, "ada", &json!([credential("KEY", &other, "600")]))
+            .await
+            .ok();
+        assert_eq!(told(&app).await[2..], [pair("gone", &one)]);
+        laptop.has(&app, "ada", &both).await.ok();
+        assert_eq!(told(&app).await[3..], [pair("found", &one)]);
+        let entries = app.entries(&app.organization, 0).await;
+        let of_reports: Vec<&Value> = entries
+            .iter()
+            .filter(|entry| entry["changes"].to_string().contains("/credentials"))
+            .collect();
+        let actions: Vec<&str> = of_reports
+            .iter()
+            .map(|entry| entry["action"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            actions,
+            [
+                "inventory.mcp_server.discovered",
+                "inventory.credentials.changed",
+                "inventory.credentials.changed",
+            ]
+        );
+        assert_eq!(of_reports[0]["actor"]["type"], "device");
+        assert_eq!(of_reports[0]["target"]["id"], json!(laptop.id));
+        assert!(of_reports[1]["changes"].to_string().contains(&one));
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn what_a_retired_device_reported_is_erased_and_of_an_active_one_nothing_is() {
+    each("inventory_erased", |app: Arc<App>| async move {
+        let (laptop, other) = (Machine::new(&app).await, Machine::new(&app).await);
+        let found = json!([
+            server("files", "npm:files", false),
+            credential("KEY", &"1".repeat(32), "600")
+        ]);
+        laptop.has(&app, "ada", &found).await.ok();
+        other.has(&app, "bob", &found).await.ok();
+        let inventory = format!("/devices/{}/inventory", laptop.id);
+        let confirm = json!({ "confirm": true });
+        app.write("DELETE", &inventory, confirm.clone())
+            .await
+            .refused(409, "conflict");
+        app.write("POST", &format!("/devices/{}/retire", laptop.id), confirm.clone())
+            .await
+            .ok();
+        let files = of_key(&app, "npm:files").await;
+        let instances = format!("{SERVERS}/{}/instances", files["id"].as_str().unwrap());
+        let devices = async || -> Vec<Value> {
+            let all = app.get(&instances).await.ok()["instances"].clone();
+            all.as_array()
+                .unwrap()
+                .iter()
+                .map(|one| one["deviceId"].clone())
+                .collect()
+        };
+        assert_eq!(devices().await.len(), 2);
+        let erased = app.write("DELETE", &inventory, confirm.clone()).await;
+        assert_eq!(erased.status.as_u16(), 204);
+        assert_eq!(devices().await, [json!(other.id)]);
+        assert_eq!(of_key(&app, "npm:files").await["standing"], "shadow");
+        assert_eq!(
+            held(&app, &other).await["observations"].as_array().unwrap().len(),
+            2
+        );
+        let again = app.write("DELETE", &inventory, confirm).await;
+        assert_eq!(again.status.as_u16(), 204);
+        let (_, operator) = app.account("operator", "operator", &[]).await;
+        app.request("DELETE", &inventory)
+            .token(&operator)
+            .json(crate::support::with_trio(
+                json!({ "confirm": true }),
+                &crate::support::fresh_key(),
+            ))
+            .send()
+            .await
+            .refused(403, "role_forbidden");
+        app.kernel.stop().await;
+    });
+}
