@@ -22,6 +22,7 @@ mod address;
 mod client;
 mod disk;
 mod fingerprint;
+pub mod foreign;
 mod hide;
 mod identity;
 mod launch;

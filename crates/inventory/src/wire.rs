@@ -20,7 +20,7 @@ use provost_words::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use key::{is_always_weak, is_builtin};
+pub use key::{is_always_weak, is_builtin, is_server_key};
 pub use limits::{MAX_BYTES, MAX_FAULTS, MAX_OBSERVATIONS, MAX_SECTIONS, is_shown_name};
 pub use make::digest;
 

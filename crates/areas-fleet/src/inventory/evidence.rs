@@ -10,6 +10,7 @@
 //! unresolved  no known machine of the person has the name: used, and not configured as far as anybody knows
 //! ```
 
+use super::imported::Source;
 use provost_areas_platform::announcements::UseWitness;
 use provost_kernel::{Timestamp, word};
 use schemars::JsonSchema;
@@ -36,6 +37,8 @@ word! {
         Gateway = "gateway",
         /// A client's telemetry.
         Telemetry = "telemetry",
+        /// A report of another scanner that somebody imported.
+        Import = "import",
     }
 }
 
@@ -69,6 +72,9 @@ word! {
 pub struct EvidenceView {
     /// By what.
     pub evidence: Evidence,
+    /// Of an import: which scanner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// Of what events name: whether the name stands for this alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certainty: Option<Certainty>,
@@ -84,6 +90,7 @@ impl EvidenceView {
     pub fn configured(first_seen_at: Timestamp, last_seen_at: Timestamp) -> Self {
         Self {
             evidence: Evidence::Configuration,
+            source: None,
             certainty: None,
             first_seen_at,
             last_seen_at,

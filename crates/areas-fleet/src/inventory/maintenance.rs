@@ -12,8 +12,10 @@ statements! {
     FORGET = unscoped("the round is everybody's") "DELETE FROM inventory_observations WHERE (organization_id, id) IN (SELECT o.organization_id, o.id FROM inventory_observations o WHERE o.removed_at < ?1 ORDER BY o.removed_at, o.organization_id, o.id LIMIT ?2)";
     /// Forgets what was used last before an instant.
     FORGET_USES = unscoped("the round is everybody's") "DELETE FROM inventory_uses WHERE (organization_id, seq) IN (SELECT u.organization_id, u.seq FROM inventory_uses u WHERE u.last_at < ?1 ORDER BY u.last_at, u.organization_id, u.seq LIMIT ?2)";
+    /// Forgets what was imported last before an instant.
+    FORGET_IMPORTED = unscoped("the round is everybody's") "DELETE FROM inventory_imported WHERE (organization_id, server_id, source) IN (SELECT i.organization_id, i.server_id, i.source FROM inventory_imported i WHERE i.last_at < ?1 ORDER BY i.last_at, i.organization_id, i.server_id, i.source LIMIT ?2)";
     /// Forgets servers that nobody decided about and that stand nowhere any more.
-    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_servers s WHERE s.standing_by IS NULL AND s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id) AND NOT EXISTS (SELECT 1 FROM inventory_uses u WHERE u.organization_id = s.organization_id AND u.server_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
+    FORGET_SERVERS = unscoped("the round is everybody's") "DELETE FROM inventory_servers WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_servers s WHERE s.standing_by IS NULL AND s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.server_id = s.id) AND NOT EXISTS (SELECT 1 FROM inventory_uses u WHERE u.organization_id = s.organization_id AND u.server_id = s.id) AND NOT EXISTS (SELECT 1 FROM inventory_imported i WHERE i.organization_id = s.organization_id AND i.server_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Forgets assets that stand nowhere any more.
     FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_assets s WHERE s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.asset_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Keeps that nothing of a device is there any more.
@@ -43,7 +45,13 @@ const MOST_OF_ROUND: i64 = 500;
 /// Removes what has been kept long enough, of every organization, and what has stood nowhere for as long.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let until = now.instant().plus_secs(-REMOVED_SECS);
-    for statement in [&FORGET, &FORGET_USES, &FORGET_SERVERS, &FORGET_ASSETS] {
+    for statement in [
+        &FORGET,
+        &FORGET_USES,
+        &FORGET_IMPORTED,
+        &FORGET_SERVERS,
+        &FORGET_ASSETS,
+    ] {
         ctx.queue(statement, params![until, MOST_OF_ROUND])?;
     }
     Ok(())

@@ -27,10 +27,12 @@
 //! alone only where nothing else can be meant; what is used changes no standing.
 //! INVARIANT IN-10: nothing that a device reports and no standing changes what a policy means or what it answers; a reference is resolved
 //! by an id, by a key, or by the name of a server that somebody decided about.
+//! INVARIANT IN-12: what is imported is evidence of its own, with its source and with who brought it; it changes no place, no name and no
+//! standing of what a device said, and nothing is approved by it.
 //!
 //! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
 //! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
-//! tools of servers, imports of foreign scanners, assets
+//! tools of servers, assets
 //! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account of which its
 //! device says nothing more stays until the device is retired.
 
@@ -39,6 +41,8 @@ mod device;
 mod erase;
 mod evidence;
 pub mod fences;
+mod import;
+mod imported;
 mod known;
 mod list_uses;
 mod maintenance;
@@ -75,6 +79,7 @@ pub static AREA: Area = Area {
     statements: &[
         store::STATEMENTS,
         known::STATEMENTS,
+        imported::STATEMENTS,
         observations::STATEMENTS,
         maintenance::STATEMENTS,
         references::STATEMENTS,
@@ -92,6 +97,7 @@ pub static AREA: Area = Area {
         ),
         ("inventory_assets", "what was found decides nothing"),
         ("inventory_observations", "what was found decides nothing"),
+        ("inventory_imported", "what was found decides nothing"),
         ("inventory_uses", "what was used decides nothing"),
         ("inventory_use_bounds", "what is not kept decides nothing"),
     ],
@@ -121,6 +127,7 @@ fn operations() -> Vec<Entry> {
         Entry::of::<reads::GetServer>(),
         Entry::of::<reads::ListInstances>(),
         Entry::of::<standing::SetStanding>(),
+        Entry::of::<import::ImportScan>(),
         Entry::of::<reads::ListAssets>(),
         Entry::of::<list_uses::ListUses>(),
         Entry::of::<reads::Summarize>(),

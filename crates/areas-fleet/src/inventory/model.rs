@@ -105,6 +105,8 @@ pub struct Server {
     pub first_seen_at: Timestamp,
     pub last_seen_at: Timestamp,
     pub counts: Counts,
+    /// Whether a device ever had it.
+    pub is_configured: bool,
 }
 
 /// How often a server stands in configurations of devices that are not retired.
@@ -255,12 +257,12 @@ impl ServerView {
             accounts: server.counts.accounts,
             instances: server.counts.instances,
             weak_instances: server.counts.weak,
-            evidence: std::iter::once(EvidenceView::configured(
-                server.first_seen_at,
-                server.last_seen_at,
-            ))
-            .chain(used)
-            .collect(),
+            evidence: server
+                .is_configured
+                .then(|| EvidenceView::configured(server.first_seen_at, server.last_seen_at))
+                .into_iter()
+                .chain(used)
+                .collect(),
         }
     }
 }
@@ -390,6 +392,7 @@ mod tests {
                 instances,
                 weak,
             },
+            is_configured: true,
         }
     }
 

@@ -36,7 +36,9 @@ macro_rules! servers {
             counting!("*", "server_id"),
             ", ",
             counting!("CASE WHEN o.is_weak THEN 1 END", "server_id"),
-            " FROM inventory_servers s "
+            // What another scanner found first is configured once a device says so.
+            ", (s.found_on NOT LIKE 'import:%' OR EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = \
+             s.organization_id AND o.server_id = s.id)) FROM inventory_servers s "
         )
     };
 }
@@ -160,6 +162,7 @@ fn server(row: &Row<'_>) -> Result<Server> {
             instances: row.get(12)?,
             weak: row.get(13)?,
         },
+        is_configured: row.get(14)?,
     })
 }
 

@@ -10,6 +10,7 @@
 //! Keeps IN-8, IN-9.
 
 use super::evidence::{Certainty, Evidence, EvidenceView, Machines, Named};
+use super::imported;
 use super::known;
 use super::model::ServerId;
 use provost_areas_platform::announcements::{ServerUse, ServersUsed};
@@ -241,6 +242,7 @@ pub fn of_servers(
         let rows = ctx.query(&OF_SERVERS, &known::of_keys(&[org], chunk), |row| {
             let view = EvidenceView {
                 evidence: Evidence::from_store(row.str(1)?)?,
+                source: None,
                 certainty: Some(Certainty::from_store(row.str(2)?)?),
                 events: row.get(3)?,
                 first_seen_at: row.get(4)?,
@@ -252,6 +254,7 @@ pub fn of_servers(
             found.entry(id).or_default().push(view);
         }
     }
+    imported::add_evidence(ctx, &ids, &mut found)?;
     Ok(found)
 }
 

@@ -7,6 +7,7 @@
 //!
 //! The rows are made of the report and of nothing else, so that nothing is shown that a server would not get.
 
+mod foreign;
 mod rows;
 
 use crate::cli::{Column, Exit, Failure, Form, HandCommand, Printer, Terminal, list_output_arg};
@@ -33,6 +34,7 @@ pub(crate) fn own() -> HandCommand {
             "provost scan --output wide",
             "provost scan --explain | less",
             "sudo provost scan --home /home/ada -o json > ada.json",
+            "snyk-agent-scan inspect --json | provost scan --foreign - | provost inventory import --body - --reason 'pilot'",
         ],
         run: |matches, terminal| Box::pin(std::future::ready(run(matches, terminal))),
     }
@@ -65,10 +67,22 @@ fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Prints the report as a server would get it, byte for byte, as -o json does"),
         )
+        .arg(
+            Arg::new("foreign")
+                .long("foreign")
+                .value_name("FILE|-")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with_all(["home", "explain"])
+                .help("Reads a report of snyk-agent-scan inspect --json instead, and prints its servers for provost inventory import"),
+        )
         .arg(list_output_arg().help_heading("Output"))
 }
 
 fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    if let Some(file) = matches.get_one::<PathBuf>("foreign") {
+        return foreign::run(file, terminal);
+    }
     let form = form(matches, terminal)?;
     let home = home(matches, terminal)?;
     let cannot =

@@ -1,11 +1,12 @@
 //! The identity of a server as a report may write it: a kind of a closed list, and what stands behind it in the one spelling that a scan
 //! writes. What is compared with it is compared byte by byte.
 
-use super::limits::{is_digest, is_fingerprint, is_hidden};
+use super::limits::{MAX_KEY, fits, is_digest, is_fingerprint, is_hidden};
 use crate::address::{is_private_address, url};
 use crate::client::Client;
 use crate::hide::is_no_name;
 use crate::packages::{self, Package, runs_others};
+use crate::secrets::known;
 
 /// What stands for a key that is not kept.
 pub(super) const WITHHELD: &str = "cmd:withheld";
@@ -65,6 +66,13 @@ pub fn is_always_weak(key: &str) -> bool {
         "builtin" => !is_builtin(Client::Goose, key),
         _ => true,
     }
+}
+
+/// Says whether a text is a key that says what runs on every machine alike: in its one spelling, with nothing hidden and nothing that looks
+/// like a credential. A digest of a command is made under a key of its device, and what ships in a client is the client's.
+pub fn is_server_key(key: &str) -> bool {
+    let is_shared = !["cmd:", "builtin:"].iter().any(|kind| key.starts_with(kind));
+    is_shared && fits(key, MAX_KEY) && is_key(key) && is_shown(key) && known(key).is_none()
 }
 
 /// Says whether a client ships a server within itself: whether a key says so, of which client, and by which name, is a closed list.

@@ -18,7 +18,7 @@ pub const MAX_FAULTS: usize = 100;
 /// LIMIT: the name of a scan. Ours.
 const MAX_SCAN_ID: usize = 64;
 /// LIMIT: the identity of a server. Ours; a longer address is left out and said.
-const MAX_KEY: usize = 512;
+pub(super) const MAX_KEY: usize = 512;
 /// LIMIT: a name. Ours; a scan cuts at 128 characters and says so with one more.
 const MAX_NAME: usize = 160;
 /// LIMIT: the count of scans; JSON has no larger whole number that every reader keeps.
@@ -159,7 +159,7 @@ impl Sighting {
     }
 }
 
-fn fits(text: &str, most: usize) -> bool {
+pub(super) fn fits(text: &str, most: usize) -> bool {
     (1..=most).contains(&text.chars().count()) && !text.contains(|c: char| c.is_control())
 }
 

@@ -127,13 +127,35 @@ fn body(operation: &str, _: &Target) -> Option<Value> {
             "sections": [section("ada", &json!([server("files", "npm:@acme/files", false)]), true)],
         })),
         "setHeadlessInventoryMcpServerStanding" => Some(json!({ "standing": "denied" })),
+        "importHeadlessInventoryScan" => Some(imported(&fresh_key())),
         _ => None,
     }
 }
 
-async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
+/// What another scanner found: one server that nobody else has.
+fn imported(unique: &str) -> Value {
+    let key = format!("npm:@acme/{}", digest_of(unique));
+    json!({ "source": "snyk_agent_scan", "servers": [{ "key": key, "name": "files" }] })
+}
+
+/// Returns letters that a package may have in its name.
+fn digest_of(unique: &str) -> String {
+    let hex = provost_policy::sha256_hex(unique.as_bytes());
+    hex.chars().take(12).collect()
+}
+
+async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
     if operation == "eraseHeadlessDeviceInventory" {
         return Some(Fixture::json("DELETE", retired(app).await, json!({}), None));
+    }
+    if operation == "importHeadlessInventoryScan" {
+        let event = Some("inventory.mcp_server.discovered");
+        return Some(Fixture::json(
+            "POST",
+            "/inventory/imports",
+            imported(unique),
+            event,
+        ));
     }
     if operation != "setHeadlessInventoryMcpServerStanding" {
         return None;
@@ -152,6 +174,8 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
     let mut body = body.clone();
     match (operation, member) {
         ("setHeadlessInventoryMcpServerStanding", "standing") => body[member] = json!("shadow"),
+        ("importHeadlessInventoryScan", "source") => body[member] = json!("other"),
+        ("importHeadlessInventoryScan", "servers") => body[member][0]["name"] = json!("another"),
         _ => return None,
     }
     Some(body)

@@ -9,6 +9,7 @@ mod inventory;
 mod inventory_bounds;
 mod inventory_canaries;
 mod inventory_credentials;
+mod inventory_imports;
 mod inventory_references;
 mod inventory_uses;
 mod kept;

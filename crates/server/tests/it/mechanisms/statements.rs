@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 29] = [
+const BY_TIME: [&str; 30] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -92,6 +92,7 @@ const BY_TIME: [&str; 29] = [
     "provost_areas_fleet::fleet::maintenance::PRUNE_TOKENS",
     "provost_areas_fleet::inventory::maintenance::FORGET",
     "provost_areas_fleet::inventory::maintenance::FORGET_ASSETS",
+    "provost_areas_fleet::inventory::maintenance::FORGET_IMPORTED",
     "provost_areas_fleet::inventory::maintenance::FORGET_SERVERS",
     "provost_areas_fleet::inventory::maintenance::FORGET_USES",
     "provost_areas_identity::directory::store::ended::FORGET",

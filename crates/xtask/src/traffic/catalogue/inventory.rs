@@ -18,6 +18,12 @@ pub const OPERATIONS: &[Operation] = &[
             )
             .showing(path))
     }),
+    keyed("importHeadlessInventoryScan", |maker| {
+        let key = format!("npm:@acme/{}", maker.unique.to_lowercase());
+        let body = json!({ "source": "other", "servers": [{ "key": key, "name": "files" }] });
+        let listed = format!("inventory/mcp-servers?query={}", maker.unique);
+        Ok(maker.call("POST", "inventory/imports", body).showing(listed))
+    }),
     keyed("eraseHeadlessDeviceInventory", |maker| {
         let machine = Machine::enrol(maker, false)?;
         machine.call(maker)?;

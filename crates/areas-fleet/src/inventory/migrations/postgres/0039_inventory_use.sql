@@ -34,3 +34,17 @@ CREATE TABLE inventory_use_bounds (
   not_kept BIGINT NOT NULL,
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 );
+
+-- What other scanners found, as somebody brought it.
+CREATE TABLE inventory_imported (
+  organization_id TEXT COLLATE "C" NOT NULL,
+  server_id TEXT COLLATE "C" NOT NULL,
+  source TEXT COLLATE "C" NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
+  imported_by TEXT COLLATE "C" NOT NULL,
+  first_at BIGINT NOT NULL,
+  last_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, server_id, source),
+  FOREIGN KEY (organization_id, server_id) REFERENCES inventory_servers (organization_id, id)
+);
+CREATE INDEX inventory_imported_by_last ON inventory_imported (last_at);

@@ -34,3 +34,17 @@ CREATE TABLE inventory_use_bounds (
   not_kept INTEGER NOT NULL,
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 ) STRICT;
+
+-- What other scanners found, as somebody brought it.
+CREATE TABLE inventory_imported (
+  organization_id TEXT NOT NULL,
+  server_id TEXT NOT NULL,
+  source TEXT NOT NULL,
+  name TEXT NOT NULL,
+  imported_by TEXT NOT NULL,
+  first_at INTEGER NOT NULL,
+  last_at INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, server_id, source),
+  FOREIGN KEY (organization_id, server_id) REFERENCES inventory_servers (organization_id, id)
+) STRICT;
+CREATE INDEX inventory_imported_by_last ON inventory_imported (last_at);
