@@ -1,7 +1,7 @@
 //! What one report makes known: servers and assets by their keys, as far as there is room.
 
 use super::model::{AssetId, AssetKind, MOST_OF_DEVICE, MOST_SERVERS, ServerId, beginning};
-use provost_kernel::db::{Param, Row};
+use provost_kernel::db::{Param, Row, Statement};
 use provost_kernel::error::Result;
 use provost_kernel::{OperationContext, params, statements};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 statements! {
     /// The servers of fifty keys.
     OF_KEYS = "SELECT key, id FROM inventory_servers WHERE organization_id = ?1 AND key IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) ORDER BY key";
-    /// How many servers an organization knows, how many of them one device made known and nobody decided about, and how many of its since an
-    /// instant.
-    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 AND standing_by IS NULL THEN 1 END), COUNT(CASE WHEN found_on = ?2 AND first_seen_at > ?3 THEN 1 END) FROM inventory_servers WHERE organization_id = ?1";
-    /// How many assets an organization knows, and how many of them one device made known.
-    COUNT_ASSETS = "SELECT COUNT(*), COUNT(CASE WHEN found_on = ?2 THEN 1 END) FROM inventory_assets WHERE organization_id = ?1";
+    /// How many servers an organization knows.
+    COUNT = "SELECT COUNT(*) FROM inventory_servers WHERE organization_id = ?1";
+    /// How many servers one device made known and nobody decided about, and how many it made known since an instant.
+    COUNT_OWN = "SELECT COUNT(CASE WHEN standing_by IS NULL THEN 1 END), COUNT(CASE WHEN first_seen_at > ?3 THEN 1 END) FROM inventory_servers WHERE organization_id = ?1 AND found_on = ?2";
+    /// How many assets an organization knows.
+    COUNT_ASSETS = "SELECT COUNT(*) FROM inventory_assets WHERE organization_id = ?1";
+    /// How many assets one device made known.
+    COUNT_OWN_ASSETS = "SELECT COUNT(*) FROM inventory_assets WHERE organization_id = ?1 AND found_on = ?2";
     /// Makes a server.
     INSERT = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, found_on, standing_at, first_seen_at, last_seen_at, updated_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_servers WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?8)";
     /// The assets of fifty keys of a kind.
@@ -29,8 +32,8 @@ const DISCOVERIES_SECS: i64 = 5 * 3600;
 /// How many keys are looked up at once.
 pub(super) const KEYS: usize = 50;
 
-/// What one report may still make known. It is counted when the report names the first unknown thing, and once: counting again for each
-/// would be work without end for a report that names thousands in an organization that is full.
+/// What one unit of a report may still make known. It is counted when it names the first unknown thing, and once a unit: counting again for
+/// each would be work without end for a report that names thousands in an organization that is full, and between two units others write.
 #[derive(Clone, Copy, Default)]
 pub struct Room {
     servers: Option<i64>,
@@ -64,9 +67,10 @@ impl Room {
 /// Keeps IN-8.
 fn count_servers(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
     let (org, since) = (ctx.org(), ctx.now().plus_secs(-DISCOVERIES_SECS));
-    let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?));
-    let (all, own, lately) = ctx
-        .query_opt(&COUNT, params![org, device, since], counts)?
+    let all = count(ctx, &COUNT, params![org])?;
+    let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
+    let (own, lately) = ctx
+        .query_opt(&COUNT_OWN, params![org, device, since], counts)?
         .unwrap_or_default();
     Ok((MOST_SERVERS - all)
         .min(MOST_OF_DEVICE - own)
@@ -76,11 +80,14 @@ fn count_servers(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
 /// The same of assets.
 fn count_assets(ctx: &mut OperationContext<'_>, device: &str) -> Result<i64> {
     let org = ctx.org();
-    let counts = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
-    let (all, own) = ctx
-        .query_opt(&COUNT_ASSETS, params![org, device], counts)?
-        .unwrap_or_default();
+    let all = count(ctx, &COUNT_ASSETS, params![org])?;
+    let own = count(ctx, &COUNT_OWN_ASSETS, params![org, device])?;
     Ok((MOST_SERVERS - all).min(MOST_OF_DEVICE - own))
+}
+
+fn count(ctx: &mut OperationContext<'_>, of: &'static Statement, params: &[Param<'_>]) -> Result<i64> {
+    let found = ctx.query_opt(of, params, |row| row.get::<i64>(0))?;
+    Ok(found.unwrap_or(0))
 }
 
 /// Servers by their keys, as far as the organization knows them.

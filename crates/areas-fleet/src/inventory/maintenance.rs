@@ -1,6 +1,6 @@
 //! What is done without anybody asking: removal of what was removed long ago, the check of a store, and its restore.
 
-use super::model::REMOVED_SECS;
+use super::model::{MOST_OBSERVATIONS, MOST_REMOVED, REMOVED_SECS};
 use super::uses;
 use crate::fleet::DeviceRetired;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded, SubjectKind};
@@ -19,13 +19,15 @@ statements! {
     /// Forgets assets that stand nowhere any more.
     FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_assets s WHERE s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.asset_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Keeps that nothing of a device is there any more.
-    RETIRE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
+    RETIRE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id IN (SELECT o.id FROM inventory_observations o WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.removed_at IS NULL ORDER BY o.seq LIMIT ?4)";
+    /// The same of devices that are retired and had more than one may have.
+    RETIRE_REST = unscoped("the round is everybody's") "UPDATE inventory_observations SET removed_at = ?1 WHERE (organization_id, id) IN (SELECT o.organization_id, o.id FROM devices d CROSS JOIN inventory_observations o WHERE o.organization_id = d.organization_id AND o.device_id = d.id AND d.status = 'retired' AND o.removed_at IS NULL ORDER BY d.organization_id, d.id, o.seq LIMIT ?2)";
     /// Forgets how the looks at the sections of a device went.
     RETIRE_SECTIONS = "DELETE FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2";
     /// Forgets the last scan of a device.
     RETIRE_SCAN = "DELETE FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
     /// Erases what a device had.
-    ERASE = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2";
+    ERASE = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND id IN (SELECT o.id FROM inventory_observations o WHERE o.organization_id = ?1 AND o.device_id = ?2 ORDER BY o.client, o.account, o.ident LIMIT ?3)";
     /// Ends every approval of an organization.
     END_APPROVALS = "UPDATE inventory_servers SET standing = 'shadow', standing_at = ?2, standing_until = NULL, standing_by = NULL, updated_at = ?2 WHERE organization_id = ?1 AND standing = 'approved'";
     /// Servers whose standing and end contradict each other.
@@ -38,12 +40,16 @@ statements! {
     LOOSE = unscoped("a check looks at every organization") "SELECT organization_id, id FROM inventory_observations WHERE (kind = 'mcp_server') <> (server_id IS NOT NULL) ORDER BY organization_id, id";
 }
 
+/// LIMIT: rows of a device that one unit ends or erases: a device has no more (its observations, and those that are gone). Were there more, an
+/// admin's unit would last as long as the device likes; the rounds end the rest.
+const MOST_OF_UNIT: i64 = MOST_OBSERVATIONS + MOST_REMOVED;
 /// LIMIT: rows of each table that one round removes: all areas prune in one unit, which has a quarter of a second. Ours; the next round
 /// removes more, which is a hundred thousand a day.
 const MOST_OF_ROUND: i64 = 500;
 
 /// Removes what has been kept long enough, of every organization, and what has stood nowhere for as long.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
+    ctx.queue(&RETIRE_REST, params![now.instant(), MOST_OF_ROUND])?;
     let until = now.instant().plus_secs(-REMOVED_SECS);
     for statement in [
         &FORGET,
@@ -61,7 +67,7 @@ pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
 /// marked rows stay for as long as everything that is removed; how the looks of the device went is forgotten at once.
 pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -> Result<()> {
     let (org, now, device) = (ctx.org(), ctx.now(), retired.id.as_str());
-    ctx.queue(&RETIRE, params![org, device, now])?;
+    ctx.queue(&RETIRE, params![org, device, now, MOST_OF_UNIT])?;
     ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
     ctx.queue(&RETIRE_SCAN, params![org, device])
 }
@@ -69,7 +75,7 @@ pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -
 /// Erases what is known of a device that reports no more, and returns of how many places that was. Each device has a bounded number of them.
 pub fn erase(ctx: &mut OperationContext<'_>, device: &str) -> Result<u64> {
     let org = ctx.org();
-    let erased = ctx.execute(&ERASE, params![org, device])?;
+    let erased = ctx.execute(&ERASE, params![org, device, MOST_OF_UNIT])?;
     ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
     ctx.queue(&RETIRE_SCAN, params![org, device])?;
     Ok(erased)

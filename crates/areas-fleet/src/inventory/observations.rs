@@ -24,9 +24,9 @@ macro_rules! observations {
 
 statements! {
     /// The last scan of a device that was taken.
-    LAST_SCAN = "SELECT scan_id, counter, started_at, finished_at, received_at FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
+    LAST_SCAN = "SELECT scan_id, counter, started_at, finished_at, received_at, taking FROM inventory_scans WHERE organization_id = ?1 AND device_id = ?2";
     /// Keeps the last scan of a device.
-    SAVE_SCAN = "INSERT INTO inventory_scans (organization_id, device_id, scan_id, counter, started_at, finished_at, not_kept, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (organization_id, device_id) DO UPDATE SET scan_id = excluded.scan_id, counter = COALESCE(excluded.counter, inventory_scans.counter), started_at = excluded.started_at, finished_at = excluded.finished_at, not_kept = excluded.not_kept, received_at = excluded.received_at";
+    SAVE_SCAN = "INSERT INTO inventory_scans (organization_id, device_id, scan_id, counter, started_at, finished_at, not_kept, received_at, taking) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, device_id) DO UPDATE SET scan_id = excluded.scan_id, counter = COALESCE(excluded.counter, inventory_scans.counter), started_at = excluded.started_at, finished_at = excluded.finished_at, not_kept = excluded.not_kept, received_at = excluded.received_at, taking = excluded.taking";
     /// The digests of a device's sections, and which of them are complete.
     DIGESTS = "SELECT client, account, digest, is_complete FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
     /// Keeps what is said of a section.
@@ -37,14 +37,17 @@ statements! {
     SECTIONS = "SELECT client, account, is_complete, not_kept, faults, received_at FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
     /// How many sections of each client there are, and how many of them are not complete, on devices that are not retired.
     BY_CLIENT = "SELECT c.client, COUNT(DISTINCT c.device_id), COUNT(CASE WHEN c.is_complete THEN NULL ELSE 1 END) FROM inventory_sections c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' GROUP BY c.client ORDER BY c.client";
-    /// What is known of a section's observations, removed ones among them.
-    OF_SECTION = "SELECT id, ident, facts, removed_at, server_id, asset_id, bound_at FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 ORDER BY seq + 0, id";
+    /// What is known of a section's observations behind one of them, removed ones among them. By the index of the section, and without what
+    /// was found: a unit reads this again, and a section may hold megabytes.
+    OF_SECTION = "SELECT id, ident, facts_digest, removed_at, server_id, asset_id, bound_at, kind FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND ident > ?5 ORDER BY ident";
+    /// What was found.
+    FACTS = "SELECT facts FROM inventory_observations WHERE organization_id = ?1 AND id = ?2";
     /// How many observations of a device are not removed.
     COUNT = "SELECT COUNT(*) FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
     /// Makes an observation.
-    INSERT = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, server_id, asset_id, transport, version_pin, is_weak, facts, first_seen_at, configured_name, bound_at) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_observations WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    INSERT = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, server_id, asset_id, transport, version_pin, is_weak, facts, first_seen_at, configured_name, bound_at, facts_digest) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_observations WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
     /// Replaces what is known of an observation.
-    UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, configured_name = ?9, bound_at = ?10, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
+    UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, configured_name = ?9, bound_at = ?10, facts_digest = ?11, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
     /// Keeps that an observation is no longer there.
     REMOVE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Removed observations of a device beyond so many, those that went last left out.
@@ -52,9 +55,9 @@ statements! {
     /// Forgets an observation.
     FORGET = "DELETE FROM inventory_observations WHERE organization_id = ?1 AND id = ?2";
     /// A page of a server's instances, the newest first.
-    OF_SERVER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.server_id = ?2 AND o.seq < ?3 ORDER BY o.seq DESC, o.id LIMIT ?4");
+    OF_SERVER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.server_id = ?2 AND o.seq < ?3 ORDER BY o.seq DESC LIMIT ?4");
     /// A page of a device's observations that are not removed, the newest first.
-    OF_DEVICE = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.seq < ?3 AND o.removed_at IS NULL ORDER BY o.seq DESC, o.id LIMIT ?4");
+    OF_DEVICE = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.seq < ?3 AND o.removed_at IS NULL ORDER BY o.seq DESC LIMIT ?4");
 }
 
 /// A section by its device, client and account.
@@ -68,19 +71,14 @@ pub struct Of<'a> {
 /// An observation of the section that is there already.
 pub struct Kept {
     pub id: String,
-    pub facts: String,
+    /// Of what was found; nothing where it was stored before there was one.
+    pub digest: Option<String>,
     pub is_removed: bool,
     pub server: Option<String>,
     pub asset: Option<String>,
     /// Since when a server is there without a break.
     pub since: Option<Timestamp>,
-}
-
-impl Kept {
-    /// Says whether this is a server of which it is not known by which name, and since when, it is there.
-    pub fn is_unnamed(&self) -> bool {
-        self.server.is_some() && self.since.is_none()
-    }
+    pub is_credential: bool,
 }
 
 /// An observation on its way into the store.
@@ -93,6 +91,7 @@ pub struct Fresh<'a> {
     pub version_pin: Option<&'static str>,
     pub is_weak: bool,
     pub facts: &'a str,
+    pub digest: &'a str,
     /// Under which name a server is there, and since when without a break.
     pub name: Option<&'a str>,
     pub since: Option<Timestamp>,
@@ -146,6 +145,10 @@ pub struct LastScan {
     finished_at: Timestamp,
     /// When it was taken.
     received_at: Timestamp,
+    /// Which taking of a report writes, or wrote last.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) taking: Option<String>,
 }
 
 impl LastScan {
@@ -170,6 +173,7 @@ pub fn last_scan(ctx: &mut OperationContext<'_>, device: &str) -> Result<Option<
             started_at: row.get(2)?,
             finished_at: row.get(3)?,
             received_at: row.get(4)?,
+            taking: row.get(5)?,
         })
     })
 }
@@ -188,6 +192,7 @@ pub fn save_scan(ctx: &mut OperationContext<'_>, device: &str, scan: &Scan, not_
             scan.finished_at,
             not_kept,
             now,
+            scan.taking.as_str(),
         ],
     )
 }
@@ -204,35 +209,47 @@ pub fn digests(
     Ok(found.into_iter().collect())
 }
 
-/// Keeps what is said of a section. Of one that is not wholly kept the digest is not, or not yet: the next look at it is to be sent whole, since
-/// there may be room by then.
+/// Keeps what is said of a section. Of one that is not wholly kept the digest is not: the next look at it is to be sent whole, since there
+/// may be room by then.
 pub fn save_section(
     ctx: &mut OperationContext<'_>,
     of: Of<'_>,
     section: &Ready,
-    is_done: bool,
     not_kept: i64,
 ) -> Result<()> {
-    let (org, now) = (ctx.org(), ctx.now());
-    let digest = if is_done && not_kept == 0 {
+    let digest = if not_kept == 0 {
         section.digest.as_str()
     } else {
         ""
     };
-    ctx.queue(
-        &SAVE_SECTION,
-        params![
-            org,
-            of.device,
-            of.client,
-            of.account,
-            digest,
-            section.is_complete,
-            not_kept,
-            section.faults.as_str(),
-            now,
-        ],
-    )
+    save(ctx, of, (digest, section.is_complete, not_kept), &section.faults)
+}
+
+/// Keeps that a section is being taken: should the rest never come, it says of itself that it is not all.
+pub fn begin_section(ctx: &mut OperationContext<'_>, of: Of<'_>, section: &Ready) -> Result<()> {
+    let all = i64::try_from(section.found.len()).unwrap_or(i64::MAX);
+    save(ctx, of, ("", false, all), &section.faults)
+}
+
+fn save(
+    ctx: &mut OperationContext<'_>,
+    of: Of<'_>,
+    (digest, is_complete, not_kept): (&str, bool, i64),
+    faults: &str,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let params = params![
+        org,
+        of.device,
+        of.client,
+        of.account,
+        digest,
+        is_complete,
+        not_kept,
+        faults,
+        now,
+    ];
+    ctx.queue(&SAVE_SECTION, params)
 }
 
 /// Keeps that a section is as it was.
@@ -265,22 +282,34 @@ pub fn by_client(ctx: &mut OperationContext<'_>) -> Result<Vec<(String, i64, i64
     })
 }
 
-/// Returns what is known of a section's observations, by what makes them the same.
-pub fn of_section(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<BTreeMap<String, Kept>> {
+/// Returns what is known of a section's observations behind one of them, by what makes them the same.
+pub fn of_section(
+    ctx: &mut OperationContext<'_>,
+    of: Of<'_>,
+    after: Option<&str>,
+) -> Result<BTreeMap<String, Kept>> {
     let org = ctx.org();
-    let params = params![org, of.device, of.client, of.account];
+    let params = params![org, of.device, of.client, of.account, after.unwrap_or_default()];
     let found = ctx.query(&OF_SECTION, params, |row| {
         let kept = Kept {
             id: row.get(0)?,
-            facts: row.get(2)?,
+            digest: row.get(2)?,
             is_removed: row.get::<Option<Timestamp>>(3)?.is_some(),
             server: row.get(4)?,
             asset: row.get(5)?,
             since: row.get(6)?,
+            is_credential: row.str(7)? == "credential",
         };
         Ok((row.get::<String>(1)?, kept))
     })?;
     Ok(found.into_iter().collect())
+}
+
+/// Returns what was found, as it is stored.
+pub fn facts(ctx: &mut OperationContext<'_>, id: &str) -> Result<String> {
+    let org = ctx.org();
+    let facts = ctx.query_opt(&FACTS, params![org, id], |row| row.get(0))?;
+    Ok(facts.unwrap_or_default())
 }
 
 /// Returns how many observations of a device are not removed.
@@ -313,6 +342,7 @@ pub fn insert(ctx: &mut OperationContext<'_>, of: Of<'_>, fresh: &Fresh<'_>) -> 
             now,
             fresh.name,
             fresh.since,
+            fresh.digest,
         ],
     )
 }
@@ -333,6 +363,7 @@ pub fn update(ctx: &mut OperationContext<'_>, id: &str, fresh: &Fresh<'_>) -> Re
             fresh.facts,
             fresh.name,
             fresh.since,
+            fresh.digest,
         ],
     )
 }

@@ -14,7 +14,7 @@ use provost_kernel::{OperationContext, params, statements};
 
 statements! {
     /// The server of an id or a key.
-    EXACT = "SELECT id, key FROM inventory_servers WHERE organization_id = ?1 AND (id = ?2 OR key = ?2) ORDER BY id";
+    EXACT = "SELECT id, key FROM inventory_servers WHERE organization_id = ?1 AND (id = ?2 OR key = ?2) ORDER BY seq + 0";
     /// The servers of a name that somebody decided about, an approval that ended left out.
     DECIDED = "SELECT id, key FROM inventory_servers WHERE organization_id = ?1 AND name = ?2 AND standing_by IS NOT NULL AND (standing = 'denied' OR standing_until > ?3) ORDER BY id";
 }

@@ -1,5 +1,6 @@
 //! `POST …/devices/{deviceId}/scans`
 
+use super::model::ObservationId;
 use super::sections::Ready;
 use super::taking::Taking;
 use crate::fleet::{self, DeviceId, DevicePath};
@@ -14,8 +15,8 @@ use serde::Serialize;
 /// LIMIT: reports of one device. Ours: it sends one an hour, and some again; each may write thousands of rows.
 const REPORTS: Bucket = Bucket {
     name: "device-scans",
-    burst: 120,
-    per_second_num: 120,
+    burst: 20,
+    per_second_num: 20,
     per_second_den: 3600,
 };
 /// LIMIT: levels of a report; it has seven.
@@ -87,7 +88,8 @@ impl Operation for ReportScan {
         }
         may_report(ctx, id)?;
         // Whoever writes holds up everybody: all that needs no store is done before.
-        let (scan, sections, unchanged) = Ready::of(input.body.clone().kept())?;
+        let taking: ObservationId = ctx.new_id();
+        let (scan, sections, unchanged) = Ready::of(input.body.clone().kept(), taking.as_str().to_owned())?;
         let call = Taking {
             organization: ctx.organization().clone(),
             actor: ctx.actor().clone(),

@@ -1,6 +1,6 @@
 //! A report, made ready for whoever writes it.
 
-use provost_inventory::wire::{Report, Section, Sighting, Unchanged};
+use provost_inventory::wire::{Report, Section, Sighting, Unchanged, digest};
 use provost_kernel::Timestamp;
 use provost_kernel::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub struct Scan {
     pub started_at: Timestamp,
     /// The device's clock when it ended.
     pub finished_at: Timestamp,
+    /// The name of this taking of it, which no device chooses: two of one scan are two.
+    pub taking: String,
 }
 
 /// One observation.
@@ -23,6 +25,8 @@ pub struct Found {
     pub sighting: Sighting,
     /// The same as it is stored.
     pub facts: String,
+    /// Its digest.
+    pub digest: String,
 }
 
 /// A section whose observations are told apart.
@@ -40,12 +44,13 @@ impl Ready {
     /// Makes a report ready.
     ///
     /// Errors: those of a writer of JSON, which has none for these types.
-    pub fn of(report: Report) -> Result<(Scan, Vec<Self>, Vec<Unchanged>)> {
+    pub fn of(report: Report, taking: String) -> Result<(Scan, Vec<Self>, Vec<Unchanged>)> {
         let scan = Scan {
             id: report.name_digest(),
             counter: report.counter,
             started_at: report.started_at,
             finished_at: report.finished_at,
+            taking,
         };
         let sections = report.sections.into_iter().map(Self::section);
         Ok((scan, sections.collect::<Result<_>>()?, report.unchanged))
@@ -86,7 +91,13 @@ fn identified(observations: Vec<Sighting>) -> Result<BTreeMap<String, Found>> {
             number => format!("{ident}#{number}"),
         };
         let facts = text(&sighting)?;
-        found.insert(one, Found { sighting, facts });
+        let digest = digest(std::slice::from_ref(&sighting), &[]);
+        let of_one = Found {
+            sighting,
+            facts,
+            digest,
+        };
+        found.insert(one, of_one);
     }
     Ok(found)
 }

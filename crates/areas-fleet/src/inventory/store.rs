@@ -1,57 +1,51 @@
 //! SQL of servers, of other assets, and of how old the data are.
 
 use super::evidence::EvidenceView;
+use super::known;
 use super::model::{
     Asset, AssetId, AssetKind, Counts, MOST_SERVERS, REPORTING_SECS, Server, ServerId, Standing,
 };
-use provost_kernel::db::Row;
+use provost_kernel::db::{Row, Statement};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// The rows of a server's instances that count: what is configured now. With its retirement nothing is on a device any more.
-macro_rules! counting {
-    ($what:literal, $column:literal) => {
-        concat!(
-            "(SELECT COUNT(",
-            $what,
-            ") FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.",
-            $column,
-            " = s.id AND o.removed_at IS NULL)"
-        )
-    };
-}
+use std::collections::BTreeMap;
 
 /// The columns of a server, in the order that [`server`] expects.
 macro_rules! servers {
     () => {
-        concat!(
-            "SELECT s.id, s.seq, s.key, s.name, s.standing, s.standing_at, s.standing_until, s.standing_by, s.first_seen_at, \
-             s.last_seen_at, ",
-            counting!("DISTINCT o.device_id", "server_id"),
-            ", ",
-            counting!("DISTINCT o.device_id || '/' || o.account", "server_id"),
-            ", ",
-            counting!("*", "server_id"),
-            ", ",
-            counting!("CASE WHEN o.is_weak THEN 1 END", "server_id"),
-            // What another scanner found first is configured once a device says so.
-            ", (s.found_on NOT LIKE 'import:%' OR EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = \
-             s.organization_id AND o.server_id = s.id)) FROM inventory_servers s "
-        )
+        // What another scanner found first is configured once a device says so.
+        "SELECT s.id, s.seq, s.key, s.name, s.standing, s.standing_at, s.standing_until, s.standing_by, s.first_seen_at, s.last_seen_at, \
+         (s.found_on NOT LIKE 'import:%' OR EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id \
+         AND o.server_id = s.id)) FROM inventory_servers s "
     };
 }
 
 /// The columns of an asset, in the order that [`asset`] expects.
 macro_rules! assets {
     () => {
+        "SELECT s.id, s.seq, s.kind, s.key, s.name, s.first_seen_at, s.last_seen_at FROM inventory_assets s "
+    };
+}
+
+/// How often fifty servers or assets are there, in one look for all of them. With its retirement nothing is on a device any more. A device is
+/// counted by a text of its own: SQLite would walk the organization otherwise, in an order that has devices one behind the other.
+macro_rules! counting {
+    ($column:literal) => {
         concat!(
-            "SELECT s.id, s.seq, s.kind, s.key, s.name, s.first_seen_at, s.last_seen_at, ",
-            counting!("DISTINCT o.device_id", "asset_id"),
-            ", ",
-            counting!("*", "asset_id"),
-            " FROM inventory_assets s "
+            "SELECT o.",
+            $column,
+            " || '', COUNT(DISTINCT o.device_id || ''), COUNT(DISTINCT o.device_id || '/' || o.account), COUNT(*), \
+             COUNT(CASE WHEN o.is_weak THEN 1 END) FROM inventory_observations o WHERE o.organization_id = ?1 AND o.",
+            $column,
+            " IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, \
+             ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) \
+             AND o.removed_at IS NULL GROUP BY o.",
+            $column,
+            " || '' ORDER BY o.",
+            $column,
+            " || ''"
         )
     };
 }
@@ -88,6 +82,10 @@ statements! {
     GET = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.id = ?2");
     /// A page of servers, the newest first.
     LIST = concat!(servers!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR ", stands!("?4"), " = CAST(?3 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR ", has_instance!("o.client = CAST(?5 AS TEXT)"), ") AND (CAST(?6 AS TEXT) IS NULL OR ", has_instance!("o.transport = CAST(?6 AS TEXT)"), ") AND (CAST(?7 AS TEXT) IS NULL OR ", has_instance!("o.version_pin = CAST(?7 AS TEXT)"), ") AND (CAST(?8 AS TEXT) IS NULL OR s.search LIKE CAST(?8 AS TEXT) ESCAPE '!') AND (CAST(?9 AS TEXT) IS NULL OR (CAST(?9 AS TEXT) = 'no') <> EXISTS (SELECT 1 FROM inventory_uses u WHERE u.organization_id = s.organization_id AND u.server_id = s.id AND u.last_at >= ?10)) ORDER BY s.seq DESC, s.id LIMIT ?11");
+    /// How often servers are there.
+    COUNTS = counting!("server_id");
+    /// The same of assets.
+    ASSET_COUNTS = counting!("asset_id");
     /// How many servers of each standing there are.
     BY_STANDING = concat!("SELECT ", stands!("?2"), " AS stands, COUNT(*) FROM inventory_servers s WHERE s.organization_id = ?1 GROUP BY stands ORDER BY stands");
     /// Keeps what was decided about a server.
@@ -156,13 +154,8 @@ fn server(row: &Row<'_>) -> Result<Server> {
         standing_by: row.get(7)?,
         first_seen_at: row.get(8)?,
         last_seen_at: row.get(9)?,
-        counts: Counts {
-            devices: row.get(10)?,
-            accounts: row.get(11)?,
-            instances: row.get(12)?,
-            weak: row.get(13)?,
-        },
-        is_configured: row.get(14)?,
+        counts: Counts::default(),
+        is_configured: row.get(10)?,
     })
 }
 
@@ -176,8 +169,8 @@ fn asset(row: &Row<'_>) -> Result<Asset> {
         name: row.get(4)?,
         first_seen_at,
         last_seen_at,
-        devices: row.get(7)?,
-        instances: row.get(8)?,
+        devices: 0,
+        instances: 0,
         evidence: vec![EvidenceView::configured(first_seen_at, last_seen_at)],
     })
 }
@@ -187,8 +180,35 @@ fn asset(row: &Row<'_>) -> Result<Asset> {
 /// Errors: `NotFound` for an unknown and another organization's server alike.
 pub fn get(ctx: &mut OperationContext<'_>, id: &ServerId) -> Result<Server> {
     let org = ctx.org();
-    ctx.query_opt(&GET, params![org, id.as_str()], server)?
-        .ok_or_else(|| Error::not_found("MCP server"))
+    let mut server = ctx
+        .query_opt(&GET, params![org, id.as_str()], server)?
+        .ok_or_else(|| Error::not_found("MCP server"))?;
+    let counts = counts(ctx, &COUNTS, &[id.as_str()])?;
+    server.counts = counts.get(id.as_str()).copied().unwrap_or_default();
+    Ok(server)
+}
+
+/// Returns how often things are there, by their ids; what is nowhere is left out.
+fn counts(
+    ctx: &mut OperationContext<'_>,
+    statement: &'static Statement,
+    ids: &[&str],
+) -> Result<BTreeMap<String, Counts>> {
+    let org = ctx.org();
+    let mut found = BTreeMap::new();
+    for chunk in ids.chunks(known::KEYS) {
+        let rows = ctx.query(statement, &known::of_keys(&[org], chunk), |row| {
+            let counts = Counts {
+                devices: row.get(1)?,
+                accounts: row.get(2)?,
+                instances: row.get(3)?,
+                weak: row.get(4)?,
+            };
+            Ok((row.get::<String>(0)?, counts))
+        })?;
+        found.extend(rows);
+    }
+    Ok(found)
 }
 
 /// What a list of servers is narrowed to.
@@ -239,7 +259,13 @@ pub fn list(
         since,
         limit,
     ];
-    ctx.query(&LIST, params, server)
+    let mut servers = ctx.query(&LIST, params, server)?;
+    let ids: Vec<&str> = servers.iter().map(|server| server.id.as_str()).collect();
+    let counts = counts(ctx, &COUNTS, &ids)?;
+    for server in &mut servers {
+        server.counts = counts.get(server.id.as_str()).copied().unwrap_or_default();
+    }
+    Ok(servers)
 }
 
 /// Returns what `LIKE` finds a text by, whatever stands in it.
@@ -273,7 +299,14 @@ pub fn assets(
     limit: i64,
 ) -> Result<Vec<Asset>> {
     let (org, kind) = (ctx.org(), kind.map(AssetKind::as_str));
-    ctx.query(&ASSETS, params![org, before, kind, limit], asset)
+    let mut assets = ctx.query(&ASSETS, params![org, before, kind, limit], asset)?;
+    let ids: Vec<&str> = assets.iter().map(|asset| asset.id.as_str()).collect();
+    let counts = counts(ctx, &ASSET_COUNTS, &ids)?;
+    for asset in &mut assets {
+        let of_asset = counts.get(asset.id.as_str()).copied().unwrap_or_default();
+        (asset.devices, asset.instances) = (of_asset.devices, of_asset.instances);
+    }
+    Ok(assets)
 }
 
 /// Stores what was decided about a server.

@@ -24,6 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 const MOST_SECTIONS: usize = 512;
 /// LIMIT: things that one unit writes about. Ours: a fraction of the time that it has.
 const MOST_OF_UNIT: usize = 250;
+/// What a section costs of it, and one that is as it was: statements that are not about a thing.
+const OF_SECTION: usize = 10;
+const OF_UNCHANGED: usize = 4;
 /// LIMIT: how far a device counts on from one scan to the next: beyond it a mistake would end its counting for ever.
 const MOST_COUNTED: i64 = 1_000_000;
 
@@ -58,6 +61,8 @@ struct Progress {
 #[derive(Clone, Default)]
 struct Within {
     is_begun: bool,
+    /// Whether its row says that it is not all.
+    is_marked: bool,
     /// The last observation that was taken.
     after: Option<String>,
     not_kept: i64,
@@ -71,10 +76,10 @@ struct Unit {
 }
 
 impl Unit {
-    /// Takes one of what it may still do, and says whether there was one.
-    fn spend(&mut self) -> bool {
+    /// Takes so much of what it may still do, and says whether there was any.
+    fn spend(&mut self, cost: usize) -> bool {
         let has = self.left > 0;
-        self.left = self.left.saturating_sub(1);
+        self.left = self.left.saturating_sub(cost);
         has
     }
 }
@@ -102,6 +107,8 @@ impl Taking {
         let run = move |ctx: &mut OperationContext<'_>| {
             // It may run again, and then begins where the unit before it ended.
             let mut progress = before.clone();
+            // Others of the device, and of the organization, wrote in between.
+            (progress.count, progress.room) = (None, Room::default());
             let mut unit = Unit {
                 left: MOST_OF_UNIT,
                 discovered: BTreeSet::new(),
@@ -132,7 +139,7 @@ impl Taking {
             progress.is_begun = true;
         }
         while let Some(section) = self.unchanged.get(progress.unchanged) {
-            if !unit.spend() {
+            if !unit.spend(OF_UNCHANGED) {
                 return Ok(false);
             }
             self.take_unchanged(ctx, section, &digests, &mut progress.answer)?;
@@ -159,10 +166,13 @@ impl Taking {
         Ok(true)
     }
 
-    /// Says whether another scan came before this one, or between two of its units.
+    /// Says whether another scan came before this one, or another taking between two of its units: of two at once the later one goes on, were
+    /// they of one scan.
     fn is_late(&self, ctx: &mut OperationContext<'_>, progress: &mut Progress) -> Result<bool> {
         let last = observations::last_scan(ctx, self.id.as_str())?;
-        let came_between = |last: &observations::LastScan| progress.is_begun && last.id != self.scan.id;
+        let came_between = |last: &observations::LastScan| {
+            progress.is_begun && last.taking.as_deref() != Some(self.scan.taking.as_str())
+        };
         if let Some(last) = last.as_ref()
             && (came_between(last) || last.is_after(&self.scan))
         {
@@ -223,35 +233,21 @@ impl Taking {
     ) -> Result<bool> {
         let of = self.of(section.client, &section.account);
         if !progress.within.is_begun {
-            if !unit.spend() {
+            if !unit.spend(OF_SECTION) {
                 return Ok(false);
             }
-            observations::save_section(ctx, of, section, false, 0)?;
             progress.within.is_begun = true;
         }
-        let mut known = observations::of_section(ctx, of)?;
-        if progress.count.is_none() {
-            progress.count = Some(observations::count(ctx, of.device)?);
-        }
-        if section.is_complete && !remove_gone(ctx, section, &known, progress, unit)? {
-            return Ok(false);
-        }
-        let (part, is_last) = part_of(section, &known, progress.within.after.as_ref(), unit);
-        let mut keys = look_up(ctx, of, &part)?;
-        for &(ident, found) in &part {
-            let kept = known.remove(ident);
-            let of_one = (ident.as_str(), found);
-            if !take_one(ctx, of, of_one, kept.as_ref(), progress, &mut keys, unit)? {
-                progress.within.not_kept += 1;
+        if !take_part(ctx, of, section, progress, unit)? {
+            if !progress.within.is_marked {
+                observations::begin_section(ctx, of, section)?;
+                progress.within.is_marked = true;
             }
-            progress.within.after = Some(ident.clone());
-        }
-        if !is_last {
             return Ok(false);
         }
         let within = std::mem::take(&mut progress.within);
-        observations::save_section(ctx, of, section, true, within.not_kept)?;
-        if section.is_complete {
+        observations::save_section(ctx, of, section, within.not_kept)?;
+        if section.is_complete && !section.found.is_empty() {
             store::see(ctx, of.device, of.client, of.account)?;
         }
         progress.answer.truncated |= within.not_kept > 0;
@@ -292,6 +288,37 @@ impl Taking {
     }
 }
 
+/// Takes the observations of a section, as far as the unit goes, and says whether these are all.
+fn take_part(
+    ctx: &mut OperationContext<'_>,
+    of: Of<'_>,
+    section: &Ready,
+    progress: &mut Progress,
+    unit: &mut Unit,
+) -> Result<bool> {
+    let after = progress.within.after.clone();
+    let mut known = observations::of_section(ctx, of, after.as_deref())?;
+    if progress.count.is_none() {
+        progress.count = Some(observations::count(ctx, of.device)?);
+    }
+    // What is gone goes before anything is taken, so that there is room; the units behind that do not look again.
+    let is_first = after.is_none();
+    if is_first && section.is_complete && !remove_gone(ctx, section, &known, progress, unit)? {
+        return Ok(false);
+    }
+    let (part, is_last) = part_of(section, &known, after.as_ref(), unit);
+    let mut keys = look_up(ctx, of, &part)?;
+    for &(ident, found) in &part {
+        let kept = known.remove(ident);
+        let of_one = (ident.as_str(), found);
+        if !take_one(ctx, of, of_one, kept.as_ref(), progress, &mut keys, unit)? {
+            progress.within.not_kept += 1;
+        }
+        progress.within.after = Some(ident.clone());
+    }
+    Ok(is_last)
+}
+
 fn counted(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -308,11 +335,14 @@ fn remove_gone(
         if kept.is_removed || section.found.contains_key(ident) {
             continue;
         }
-        if !unit.spend() {
+        if !unit.spend(1) {
             return Ok(false);
         }
+        if kept.is_credential {
+            let facts = observations::facts(ctx, &kept.id)?;
+            unit.credentials.extend(CredentialChange::gone(&facts));
+        }
         observations::remove(ctx, &kept.id)?;
-        unit.credentials.extend(CredentialChange::gone(&kept.facts));
         progress.count = progress.count.map(|count| count - 1);
     }
     Ok(true)
@@ -329,11 +359,11 @@ fn part_of<'a>(
     let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
     let mut part = Vec::new();
     for (ident, found) in section.found.range::<String, _>((begin, Bound::Unbounded)) {
-        let is_as_it_was = |kept: &Kept| !kept.is_removed && !kept.is_unnamed() && kept.facts == found.facts;
+        let is_as_it_was = |kept: &Kept| !kept.is_removed && kept.digest.as_ref() == Some(&found.digest);
         if section.is_complete && known.get(ident).is_some_and(is_as_it_was) {
             continue;
         }
-        if !unit.spend() {
+        if !unit.spend(1) {
             return (part, false);
         }
         part.push((ident, found));
@@ -352,7 +382,7 @@ fn take_one(
     unit: &mut Unit,
 ) -> Result<bool> {
     let is_there = kept.is_some_and(|kept| !kept.is_removed);
-    if let Some(kept) = kept.filter(|kept| is_there && !kept.is_unnamed() && kept.facts == found.facts) {
+    if let Some(kept) = kept.filter(|kept| is_there && kept.digest.as_ref() == Some(&found.digest)) {
         store::see_one(ctx, kept.server.as_deref(), kept.asset.as_deref())?;
         return Ok(true);
     }
@@ -425,6 +455,7 @@ fn fresh<'a>(
         version_pin: None,
         is_weak: false,
         facts: &found.facts,
+        digest: &found.digest,
         name: None,
         since: None,
     };

@@ -34,12 +34,12 @@ const USERS: usize = 10;
 const WITHHELD: &str = "hidden:withheld";
 
 statements! {
-    /// The servers that devices of ten users have or had, and under which names.
-    NAMED = "SELECT d.owner_user_id, o.configured_name, o.server_id, o.is_weak, o.bound_at, o.removed_at FROM devices d JOIN inventory_observations o ON o.organization_id = d.organization_id AND o.device_id = d.id WHERE d.organization_id = ?1 AND d.owner_user_id IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) AND o.server_id IS NOT NULL ORDER BY o.organization_id, o.id";
+    /// The servers that devices of ten users have or had, and under which names: devices first, or SQLite walks the organization.
+    NAMED = "SELECT d.owner_user_id, o.configured_name, o.server_id, o.is_weak, o.bound_at, o.removed_at FROM devices d CROSS JOIN inventory_observations o WHERE o.organization_id = d.organization_id AND o.device_id = d.id AND d.organization_id = ?1 AND d.owner_user_id IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) AND o.kind = 'mcp_server' ORDER BY d.seq + 0, o.seq + 0";
     /// How the devices of ten users were looked at last, the retired ones left out.
-    LOOKED = "SELECT d.owner_user_id, c.received_at, c.not_kept, (SELECT COUNT(*) FROM inventory_sections s WHERE s.organization_id = d.organization_id AND s.device_id = d.id AND (NOT s.is_complete OR s.not_kept > 0)) FROM devices d LEFT JOIN inventory_scans c ON c.organization_id = d.organization_id AND c.device_id = d.id WHERE d.organization_id = ?1 AND d.owner_user_id IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) AND d.status <> 'retired' ORDER BY d.organization_id, d.id";
+    LOOKED = "SELECT d.owner_user_id, c.received_at, c.not_kept, (SELECT COUNT(*) FROM inventory_sections s WHERE s.organization_id = d.organization_id AND s.device_id = d.id AND (NOT s.is_complete OR s.not_kept > 0)) FROM devices d LEFT JOIN inventory_scans c ON c.organization_id = d.organization_id AND c.device_id = d.id WHERE d.organization_id = ?1 AND d.owner_user_id IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) AND d.status <> 'retired' ORDER BY d.seq + 0";
     /// What is kept of ten users.
-    KEPT = "SELECT user_id, evidence, name, server_id, certainty FROM inventory_uses WHERE organization_id = ?1 AND user_id IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ORDER BY organization_id, seq";
+    KEPT = "SELECT user_id, evidence, name, server_id, certainty FROM inventory_uses WHERE organization_id = ?1 AND user_id IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ORDER BY seq + 0";
     /// How many rows an organization has.
     COUNT = "SELECT COUNT(*) FROM inventory_uses WHERE organization_id = ?1";
     /// Keeps that something was used once more.

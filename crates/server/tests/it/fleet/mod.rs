@@ -6,6 +6,7 @@ mod commands;
 mod described;
 mod gateway_identity;
 mod inventory;
+mod inventory_at_once;
 mod inventory_bounds;
 mod inventory_canaries;
 mod inventory_credentials;

@@ -113,6 +113,54 @@ fn the_devices_of_an_owner_are_looked_for_in_their_index() {
     }
 }
 
+/// A report, a decision and a page would walk every observation of the organization otherwise, of which there are hundreds of thousands.
+#[test]
+fn what_devices_have_is_looked_for_in_indexes_of_a_device_or_a_server() {
+    let of_device = "(organization_id=? AND device_id=?";
+    for (name, count, index) in [
+        (
+            "observations::OF_SECTION",
+            5,
+            "by_section (organization_id=? AND device_id=? AND client=? AND account=?",
+        ),
+        (
+            "observations::OF_DEVICE",
+            4,
+            "there_by_device (organization_id=? AND device_id=? AND seq<?",
+        ),
+        (
+            "observations::OF_SERVER",
+            4,
+            "by_server (organization_id=? AND server_id=? AND seq<?",
+        ),
+        ("observations::COUNT", 2, of_device),
+        ("maintenance::RETIRE", 4, of_device),
+        ("maintenance::ERASE", 3, of_device),
+        (
+            "store::COUNTS",
+            51,
+            "there_by_server (organization_id=? AND server_id=?",
+        ),
+        (
+            "store::ASSET_COUNTS",
+            51,
+            "there_by_asset (organization_id=? AND asset_id=?",
+        ),
+        ("uses::NAMED", 11, of_device),
+    ] {
+        let Some(plan) = plan(&format!("inventory::{name}"), &vec!["9"; count]) else {
+            return;
+        };
+        let of_observations = || {
+            let lines = plan.iter();
+            lines.filter(|line| line.contains("INDEX inventory_observations_"))
+        };
+        let is_by_it = of_observations().any(|line| line.contains(index));
+        let walks = of_observations().any(|line| line.ends_with("(organization_id=?)"));
+        assert!(is_by_it && !walks, "{name}: {plan:?}");
+    }
+}
+
 /// The round of all areas would walk every enrolment token by which a device enrolled otherwise, for ever.
 #[test]
 fn enrolment_tokens_that_ended_unused_are_looked_for_in_their_index() {

@@ -4,7 +4,14 @@
 -- known once its section is reported again, which is asked for.
 ALTER TABLE inventory_observations ADD COLUMN configured_name TEXT COLLATE "C";
 ALTER TABLE inventory_observations ADD COLUMN bound_at BIGINT;
+-- What of an observation is compared with the next scan, and which taking of a report writes.
+ALTER TABLE inventory_observations ADD COLUMN facts_digest TEXT COLLATE "C";
+ALTER TABLE inventory_scans ADD COLUMN taking TEXT COLLATE "C";
 UPDATE inventory_sections SET digest = '';
+-- A page of a device, how much it has, and how much it made known: none of it by the organization's rows.
+CREATE INDEX inventory_observations_there_by_device ON inventory_observations (organization_id, device_id, seq) WHERE removed_at IS NULL;
+CREATE INDEX inventory_servers_by_finder ON inventory_servers (organization_id, found_on);
+CREATE INDEX inventory_assets_by_finder ON inventory_assets (organization_id, found_on);
 
 CREATE TABLE inventory_uses (
   organization_id TEXT COLLATE "C" NOT NULL,
