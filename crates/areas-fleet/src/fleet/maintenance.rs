@@ -31,6 +31,8 @@ statements! {
     LIVING = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE d.status = 'retired' AND t.revoked_at IS NULL ORDER BY t.organization_id, t.id";
     /// Enrolment tokens that made more devices than they may.
     OVERUSED = unscoped("a check looks at every organization") "SELECT organization_id, id FROM enrolment_tokens WHERE uses > max_uses ORDER BY organization_id, id";
+    /// Devices whose owner is not beside what whoever said so could give, or stands without it.
+    UNSAID = unscoped("a check looks at every organization") "SELECT organization_id, id FROM devices WHERE (owner_user_id IS NULL) <> (owner_reach_role IS NULL) ORDER BY organization_id, id";
     /// Devices whose status and instants contradict each other.
     TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM devices WHERE (status = 'retired') <> (retired_at IS NOT NULL) OR status NOT IN ('pending', 'active', 'quarantined', 'retired') ORDER BY organization_id, id";
 }
@@ -222,6 +224,11 @@ pub fn broken_invariants(tx: &mut Tx<'_>, _: Timestamp) -> Result<Vec<String>> {
     for (organization, id) in tx.query(&OVERUSED, params![], found)? {
         broken.push(format!(
             "the enrolment token {id} of {organization} made more devices than it may"
+        ));
+    }
+    for (organization, id) in tx.query(&UNSAID, params![], found)? {
+        broken.push(format!(
+            "the device {id} of {organization} has an owner of whom nobody is known to have said so, or the other way round"
         ));
     }
     for (organization, id) in tx.query(&TORN, params![], found)? {

@@ -133,7 +133,7 @@ impl JsonSchema for RetirementDays {
         "RetirementDays".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "anyOf": [{ "const": 0 }, { "minimum": 30, "maximum": 730 }] })
+        json_schema!({ "type": "integer", "minimum": 0, "maximum": 730, "not": { "minimum": 1, "maximum": 29 } })
     }
 }
 
