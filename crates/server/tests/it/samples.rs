@@ -90,6 +90,10 @@ pub fn body(meta: &Meta, target: &Target) -> Value {
             json!({ "name": fresh_key(), "permissionRole": "viewer", "scopes": ["service_accounts:rotate_self"] })
         }
         "updateHeadlessServiceAccount" => json!({ "description": fresh_key() }),
+        // It names what the samples of another operation set: nothing is reset without a word (SE-5).
+        "updateHeadlessAutomationSettings" => {
+            json!({ "fleet": { "enrolment": { "selfEnrol": "signed_in" } } })
+        }
         _ => json!({}),
     }
 }

@@ -103,9 +103,11 @@ fn nobody_gives_everybody_what_they_could_not_give_to_one() {
 #[test]
 fn a_member_signs_in_for_what_members_may_and_no_longer_than_they_are_one() {
     each("member_signs_in", |app: Arc<App>| async move {
-        let client = register(&app, public_client(&fresh_key())).await;
-        let ann = user(&app, ANN, None).await;
         let scopes = ["fleet:enrol_self", "fleet:read"];
+        let mut body = public_client(&fresh_key());
+        body["scopes"] = json!(scopes);
+        let client = register(&app, body).await;
+        let ann = user(&app, ANN, None).await;
         let redeem = async |code: &str| post(&app, "/oauth/token", &redeeming(&client, code)).await;
         let unusable = code(&app, &client, &ann, &scopes, None).await;
         assert_eq!(redeem(&unusable).await.status.as_u16(), 400);

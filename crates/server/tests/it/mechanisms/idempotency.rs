@@ -125,7 +125,9 @@ pub async fn fixture(app: &App, operation: &str) -> RepeatableRequest {
             ("POST", path, body, Some("service_account.token.revoked"))
         }
         "updateHeadlessAutomationSettings" => {
-            let body = json!({ "tokens": { "revokeFamilyOnReuse": true } });
+            let enrolment = json!({ "selfEnrol": "signed_in" });
+            let body =
+                json!({ "tokens": { "revokeFamilyOnReuse": true }, "fleet": { "enrolment": enrolment } });
             ("PUT", "/automation/settings".to_owned(), body, None)
         }
         "patchHeadlessAutomationSettings" => {

@@ -51,7 +51,9 @@ pub const OPERATIONS: &[Operation] = &[
         let path = "automation/settings";
         let shown = maker.send(&Request::get(maker.bootstrap.path(path), &maker.bootstrap.token))?;
         let flag = shown.to_string().contains("\"revokeFamilyOnReuse\":true");
-        Ok(maker.call("PUT", path, json!({ "tokens": { "revokeFamilyOnReuse": !flag } })))
+        // Another operation may have set something of devices, which no other change resets without a word.
+        let body = json!({ "tokens": { "revokeFamilyOnReuse": !flag }, "fleet": shown["fleet"] });
+        Ok(maker.call("PUT", path, body))
     }),
     keyed("patchHeadlessAutomationSettings", |maker| {
         let path = "automation/settings";
