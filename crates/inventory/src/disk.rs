@@ -332,7 +332,7 @@ mod tests {
         let place = place.canonicalize().unwrap();
         std::os::unix::fs::symlink("far/below", place.join("link")).unwrap();
         let list = format!("1 0 0:1 / {}/far rw - nfs4 server:/ rw\n", place.display());
-        let disk = Disk::new(&|| false, Mounts::listed(list.as_bytes()));
+        let disk = Disk::new(&|| false, &|_| true, Mounts::listed(list.as_bytes()));
         for path in [
             "far",
             "far/below",
@@ -348,7 +348,7 @@ mod tests {
             assert_eq!(disk.read(&path, &place, 9).err(), refused, "{path:?}");
         }
         assert_eq!(disk.kind(&place.join("far")).err(), Some(Fault::NotPermitted));
-        let plain = Disk::new(&|| false, Mounts::listed(b""));
+        let plain = Disk::new(&|| false, &|_| true, Mounts::listed(b""));
         for path in ["link/file", "link/../below/./file", "far/below/file"] {
             let (path, wanted) = (place.join(path), place.join("far/below/file"));
             assert_eq!(plain.resolved(&path), Ok(Some(wanted)), "{path:?}");

@@ -7,7 +7,7 @@
 use crate::client::Client;
 use crate::disk::Disk;
 use crate::fingerprint::InventoryKey;
-use crate::identity::Ground;
+use crate::identity::{Ground, Manifests};
 use crate::mounts::Mounts;
 use crate::report::Scope;
 use crate::server;
@@ -31,8 +31,9 @@ pub struct ForeignServers {
 /// Reads what `snyk-agent-scan inspect --json` wrote: an object with a member for each folder of a client. `None` where it is something
 /// else.
 pub fn snyk(report: &Value, key: &InventoryKey) -> Option<ForeignServers> {
-    let stop = || true;
-    let disk = Disk::new(&stop, Mounts::listed(b""));
+    let (stop, watch) = (|| true, |_: &Path| false);
+    let disk = Disk::new(&stop, &watch, Mounts::listed(b""));
+    let manifests = Manifests::default();
     let nowhere = Path::new(NOWHERE);
     let ground = Ground {
         disk: &disk,
@@ -40,6 +41,7 @@ pub fn snyk(report: &Value, key: &InventoryKey) -> Option<ForeignServers> {
         home: nowhere,
         key,
         base: (nowhere, nowhere),
+        manifests: &manifests,
     };
     let mut found = ForeignServers {
         servers: BTreeSet::new(),
