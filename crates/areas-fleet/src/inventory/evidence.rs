@@ -102,12 +102,47 @@ impl EvidenceView {
 /// A server as a machine of somebody has it, or had it.
 #[derive(Clone, Debug)]
 pub struct Named {
-    pub name: String,
-    pub server: String,
-    pub is_weak: bool,
+    name: String,
+    /// The same as clients write it into the names of tools.
+    replaced: String,
+    server: String,
+    is_weak: bool,
     /// Since when it is there without a break, where that is known.
-    pub since: Option<Timestamp>,
-    pub removed_at: Option<Timestamp>,
+    since: Option<Timestamp>,
+    removed_at: Option<Timestamp>,
+}
+
+impl Named {
+    /// Returns a server under a name, with since when it is there and when it went.
+    pub fn new(
+        name: String,
+        server: String,
+        is_weak: bool,
+        (since, removed_at): (Option<Timestamp>, Option<Timestamp>),
+    ) -> Self {
+        let replaced = name.chars().map(|c| if is_plain(c) { c } else { '_' });
+        Self {
+            replaced: replaced.collect(),
+            name,
+            server,
+            is_weak,
+            since,
+            removed_at,
+        }
+    }
+
+    /// Says whether a client that has it may have told a name; one of plain letters may be what is left of another one.
+    ///
+    /// Clients replace what the name of a tool cannot have, and whoever takes the name of a tool apart ends the server's at the first `__`.
+    fn may_be_called(&self, told: &str, is_told_plain: bool) -> bool {
+        let rest = || self.replaced.strip_prefix(told);
+        self.name == told
+            || (is_told_plain && rest().is_some_and(|rest| rest.is_empty() || rest.starts_with("__")))
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
 /// What is known of the machines of one person.
@@ -125,10 +160,11 @@ impl Machines {
     ///
     /// Keeps IN-9.
     pub fn meant(&self, name: &str, first_at: Timestamp, last_at: Timestamp) -> (Certainty, Vec<&str>) {
+        let is_told_plain = name.chars().all(is_plain);
         let fitting = self
             .servers
             .iter()
-            .filter(|one| may_be_called(&one.name, name))
+            .filter(|one| one.may_be_called(name, is_told_plain))
             .filter(|one| one.removed_at.is_none_or(|removed| removed >= first_at));
         let fitting: Vec<&Named> = fitting.collect();
         let servers: BTreeSet<&str> = fitting.iter().map(|one| one.server.as_str()).collect();
@@ -157,25 +193,6 @@ impl Machines {
     }
 }
 
-/// Says whether a client that has a server under one name may have told the other one.
-///
-/// Clients replace what the name of a tool cannot have, and whoever takes the name of a tool apart ends the server's at the first `__`.
-fn may_be_called(configured: &str, told: &str) -> bool {
-    if configured == told {
-        return true;
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !told.chars().all(plain) {
-        return false;
-    }
-    let replaced: String = configured
-        .chars()
-        .map(|c| if plain(c) { c } else { '_' })
-        .collect();
-    let rest = replaced.strip_prefix(told);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,13 +200,7 @@ mod tests {
     const THEN: Timestamp = Timestamp::from_ms(1_000_000);
 
     fn named(name: &str, server: &str) -> Named {
-        Named {
-            name: name.into(),
-            server: server.into(),
-            is_weak: false,
-            since: Some(Timestamp::EPOCH),
-            removed_at: None,
-        }
+        Named::new(name.into(), server.into(), false, (Some(Timestamp::EPOCH), None))
     }
 
     fn of(servers: Vec<Named>) -> Machines {

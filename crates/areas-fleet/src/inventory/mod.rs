@@ -26,7 +26,7 @@
 //! INVARIANT IN-9: the name in an event stands for a server only where the person's own devices have it under this name, and for that one
 //! alone only where nothing else can be meant; what is used changes no standing.
 //! INVARIANT IN-10: nothing that a device reports and no standing changes what a policy means or what it answers; a reference is resolved
-//! by an id, by a key, or by the name of a server that somebody decided about.
+//! by an id or a key.
 //! INVARIANT IN-12: what is imported is evidence of its own, with its source and with who brought it; it changes no place, no name and no
 //! standing of what a device said, and nothing is approved by it.
 //!
@@ -43,6 +43,7 @@ mod evidence;
 pub mod fences;
 mod import;
 mod imported;
+mod joining;
 mod known;
 mod list_uses;
 mod maintenance;
@@ -57,8 +58,10 @@ mod store;
 mod taking;
 mod uses;
 
+pub use joining::join as join_uses;
+
 use provost_kernel::announcement::{Answers, Subscriber};
-use provost_kernel::area::{Area, Check};
+use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -84,6 +87,7 @@ pub static AREA: Area = Area {
         maintenance::STATEMENTS,
         references::STATEMENTS,
         uses::STATEMENTS,
+        joining::STATEMENTS,
     ],
     records: &[
         ("inventory_scans", "when a device looked last decides nothing"),
@@ -98,9 +102,13 @@ pub static AREA: Area = Area {
         ("inventory_assets", "what was found decides nothing"),
         ("inventory_observations", "what was found decides nothing"),
         ("inventory_imported", "what was found decides nothing"),
+        ("inventory_use_queue", "what was used decides nothing"),
         ("inventory_uses", "what was used decides nothing"),
         ("inventory_use_bounds", "what is not kept decides nothing"),
     ],
+    timers: &[every(60, "inventory-uses", |kernel, _| {
+        Box::pin(async move { joining::join(&kernel).await })
+    })],
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_approvals),
     on: &[

@@ -1,8 +1,8 @@
 //! What a readable reference of a policy names in the inventory (client contract §6, ADR 0113).
 //!
-//! A name that a device reports resolves nothing: it would let a laptop say what a reference means. Servers are found by their id and
-//! their key, which no device chooses for another server, and by their name only where somebody decided about them; what is reported
-//! under the same name makes that neither another server nor an ambiguous one. Products are those of a list in the program.
+//! A name that a device reports resolves nothing: it would let a laptop say what a reference means, were it by being the first that reports
+//! a server which somebody approves. Servers are found by their id and their key, which no device chooses for another server. Products are
+//! those of a list in the program.
 //!
 //! Keeps IN-10.
 
@@ -15,8 +15,6 @@ use provost_kernel::{OperationContext, params, statements};
 statements! {
     /// The server of an id or a key.
     EXACT = "SELECT id, key FROM inventory_servers WHERE organization_id = ?1 AND (id = ?2 OR key = ?2) ORDER BY seq + 0";
-    /// The servers of a name that somebody decided about, an approval that ended left out.
-    DECIDED = "SELECT id, key FROM inventory_servers WHERE organization_id = ?1 AND name = ?2 AND standing_by IS NOT NULL AND (standing = 'denied' OR standing_until > ?3) ORDER BY id";
 }
 
 /// Returns what is called so.
@@ -34,18 +32,14 @@ fn servers(ctx: &mut OperationContext<'_>, selector: &str) -> Result<Vec<Referen
     if selector.contains('\0') {
         return Ok(Vec::new());
     }
-    let (org, now) = (ctx.org(), ctx.latest());
+    let org = ctx.org();
     let found = |row: &provost_kernel::db::Row<'_>| {
         Ok(ReferenceFound {
             id: ServerId::from_store(row.get(0)?).as_str().to_owned(),
             qualifier: row.get(1)?,
         })
     };
-    let exact = ctx.query(&EXACT, params![org, selector], found)?;
-    if !exact.is_empty() {
-        return Ok(exact);
-    }
-    ctx.query(&DECIDED, params![org, selector, now], found)
+    ctx.query(&EXACT, params![org, selector], found)
 }
 
 fn products(selector: &str) -> Vec<ReferenceFound> {

@@ -29,7 +29,7 @@ enum ReferenceKind {
     Skill,
     /// By name or id.
     ServiceAccount,
-    /// By id, by key, or by the name of one that somebody decided about.
+    /// By id or key.
     McpServer,
     /// By name, at the server of `parentId`.
     McpTool,
@@ -151,8 +151,7 @@ impl Operation for ResolveReference {
     .says(
         "Resolve a readable reference of a policy",
         "Exactly one hit or a refusal: 404 when nothing has the name, 409 when several do. Suspended and disabled subjects \
-         can be referred to; deleted ones cannot. MCP servers are found by id, by key, and by name if somebody decided about them. Of MCP \
-         tools, agents and integrations nothing is known yet.",
+         can be referred to; deleted ones cannot. MCP servers are found by id and key. Of MCP tools, agents and integrations nothing is known yet.",
     );
     type Path = Empty;
     type Query = ReferenceQuery;

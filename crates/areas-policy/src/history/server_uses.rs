@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 /// Units: milliseconds.
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 /// LIMIT: servers of people that one count tells of. Ours: a count is a minute, and whoever listens writes a row for each.
-const USES: usize = 2_000;
+const USES: usize = 500;
 /// LIMIT: characters of a name that is told; a longer one is no name. Ours, as of the values of attributes.
 const CHARACTERS: usize = 128;
 

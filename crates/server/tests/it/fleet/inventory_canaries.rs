@@ -5,6 +5,7 @@ use crate::areas::fleet::Machine;
 use crate::areas::inventory::SERVERS;
 use crate::policy::decisions;
 use crate::support::{App, each};
+use provost_areas_fleet::inventory::join_uses;
 use provost_areas_policy::history::count_values;
 use provost_inventory::wire::Report;
 use provost_inventory::{InventoryKey, Platform, scan};
@@ -164,6 +165,7 @@ fn of_ten_thousand_planted_secrets_none_leaves_the_home() {
             json!({ "tool.id": "read", "mcp.server_id": format!("ghp_{}", "CaNaRy0123".repeat(3)) });
         decisions::decide(&app, &[decisions::call(&attributes)]).await;
         count_values(&app.kernel).await.unwrap();
+        join_uses(&app.kernel).await.unwrap();
         let inventory = format!("/devices/{}/inventory?limit=100", laptop.id);
         let (mut seen, mut rest) = (0, String::new());
         loop {

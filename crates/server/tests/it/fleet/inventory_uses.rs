@@ -6,6 +6,7 @@ use crate::areas::fleet::Machine;
 use crate::areas::inventory::{report, section, server, skill};
 use crate::policy::decisions;
 use crate::support::{App, each};
+use provost_areas_fleet::inventory::join_uses;
 use provost_areas_policy::history::count_values;
 use provost_kernel::{params, statements};
 use serde_json::{Value, json};
@@ -22,6 +23,12 @@ async fn machine_of(app: &App, id: &str) -> Machine {
         .await
         .ok();
     machine
+}
+
+/// Counts what was recorded, and joins what that names.
+async fn count(app: &App) {
+    count_values(&app.kernel).await.unwrap();
+    join_uses(&app.kernel).await.unwrap();
 }
 
 /// Asks as a hook does before a tool of a server; a gateway names itself.
@@ -102,9 +109,9 @@ fn a_name_in_an_event_is_what_that_persons_own_machines_have_under_it() {
         ask(&app, ADA, "unheard", None).await;
         tell(&app, BOB, "files").await;
         ask(&app, "stranger@acme.test", "files", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         // What was counted is counted once.
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         let files = of_key(&app, "npm:files").await;
         assert_eq!(
             known(&files),
@@ -174,13 +181,13 @@ fn where_something_else_can_be_meant_a_server_is_a_candidate_and_no_more() {
         let (one, other) = (machine_of(&app, &ada).await, machine_of(&app, &ada).await);
         // Before any machine was looked at nothing is known.
         ask(&app, ADA, "files", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         let found = json!([server("files", "npm:files", false)]);
         one.has(&app, "ada", &found).await.ok();
         app.advance(60);
         // Her other machine was never looked at.
         ask(&app, ADA, "files", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         let files = of_key(&app, "npm:files").await;
         assert_eq!(
             known(&files),
@@ -190,7 +197,7 @@ fn where_something_else_can_be_meant_a_server_is_a_candidate_and_no_more() {
         let partly = section("ada", &json!([]), false);
         other.report(&app, report(&app, 0, &json!([partly]))).await.ok();
         ask(&app, ADA, "files", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         assert_eq!(known(&of_key(&app, "npm:files").await), known(&files));
         // Two servers of one name.
         other
@@ -199,7 +206,7 @@ fn where_something_else_can_be_meant_a_server_is_a_candidate_and_no_more() {
             .ok();
         app.advance(60);
         ask(&app, ADA, "files", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         let evil = of_key(&app, "npm:evil").await;
         assert_eq!(
             known(&evil),
@@ -209,7 +216,7 @@ fn where_something_else_can_be_meant_a_server_is_a_candidate_and_no_more() {
         other.has(&app, "ada", &json!([])).await.ok();
         app.advance(60);
         ask(&app, ADA, "files", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         assert_eq!(
             known(&of_key(&app, "npm:files").await),
             pairs(&[("configuration", ""), ("hook", "candidate"), ("hook", "sole")])
@@ -220,7 +227,7 @@ fn where_something_else_can_be_meant_a_server_is_a_candidate_and_no_more() {
         ask(&app, ADA, "files", None).await;
         app.advance(60);
         one.has(&app, "ada", &found).await.ok();
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         let unsure = uses(&app, "?certainty=candidate").await;
         assert_eq!(
             unsure
@@ -257,7 +264,7 @@ fn whose_events_they_are_is_seen_by_those_who_see_owners_and_ends_with_the_perso
         ask(&app, ADA, "files", None).await;
         // What looks like a value is no name.
         ask(&app, ADA, "ghp_CaNaRyCaNaRyCaNaRy0123456789abcdef", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         let of = async |role: &str, scopes: &[&str]| {
             let (_, token) = app
                 .account(&format!("{role}-{}", scopes.len()), role, scopes)
@@ -290,12 +297,70 @@ fn whose_events_they_are_is_seen_by_those_who_see_owners_and_ends_with_the_perso
 fn what_was_used_long_ago_is_forgotten() {
     each("inventory_used_forgotten", |app: Arc<App>| async move {
         ask(&app, ADA, "files", None).await;
-        count_values(&app.kernel).await.unwrap();
+        count(&app).await;
         prune(&app).await;
         assert_eq!(rows(&app).await, 1);
         app.advance(91 * 86_400);
         prune(&app).await;
         assert_eq!(rows(&app).await, 0);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-8, IN-9.
+#[test]
+fn whom_the_directory_does_not_know_is_nobody_and_the_deleted_do_not_come_back() {
+    each("inventory_used_nobody", |app: Arc<App>| async move {
+        ask(&app, "usr_01m7w5ws2557r5efywan1hf0t3", "files", None).await;
+        count(&app).await;
+        let found = uses(&app, "").await;
+        assert_eq!((found.len(), found[0].get("userId")), (1, None), "{found:?}");
+        let ada = user(&app, ADA).await;
+        // Deleted while what she used waits, and named by her id behind that.
+        ask(&app, ADA, "files", None).await;
+        count_values(&app.kernel).await.unwrap();
+        let path = format!("/directory/users/{ada}");
+        app.write("DELETE", &path, json!({ "confirm": true })).await;
+        join_uses(&app.kernel).await.unwrap();
+        ask(&app, &ada, "files", None).await;
+        count(&app).await;
+        let found = uses(&app, "").await;
+        assert_eq!((found.len(), found[0].get("userId")), (1, None), "{found:?}");
+        assert_eq!(found[0]["events"], 2);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-8.
+#[test]
+fn a_machine_with_many_servers_and_events_with_many_names_are_counted_as_far_as_there_is_room() {
+    each("inventory_used_much", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let laptop = machine_of(&app, &ada).await;
+        let many: Vec<Value> = (0..400)
+            .map(|n| server(&format!("s-{n}"), &format!("npm:s-{n}"), false))
+            .collect();
+        laptop.has(&app, "ada", &json!(many)).await.ok();
+        app.advance(60);
+        let calls: Vec<Value> = (0..300)
+            .map(|n| {
+                decisions::call(&json!({
+                    "identity.user_id": ADA, "tool.id": "read", "mcp.server_id": format!("s-{n}"),
+                }))
+            })
+            .collect();
+        decisions::decide(&app, &calls).await;
+        count(&app).await;
+        assert_eq!(rows(&app).await, 200);
+        let page = app.get("/inventory/uses?limit=100").await.ok().clone();
+        assert_eq!(page["notKept"], 100);
+        assert!(
+            page["uses"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|one| one["certainty"] == "sole")
+        );
         app.kernel.stop().await;
     });
 }

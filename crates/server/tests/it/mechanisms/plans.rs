@@ -72,7 +72,9 @@ fn no_order_has_a_whole_organization_read_where_an_index_knows_the_rows() {
             let walked = line.split(' ').nth(1).unwrap_or_default();
             let better = indexes.iter().find(|(table, second, is_whole)| {
                 let is_meant = walked == table || statement.sqlite.contains(&format!(" {table} {walked} "));
-                let names = [format!(" {second} = ?"), format!(" {walked}.{second} = ?")];
+                let names = [" = ?", " IN (?"]
+                    .map(|asked| [format!(" {second}{asked}"), format!(" {walked}.{second}{asked}")]);
+                let names = names.concat();
                 *is_whole && is_meant && names.iter().any(|name| statement.sqlite.contains(name))
             });
             if let Some((_, second, _)) = better {
@@ -146,7 +148,7 @@ fn what_devices_have_is_looked_for_in_indexes_of_a_device_or_a_server() {
             51,
             "there_by_asset (organization_id=? AND asset_id=?",
         ),
-        ("uses::NAMED", 11, of_device),
+        ("joining::NAMED", 3, of_device),
     ] {
         let Some(plan) = plan(&format!("inventory::{name}"), &vec!["9"; count]) else {
             return;
@@ -158,6 +160,34 @@ fn what_devices_have_is_looked_for_in_indexes_of_a_device_or_a_server() {
         let is_by_it = of_observations().any(|line| line.contains(index));
         let walks = of_observations().any(|line| line.ends_with("(organization_id=?)"));
         assert!(is_by_it && !walks, "{name}: {plan:?}");
+    }
+}
+
+/// A count of what is used would walk every observation, every device and every use of the organization otherwise, in a round for each person.
+#[test]
+fn what_a_person_has_is_looked_for_in_indexes_of_the_person() {
+    for (name, count, indexes) in [
+        (
+            "NAMED",
+            3,
+            vec![
+                "devices_by_owner (organization_id=? AND owner_user_id=?",
+                "inventory_observations_by_section (organization_id=? AND device_id=?",
+            ],
+        ),
+        (
+            "LOOKED",
+            2,
+            vec!["devices_by_owner (organization_id=? AND owner_user_id=?"],
+        ),
+        ("KEPT", 2, vec!["(organization_id=? AND user_id=?"]),
+    ] {
+        let Some(plan) = plan(&format!("inventory::joining::{name}"), &vec!["9"; count]) else {
+            return;
+        };
+        for index in indexes {
+            assert!(plan.iter().any(|line| line.contains(index)), "{name}: {plan:?}");
+        }
     }
 }
 

@@ -35,6 +35,20 @@ CREATE UNIQUE INDEX inventory_uses_by_seq ON inventory_uses (organization_id, se
 CREATE INDEX inventory_uses_by_server ON inventory_uses (organization_id, server_id, last_at);
 CREATE INDEX inventory_uses_by_last ON inventory_uses (last_at);
 
+-- What events named and nobody has joined with machines yet.
+CREATE TABLE inventory_use_queue (
+  organization_id TEXT COLLATE "C" NOT NULL,
+  id TEXT COLLATE "C" NOT NULL,
+  user_id TEXT COLLATE "C" NOT NULL,
+  evidence TEXT COLLATE "C" NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
+  events BIGINT NOT NULL,
+  first_at BIGINT NOT NULL,
+  last_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+);
+
 -- How much of what events named there was no room for.
 CREATE TABLE inventory_use_bounds (
   organization_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,

@@ -35,6 +35,20 @@ CREATE UNIQUE INDEX inventory_uses_by_seq ON inventory_uses (organization_id, se
 CREATE INDEX inventory_uses_by_server ON inventory_uses (organization_id, server_id, last_at);
 CREATE INDEX inventory_uses_by_last ON inventory_uses (last_at);
 
+-- What events named and nobody has joined with machines yet.
+CREATE TABLE inventory_use_queue (
+  organization_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  evidence TEXT NOT NULL,
+  name TEXT NOT NULL,
+  events INTEGER NOT NULL,
+  first_at INTEGER NOT NULL,
+  last_at INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+) STRICT;
+
 -- How much of what events named there was no room for.
 CREATE TABLE inventory_use_bounds (
   organization_id TEXT NOT NULL PRIMARY KEY,
