@@ -72,6 +72,8 @@ pub struct Agent {
     pub folder: Folder,
     /// What it enrolled as.
     pub device: DeviceFile,
+    /// Whether a rotation that was begun before ended in this round.
+    pub(crate) has_rotated: Cell<bool>,
     /// Replaced where the device has another one.
     pub(crate) key: RefCell<Arc<DeviceKey>>,
     /// Renewed while the agent works.
@@ -159,6 +161,7 @@ impl Agent {
             folder: folder.clone(),
             token: RefCell::new(Token::load(place("token"))?),
             device,
+            has_rotated: Cell::new(false),
             key: RefCell::new(Arc::new(key)),
             next: RefCell::new(None),
             counted: Cell::new(0),

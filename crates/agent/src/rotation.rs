@@ -74,11 +74,19 @@ pub(crate) fn finish(folder: &Folder) -> Result<(), Trouble> {
 ///
 /// Errors: refused, gone, unreachable, folder, disk; then nothing else may be called.
 pub(crate) async fn go_on(agent: &Agent, caller: &mut Caller<'_>, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+    agent.has_rotated.set(false);
     finish(&agent.folder)?;
     match DeviceKey::load_as(&agent.folder, NEXT)? {
         None => Ok(()),
-        Some(next) if next.thumbprint() == agent.key().thumbprint() => agent.folder.remove(NEXT),
-        Some(next) => ask(agent, caller, next, say).await.map(drop),
+        Some(next) if next.thumbprint() == agent.key().thumbprint() => {
+            agent.has_rotated.set(true);
+            agent.folder.remove(NEXT)
+        }
+        Some(next) => {
+            let has_another = ask(agent, caller, next, say).await?;
+            agent.has_rotated.set(has_another);
+            Ok(())
+        }
     }
 }
 
@@ -91,6 +99,10 @@ pub(crate) async fn rotate(
     entropy: &dyn Entropy,
     say: &dyn Fn(&str),
 ) -> Result<bool, Trouble> {
+    // The command is told again whose answer was lost: what it asked for is done.
+    if agent.has_rotated.take() {
+        return Ok(true);
+    }
     finish(&agent.folder)?;
     let next = DeviceKey::load_or_make_as(&agent.folder, NEXT, entropy)?;
     ask(agent, caller, next, say).await

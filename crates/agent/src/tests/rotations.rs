@@ -41,6 +41,7 @@ fn rotate(agent: &Agent, home: &Path, door: &Told) -> Result<bool, Trouble> {
         clock: &clock,
         entropy: &SystemEntropy,
         say: &|_| {},
+        stations: &[],
         stop: Arc::default(),
     }))
 }
@@ -182,4 +183,34 @@ fn wherever_a_process_is_killed_the_device_is_the_one_key_or_the_other() {
         assert!(!is_left(&folder, NEXT));
         assert_eq!(door.asked.borrow().last().unwrap().1, "prov_dvt_next");
     }
+}
+
+/// Proves AG-2.
+#[test]
+fn a_command_whose_rotation_was_interrupted_changes_the_key_once() {
+    let scratch = Scratch::new();
+    let (folder, home) = (scratch.folder(), home(&scratch));
+    let agent = agent(&folder);
+    let mut told = beat();
+    told["commands"] =
+        json!([{ "id": "cmd_1", "kind": "rotate_key", "expiresAt": "2099-01-01T00:00:00.000Z" }]);
+    let door = Told::default();
+    door.will(200, &told);
+    door.will(200, &taken());
+    // Nobody answers the change of the key, and nothing is called after it.
+    let problem = round(&agent, &home, &door).unwrap().problem;
+    assert!(problem.is_some() && is_left(&folder, NEXT));
+    assert!(door.asked.borrow().last().unwrap().0.ends_with("/key"));
+    let next = begun(&folder);
+    door.will(200, &changed(&next));
+    door.will(200, &told);
+    door.will(200, &json!({}));
+    round(&agent, &home, &door).unwrap();
+    let asked = door.asked.borrow();
+    let count = |end: &str| asked.iter().filter(|(path, ..)| path.ends_with(end)).count();
+    assert_eq!((count("/key"), count("/result")), (2, 1));
+    let (path, token, _, body) = asked.last().unwrap();
+    assert!(path.ends_with("/commands/cmd_1/result") && token == "prov_dvt_next");
+    assert_eq!(String::from_utf8_lossy(body), r#"{"outcome":"succeeded"}"#);
+    assert_eq!(own(&folder), next);
 }

@@ -136,6 +136,9 @@ fn the_program_without_the_server_links_nothing_of_one() {
     let program = linked_with("provost-server", &words);
     assert!(program.contains("provost-agent"), "{program:?}");
     for name in OF_A_SERVER.into_iter().filter(|name| *name != "provost-server") {
-        assert!(!program.contains(name), "the program without the server links {name}");
+        assert!(
+            !program.contains(name),
+            "the program without the server links {name}"
+        );
     }
 }
