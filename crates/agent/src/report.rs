@@ -140,14 +140,15 @@ impl Plan {
             Trouble::new(Cause::Disk, line)
         })?;
         self.mark.has_read();
-        // A fault of one client may hide projects of another: nothing is gone unless everything was read.
-        let is_whole = !is_over() && found.sections.iter().all(|section| section.complete);
+        // A client without a section is gone where there was time, and where nothing says that it may have files in a project.
+        let is_in_time = !is_over();
+        let missed = Client::ALL.map(|client| found.may_miss(client).then_some(client));
         let took = clock.monotonic().saturating_sub(begin);
         let started = self.started_at;
         let finished = started.plus_ms(i64::try_from(took.as_millis()).unwrap_or_default());
         let mut report = Report::of(self.scan_id, (started, finished), &[found], &self.acknowledged);
         report.counter = i64::try_from(self.number).ok();
-        if is_whole {
+        if is_in_time {
             let mut known = self.known;
             if let Some(user) = report.sections.first().filter(|_| self.has_forgotten) {
                 known.extend(Client::ALL.map(|client| Unchanged {
@@ -156,6 +157,7 @@ impl Plan {
                     digest: String::new(),
                 }));
             }
+            known.retain(|had| !missed.contains(&Some(had.client)));
             add_vanished(&mut report, known, self.acknowledged.is_empty());
         }
         fitted(report)

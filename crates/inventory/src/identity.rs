@@ -104,6 +104,11 @@ pub(crate) fn builtin(key: String) -> Identity {
     Identity::named(key)
 }
 
+/// Returns the identity of a server of which only its client knows what it is, by what is written of it.
+pub(crate) fn of_unknown(words: &[&str], key: &InventoryKey) -> Identity {
+    Identity::named(format!("cmd:hmac:{}", key.of("unknown", &words.join("\n")))).weak()
+}
+
 /// Returns the identity of a server at an address.
 pub(crate) fn of_url(text: &str, key: &InventoryKey) -> Identity {
     match url(text) {

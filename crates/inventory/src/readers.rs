@@ -4,12 +4,13 @@
 //! scanners, because their programs could not be run.
 
 mod agents;
+mod claude;
 mod editors;
 
 use crate::client::Client;
 use crate::report::Scope;
 use crate::syntax::Format;
-use At::{Home, Machine, Project, Upwards};
+use At::{Home, Machine, Plugin, Project, Upwards};
 use Client::{ClaudeCode, Codex, Cursor, GeminiCli, Vscode, Windsurf};
 use Part::{Hooks, Servers};
 
@@ -24,6 +25,8 @@ pub(crate) enum At {
     Project(&'static str),
     /// Below a project, below the home, and below every folder above them.
     Upwards(&'static str),
+    /// In a plugin of Claude Code that is installed; where nothing says which ones are, below the folder of all that have been.
+    Plugin(&'static str, &'static str),
     /// Of the machine: on Linux, macOS and Windows.
     Machine([&'static str; 3]),
 }
@@ -34,6 +37,12 @@ pub(crate) enum Part {
     Servers(&'static [&'static str]),
     /// Servers in the record of a project, whose path is the first name that `*` stands for.
     ServersOfProjects(&'static [&'static str]),
+    /// Servers of a plugin, with or without a member around them.
+    ServersOfPlugin,
+    /// The manifest of a plugin, which has its servers or names files that have them.
+    Manifest,
+    /// Where plugins are installed.
+    Plugins,
     /// Paths of projects as names of members.
     Projects(&'static [&'static str]),
     /// The address of a project's folder.
@@ -114,7 +123,7 @@ const MCP_SERVERS: &[Part] = &[Servers(&["mcpServers"])];
 const HOOKS: &[Part] = &[Hooks(&["hooks"])];
 
 /// Every kind of file.
-pub(crate) const FILES: [&[File]; 2] = [agents::FILES, editors::FILES];
+pub(crate) const FILES: [&[File]; 3] = [claude::FILES, agents::FILES, editors::FILES];
 
 const fn skills(client: Client, at: At, class: &'static str) -> Folder {
     Folder { client, at, class }
@@ -125,7 +134,7 @@ pub(crate) const SKILLS: &[Folder] = &[
     skills(ClaudeCode, Home(".claude/skills"), "~/.claude/skills"),
     skills(
         ClaudeCode,
-        Home(".claude/plugins/**/skills"),
+        Plugin("skills", "**/skills"),
         "~/.claude/plugins/**/skills",
     ),
     skills(ClaudeCode, Project(".claude/skills"), "P/.claude/skills"),

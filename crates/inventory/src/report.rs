@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::disk::Fault;
+use crate::readers::reads_projects;
 use crate::secrets::Pattern;
 use provost_words::digest::{document_sha256, sha256_hex};
 use provost_words::word;
@@ -247,9 +248,18 @@ impl Section {
 pub struct Scan {
     /// One for each client that has left something.
     pub sections: Vec<Section>,
+    /// Whether there may be projects in which nothing was looked for.
+    #[serde(skip)]
+    pub(crate) is_unsure: bool,
 }
 
 impl Scan {
+    /// Says whether files of a client may be there although it has no section. A fault of another client hides none of its files, but for
+    /// one by which projects are missing.
+    pub fn may_miss(&self, client: Client) -> bool {
+        self.is_unsure && reads_projects(client)
+    }
+
     /// Returns the report as a server gets it, one member a line: what people read before they agree is what is sent.
     ///
     /// Errors: those of the writer, which has none for these types.

@@ -2,6 +2,7 @@
 
 mod faults;
 mod parts;
+mod plugins;
 
 use crate::client::{Client, Platform};
 use crate::disk::{Disk, Fault};
@@ -30,6 +31,9 @@ const MAX_OF_FILE: usize = 200;
 const MAX_FAULTS: usize = 100;
 /// LIMIT: files that one pattern stands for. Ours.
 const MAX_MATCHES: usize = 5_000;
+/// Where Claude Code has its plugins, and below it what marketplaces have on offer.
+const PLUGINS: &str = ".claude/plugins";
+const OFFERS: &str = "marketplaces";
 /// LIMIT: levels of a document in which credentials are looked for; formats allow no more than twice that. What lies deeper is a fault.
 const MAX_LEVELS: usize = 64;
 
@@ -70,6 +74,7 @@ pub fn scan_watched(
         platform: machine.platform,
         key,
         projects: BTreeSet::new(),
+        plugins: None,
         manifests: Manifests::default(),
         found: BTreeMap::new(),
         faults: BTreeMap::new(),
@@ -105,6 +110,8 @@ struct Walk<'a> {
     platform: Platform,
     key: &'a InventoryKey,
     projects: BTreeSet<PathBuf>,
+    /// Where plugins are installed, if something says it.
+    plugins: Option<BTreeSet<PathBuf>>,
     manifests: Manifests,
     found: BTreeMap<Client, Vec<Sighting>>,
     faults: BTreeMap<Client, Vec<SectionFault>>,
@@ -154,6 +161,13 @@ impl Walk<'_> {
                     None,
                 )],
             ),
+            At::Plugin(place, below) => match &self.plugins {
+                Some(plugins) => {
+                    let base = |path: &PathBuf| (path.clone(), self.home.to_owned(), None);
+                    (place, plugins.iter().map(base).collect())
+                }
+                None => (below, vec![(self.home.join(PLUGINS), self.home.to_owned(), None)]),
+            },
             At::Machine(patterns) => (
                 match self.platform {
                     Platform::Linux => patterns[0],
@@ -249,6 +263,9 @@ impl Walk<'_> {
             if self.disk.is_over() || paths.len() == MAX_MATCHES {
                 faults.insert(Fault::Truncated);
                 break;
+            }
+            if is_deep && name == OFFERS && folder.ends_with(PLUGINS) {
+                continue;
             }
             let below = folder.join(&name);
             if !is_deep {

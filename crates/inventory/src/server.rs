@@ -51,6 +51,9 @@ const REMOTE: [&str; 7] = [
     "streamableHttp",
 ];
 
+/// Types of what Goose has within itself.
+const INTERNAL: [&str; 3] = ["builtin", "platform", "frontend"];
+
 /// Reads a server; `None` when a member has a type that its client does not read.
 pub(crate) fn facts(
     name: &str,
@@ -61,7 +64,8 @@ pub(crate) fn facts(
 ) -> Option<ServerFacts> {
     let key = ground.key;
     let written = written(value.as_object()?, client)?;
-    let is_builtin = client == Client::Goose && written.kind == "builtin";
+    let is_within = client == Client::Goose && INTERNAL.contains(&written.kind.as_str());
+    let is_builtin = is_within && written.kind != "frontend";
     let mut identity = match &written.url {
         // Who has both is a client's mistake; what runs here is the command.
         Some(url) if written.command.is_empty() => identity::of_url(url, key),
@@ -69,7 +73,11 @@ pub(crate) fn facts(
             let shown = hide::name(key, name).to_lowercase();
             identity::builtin(format!("builtin:{}/{shown}", client.word()))
         }
-        _ if written.command.is_empty() => return None,
+        // Its client knows what that is: an extension's own server, code that stands there, one that is switched off by its name.
+        _ if written.command.is_empty() => {
+            let code = value["code"].as_str().unwrap_or_default();
+            identity::of_unknown(&[client.word(), &written.kind, name, code], key)
+        }
         _ => identity::of_command(written.command.clone(), &written.variables, ground),
     };
     identity.is_weak |= written.is_doubtful
@@ -78,11 +86,15 @@ pub(crate) fn facts(
             .is_some_and(|own| is_builtin && own != name);
     // What nobody knows to be in a client is no more than a name in its configuration.
     identity.is_weak |= written.command.is_empty() && is_builtin && !wire::is_builtin(client, &identity.key);
-    let transport = match (written.command.is_empty(), written.kind.as_str()) {
-        (true, "builtin") => Transport::Builtin,
-        (true, "sse") => Transport::Sse,
-        (true, _) => Transport::Http,
-        (false, _) => Transport::Stdio,
+    // What Goose takes for a platform's own is nobody's list.
+    identity.is_weak |= written.kind == "platform";
+    let transport = match (&written.url, written.kind.as_str()) {
+        _ if !written.command.is_empty() => Transport::Stdio,
+        _ if is_within => Transport::Builtin,
+        (_, "sse") => Transport::Sse,
+        (Some(_), _) => Transport::Http,
+        (None, kind) if REMOTE[1..].contains(&kind) => Transport::Http,
+        (None, _) => Transport::Stdio,
     };
     let names = |names: &[String], most| {
         let names = names.iter().take(most);

@@ -181,6 +181,40 @@ fn what_is_gone_is_said_later_where_it_could_not_be_said_at_once() {
     }
 }
 
+/// A file that can never be read hides what stands in it, and nothing of other clients.
+#[test]
+fn a_fault_of_one_client_does_not_keep_another_from_being_gone() {
+    let scratch = Scratch::new();
+    let (folder, door) = (scratch.folder(), Told::default());
+    let agent = agent(&folder);
+    let home = scratch.0.clone();
+    let cursor = home.join(".cursor/mcp.json");
+    let goose = home.join(".config/goose/config.yaml");
+    for (path, text) in [
+        (
+            &cursor,
+            r#"{"mcpServers": {"b": {"command": "npx", "args": ["b"]}}}"#,
+        ),
+        (&goose, "a: ["),
+    ] {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    for wanted in [Some((true, 1)), Some((true, 0))] {
+        scan_again(&agent);
+        door.will(200, &beat());
+        door.will(200, &taken());
+        round(&agent, &home, &door).unwrap();
+        let asked = door.asked.borrow();
+        let report: Report = serde_json::from_slice(&asked.last().unwrap().3).unwrap();
+        let mut sections = report.sections.into_iter();
+        let of_cursor = sections.find(|section| section.client == Client::Cursor);
+        let found = of_cursor.map(|section| (section.complete, section.observations.len()));
+        assert_eq!(found, wanted);
+        let _ = std::fs::remove_file(&cursor);
+    }
+}
+
 #[test]
 fn a_home_of_another_account_is_not_read() {
     if !rustix::process::geteuid().is_root() {

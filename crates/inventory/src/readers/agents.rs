@@ -1,29 +1,12 @@
 //! Files of command lines, and of programs that are no editors alone.
 
-use super::At::{Home, Machine, Project, Settings, Upwards};
-use super::Part::{Environment, Extensions, Hooks, Projects, Servers, ServersOfProjects, Switch};
+use super::At::{Home, Machine, Project};
+use super::Part::{Hooks, Projects, Servers, Switch};
 use super::{File, HOOKS, MCP_SERVERS, Part, file};
-use crate::client::Client::{ClaudeCode, ClaudeDesktop, Codex, Continue, GeminiCli, Goose, Opencode, Zed};
+use crate::client::Client::{Codex, Continue, GeminiCli, Goose, Opencode, Zed};
 use crate::report::Scope;
 use crate::syntax::Format::{Json, Jsonc, Toml, Yaml};
 
-const CLAUDE_SETTINGS: &[Part] = &[
-    Hooks(&["hooks"]),
-    Environment(&["env"]),
-    Extensions(&["enabledPlugins"]),
-    Switch(&["disableAllHooks"], "disableAllHooks", &[]),
-    Switch(&["allowManagedHooksOnly"], "allowManagedHooksOnly", &[]),
-    Switch(&["enableAllProjectMcpServers"], "enableAllProjectMcpServers", &[]),
-    Switch(&["apiKeyHelper"], "apiKeyHelper", &[]),
-    Switch(&["sandbox", "enabled"], "sandbox.enabled", &[]),
-    Switch(&["permissions", "allow"], "permissions.allow", &[]),
-    Switch(&["permissions", "deny"], "permissions.deny", &[]),
-    Switch(
-        &["permissions", "defaultMode"],
-        "permissions.defaultMode",
-        &["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"],
-    ),
-];
 const CODEX_CONFIG: &[Part] = &[
     Servers(&["mcp_servers"]),
     Projects(&["projects"]),
@@ -57,21 +40,6 @@ const CONTINUE: &[Part] = &[
     Servers(&["mcpServers"]),
     Servers(&["experimental", "modelContextProtocolServers"]),
 ];
-const CLAUDE_MACHINE: [&str; 3] = [
-    "etc/claude-code/managed-settings.json",
-    "Library/Application Support/ClaudeCode/managed-settings.json",
-    "Program Files/ClaudeCode/managed-settings.json",
-];
-const CLAUDE_MACHINE_PARTS: [&str; 3] = [
-    "etc/claude-code/managed-settings.d/*.json",
-    "Library/Application Support/ClaudeCode/managed-settings.d/*.json",
-    "Program Files/ClaudeCode/managed-settings.d/*.json",
-];
-const CLAUDE_MACHINE_MCP: [&str; 3] = [
-    "etc/claude-code/managed-mcp.json",
-    "Library/Application Support/ClaudeCode/managed-mcp.json",
-    "Program Files/ClaudeCode/managed-mcp.json",
-];
 const GEMINI_MACHINE: [&str; 3] = [
     "etc/gemini-cli/settings.json",
     "Library/Application Support/GeminiCli/settings.json",
@@ -95,107 +63,6 @@ const CODEX_MANAGED: [&str; 3] = [
 
 /// Every kind of file of the others. Those that name projects stand before those in projects.
 pub(super) const FILES: &[File] = &[
-    file(
-        ClaudeCode,
-        Home(".claude.json"),
-        "~/.claude.json",
-        Json,
-        Scope::User,
-        &[
-            Servers(&["mcpServers"]),
-            ServersOfProjects(&["projects", "*", "mcpServers"]),
-            Projects(&["projects"]),
-        ],
-    ),
-    file(
-        ClaudeCode,
-        Home(".claude/settings.json"),
-        "~/.claude/settings.json",
-        Json,
-        Scope::User,
-        CLAUDE_SETTINGS,
-    ),
-    file(
-        ClaudeCode,
-        Home(".claude/settings.local.json"),
-        "~/.claude/settings.local.json",
-        Json,
-        Scope::User,
-        CLAUDE_SETTINGS,
-    ),
-    file(
-        ClaudeCode,
-        Home(".claude/plugins/**/.mcp.json"),
-        "~/.claude/plugins/**/.mcp.json",
-        Json,
-        Scope::Plugin,
-        MCP_SERVERS,
-    ),
-    file(
-        ClaudeCode,
-        Home(".claude/plugins/**/plugin.json"),
-        "~/.claude/plugins/**/plugin.json",
-        Json,
-        Scope::Plugin,
-        MCP_SERVERS,
-    ),
-    // Seen with 2.1.197 and 2.1.329: read from the folder in which it is started up to the root, past the repository's and the home.
-    file(
-        ClaudeCode,
-        Upwards(".mcp.json"),
-        "P/.mcp.json",
-        Json,
-        Scope::Project,
-        MCP_SERVERS,
-    ),
-    file(
-        ClaudeCode,
-        Project(".claude/settings.json"),
-        "P/.claude/settings.json",
-        Json,
-        Scope::Project,
-        CLAUDE_SETTINGS,
-    ),
-    file(
-        ClaudeCode,
-        Project(".claude/settings.local.json"),
-        "P/.claude/settings.local.json",
-        Json,
-        Scope::Project,
-        CLAUDE_SETTINGS,
-    ),
-    file(
-        ClaudeCode,
-        Machine(CLAUDE_MACHINE),
-        "managed-settings.json",
-        Json,
-        Scope::Managed,
-        CLAUDE_SETTINGS,
-    ),
-    file(
-        ClaudeCode,
-        Machine(CLAUDE_MACHINE_PARTS),
-        "managed-settings.d/*.json",
-        Json,
-        Scope::Managed,
-        CLAUDE_SETTINGS,
-    ),
-    file(
-        ClaudeCode,
-        Machine(CLAUDE_MACHINE_MCP),
-        "managed-mcp.json",
-        Json,
-        Scope::Managed,
-        MCP_SERVERS,
-    ),
-    file(
-        ClaudeDesktop,
-        Settings("Claude/claude_desktop_config.json"),
-        "claude_desktop_config.json",
-        Json,
-        Scope::User,
-        MCP_SERVERS,
-    ),
     file(
         Codex,
         Home(".codex/config.toml"),

@@ -38,6 +38,7 @@ impl Walk<'_> {
     pub(super) fn finish(mut self) -> Scan {
         let user = self.home.file_name().unwrap_or_default().to_string_lossy();
         let user = hide::name(self.key, &user);
+        let is_unsure = !self.unsure.is_empty();
         let section = |client: Client| {
             let (found, faults) = (self.found.remove(&client), self.faults.remove(&client));
             if found.is_none() && faults.is_none() {
@@ -59,6 +60,7 @@ impl Walk<'_> {
         };
         Scan {
             sections: Client::ALL.into_iter().filter_map(section).collect(),
+            is_unsure,
         }
     }
 }

@@ -41,6 +41,9 @@ impl Walk<'_> {
                 Some(())
             }
             Part::ServersOfProjects(_) => None,
+            Part::ServersOfPlugin => self.unwrapped(spot, file.scope, value),
+            Part::Manifest => self.manifest(spot, file.scope, value),
+            Part::Plugins => self.installed(spot, value),
             Part::Projects(pointer) => {
                 let Some(projects) = pointed(value, pointer) else {
                     return Some(());
@@ -111,7 +114,7 @@ impl Walk<'_> {
         }
     }
 
-    fn servers(&mut self, spot: &Spot, scope: Scope, servers: &Value) -> Option<()> {
+    pub(super) fn servers(&mut self, spot: &Spot, scope: Scope, servers: &Value) -> Option<()> {
         let named: Vec<(String, &Value)> = match servers {
             Value::Null => Vec::new(),
             Value::Object(servers) => servers
@@ -128,6 +131,15 @@ impl Walk<'_> {
                 .collect(),
             _ => return None,
         };
+        self.named_servers(spot, scope, named)
+    }
+
+    pub(super) fn named_servers(
+        &mut self,
+        spot: &Spot,
+        scope: Scope,
+        named: Vec<(String, &Value)>,
+    ) -> Option<()> {
         let mut outcome = Some(());
         for (name, server) in named {
             // Each may have a program that is read; none is asked for in vain.
@@ -161,7 +173,7 @@ impl Walk<'_> {
     }
 
     /// Returns where a path of the machine lies on this disk.
-    fn on_disk(&self, path: &str) -> PathBuf {
+    pub(super) fn on_disk(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 

@@ -1,0 +1,158 @@
+//! Files of Claude Code and Claude Desktop.
+
+use super::At::{Home, Machine, Plugin, Project, Settings, Upwards};
+use super::Part::{
+    Environment, Extensions, Hooks, Manifest, Plugins, Projects, Servers, ServersOfPlugin, ServersOfProjects,
+    Switch,
+};
+use super::{File, MCP_SERVERS, Part, file};
+use crate::client::Client::{ClaudeCode, ClaudeDesktop};
+use crate::report::Scope;
+use crate::syntax::Format::Json;
+
+const CLAUDE_SETTINGS: &[Part] = &[
+    Hooks(&["hooks"]),
+    Environment(&["env"]),
+    Extensions(&["enabledPlugins"]),
+    Switch(&["disableAllHooks"], "disableAllHooks", &[]),
+    Switch(&["allowManagedHooksOnly"], "allowManagedHooksOnly", &[]),
+    Switch(&["enableAllProjectMcpServers"], "enableAllProjectMcpServers", &[]),
+    Switch(&["apiKeyHelper"], "apiKeyHelper", &[]),
+    Switch(&["sandbox", "enabled"], "sandbox.enabled", &[]),
+    Switch(&["permissions", "allow"], "permissions.allow", &[]),
+    Switch(&["permissions", "deny"], "permissions.deny", &[]),
+    Switch(
+        &["permissions", "defaultMode"],
+        "permissions.defaultMode",
+        &["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"],
+    ),
+];
+const CLAUDE_MACHINE: [&str; 3] = [
+    "etc/claude-code/managed-settings.json",
+    "Library/Application Support/ClaudeCode/managed-settings.json",
+    "Program Files/ClaudeCode/managed-settings.json",
+];
+const CLAUDE_MACHINE_PARTS: [&str; 3] = [
+    "etc/claude-code/managed-settings.d/*.json",
+    "Library/Application Support/ClaudeCode/managed-settings.d/*.json",
+    "Program Files/ClaudeCode/managed-settings.d/*.json",
+];
+const CLAUDE_MACHINE_MCP: [&str; 3] = [
+    "etc/claude-code/managed-mcp.json",
+    "Library/Application Support/ClaudeCode/managed-mcp.json",
+    "Program Files/ClaudeCode/managed-mcp.json",
+];
+
+/// Every kind of file of Claude. Those that name projects stand before those in projects.
+pub(super) const FILES: &[File] = &[
+    file(
+        ClaudeCode,
+        Home(".claude.json"),
+        "~/.claude.json",
+        Json,
+        Scope::User,
+        &[
+            Servers(&["mcpServers"]),
+            ServersOfProjects(&["projects", "*", "mcpServers"]),
+            Projects(&["projects"]),
+        ],
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/settings.json"),
+        "~/.claude/settings.json",
+        Json,
+        Scope::User,
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/settings.local.json"),
+        "~/.claude/settings.local.json",
+        Json,
+        Scope::User,
+        CLAUDE_SETTINGS,
+    ),
+    // Before what stands in plugins: a marketplace lies beside them with everything that it has on offer.
+    file(
+        ClaudeCode,
+        Home(".claude/plugins/installed_plugins.json"),
+        "~/.claude/plugins/installed_plugins.json",
+        Json,
+        Scope::Plugin,
+        &[Plugins],
+    ),
+    file(
+        ClaudeCode,
+        Plugin(".mcp.json", "**/.mcp.json"),
+        "~/.claude/plugins/**/.mcp.json",
+        Json,
+        Scope::Plugin,
+        &[ServersOfPlugin],
+    ),
+    file(
+        ClaudeCode,
+        Plugin(".claude-plugin/plugin.json", "**/plugin.json"),
+        "~/.claude/plugins/**/plugin.json",
+        Json,
+        Scope::Plugin,
+        &[Manifest],
+    ),
+    // Seen with 2.1.197 and 2.1.329: read from the folder in which it is started up to the root, past the repository's and the home.
+    file(
+        ClaudeCode,
+        Upwards(".mcp.json"),
+        "P/.mcp.json",
+        Json,
+        Scope::Project,
+        MCP_SERVERS,
+    ),
+    file(
+        ClaudeCode,
+        Project(".claude/settings.json"),
+        "P/.claude/settings.json",
+        Json,
+        Scope::Project,
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Project(".claude/settings.local.json"),
+        "P/.claude/settings.local.json",
+        Json,
+        Scope::Project,
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Machine(CLAUDE_MACHINE),
+        "managed-settings.json",
+        Json,
+        Scope::Managed,
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Machine(CLAUDE_MACHINE_PARTS),
+        "managed-settings.d/*.json",
+        Json,
+        Scope::Managed,
+        CLAUDE_SETTINGS,
+    ),
+    file(
+        ClaudeCode,
+        Machine(CLAUDE_MACHINE_MCP),
+        "managed-mcp.json",
+        Json,
+        Scope::Managed,
+        MCP_SERVERS,
+    ),
+    file(
+        ClaudeDesktop,
+        Settings("Claude/claude_desktop_config.json"),
+        "claude_desktop_config.json",
+        Json,
+        Scope::User,
+        MCP_SERVERS,
+    ),
+];
