@@ -25,6 +25,8 @@ pub(crate) const MAX_FILE: u64 = 2 << 20;
 const PIECE: usize = 64 << 10;
 /// LIMIT: files of a scan. Ours.
 const MAX_FILES: usize = 5_000;
+/// LIMIT: files of a project, and their bytes: hashing so much is a tenth of a second of a core. Ours.
+const MAX_OF_PROJECT: (usize, u64) = (500, 128 << 20);
 /// LIMIT: entries of a folder that are looked at. Ours.
 const MAX_ENTRIES: usize = 2_000;
 /// LIMIT: links on the way to a file: the kernel's.
@@ -71,6 +73,8 @@ pub(crate) struct Disk<'a> {
     /// Told of each file before it is opened; says whether it is read.
     watch: &'a dyn Fn(&Path) -> bool,
     files: Cell<usize>,
+    /// The files and bytes that may still be read of a project; nothing before the first.
+    left: Cell<Option<(usize, u64)>>,
     mounts: Mounts,
 }
 
@@ -80,8 +84,26 @@ impl<'a> Disk<'a> {
             stop,
             watch,
             files: Cell::new(0),
+            left: Cell::new(None),
             mounts,
         }
+    }
+
+    /// Begins to read a project, which takes no more than its part of files and time.
+    pub(crate) fn begin_project(&self) {
+        self.left.set(Some(MAX_OF_PROJECT));
+    }
+
+    /// Takes a file out of what may be read of a project.
+    fn take(&self, bytes: u64) -> Result<(), Fault> {
+        let Some((files, left)) = self.left.get() else {
+            return Ok(());
+        };
+        let (Some(files), Some(left)) = (files.checked_sub(1), left.checked_sub(bytes)) else {
+            return Err(Fault::Truncated);
+        };
+        self.left.set(Some((files, left)));
+        Ok(())
     }
 
     /// Says whether time is up.
@@ -160,6 +182,7 @@ impl<'a> Disk<'a> {
         if stat.st_size.cast_unsigned() > max {
             return Err(Fault::TooLarge);
         }
+        self.take(stat.st_size.cast_unsigned())?;
         Ok(Some((File::from(file), stat.st_mode & 0o777)))
     }
 

@@ -1,18 +1,18 @@
 //! The walk over what [`readers`](crate::readers) names.
 
 mod faults;
+mod folders;
 mod parts;
 mod plugins;
 
 use crate::client::{Client, Platform};
 use crate::disk::{Disk, Fault};
 use crate::fingerprint::InventoryKey;
-use crate::hide;
 use crate::identity::Manifests;
 use crate::mounts::Mounts;
-use crate::readers::{At, FILES, File, Part, SESSIONS, SKILLS};
+use crate::readers::{At, FILES, File, Part};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
-use crate::{skills, syntax};
+use crate::syntax;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 const MAX_PROJECTS: usize = 500;
 /// LIMIT: folders in folders that `**` stands for. Ours.
 const MAX_DEPTH: usize = 5;
-/// LIMIT: observations of a scan. Ours.
-const MAX_OBSERVATIONS: usize = 2_000;
-/// LIMIT: bytes of the observations of a scan. Ours: half of what a report has. A server has up to 20 KiB of names.
-const MAX_OBSERVED: usize = 2 << 20;
-/// LIMIT: observations of one file, so that one file does not take those of the others. Ours.
-const MAX_OF_FILE: usize = 200;
+/// LIMIT: observations of a scan, and their bytes: half of what a report has. Ours. A server has up to 20 KiB of names.
+const MAX_OBSERVED: (usize, usize) = (2_000, 2 << 20);
+/// LIMIT: the same of one project, which may be a clone of anybody's: twenty of them are as much as all. Ours.
+const MAX_OF_PROJECT: (usize, usize) = (100, 100 << 10);
+/// LIMIT: the same of one file, so that one file does not take those of the others. Ours.
+const MAX_OF_FILE: (usize, usize) = (200, 512 << 10);
 /// LIMIT: faults of one client. Ours.
 const MAX_FAULTS: usize = 100;
 /// LIMIT: files that one pattern stands for. Ours.
@@ -80,15 +80,29 @@ pub fn scan_watched(
         faults: BTreeMap::new(),
         noted: BTreeSet::new(),
         unsure: BTreeSet::new(),
-        count: 0,
-        observed: 0,
-        of_file: 0,
+        project: None,
+        noted_in_all: Noted::default(),
+        of_project: Noted::default(),
+        of_file: Noted::default(),
     };
-    walk.files(false);
-    walk.files(true);
-    walk.skills();
+    // What is a person's own comes first: a project may be anybody's, and has a part of its own.
+    walk.files(|at| !is_in_project(at));
+    walk.skills(false);
     walk.sessions();
+    for folder in walk.above() {
+        walk.begin(folder);
+        walk.files(|at| matches!(at, At::Upwards(_)));
+    }
+    for project in std::mem::take(&mut walk.projects) {
+        walk.begin(project);
+        walk.files(is_in_project);
+        walk.skills(true);
+    }
     Ok(walk.finish())
+}
+
+fn is_in_project(at: At) -> bool {
+    matches!(at, At::Project(_) | At::Upwards(_))
 }
 
 fn begin(disk: &Disk<'_>, folder: &Path) -> std::io::Result<PathBuf> {
@@ -119,11 +133,27 @@ struct Walk<'a> {
     noted: BTreeSet<(Client, SectionFault)>,
     /// The faults by which projects may be missing, and with them files of every client.
     unsure: BTreeSet<SectionFault>,
-    count: usize,
-    /// The bytes of what was noted.
-    observed: usize,
-    /// The observations of the file that is being read.
-    of_file: usize,
+    /// The project that is looked at.
+    project: Option<PathBuf>,
+    noted_in_all: Noted,
+    of_project: Noted,
+    /// Of the file that is being read.
+    of_file: Noted,
+}
+
+/// How much was noted, in observations and in bytes.
+#[derive(Clone, Copy, Default)]
+struct Noted(usize, usize);
+
+impl Noted {
+    fn add(&mut self, bytes: usize) {
+        self.0 += 1;
+        self.1 += bytes;
+    }
+
+    fn is_full(self, (count, bytes): (usize, usize)) -> bool {
+        self.0 >= count || self.1 >= bytes
+    }
 }
 
 /// A folder in which files are looked for, the fence around it, and the project that it is.
@@ -139,9 +169,16 @@ struct Spot {
 }
 
 impl Walk<'_> {
-    fn files(&mut self, in_projects: bool) {
+    /// Begins with a project, or with a folder above one: it has a part of its own.
+    fn begin(&mut self, folder: PathBuf) {
+        self.disk.begin_project();
+        self.of_project = Noted::default();
+        self.project = Some(folder);
+    }
+
+    fn files(&mut self, is_wanted: fn(At) -> bool) {
         for file in FILES.into_iter().flatten() {
-            if matches!(file.at, At::Project(_) | At::Upwards(_)) == in_projects {
+            if is_wanted(file.at) {
                 for spot in self.spots(file.client, file.at, file.class, file.names_projects()) {
                     self.file(file, &spot);
                 }
@@ -176,23 +213,20 @@ impl Walk<'_> {
                 },
                 vec![(self.root.to_owned(), self.root.to_owned(), None)],
             ),
-            At::Project(pattern) => {
-                let bases = self.projects.iter().map(|path| self.in_project(path));
-                (pattern, bases.collect())
-            }
-            At::Upwards(pattern) => {
-                let folders = self.upwards();
-                (
-                    pattern,
-                    folders.into_iter().map(|path| self.in_project(path)).collect(),
-                )
+            At::Project(pattern) | At::Upwards(pattern) => {
+                let project = self.project.iter();
+                (pattern, project.map(|path| self.in_project(path)).collect())
             }
         };
         let mut spots = Vec::new();
         for (base, fence, project) in bases {
             let parts: Vec<&str> = pattern.split('/').collect();
             let mut paths = Vec::new();
-            let faults = self.matching(&base, &fence, &parts, MAX_DEPTH, &mut paths);
+            let mut faults = self.matching(&base, &fence, &parts, MAX_DEPTH, &mut paths);
+            if project.is_some() && paths.len() > MAX_OF_PROJECT.0 {
+                paths.truncate(MAX_OF_PROJECT.0);
+                faults.insert(Fault::Truncated);
+            }
             let spot = |path| Spot {
                 client,
                 path,
@@ -217,11 +251,13 @@ impl Walk<'_> {
         (path.to_owned(), fence.to_owned(), Some(path.to_owned()))
     }
 
-    /// Returns the home, the projects, and every folder above them.
-    fn upwards(&self) -> BTreeSet<&Path> {
+    /// Returns the home, and every folder above it and above a project; not the projects.
+    fn above(&self) -> BTreeSet<PathBuf> {
         let begin = self.projects.iter().map(PathBuf::as_path).chain([self.home]);
-        let above = begin.flat_map(Path::ancestors);
-        above.filter(|folder| folder.starts_with(self.root)).collect()
+        let above = begin.flat_map(Path::ancestors).filter(|folder| {
+            folder.starts_with(self.root) && !self.projects.contains(*folder)
+        });
+        above.map(Path::to_owned).collect()
     }
 
     /// Finds what a pattern stands for. A folder that cannot be read is a fault, and the next one is gone into.
@@ -294,7 +330,7 @@ impl Walk<'_> {
             Ok(None) => return,
             Err(fault) => return self.fault_of(spot, fault, file.names_projects()),
         };
-        self.of_file = 0;
+        self.of_file = Noted::default();
         // A section is there as soon as one of the client's files is.
         self.found.entry(spot.client).or_default();
         let value = match syntax::value(&content.bytes, file.format, &|| self.disk.is_over()) {
@@ -313,56 +349,6 @@ impl Walk<'_> {
         if !matches!(file.parts, [Part::Workspace(_)]) {
             let mut seen = BTreeSet::new();
             self.credentials(spot, "", &value, mode, &mut seen, MAX_LEVELS);
-        }
-    }
-
-    fn skills(&mut self) {
-        for folder in SKILLS {
-            for spot in self.spots(folder.client, folder.at, folder.class, false) {
-                let names = match self.disk.names(&spot.path, &spot.fence) {
-                    Ok(names) => names,
-                    Err(fault) => {
-                        self.fault(&spot, fault);
-                        continue;
-                    }
-                };
-                for name in names {
-                    let spot = Spot {
-                        path: spot.path.join(&name),
-                        ..spot_like(&spot)
-                    };
-                    self.of_file = 0;
-                    let shown = hide::name(self.key, &name);
-                    match skills::digest(self.disk, &spot.path, &spot.fence) {
-                        Ok(None) => {}
-                        Ok(digest) => self.note(&spot, Observation::Skill { name: shown, digest }),
-                        Err(fault) => {
-                            self.fault(&spot, fault);
-                            self.note(
-                                &spot,
-                                Observation::Skill {
-                                    name: shown,
-                                    digest: None,
-                                },
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn sessions(&mut self) {
-        for kept in SESSIONS {
-            let spots = self.spots(kept.client, kept.at, kept.class, false);
-            if let Some(first) = spots.first() {
-                let spot = Spot {
-                    path: self.home.to_owned(),
-                    ..spot_like(first)
-                };
-                self.of_file = 0;
-                self.note(&spot, Observation::Sessions { files: spots.len() });
-            }
         }
     }
 
@@ -385,16 +371,19 @@ impl Walk<'_> {
 
     /// Says whether no more is noted of the file that is being read.
     fn is_full(&self) -> bool {
-        self.count >= MAX_OBSERVATIONS || self.observed >= MAX_OBSERVED || self.of_file >= MAX_OF_FILE
+        self.noted_in_all.is_full(MAX_OBSERVED)
+            || self.of_file.is_full(MAX_OF_FILE)
+            || (self.project.is_some() && self.of_project.is_full(MAX_OF_PROJECT))
     }
 
     fn note(&mut self, spot: &Spot, observation: Observation) {
         if self.is_full() {
             return self.fault(spot, Fault::Truncated);
         }
-        self.count += 1;
-        self.of_file += 1;
-        self.observed += serde_json::to_vec(&observation).map_or(0, |bytes| bytes.len());
+        let bytes = serde_json::to_vec(&observation).map_or(0, |bytes| bytes.len());
+        for noted in [&mut self.noted_in_all, &mut self.of_project, &mut self.of_file] {
+            noted.add(bytes);
+        }
         let found = Sighting {
             place: self.place(spot),
             observation,

@@ -5,7 +5,7 @@ use provost_words::digest::sha256_hex;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// LIMIT: one file of a skill, files and folders in folders of a skill: those of the registry.
+/// LIMIT: one file of a skill, files with folders, and folders in folders of a skill: those of the registry.
 const MAX_FILE: u64 = 5 << 20;
 const MAX_FILES: usize = 1_000;
 const MAX_DEPTH: usize = 16;
@@ -16,12 +16,13 @@ pub(crate) fn digest(disk: &Disk<'_>, folder: &Path, fence: &Path) -> Result<Opt
     if disk.digest(&folder.join("SKILL.md"), fence, MAX_FILE)?.is_none() {
         return Ok(None);
     }
-    let mut lines = Vec::new();
+    let (mut lines, mut seen) = (Vec::new(), 0);
     let mut waiting: Vec<(PathBuf, String, usize)> = vec![(folder.to_owned(), String::new(), 0)];
     while let Some((place, prefix, depth)) = waiting.pop() {
         for name in disk.names(&place, fence)? {
             let (path, below) = (place.join(&name), format!("{prefix}{name}"));
-            if lines.len() >= MAX_FILES || depth > MAX_DEPTH {
+            seen += 1;
+            if seen > MAX_FILES || depth > MAX_DEPTH {
                 return Err(Fault::Truncated);
             }
             // A link in a skill is none of its files, and the registry refuses it.

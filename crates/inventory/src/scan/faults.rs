@@ -10,7 +10,7 @@ use crate::report::{Scan, Section, SectionFault};
 impl Walk<'_> {
     /// Notes a fault; where a file names projects (`is_source`), or is one, files of every client may be missing by it.
     pub(super) fn fault_of(&mut self, spot: &Spot, fault: Fault, is_source: bool) {
-        if is_source && self.unsure.len() < MAX_FAULTS {
+        if is_source && spot.project.is_none() && self.unsure.len() < MAX_FAULTS {
             let fault = self.section_fault(spot, fault);
             self.unsure.insert(fault);
         }

@@ -44,6 +44,8 @@ impl Walk<'_> {
             Part::ServersOfPlugin => self.unwrapped(spot, file.scope, value),
             Part::Manifest => self.manifest(spot, file.scope, value),
             Part::Plugins => self.installed(spot, value),
+            // What a project says of others is nobody's list.
+            Part::Projects(_) if spot.project.is_some() => Some(()),
             Part::Projects(pointer) => {
                 let Some(projects) = pointed(value, pointer) else {
                     return Some(());

@@ -137,7 +137,7 @@ fn a_server_that_only_its_client_can_name_is_one_whose_key_is_weak() {
     assert_eq!(faults(&scan), []);
     assert!(scan.sections.iter().all(|section| section.complete));
     let found = servers(&scan);
-    let found: Vec<(Client, &str, bool, bool)> = found
+    let mut found: Vec<(Client, &str, bool, bool)> = found
         .iter()
         .map(|(client, facts)| (*client, facts.configured_name.as_str(), facts.weak, facts.enabled))
         .collect();
@@ -150,6 +150,7 @@ fn a_server_that_only_its_client_can_name_is_one_whose_key_is_weak() {
         (Client::Goose, "todo", true, true),
         (Client::Opencode, "far", true, false),
     ];
+    found.sort_unstable();
     assert_eq!(found, wanted);
     // Other code is another server.
     let key = |scan: &Scan| {

@@ -1,7 +1,7 @@
 //! Configurations that were written to be read wrongly: by a repository that somebody cloned, or by a package.
 
 use super::{Folder, faults, servers};
-use crate::{Fault, InventoryKey, Machine, Platform, Scan, ServerFacts, scan};
+use crate::{Fault, InventoryKey, Machine, Observation, Platform, Scan, ServerFacts, scan};
 use serde_json::{Map, Value, json};
 
 /// Scans servers of Cursor, in the order of their names.
@@ -419,4 +419,65 @@ fn a_folder_that_cannot_be_read_hides_no_other() {
     assert_eq!(keys, ["npm:a", "npm:z"]);
     // One of each pattern: of servers, of plugins and of skills.
     assert_eq!(faults(&scan), [Fault::Truncated; 3]);
+}
+
+/// Proves IV-4.
+#[test]
+fn a_project_takes_nothing_from_a_home_or_from_another_project() {
+    let folder = Folder::new("projects");
+    folder.write(
+        "home/ada/.claude.json",
+        r#"{"projects": {"/home/ada/a": {}, "/home/ada/z": {}}}"#,
+    );
+    let many: String = (0..200)
+        .map(|at| format!("  - {{name: s{at}, command: npx, args: [s{at}]}}\n"))
+        .collect();
+    for at in 0..11 {
+        folder.write(
+            &format!("home/ada/a/.continue/mcpServers/{at:02}.yaml"),
+            &format!("mcpServers:\n{many}"),
+        );
+    }
+    // Nor does it name projects: neither of its own, nor so many that the person's are none of them.
+    let others: String = (0..600)
+        .map(|at| format!("[projects.\"/home/ada/o{at}\"]\n"))
+        .collect();
+    folder.write("home/ada/a/.codex/config.toml", &others);
+    folder.write(
+        "home/ada/o1/.cursor/mcp.json",
+        r#"{"mcpServers": {"o": {"command": "npx", "args": ["o"]}}}"#,
+    );
+    // Files that are read before those of the other.
+    for at in 0..600 {
+        folder.write(&format!("home/ada/a/.claude/skills/s{at:03}/SKILL.md"), "x");
+    }
+    let text = r#"{"mcpServers": {"far": {"command": "npx", "args": ["far"]}}}"#;
+    folder.write("home/ada/z/.cursor/mcp.json", text);
+    folder.write("home/ada/.claude/skills/own/SKILL.md", "x");
+    let scan = folder.scan();
+    let found = servers(&scan);
+    let of = |key: &str| found.iter().filter(|(_, facts)| facts.key == key).count();
+    assert_eq!((of("npm:far"), of("npm:o"), found.len()), (1, 0, 101));
+    let skills = scan.sections.iter().flat_map(|section| &section.observations);
+    let skills: Vec<&Observation> = skills
+        .map(|found| &found.observation)
+        .filter(|found| matches!(found, Observation::Skill { .. }))
+        .collect();
+    assert_eq!(skills.len(), 1, "{skills:?}");
+    assert!(scan.sections.iter().any(|section| section.complete));
+    assert!(faults(&scan).contains(&Fault::Truncated));
+}
+
+/// Proves IV-4.
+#[test]
+fn names_of_servers_take_no_more_than_their_part() {
+    let variables: Map<String, Value> = (0..60)
+        .map(|at| (format!("V{at}_{}", "word_".repeat(20)), json!("")))
+        .collect();
+    let folder = Folder::new("names");
+    let many = vec![json!({"command": "npx", "args": ["server-a"], "env": variables}); 150];
+    let scan = scanned(&folder, &many);
+    let bytes = serde_json::to_vec(&scan).unwrap().len();
+    assert!(bytes < 640 << 10, "{bytes}");
+    assert!(faults(&scan).contains(&Fault::Truncated) && servers(&scan).len() > 50);
 }
