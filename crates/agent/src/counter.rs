@@ -11,14 +11,13 @@ const SCANS: &str = "scans";
 /// LIMIT: the largest whole number that every reader of JSON keeps.
 const MOST: u64 = 9_007_199_254_740_991;
 
-/// Returns the number that a file holds. One that holds none counts on from the present in seconds, which is ahead of every count.
-fn kept(folder: &Folder, name: &str, now: Timestamp) -> Result<u64, Trouble> {
+/// Returns the number that a file holds; `lost` where it holds none.
+fn kept(folder: &Folder, name: &str, lost: u64) -> Result<u64, Trouble> {
     let Some(bytes) = folder.read(name)? else {
         return Ok(0);
     };
     let number = String::from_utf8_lossy(&bytes).trim().parse::<u64>().ok();
-    let number = number.filter(|number| *number < MOST);
-    Ok(number.unwrap_or_else(|| u64::try_from(now.as_ms() / 1000).unwrap_or_default()))
+    Ok(number.filter(|number| *number < MOST).unwrap_or(lost))
 }
 
 fn write(folder: &Folder, name: &str, number: u64) -> Result<(), Trouble> {
@@ -37,7 +36,9 @@ fn write(folder: &Folder, name: &str, number: u64) -> Result<(), Trouble> {
 ///
 /// Errors: folder, when the file is not as it has to be.
 pub(crate) fn call(agent: &Agent, now: Timestamp) -> Result<u64, Trouble> {
-    let number = kept(&agent.folder, CALLS, now)?.max(agent.counted.get()) + 1;
+    // The present in seconds is ahead of every count, and a server takes any.
+    let lost = u64::try_from(now.as_ms() / 1000).unwrap_or_default();
+    let number = kept(&agent.folder, CALLS, lost)?.max(agent.counted.get()) + 1;
     agent.counted.set(number);
     match write(&agent.folder, CALLS, number) {
         Err(trouble) if trouble.cause != Cause::Disk => Err(trouble),
@@ -45,19 +46,27 @@ pub(crate) fn call(agent: &Agent, now: Timestamp) -> Result<u64, Trouble> {
     }
 }
 
-/// Returns the number of the next scan.
+/// Returns the number of the next scan. Where none is kept it is the first: a server says which one it knows, and takes none that is far
+/// ahead of it.
 ///
 /// Errors: folder.
-pub(crate) fn next_scan(folder: &Folder, now: Timestamp) -> Result<u64, Trouble> {
-    Ok(kept(folder, SCANS, now)? + 1)
+pub(crate) fn next_scan(folder: &Folder) -> Result<u64, Trouble> {
+    Ok(kept(folder, SCANS, 0)? + 1)
 }
 
 /// Notes that a scan has a number, or that the server knows one with it, which the next ones follow.
 ///
 /// Errors: folder, disk.
-pub(crate) fn scanned(folder: &Folder, number: u64, now: Timestamp) -> Result<(), Trouble> {
-    if number >= MOST || number <= kept(folder, SCANS, now)? {
+pub(crate) fn scanned(folder: &Folder, number: u64) -> Result<(), Trouble> {
+    if number >= MOST || number <= kept(folder, SCANS, 0)? {
         return Ok(());
     }
     write(folder, SCANS, number)
+}
+
+/// Counts scans anew: the server says then which one it knows.
+///
+/// Errors: folder, disk.
+pub(crate) fn forget_scans(folder: &Folder) -> Result<(), Trouble> {
+    write(folder, SCANS, 0)
 }

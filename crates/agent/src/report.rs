@@ -91,7 +91,7 @@ impl Plan {
         }
         let folder = &agent.folder;
         let mut known = Acknowledged::load(folder)?;
-        let number = counter::next_scan(folder, clock.now())?;
+        let number = counter::next_scan(folder)?;
         let has_forgotten = known.full_at.is_none() && number > 1;
         let acknowledged = known.current(clock.now());
         // Only a home in which the agent itself lies is known to be there, and not the empty place of a disk that is away.
@@ -116,7 +116,7 @@ impl Plan {
     ///
     /// Errors: folder, disk.
     pub fn counted(self, folder: &Folder, state: &State, clock: &dyn Clock) -> Result<Self, Trouble> {
-        counter::scanned(folder, self.number, clock.now())?;
+        counter::scanned(folder, self.number)?;
         let mark = Mark::begin(folder, state, clock.now())?;
         Ok(Self { mark, ..self })
     }
@@ -266,7 +266,7 @@ pub(crate) fn acknowledge(
     // The server knows a later scan of this device: this folder is older than that, or has a copy. The next scan follows that one.
     if answer.get("ignored").is_some() {
         if let Some(last) = answer.get("lastCounter").and_then(Value::as_u64) {
-            counter::scanned(folder, last, now)?;
+            counter::scanned(folder, last)?;
         }
         return Ok(true);
     }

@@ -56,6 +56,8 @@ pub struct Once {
     pub has_scanned: bool,
     /// How many reports the server took.
     pub uploads: usize,
+    /// How many it refused for ever, which were set aside.
+    pub set_aside: usize,
     /// What stood in the way of a scan or of a report; what waits goes on waiting, and heartbeats go on.
     pub problem: Option<Trouble>,
 }
@@ -149,6 +151,7 @@ impl Loop<'_> {
             next,
             has_scanned: false,
             uploads: 0,
+            set_aside: 0,
             problem: None,
         };
         match self.report(caller, state, &mut once, commands).await {
@@ -240,7 +243,7 @@ impl Loop<'_> {
     async fn send(&self, caller: &Caller<'_>, state: &mut State, once: &mut Once) -> Result<(), Trouble> {
         let queue = Queue::open(&self.agent.folder)?;
         forget(self.agent, &queue, self.clock)?;
-        once.uploads += drain(self.agent, caller, &queue, state, self.say).await?;
+        drain(self.agent, caller, &queue, state, once, self.say).await?;
         if !wants_scan(self.agent, &queue, state, self.clock)? {
             return Ok(());
         }
@@ -266,7 +269,7 @@ impl Loop<'_> {
         }
         queue.push(&body)?;
         once.has_scanned = true;
-        once.uploads += drain(self.agent, caller, &queue, state, self.say).await?;
+        drain(self.agent, caller, &queue, state, once, self.say).await?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use crate::caller::Caller;
 use crate::queue::{MAX_BYTES, Queue, Segment};
 use crate::report::{Plan, acknowledge};
 use crate::trouble::{Cause, Trouble};
-use crate::{Agent, Mode, State, mark, sent};
+use crate::{Agent, Mode, Once, State, counter, mark, sent};
 use provost_words::entropy::Entropy;
 use provost_words::time::Clock;
 use std::path::Path;
@@ -46,10 +46,10 @@ pub(crate) async fn drain(
     caller: &Caller<'_>,
     queue: &Queue,
     state: &mut State,
+    once: &mut Once,
     say: &dyn Fn(&str),
-) -> Result<usize, Trouble> {
+) -> Result<(), Trouble> {
     let below = format!("devices/{}/scans", agent.device.device_id);
-    let mut count = 0;
     while let Some(segment) = queue.next(say)? {
         match caller.post(&below, &segment.body).await {
             Ok((_, answer)) => {
@@ -66,17 +66,23 @@ pub(crate) async fn drain(
                 state.last_upload_at = Some(now);
                 state.last_refusal = None;
                 state.taken();
-                count += 1;
+                once.uploads += 1;
             }
             // It took a heartbeat of this device: what it does not know is reports. They wait until it is a later one.
             Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => {
                 say("the server is of a version that takes no reports; they wait");
-                return Ok(count);
+                return Ok(());
             }
             Err(trouble) if is_for_ever(&trouble) => {
                 let why =
                     "it is set aside; a server of an earlier version than this agent may not know its form";
                 set_aside(queue, state, &segment, &trouble, why, say)?;
+                once.set_aside += 1;
+                // It may be the number that is refused, which an earlier version took from a clock: from the first one on the server says
+                // which it knows.
+                if trouble.cause == Cause::Refused(400) {
+                    counter::forget_scans(&agent.folder)?;
+                }
             }
             Err(trouble) if state.stuck(segment.number, weight(&trouble)) >= MOST_TRIES => {
                 set_aside(
@@ -87,11 +93,12 @@ pub(crate) async fn drain(
                     "it was tried often enough and is set aside",
                     say,
                 )?;
+                once.set_aside += 1;
             }
             Err(trouble) => return Err(trouble),
         }
     }
-    Ok(count)
+    Ok(())
 }
 
 /// Says whether the same bytes would be refused again by every server. A conflict passes: a device that waits for its approval may not

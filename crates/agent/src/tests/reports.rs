@@ -264,6 +264,34 @@ fn scans_are_counted_and_follow_the_last_one_that_the_server_knows() {
     assert_eq!(counts, [1, 2, 71]);
 }
 
+/// Whatever the file of the count holds, a report is taken in the end: no number is far ahead of what the server knows.
+#[test]
+fn a_count_of_scans_that_is_lost_or_refused_begins_anew() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    let round = |answer: &serde_json::Value, status: u16| {
+        scan_again(&agent);
+        door.will(200, &beat());
+        door.will(status, answer);
+        let done = round(&agent, &home, &door).unwrap();
+        let asked = door.asked.borrow();
+        let report: serde_json::Value = serde_json::from_slice(&asked.last().unwrap().3).unwrap();
+        (report["counter"].as_u64().unwrap(), done.uploads, done.set_aside)
+    };
+    let ignored = json!({ "accepted": 0, "unknownDigests": [], "ignored": "older_scan", "lastCounter": 7 });
+    let refused = json!({ "message": "counter is too far ahead", "code": "invalid_request" });
+    std::fs::write(folder.file("scans"), "no number").unwrap();
+    super::chmod(&folder.file("scans"), 0o600);
+    assert_eq!(round(&ignored, 200), (1, 1, 0));
+    assert_eq!(round(&taken(), 200), (8, 1, 0));
+    // What an earlier version wrote.
+    std::fs::write(folder.file("scans"), format!("{:020}\n", 1_790_000_000)).unwrap();
+    assert_eq!(round(&refused, 400), (1_790_000_001, 0, 1));
+    assert_eq!(round(&ignored, 200), (1, 1, 0));
+    assert_eq!(round(&taken(), 200), (8, 1, 0));
+}
+
 #[test]
 fn what_a_server_refuses_every_hour_fills_no_queue_and_is_named() {
     let scratch = Scratch::new();

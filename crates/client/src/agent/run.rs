@@ -67,6 +67,16 @@ async fn round(agent: &Agent, home: &Path, terminal: &Terminal) -> Result<Once, 
     }
 }
 
+/// Errors: refused, where a report was set aside.
+fn whole(done: &Once) -> Result<(), Failure> {
+    let says = match done.set_aside {
+        0 => return Ok(()),
+        1 => "one report was set aside".to_owned(),
+        several => format!("{several} reports were set aside"),
+    };
+    Err(Failure::new(Exit::Refused, says).and("look at it: provost agent doctor"))
+}
+
 pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let (agent, home) = enrolled(matches, terminal)?;
     if State::load(&agent.folder).map_err(failure)?.is_gone {
@@ -84,7 +94,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             "heartbeat taken, {scanned}{} sent",
             counted(done.uploads, "reports")
         ));
-        return Ok(());
+        return whole(&done);
     }
     if agent.device.mode == Mode::System {
         // Whoever can change the program would be root at the next start.
@@ -136,5 +146,5 @@ pub async fn scan(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failu
     queue_scan(&agent, &home, &clock, &entropy).map_err(failure)?;
     let done = round(&agent, &home, terminal).await?;
     terminal.note(&format!("{} sent", counted(done.uploads, "reports")));
-    Ok(())
+    whole(&done)
 }
