@@ -46,8 +46,8 @@ pub(crate) fn url(text: &str) -> Option<Address> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = scheme.to_lowercase();
     let default = match scheme.as_str() {
-        "http" | "ws" => "80",
-        "https" | "wss" => "443",
+        "http" | "ws" => 80,
+        "https" | "wss" => 443,
         _ => return None,
     };
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
@@ -61,11 +61,13 @@ pub(crate) fn url(text: &str) -> Option<Address> {
         Some((_, port)) => (&authority[..authority.len() - port.len() - 1], Some(port)),
         None => (authority.as_str(), None),
     };
-    let host = host.strip_suffix('.').unwrap_or(host);
-    if !is_host(host) || port.is_some_and(|port| !is_port(port)) {
-        return None;
-    }
-    let mut is_whole = !rest.contains('?');
+    let host = named(host.strip_suffix('.').unwrap_or(host))?;
+    let port = match port {
+        Some(port) => Some(number(port)?).filter(|port| *port != default),
+        None => None,
+    };
+    let (parts, has_gaps) = resolved(path);
+    let mut is_whole = !rest.contains('?') && !has_gaps;
     let mut hidden = |part: &str, is_shown: bool| {
         if is_shown && part.len() < 40 && !has_long_run(part, 20) && !looks_secret(part) {
             return part.to_owned();
@@ -75,19 +77,18 @@ pub(crate) fn url(text: &str) -> Option<Address> {
     };
     let labels: Vec<String> = host.split('.').map(|label| hidden(label, true)).collect();
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    let parts = path.trim_end_matches('/').split('/');
     let parts: Vec<String> = parts
+        .into_iter()
         .map(|part| hidden(part, part.bytes().all(is_plain)))
         .collect();
     let path = parts.join("/");
     let slash = if path.is_empty() { "" } else { "/" };
-    let port = port.filter(|port| *port != default);
     let port = port.map_or(String::new(), |port| format!(":{port}"));
     let key = format!("url:{scheme}://{}{port}{slash}{path}", labels.join("."));
     (key.len() <= MAX_KEY && known(&key).is_none()).then_some(Address {
         key,
         is_whole,
-        is_private: is_private(host),
+        is_private: is_private(&host),
     })
 }
 
@@ -135,16 +136,36 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     (0x2000..0x4000).contains(&first) && first != 0x2002 && (first != 0x2001 || second != 0)
 }
 
-fn is_host(host: &str) -> bool {
-    let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-".contains(&b);
-    match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.bytes().all(is_name),
+/// Returns a host in the one spelling that keys have; `None` where it is none.
+fn named(host: &str) -> Option<String> {
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return Some(format!("[{}]", address.parse::<Ipv6Addr>().ok()?));
     }
+    let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-".contains(&b);
+    (!host.is_empty() && host.bytes().all(is_name)).then(|| host.to_owned())
 }
 
-fn is_port(port: &str) -> bool {
-    (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit())
+/// Returns the number of a port, which may be written with more digits than it has.
+fn number(port: &str) -> Option<u16> {
+    let is_number = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    port.parse().ok().filter(|_| is_number)
+}
+
+/// Returns the parts of a path as clients ask for it, with dots resolved, and whether it has empty ones: a server may take these for
+/// none, and they are left out, so that no spelling passes by a denial.
+fn resolved(path: &str) -> (Vec<&str>, bool) {
+    let (mut parts, mut has_gaps) = (Vec::new(), false);
+    for part in path.trim_end_matches('/').split('/') {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop();
+            }
+            "" => has_gaps |= !path.is_empty() && path.bytes().any(|b| b != b'/'),
+            part => parts.push(part),
+        }
+    }
+    (parts, has_gaps)
 }
 
 #[cfg(test)]
@@ -195,6 +216,73 @@ mod tests {
             assert!(!found.is_private, "{address}");
             let (_, shown) = found.key.split_once(':').unwrap();
             assert!(!is_private_address(shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn one_server_has_one_key_however_its_address_is_written() {
+        for (address, key, is_whole) in [
+            ("https://evil.example/mcp", "url:https://evil.example/mcp", true),
+            ("https://evil.example/./mcp", "url:https://evil.example/mcp", true),
+            (
+                "https://evil.example/a/../mcp/",
+                "url:https://evil.example/mcp",
+                true,
+            ),
+            (
+                "https://evil.example/../../mcp",
+                "url:https://evil.example/mcp",
+                true,
+            ),
+            ("https://evil.example/mcp/.", "url:https://evil.example/mcp", true),
+            (
+                "https://evil.example:443/mcp",
+                "url:https://evil.example/mcp",
+                true,
+            ),
+            (
+                "https://evil.example:0443/mcp",
+                "url:https://evil.example/mcp",
+                true,
+            ),
+            (
+                "https://EVIL.example.:00443/mcp",
+                "url:https://evil.example/mcp",
+                true,
+            ),
+            (
+                "https://evil.example:08443/mcp",
+                "url:https://evil.example:8443/mcp",
+                true,
+            ),
+            ("https://evil.example//mcp", "url:https://evil.example/mcp", false),
+            (
+                "https://evil.example/a//mcp",
+                "url:https://evil.example/a/mcp",
+                false,
+            ),
+            (
+                "https://evil.example/a%2F../mcp",
+                "url:https://evil.example/*/mcp",
+                false,
+            ),
+            ("https://evil.example", "url:https://evil.example", true),
+            ("https://evil.example//", "url:https://evil.example", true),
+            (
+                "https://[2606:4700:0::1111]/mcp",
+                "url:https://[2606:4700::1111]/mcp",
+                true,
+            ),
+        ] {
+            let found = url(address).unwrap();
+            assert_eq!((found.key.as_str(), found.is_whole), (key, is_whole), "{address}");
+        }
+        for address in [
+            "https://evil.example:65536/mcp",
+            "https://evil.example:+443/mcp",
+            "https://evil.example:/mcp",
+        ] {
+            assert!(url(address).is_none(), "{address}");
         }
     }
 }

@@ -355,7 +355,7 @@ mod tests {
             format!("a = [{}0]", many("[],", slow)),
             many("[[a]]\n", slow),
             many("\n", slow),
-            (0..30_000).map(|at| format!("{at:x}=0\n")).collect(),
+            (0..30_000).map(|at| format!("{at:x}=0\n")).collect::<Vec<_>>().concat(),
         ] {
             let read = value(text.as_bytes(), Format::Toml, &|| false);
             assert_eq!(read, Err(Fault::TooLarge), "{}", &text[..8]);
@@ -369,7 +369,8 @@ mod tests {
             assert_eq!(read, Err(Fault::TooLarge), "{}", &text[..8]);
         }
         // What people have: a thousand projects with their members, and long words.
-        let members: String = (0..20).map(|at| format!(r#""member{at}": false,"#)).collect();
+        let members: Vec<String> = (0..20).map(|at| format!(r#""member{at}": false,"#)).collect();
+        let members = members.concat();
         let projects: Vec<String> = (0..1_000)
             .map(|at| format!(r#""/home/ada/{at}": {{{members} "b": []}}"#))
             .collect();

@@ -429,20 +429,20 @@ fn a_project_takes_nothing_from_a_home_or_from_another_project() {
         "home/ada/.claude.json",
         r#"{"projects": {"/home/ada/a": {}, "/home/ada/z": {}}}"#,
     );
-    let many: String = (0..200)
+    let many: Vec<String> = (0..200)
         .map(|at| format!("  - {{name: s{at}, command: npx, args: [s{at}]}}\n"))
         .collect();
     for at in 0..11 {
         folder.write(
             &format!("home/ada/a/.continue/mcpServers/{at:02}.yaml"),
-            &format!("mcpServers:\n{many}"),
+            &format!("mcpServers:\n{}", many.concat()),
         );
     }
     // Nor does it name projects: neither of its own, nor so many that the person's are none of them.
-    let others: String = (0..600)
+    let others: Vec<String> = (0..600)
         .map(|at| format!("[projects.\"/home/ada/o{at}\"]\n"))
         .collect();
-    folder.write("home/ada/a/.codex/config.toml", &others);
+    folder.write("home/ada/a/.codex/config.toml", &others.concat());
     folder.write(
         "home/ada/o1/.cursor/mcp.json",
         r#"{"mcpServers": {"o": {"command": "npx", "args": ["o"]}}}"#,
