@@ -16,6 +16,7 @@ use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Result;
 use provost_kernel::{Kernel, OperationContext, Timestamp, params, statements};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -151,16 +152,14 @@ impl Joined {
         let mut kept: BTreeMap<String, BTreeSet<RowKey>> = BTreeMap::new();
         let (mut rows, mut not_kept) = (Vec::new(), 0);
         for (at, one) in waiting.iter().enumerate() {
-            if !people.contains_key(&one.user) {
-                people.insert(one.user.clone(), Person::read(tx, org, &one.user)?);
-            }
-            let Some(person) = people.get(&one.user) else {
-                continue;
+            let person = match people.entry(one.user.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(open) => open.insert(Person::read(tx, org, &one.user)?),
             };
-            if !kept.contains_key(&person.id) {
-                kept.insert(person.id.clone(), rows_of(tx, org, &person.id)?);
-            }
-            let of_person = kept.entry(person.id.clone()).or_default();
+            let of_person = match kept.entry(person.id.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(open) => open.insert(rows_of(tx, org, &person.id)?),
+            };
             for key in person.meaning(one) {
                 let most = if person.id.is_empty() {
                     MOST_OF_NOBODY

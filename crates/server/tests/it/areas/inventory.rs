@@ -141,7 +141,11 @@ fn imported(unique: &str) -> Value {
 /// Returns letters that a package may have in its name.
 fn digest_of(unique: &str) -> String {
     let hex = provost_policy::sha256_hex(unique.as_bytes());
-    hex.chars().take(12).collect()
+    let letter = |c: char| {
+        c.to_digit(16)
+            .and_then(|digit| char::from_u32(u32::from(b'a') + digit))
+    };
+    hex.chars().take(12).filter_map(letter).collect()
 }
 
 async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
