@@ -1,10 +1,13 @@
 //! Addresses as keys.
 
+use crate::hide::is_wordy;
 use crate::secrets::{has_long_run, known, looks_secret};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// LIMIT: bytes of a key. What a report may have.
 const MAX_KEY: usize = 512;
+/// LIMIT: letters and digits of a part of a path. Ours; from as many on a text without a known form is a credential.
+const MOST_OF_WORD: usize = 20;
 /// Ends of names that each machine or each network gives to a machine of its own, or to itself.
 const PRIVATE_ENDS: [&str; 18] = [
     "corp",
@@ -77,9 +80,14 @@ pub(crate) fn url(text: &str) -> Option<Address> {
     };
     let labels: Vec<String> = host.split('.').map(|label| hidden(label, true)).collect();
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    // Parts of a path are shown where they are words; in some addresses one of them is all that somebody has to know.
+    let is_word = |part: &str| {
+        let signs = part.bytes().filter(u8::is_ascii_alphanumeric).count();
+        part.bytes().all(is_plain) && signs < MOST_OF_WORD && is_wordy(part)
+    };
     let parts: Vec<String> = parts
         .into_iter()
-        .map(|part| hidden(part, part.bytes().all(is_plain)))
+        .map(|part| hidden(part, is_word(part)))
         .collect();
     let path = parts.join("/");
     let slash = if path.is_empty() { "" } else { "/" };

@@ -26,6 +26,59 @@ pub(crate) fn is_no_name(text: &str) -> bool {
     text.contains(['/', '\\', '='])
 }
 
+/// Words with more digits than words have.
+const NUMBERED: [&str; 7] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "v1alpha1",
+    "v1beta1",
+    "v2beta1",
+];
+
+/// Says whether a text is made of words, as people name things in addresses and flags: with at most one number of three digits, as many
+/// capitals within as a name has, and vowels. What is none may be a secret, although it is short.
+pub(crate) fn is_wordy(text: &str) -> bool {
+    let signs: Vec<u8> = text.bytes().filter(|b| !b"-_.~".contains(b)).collect();
+    let digits = signs.iter().filter(|b| b.is_ascii_digit()).count();
+    let (mut numbers, mut humps, mut consonants) = (0, 0, 0);
+    let mut last = b' ';
+    for sign in signs {
+        numbers += u8::from(sign.is_ascii_digit() && !last.is_ascii_digit());
+        let is_hump = sign.is_ascii_uppercase() && last.is_ascii_lowercase();
+        humps += u8::from(is_hump);
+        consonants = if !sign.is_ascii_alphabetic() || b"aeiouyAEIOUY".contains(&sign) {
+            0
+        } else if is_hump {
+            1
+        } else {
+            consonants + 1
+        };
+        if digits > 3 || numbers > 1 || humps > 2 || consonants > 7 {
+            return NUMBERED.contains(&text);
+        }
+        last = sign;
+    }
+    true
+}
+
+/// Returns the name of a flag; what is not made of words becomes its fingerprint.
+fn flag_name(key: &InventoryKey, flag: &str) -> String {
+    if is_wordy(flag) {
+        return name(key, flag);
+    }
+    format!("hidden:{}", key.of("name", flag))
+}
+
+/// Returns the name of a member that holds a credential: one that is the address of a person becomes its fingerprint.
+pub(crate) fn member(key: &InventoryKey, text: &str) -> String {
+    if text.contains('@') {
+        return format!("hidden:{}", key.of("name", text));
+    }
+    name(key, text)
+}
+
 /// Returns a name as a report may show it: what looks like a credential, a path or an assignment becomes its fingerprint.
 pub(crate) fn name(key: &InventoryKey, text: &str) -> String {
     if looks_secret(text) || has_long_run(text, LONG) || is_no_name(text) {
@@ -60,8 +113,8 @@ pub(crate) fn kind(text: &str) -> &'static str {
 /// Returns arguments by their kinds; of a flag its name is kept.
 pub(crate) fn shapes(key: &InventoryKey, arguments: &[String]) -> Vec<String> {
     let shape = |text: &String| match flag(text) {
-        Some((flag, Some(value))) => format!("{}=<{}>", name(key, flag), kind(value)),
-        Some((flag, None)) => name(key, flag),
+        Some((flag, Some(value))) => format!("{}=<{}>", flag_name(key, flag), kind(value)),
+        Some((flag, None)) => flag_name(key, flag),
         None => format!("<{}>", kind(text)),
     };
     arguments.iter().take(MAX_SHAPES).map(shape).collect()

@@ -254,9 +254,9 @@ impl Walk<'_> {
     /// Returns the home, and every folder above it and above a project; not the projects.
     fn above(&self) -> BTreeSet<PathBuf> {
         let begin = self.projects.iter().map(PathBuf::as_path).chain([self.home]);
-        let above = begin.flat_map(Path::ancestors).filter(|folder| {
-            folder.starts_with(self.root) && !self.projects.contains(*folder)
-        });
+        let above = begin
+            .flat_map(Path::ancestors)
+            .filter(|folder| folder.starts_with(self.root) && !self.projects.contains(*folder));
         above.map(Path::to_owned).collect()
     }
 

@@ -8,6 +8,7 @@ use crate::wire::Report;
 use crate::{Client, Fault, InventoryKey, Machine, Observation, Platform, Scan, ServerFacts, scan};
 use provost_words::time::Timestamp;
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A folder that is removed at the end of a test.
@@ -683,6 +684,15 @@ fn every_spelling_of_a_server_has_the_key_of_the_server() {
         &"#!/bin/sh\n# a server of some length\n".repeat(4),
     );
     folder.write("usr/bin/server", &"no script, and of some length\n".repeat(4));
+    for path in [
+        "usr/bin/wrapper",
+        "usr/bin/server",
+        "home/ada/srv/npx",
+        "home/ada/srv/server",
+    ] {
+        let program = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.0.join(path), program).unwrap();
+    }
     let entries: Vec<(String, serde_json::Value)> = KEYS
         .iter()
         .enumerate()

@@ -9,10 +9,15 @@ use crate::syntax::{self, Format};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// LIMIT: a program whose content is its identity. Ours.
 const MAX_PROGRAM: u64 = 64 << 20;
+/// Ends of names of files that are programs, whatever their permissions say.
+const CODE: [&str; 14] = [
+    "bash", "cjs", "js", "jsx", "mjs", "mts", "php", "pl", "ps1", "py", "rb", "sh", "ts", "tsx",
+];
 /// A shorter file could be found by trying what it may hold; it might be a credential that a command names. Ours.
 const LEAST_PROGRAM: u64 = 64;
 /// Where systems have their programs. Other files outside of homes and projects are nobody's server.
@@ -94,18 +99,21 @@ impl Ground<'_> {
         Some((path, fence))
     }
 
-    /// Returns the identity of a file by its content. What lies outside of the home must be readable by everybody: a digest of it tells
-    /// who may not read it what it may hold, and a project's name is what a configuration says.
+    /// Returns the identity of a file by its content. A digest of a file tells who may not read it what it may hold, and a configuration may
+    /// name any: it must be a program, and others than its owner must have the right to read it, outside of the home everybody.
     pub(super) fn hashed(&self, text: &str, kind: &str) -> Option<Identity> {
         let (path, is_sure) = self.place(text);
         let (path, fence) = self.fenced(&path)?;
         let content = self.disk.digest(&path, &fence, MAX_PROGRAM).ok()??;
         let is_own = self.own_home().is_some_and(|home| path.starts_with(home));
-        let is_open = is_own || content.mode & 0o004 != 0;
+        let readers = if is_own { 0o044 } else { 0o004 };
+        let is_open = content.mode & readers != 0;
+        let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        let is_program = content.mode & 0o111 != 0 || CODE.contains(&ending);
         // A script loads what lies beside it, and so may a program: only those of the system have nobody else's files there.
         let mut programs = PROGRAMS.iter().map(|folder| self.root.join(folder));
         let is_alone = !content.is_script && kind == "bin" && programs.any(|folder| fence == folder);
-        (is_open && content.length >= LEAST_PROGRAM).then(|| Identity {
+        (is_open && is_program && content.length >= LEAST_PROGRAM).then(|| Identity {
             pin: Pin::Digest,
             is_weak: !is_sure || !is_alone,
             ..Identity::named(format!("{kind}:sha256:{}", content.hex))

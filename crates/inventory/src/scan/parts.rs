@@ -225,7 +225,7 @@ impl Walk<'_> {
                 };
                 let fingerprint = fingerprint.unwrap_or_else(|| self.key.of("credential", text));
                 if seen.insert(format!("{member}\n{fingerprint}")) {
-                    let member_name = hide::name(self.key, member);
+                    let member_name = hide::member(self.key, member);
                     self.note(
                         spot,
                         Observation::Credential {

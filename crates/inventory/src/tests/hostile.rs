@@ -3,6 +3,7 @@
 use super::{Folder, faults, servers};
 use crate::{Fault, InventoryKey, Machine, Observation, Platform, Scan, ServerFacts, scan};
 use serde_json::{Map, Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 /// Scans servers of Cursor, in the order of their names.
 fn scanned(folder: &Folder, entries: &[Value]) -> Scan {
@@ -125,6 +126,96 @@ fn no_part_of_an_address_that_may_be_a_value_is_shown() {
         );
     }
     assert!(!serde_json::to_string(&found).unwrap().contains("hunter2"));
+}
+
+/// Proves IV-2.
+#[test]
+fn a_short_secret_is_not_shown_either() {
+    let folder = Folder::new("short-secrets");
+    for (path, key) in [
+        ("s/Xk3pQ9vLm2Rt7YzB/mcp", "s/*/mcp"),
+        ("a1B2c3D4e5F6g7H8i9J/mcp", "*/mcp"),
+        ("u9f2k-x81mz-q0r7t-55abc/sse", "*/sse"),
+        ("0a1b2c3d4e5f607/mcp", "*/mcp"),
+        ("gmail/itchy-red-chicken-ab12cd", "gmail/*"),
+        ("XkpQvLmRtYzB/mcp", "*/mcp"),
+        ("xkpqvlmrtzb/mcp", "*/mcp"),
+        ("4711/mcp", "*/mcp"),
+        ("v1/mcp2", "v1/mcp2"),
+        (
+            "api/v1beta1/modelContext/2025-06-18",
+            "api/v1beta1/modelContext/2025-06-18",
+        ),
+        ("my-server_v2/streamableHttp", "my-server_v2/streamableHttp"),
+    ] {
+        let scan = scanned(&folder, &[json!({"url": format!("https://acme.example/{path}")})]);
+        let key = format!("url:https://acme.example/{key}");
+        let (_, facts) = servers(&scan)[0];
+        assert_eq!((&facts.key, facts.weak), (&key, key.contains('*')), "{path}");
+        super::sent_and_kept(&scan);
+    }
+    let scan = scanned(
+        &folder,
+        &[json!({
+            "command": "npx",
+            "args": ["server-a", "--Xk3pQ9vLm2Rt7YzB", "--a1b2c3d4=x", "--api-key", "--streamableHttp", "--http1.1"],
+        })],
+    );
+    super::sent_and_kept(&scan);
+    let (_, facts) = servers(&scan)[0];
+    let (plain, odd): (Vec<&String>, Vec<&String>) = facts
+        .arg_shapes
+        .iter()
+        .partition(|shape| !shape.starts_with("hidden:"));
+    assert_eq!(plain, ["<word>", "--api-key", "--streamableHttp", "--http1.1"]);
+    assert_eq!(odd.len(), 2);
+    let folder = Folder::new("member-names");
+    folder.write(
+        "home/ada/.cursor/mcp.json",
+        r#"{"tokens": {"ada.lovelace@customer.example": "sk-ant-api03-CaNaRyAbCdEfGhIjKlMnOpQrStUv"}}"#,
+    );
+    let scan = folder.scan();
+    super::sent_and_kept(&scan);
+    let said = serde_json::to_string(&scan).unwrap();
+    assert!(
+        said.contains("anthropic_api_key") && !said.contains("lovelace"),
+        "{said}"
+    );
+}
+
+/// Proves IV-2.
+#[test]
+fn no_digest_is_made_of_what_is_no_program_or_is_its_owners_alone() {
+    let folder = Folder::new("no-programs");
+    let text = "machine acme.example login ada password hunter2 and more of it so that it is long\n";
+    let files = [
+        (".netrc", 0o600, false),
+        (".netrc-open", 0o644, false),
+        ("secret.py", 0o600, false),
+        ("tool", 0o700, false),
+        ("open.py", 0o644, true),
+        ("open-tool", 0o755, true),
+    ];
+    for (name, mode, is_hashed) in files {
+        let path = folder.write(&format!("home/ada/{name}"), text);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let scan = scanned(
+            &folder,
+            &[
+                json!({"command": "bash", "args": [format!("~/{name}")]}),
+                json!({"command": format!("~/{name}")}),
+            ],
+        );
+        for (_, facts) in servers(&scan) {
+            assert_eq!(
+                !facts.key.starts_with("cmd:hmac:"),
+                is_hashed,
+                "{name}: {}",
+                facts.key
+            );
+            assert!(facts.weak);
+        }
+    }
 }
 
 /// Proves IV-2.

@@ -4,6 +4,7 @@ use super::key::{WITHHELD as WITHHELD_KEY, is_always_weak, is_builtin, is_shown 
 use super::limits::{is_digest, is_fingerprint, is_hidden, is_version};
 use super::{Place, Report, Section, SectionFault, Sighting};
 use crate::client::Client;
+use crate::hide::is_wordy;
 use crate::readers::{FILES, Part, SESSIONS, SKILLS};
 use crate::report::Transport;
 use crate::secrets::known;
@@ -111,6 +112,9 @@ impl Sighting {
                 place, member_name, ..
             } => {
                 place.keep();
+                if member_name.contains('@') {
+                    WITHHELD.clone_into(member_name);
+                }
                 keep(member_name);
             }
             Self::Sessions { place, .. } => place.keep(),
@@ -131,7 +135,8 @@ fn keep_shape(shape: &mut String) {
         Some(_) => "",
     };
     let is_flag = flag.starts_with('-') || hidden(flag);
-    if !is_flag || shown(flag.to_owned()) != flag {
+    let is_shown = hidden(flag) || (is_wordy(flag) && shown(flag.to_owned()) == flag);
+    if !is_flag || !is_shown {
         WITHHELD.clone_into(shape);
     }
 }
