@@ -85,32 +85,48 @@ pub async fn count_values(kernel: &Arc<Kernel>) -> Result<()> {
         return Ok(());
     };
     let today = now.instant().as_ms().div_euclid(DAY_MS);
+    let mut round = Ok(());
     for organization in kernel.read_system(store::organizations).await? {
-        for _ in 0..ROUNDS {
-            if !count_some(kernel, &organization, today).await? {
-                break;
-            }
+        // One that cannot be counted keeps nobody behind it from being counted (ADR 0067).
+        if let Err(error) = count_one(kernel, &organization, today).await {
+            tracing::warn!(
+                organization = organization.as_str(),
+                cause = ?error.private(),
+                "the values of events could not be counted: {error}"
+            );
+            round = round.and(Err(error));
         }
-        let org = organization.clone();
-        let read = kernel.read_system(move |tx| {
-            let counted = store::counted(tx, org.as_str())?;
-            Ok((counted, store::seen_since(tx, org.as_str(), today - DAYS)?))
-        });
-        let (counted, rows) = read.await?;
-        let Some((_, since)) = counted else { continue };
-        let mut seen = SeenValues {
-            days: (today - since + 1).clamp(1, DAYS),
-            values: HashMap::new(),
-        };
-        for (field, value) in rows {
-            if let Some(field) = Field::named(&field) {
-                seen.values.entry(field).or_default().push(value);
-            }
-        }
-        let known = kernel.own(Census::default);
-        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(organization, Arc::new(seen));
     }
+    round
+}
+
+async fn count_one(kernel: &Arc<Kernel>, organization: &OrganizationId, today: i64) -> Result<()> {
+    for _ in 0..ROUNDS {
+        if !count_some(kernel, organization, today).await? {
+            break;
+        }
+    }
+    let org = organization.clone();
+    let read = kernel.read_system(move |tx| {
+        let counted = store::counted(tx, org.as_str())?;
+        Ok((counted, store::seen_since(tx, org.as_str(), today - DAYS)?))
+    });
+    let (counted, rows) = read.await?;
+    let Some((_, since)) = counted else {
+        return Ok(());
+    };
+    let mut seen = SeenValues {
+        days: (today - since + 1).clamp(1, DAYS),
+        values: HashMap::new(),
+    };
+    for (field, value) in rows {
+        if let Some(field) = Field::named(&field) {
+            seen.values.entry(field).or_default().push(value);
+        }
+    }
+    let known = kernel.own(Census::default);
+    let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+    known.insert(organization.clone(), Arc::new(seen));
     Ok(())
 }
 
@@ -196,7 +212,8 @@ fn counts(chunks: &[store::LiveChunk], today: i64) -> (DayCounts, Uses) {
                     continue;
                 };
                 let key = name_key(field, text);
-                if key.is_empty() || text.chars().count() > CHARACTERS {
+                // PostgreSQL takes no NUL in a text, and no name of something has one.
+                if key.is_empty() || text.contains('\0') || text.chars().count() > CHARACTERS {
                     continue;
                 }
                 let place = (day, field, key.into_owned());
