@@ -8,7 +8,7 @@
 //! A chunk is there for two hours after it was sealed. What was gone before it was counted, and what cannot be read, is a number that
 //! every answer with counts has.
 
-use super::model::{DAY_MS, DAYS, Dimension, Line, NAMES, Tally};
+use super::model::{DAY_MS, DAYS, Dimension, Line, NAMES, SOURCES, Tally};
 use super::store::{self, Head};
 use crate::history;
 use provost_kernel::auth::OrganizationId;
@@ -25,16 +25,29 @@ pub async fn count_days(kernel: &Arc<Kernel>) -> Result<()> {
     let Some(now) = kernel.undoubted().await? else {
         return Ok(());
     };
-    let today = now.instant().as_ms().div_euclid(DAY_MS);
+    let mut round = Ok(());
     for organization in kernel.read_system(history::organizations).await? {
-        for _ in 0..ROUNDS {
-            if !count_some(kernel, &organization, today).await? {
-                break;
-            }
+        // One that cannot be counted keeps nobody behind it from being counted (ADR 0067).
+        if let Err(error) = count_one(kernel, &organization, now).await {
+            tracing::warn!(
+                organization = organization.as_str(),
+                cause = ?error.private(),
+                "violations could not be counted: {error}"
+            );
+            round = round.and(Err(error));
         }
-        forget(kernel, &organization, now).await?;
     }
-    Ok(())
+    round
+}
+
+async fn count_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<()> {
+    let today = now.instant().as_ms().div_euclid(DAY_MS);
+    for _ in 0..ROUNDS {
+        if !count_some(kernel, organization, today).await? {
+            break;
+        }
+    }
+    forget(kernel, organization, now).await
 }
 
 /// Counts the next chunks; says whether there were some.
@@ -56,7 +69,7 @@ async fn count_some(kernel: &Arc<Kernel>, organization: &OrganizationId, today: 
         sequence: tally.last,
         since_day: before.map_or(today, |head| head.since_day),
         uncounted: before.map_or(0, |head| head.uncounted)
-            + tally.unreadable
+            + tally.uncounted
             + before.map_or(0, |head| gone(head.sequence, &numbers, tally.last)),
     };
     let write = move |ctx: &mut OperationContext<'_>| {
@@ -65,7 +78,7 @@ async fn count_some(kernel: &Arc<Kernel>, organization: &OrganizationId, today: 
         if store::head(&mut ctx.tx(), org)? != before {
             return Ok(());
         }
-        let mut known: BTreeMap<(Dimension, i64), BTreeSet<String>> = BTreeMap::new();
+        let mut known = Known::default();
         for (line, events) in &tally.lines {
             add(ctx, line.clone(), *events, &mut known)?;
         }
@@ -82,16 +95,27 @@ fn gone(before: i64, numbers: &[i64], last: i64) -> i64 {
     (last - before - i64::try_from(there).unwrap_or(i64::MAX)).max(0)
 }
 
-/// Adds to a line, or to the rest of its day where that has no room for its name.
-fn add(
-    ctx: &mut OperationContext<'_>,
-    mut line: Line,
-    events: i64,
-    known: &mut BTreeMap<(Dimension, i64), BTreeSet<String>>,
-) -> Result<()> {
+/// What the days have already that a unit adds to.
+#[derive(Default)]
+struct Known {
+    names: BTreeMap<(Dimension, i64), BTreeSet<String>>,
+    sources: BTreeMap<i64, BTreeSet<String>>,
+}
+
+/// Adds to a line, or to the rest of its day where that has no room for its name or its source.
+fn add(ctx: &mut OperationContext<'_>, mut line: Line, events: i64, known: &mut Known) -> Result<()> {
+    let sources = match known.sources.entry(line.day) {
+        Entry::Occupied(sources) => sources.into_mut(),
+        Entry::Vacant(open) => open.insert(store::sources_of_day(ctx, line.day)?),
+    };
+    if sources.len() >= SOURCES && !sources.contains(&line.source) {
+        line.source.clear();
+    } else if !line.source.is_empty() {
+        sources.insert(line.source.clone());
+    }
     let place = (line.dimension, line.day);
     if let Some(name) = line.name.clone() {
-        let names = match known.entry(place) {
+        let names = match known.names.entry(place) {
             Entry::Occupied(names) => names.into_mut(),
             Entry::Vacant(open) => open.insert(store::names_of_day(ctx, line.dimension, line.day)?),
         };

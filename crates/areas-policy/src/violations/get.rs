@@ -2,7 +2,7 @@
 
 use super::fences;
 use super::store;
-use super::view::{Feedback, Names, Violation, WholeViolation};
+use super::view::{Feedback, Names, Sight, Violation, WholeViolation};
 use crate::history::{self, EventId, INSPECTORS};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
@@ -61,14 +61,14 @@ impl Operation for Get {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<WholeViolation> {
         let id = input.path.event_id.as_str().to_owned();
         ctx.target(&fences::VIOLATION, id.as_str());
-        let feedback = store::feedback(ctx, &id)?;
+        let (feedback, sight) = (store::feedback(ctx, &id)?, Sight::of(ctx));
         let found = history::event(ctx, &id).map_err(in_our_words)?;
         let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
         Ok(ctx.later(async move {
             let event = found.await.map_err(in_our_words)?;
             let mut violation = Violation::of(&id, &event).ok_or_else(not_found)?;
             let ids: BTreeSet<String> = violation.subject_id().map(str::to_owned).into_iter().collect();
-            let names = kernel.read_system(move |tx| Names::of(tx, organization.as_str(), &ids));
+            let names = kernel.read_system(move |tx| Names::of(tx, organization.as_str(), &ids, sight));
             violation.tell(&names.await?);
             let feedback = feedback.map(|(text, given_at)| Feedback { text, given_at });
             Ok(WholeViolation::of(violation, &event, feedback))

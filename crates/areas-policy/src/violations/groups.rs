@@ -5,7 +5,7 @@
 use super::list::ListQuery;
 use super::model::{DAY_MS, DAYS, Dimension, Outcome};
 use super::store::{self, Sums, Wanted};
-use super::view::{Names, SubjectView};
+use super::view::{Names, Sight, SubjectView};
 use provost_kernel::error::Error;
 use provost_kernel::text::LongName;
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -64,14 +64,16 @@ struct OutcomeCounts {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct CountsView {
-    /// How many groups there are; of days how many are listed.
+    /// How many groups, or days that have something, there are.
     groups: i64,
     /// How many events are in no group by name, because their days have no room for more names.
     unnamed_events: i64,
+    /// How many events of the time have a source that is not told apart, because their days have no room for more: no `source` finds them.
+    unsourced_events: i64,
     /// When counting began: of decisions that were recorded before nothing is counted. Absent before the first count.
     #[serde(skip_serializing_if = "Option::is_none")]
     counted_since: Option<Timestamp>,
-    /// How many parts of the history were gone before they were counted, or could not be read.
+    /// How many parts of the history were gone before they were counted, could not be read, or held too much for one count.
     uncounted_chunks: i64,
 }
 
@@ -122,7 +124,14 @@ pub fn counted(
         outcome: query.outcome,
     };
     let limit = query.limit.get();
-    let (names, unnamed_events) = store::size(ctx, &wanted)?;
+    let unsourced = Wanted {
+        dimension: Dimension::All,
+        name: None,
+        source: Some(""),
+        ..wanted
+    };
+    let unsourced_events = store::events(ctx, &unsourced)?;
+    let (names, days, unnamed_events) = store::size(ctx, &wanted)?;
     let groups = match by {
         GroupBy::Day => of_days(&store::days(ctx, &wanted, limit)?),
         GroupBy::Policy | GroupBy::Subject | GroupBy::Tool => {
@@ -134,10 +143,11 @@ pub fn counted(
     let head = store::head(&mut ctx.tx(), org)?;
     let counts = CountsView {
         groups: match by {
-            GroupBy::Day => i64::try_from(groups.len()).unwrap_or(i64::MAX),
+            GroupBy::Day => days,
             GroupBy::Policy | GroupBy::Subject | GroupBy::Tool => names,
         },
         unnamed_events,
+        unsourced_events,
         counted_since: head.map(|head| Timestamp::from_ms(head.since_day * DAY_MS)),
         uncounted_chunks: head.map_or(0, |head| head.uncounted),
     };
@@ -211,7 +221,8 @@ fn named(ctx: &mut OperationContext<'_>, by: GroupBy, found: Vec<(String, Sums)>
         GroupBy::Subject => found.iter().map(|(name, _)| name.clone()).collect(),
         GroupBy::Policy | GroupBy::Tool | GroupBy::Day => BTreeSet::new(),
     };
-    let names = Names::of(&mut ctx.tx(), org, &ids)?;
+    let sight = Sight::of(ctx);
+    let names = Names::of(&mut ctx.tx(), org, &ids, sight)?;
     let mut groups = Vec::with_capacity(found.len());
     for (name, sums) in found {
         let mut group = Group {

@@ -2,7 +2,7 @@
 
 use super::groups::{self, CountsView, Group, GroupBy};
 use super::model::{self, Outcome};
-use super::view::{Names, Violation};
+use super::view::{Names, Sight, Violation};
 use crate::history::{Filters, Look, READERS, Seen, UnreadableView, look};
 use provost_backtest::record::Mode;
 use provost_kernel::error::Error;
@@ -157,6 +157,7 @@ impl Operation for List {
             },
         )?;
         let (kernel, organization) = (Kernel::behind(ctx.services())?, ctx.organization().clone());
+        let sight = Sight::of(ctx);
         Ok(ctx.later(async move {
             let Seen {
                 events,
@@ -172,7 +173,7 @@ impl Operation for List {
                 .iter()
                 .filter_map(|one| one.subject_id().map(str::to_owned))
                 .collect();
-            let names = kernel.read_system(move |tx| Names::of(tx, organization.as_str(), &ids));
+            let names = kernel.read_system(move |tx| Names::of(tx, organization.as_str(), &ids, sight));
             let names = names.await?;
             for one in &mut violations {
                 one.tell(&names);

@@ -33,6 +33,7 @@ mod view;
 
 pub use count::count_days;
 
+use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, now_and_every};
 use provost_kernel::auth::Role::{Auditor, Member, Operator, Viewer};
 use provost_kernel::auth::scope;
@@ -57,6 +58,7 @@ pub static AREA: Area = Area {
     timers: &[now_and_every(60, "violation-days", |kernel, _| {
         Box::pin(async move { count_days(&kernel).await })
     })],
+    on: &[&Subscriber(store::principal_ended)],
     check: Check::Find(store::broken_invariants),
     guides: &[provost_kernel::guide!(
         "violations",

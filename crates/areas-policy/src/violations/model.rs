@@ -13,6 +13,8 @@ pub(super) use crate::history::DAY_MS;
 pub const DAYS: i64 = 90;
 /// LIMIT: names of a day and dimension that are counted by themselves. Ours; the rest is one number.
 pub const NAMES: usize = 1_000;
+/// LIMIT: sources of a day that are told apart. Ours: an organization has a handful; each import may have a name of its own.
+pub const SOURCES: usize = 50;
 /// LIMIT: characters of a name that is counted by itself: ids, and names of tools. Ours.
 const CHARACTERS: usize = 320;
 /// LIMIT: policies of one event that are counted by themselves. Ours: a decision has a handful.
@@ -21,6 +23,9 @@ const POLICIES: usize = 64;
 const LINES: usize = 1_000;
 /// So many lines are enough for a unit.
 const ENOUGH: usize = 400;
+/// LIMIT: lines of one chunk, the rest of its days among them: more than that is no history but a table of all that there can be, and is
+/// not counted. Ours: with what is there already it is written within half of the time that a unit has.
+const LINES_OF_CHUNK: usize = 2_000;
 
 provost_kernel::word! {
     /// What became of a request.
@@ -115,8 +120,8 @@ pub struct Line {
 #[derive(Debug, Default)]
 pub struct Tally {
     pub lines: BTreeMap<Line, i64>,
-    /// Chunks that cannot be read.
-    pub unreadable: i64,
+    /// Chunks that cannot be read, or hold more than a unit can write.
+    pub uncounted: i64,
     /// The number of the last chunk that is counted here.
     pub last: i64,
 }
@@ -130,18 +135,23 @@ impl Tally {
                 break;
             }
             tally.last = live.sequence;
-            if tally.add_chunk(live, today).is_none() {
+            let counted = Self::of_chunk(live, today);
+            let Some(chunk) = counted.filter(|chunk| chunk.lines.len() <= LINES_OF_CHUNK) else {
                 tracing::warn!(
                     chunk = live.sequence,
-                    "a chunk cannot be read; its violations are not counted"
+                    "a chunk cannot be read, or holds too much; its violations are not counted"
                 );
-                tally.unreadable += 1;
+                tally.uncounted += 1;
+                continue;
+            };
+            for (line, events) in chunk.lines {
+                *tally.lines.entry(line).or_default() += events;
             }
         }
         tally
     }
 
-    fn add_chunk(&mut self, live: &LiveChunk, today: i64) -> Option<()> {
+    fn of_chunk(live: &LiveChunk, today: i64) -> Option<Self> {
         let schema = record::schema();
         let batch = chunk::decode(&schema, &live.content).ok()?;
         let column = batch.columns.get(schema.position(provost_history::ACTION)?)?;
@@ -153,10 +163,11 @@ impl Tally {
         let rows = rows.filter(|(_, code)| are_others.get(**code as usize).copied().unwrap_or(false));
         // All of a chunk or nothing: half of it would be a wrong number.
         let events: Option<Vec<OwnedRecord>> = rows.map(|(row, _)| read(&batch, row)).collect();
+        let mut tally = Self::default();
         for event in events? {
-            self.add(&event, today);
+            tally.add(&event, today);
         }
-        Some(())
+        Some(tally)
     }
 
     fn add(&mut self, event: &OwnedRecord, today: i64) {
@@ -183,7 +194,7 @@ impl Tally {
             let line = Line {
                 dimension,
                 day,
-                name: (name.chars().count() <= CHARACTERS).then(|| name.to_owned()),
+                name: is_kept(name).then(|| name.to_owned()),
                 action: decision.action.word(),
                 mode: decision.mode.word(),
                 source: event.source.clone().unwrap_or_default(),
@@ -210,6 +221,11 @@ impl Tally {
         }
         *self.lines.entry(line).or_default() += by;
     }
+}
+
+/// Says whether a name is counted by itself: PostgreSQL takes no NUL in a text, and no name of something has one.
+fn is_kept(name: &str) -> bool {
+    name.chars().count() <= CHARACTERS && !name.contains('\0')
 }
 
 fn read(batch: &Batch, row: usize) -> Option<OwnedRecord> {

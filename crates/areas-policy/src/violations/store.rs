@@ -1,6 +1,7 @@
 //! All SQL of the area.
 
-use super::model::{Dimension, Line, NAMES, Outcome};
+use super::model::{Dimension, Line, NAMES, Outcome, SOURCES};
+use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params};
 use std::collections::BTreeSet;
@@ -66,6 +67,8 @@ provost_kernel::statements! {
     SET_HEAD = "INSERT INTO violation_heads (organization_id, sequence, since_day, uncounted_chunks) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (organization_id) DO UPDATE SET sequence = excluded.sequence, uncounted_chunks = excluded.uncounted_chunks";
     /// The names of a day.
     NAMES_OF_DAY = "SELECT DISTINCT name FROM violation_days WHERE organization_id = ?1 AND dimension = ?2 AND day = ?3 ORDER BY name LIMIT ?4";
+    /// The sources of a day.
+    SOURCES_OF_DAY = "SELECT DISTINCT source FROM violation_days WHERE organization_id = ?1 AND dimension = 'all' AND day = ?2 AND source <> '' ORDER BY source LIMIT ?3";
     /// Adds to what a day has.
     ADD = "INSERT INTO violation_days (organization_id, dimension, day, name, action, mode, source, event_count) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (organization_id, dimension, day, name, action, mode, source) DO UPDATE SET event_count = violation_days.event_count + excluded.event_count";
     /// The oldest day that is counted.
@@ -78,12 +81,16 @@ provost_kernel::statements! {
     FORGET_FEEDBACK = "DELETE FROM violation_feedback WHERE organization_id = ?1 AND event_at < ?2";
     /// Forgets of which policies those were.
     FORGET_FEEDBACK_POLICIES = "DELETE FROM violation_feedback_policies WHERE organization_id = ?1 AND event_at < ?2";
+    /// Forgets of which policies somebody said something.
+    FORGET_POLICIES_OF = "DELETE FROM violation_feedback_policies WHERE organization_id = ?1 AND event_id IN (SELECT f.event_id FROM violation_feedback f WHERE f.organization_id = ?1 AND f.subject_kind = ?2 AND f.subject_id = ?3)";
+    /// Forgets what somebody said.
+    FORGET_OF = "DELETE FROM violation_feedback WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3";
     /// The groups of a dimension, the greatest first.
     GROUPS = concat!("SELECT name, ", sums!(), " ", fitting!("?2"), " GROUP BY name ORDER BY CAST(COALESCE(SUM(event_count), 0) AS BIGINT) DESC, name LIMIT ?10");
     /// The days of a dimension, the newest first.
     DAYS = concat!("SELECT day, ", sums!(), " ", fitting!("?2"), " GROUP BY day ORDER BY day DESC LIMIT ?10");
-    /// How many groups and events of a dimension there are.
-    SIZE = concat!("SELECT COUNT(DISTINCT name), CAST(COALESCE(SUM(event_count), 0) AS BIGINT) ", fitting!("?2"));
+    /// How many names, days and events of a dimension there are.
+    SIZE = concat!("SELECT COUNT(DISTINCT name), COUNT(DISTINCT day), CAST(COALESCE(SUM(event_count), 0) AS BIGINT) ", fitting!("?2"));
     /// What was said of a decision.
     FEEDBACK = "SELECT text, given_at FROM violation_feedback WHERE organization_id = ?1 AND event_id = ?2";
     /// Keeps what is said of a decision.
@@ -141,6 +148,15 @@ pub fn names_of_day(
     Ok(names.into_iter().collect())
 }
 
+/// Returns the sources that a day has, up to as many as it may.
+pub fn sources_of_day(ctx: &mut OperationContext<'_>, day: i64) -> Result<BTreeSet<String>> {
+    let (org, most) = (ctx.org(), i64::try_from(SOURCES).unwrap_or(i64::MAX));
+    let sources = ctx.query(&SOURCES_OF_DAY, params![org, day, most], |row| {
+        row.get::<String>(0)
+    })?;
+    Ok(sources.into_iter().collect())
+}
+
 /// Adds to a line.
 pub fn add(ctx: &mut OperationContext<'_>, line: &Line, events: i64) -> Result<()> {
     let org = ctx.org();
@@ -181,7 +197,18 @@ pub fn forget(ctx: &mut OperationContext<'_>, day: i64, before: SureTime) -> Res
     ctx.queue(&FORGET_FEEDBACK_POLICIES, params![org, before])
 }
 
+/// Forgets what somebody said who is deleted: their words and their id.
+pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+    if ended.how != Departure::Deleted {
+        return Ok(());
+    }
+    let (org, kind, id) = (ctx.org(), ended.kind.as_str(), ended.id.as_str());
+    ctx.queue(&FORGET_POLICIES_OF, params![org, kind, id])?;
+    ctx.queue(&FORGET_OF, params![org, kind, id])
+}
+
 /// What groups are asked for.
+#[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub dimension: Dimension,
     pub first_day: i64,
@@ -251,30 +278,42 @@ pub fn days(ctx: &mut OperationContext<'_>, wanted: &Wanted<'_>, limit: i64) -> 
     ctx.query(&DAYS, params, |row| Ok((row.get(0)?, sums(row)?)))
 }
 
-/// Returns how many names fit, and how many events are counted beside them because their days had no room for their names.
-pub fn size(ctx: &mut OperationContext<'_>, wanted: &Wanted<'_>) -> Result<(i64, i64)> {
+/// Returns how many names and how many days fit, and how many events are counted beside them because their days had no room for their
+/// names.
+pub fn size(ctx: &mut OperationContext<'_>, wanted: &Wanted<'_>) -> Result<(i64, i64, i64)> {
+    let (names, days, _) = sizes(ctx, wanted.dimension.as_str(), wanted)?;
+    let rest = Wanted {
+        name: None,
+        ..*wanted
+    };
+    let (.., unnamed) = sizes(ctx, wanted.dimension.rest(), &rest)?;
+    Ok((names, days, unnamed))
+}
+
+/// Returns how many events fit.
+pub fn events(ctx: &mut OperationContext<'_>, wanted: &Wanted<'_>) -> Result<i64> {
+    Ok(sizes(ctx, wanted.dimension.as_str(), wanted)?.2)
+}
+
+fn sizes(
+    ctx: &mut OperationContext<'_>,
+    dimension: &'static str,
+    wanted: &Wanted<'_>,
+) -> Result<(i64, i64, i64)> {
     let (org, outcome) = (ctx.org(), wanted.outcome.map(Outcome::as_str));
-    let mut found = [(0, 0); 2];
-    let dimensions = [
-        (wanted.dimension.as_str(), wanted.name),
-        (wanted.dimension.rest(), None),
+    let params = params![
+        org,
+        dimension,
+        wanted.first_day,
+        wanted.last_day,
+        wanted.name,
+        wanted.action,
+        wanted.mode,
+        wanted.source,
+        outcome,
     ];
-    for (found, (dimension, name)) in found.iter_mut().zip(dimensions) {
-        let params = params![
-            org,
-            dimension,
-            wanted.first_day,
-            wanted.last_day,
-            name,
-            wanted.action,
-            wanted.mode,
-            wanted.source,
-            outcome,
-        ];
-        let sizes = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
-        *found = ctx.query_opt(&SIZE, params, sizes)?.unwrap_or_default();
-    }
-    Ok((found[0].0, found[1].1))
+    let found = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<i64>(2)?));
+    Ok(ctx.query_opt(&SIZE, params, found)?.unwrap_or_default())
 }
 
 /// Returns what was said of a decision, and when.

@@ -7,7 +7,7 @@ use provost_areas_identity::service_accounts::{self, model::ServiceAccountId};
 use provost_backtest::record::OwnedRecord;
 use provost_kernel::db::Tx;
 use provost_kernel::id::{self, TypedId};
-use provost_kernel::{Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::Field;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,10 +62,10 @@ pub struct SubjectView {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
     id: String,
-    /// What it is called now.
+    /// What it is called now; for who may read the directory, or accounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// It is not there any more.
+    /// It is not there any more; for the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     deleted: bool,
@@ -94,16 +94,35 @@ impl SubjectView {
 #[derive(Debug, Default)]
 pub struct Names(BTreeMap<String, Option<String>>);
 
+/// Whose names a caller may read, whatever it may read of decisions.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    users: bool,
+    accounts: bool,
+}
+
+impl Sight {
+    /// Returns what the caller's scopes open, beside the role that reads violations at all.
+    pub fn of(ctx: &OperationContext<'_>) -> Self {
+        let scopes = ctx.actor().permission.scopes;
+        Self {
+            users: scopes.has("directory:read"),
+            accounts: scopes.has("service_accounts:read"),
+        }
+    }
+}
+
 impl Names {
-    /// Reads the names of these subjects: no copy of a name stands in a record. What is no id of a user or an account is left out.
+    /// Reads the names of these subjects, as far as the caller may: no copy of a name stands in a record. What is no id of a user or an
+    /// account is left out.
     ///
     /// Cost: one indexed read for each; a page has at most a hundred.
-    pub fn of(tx: &mut Tx<'_>, org: &str, ids: &BTreeSet<String>) -> Result<Self> {
+    pub fn of(tx: &mut Tx<'_>, org: &str, ids: &BTreeSet<String>, sight: Sight) -> Result<Self> {
         let mut names = BTreeMap::new();
         for id in ids {
-            let name = if id::parse(UserId::PREFIX, id).is_some() {
+            let name = if sight.users && id::parse(UserId::PREFIX, id).is_some() {
                 directory::principal(tx, org, id)?.map(|user| user.display)
-            } else if id::parse(ServiceAccountId::PREFIX, id).is_some() {
+            } else if sight.accounts && id::parse(ServiceAccountId::PREFIX, id).is_some() {
                 service_accounts::principal(tx, org, id)?.map(|account| account.display)
             } else {
                 continue;

@@ -17,3 +17,4 @@ pub mod policies_trial;
 pub mod policies_versions;
 pub mod policies_warnings;
 pub mod violations;
+pub mod violations_bounds;

@@ -17,8 +17,8 @@ provost_kernel::statements! {
     KEPT = unscoped("a test") "SELECT (SELECT COUNT(*) FROM violation_days), (SELECT COUNT(*) FROM violation_feedback) + (SELECT COUNT(*) FROM violation_feedback_policies)";
 }
 
-const PATH: &str = "/policies/violations";
-const ACTIONS: [&str; 6] = [
+pub const PATH: &str = "/policies/violations";
+pub const ACTIONS: [&str; 6] = [
     "block",
     "require_approval",
     "redact",
@@ -28,14 +28,14 @@ const ACTIONS: [&str; 6] = [
 ];
 
 /// One policy for each action, which is called like it and decides about a tool of that name.
-async fn policies(app: &App) {
+pub async fn policies(app: &App) {
     for action in ACTIONS {
         let change = json!({ "conditions": { "field": "tool.id", "op": "eq", "value": action } });
         policy(app, Family::Content, content(action, action, &change)).await;
     }
 }
 
-async fn listed(app: &App, query: &str) -> Vec<Value> {
+pub async fn listed(app: &App, query: &str) -> Vec<Value> {
     let page = app.get(&format!("{PATH}?limit=100{query}")).await.ok().clone();
     assert!(
         page.get("groups").is_none() && page["scannedTo"].is_string(),
@@ -44,7 +44,7 @@ async fn listed(app: &App, query: &str) -> Vec<Value> {
     page["violations"].as_array().unwrap().clone()
 }
 
-async fn grouped(app: &App, query: &str) -> Value {
+pub async fn grouped(app: &App, query: &str) -> Value {
     let page = app
         .get(&format!("{PATH}?limit=100&groupBy={query}"))
         .await
@@ -54,11 +54,11 @@ async fn grouped(app: &App, query: &str) -> Value {
     page
 }
 
-async fn count(app: &App) {
+pub async fn count(app: &App) {
     count_days(&app.kernel).await.unwrap();
 }
 
-async fn say(app: &App, token: &str, event: &str, text: &str) -> Reply {
+pub async fn say(app: &App, token: &str, event: &str, text: &str) -> Reply {
     app.request("POST", &format!("{PATH}/{event}/feedback"))
         .token(token)
         .json(json!({ "text": text }))
@@ -66,7 +66,7 @@ async fn say(app: &App, token: &str, event: &str, text: &str) -> Reply {
         .await
 }
 
-fn id_of(decision: &Value) -> String {
+pub fn id_of(decision: &Value) -> String {
     decision["eventId"].as_str().unwrap().to_owned()
 }
 

@@ -1,0 +1,251 @@
+//! What counting endures, and whom it tells of whom (invariants VI-2, VI-3, VI-4).
+
+use super::violations::{ACTIONS, PATH, count, grouped, id_of, listed, policies, say};
+use crate::access::oauth::{token, trusting, user, workshop};
+use crate::policy::decisions::{content, decide_one, policy};
+use crate::policy::history::import;
+use crate::support::{App, each};
+use provost_areas_policy::history::count_values;
+use provost_areas_policy::violations::count_days;
+use provost_kernel::params;
+use provost_policy::Family;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+provost_kernel::statements! {
+    /// Has the counts of an organization be so great that nothing can be added to them.
+    FILL_DAYS = "UPDATE violation_days SET event_count = 9223372036854775807 WHERE organization_id = ?1";
+    /// The same of values.
+    FILL_VALUES = "UPDATE history_values SET event_count = 9223372036854775807 WHERE organization_id = ?1";
+    /// How many values of an organization are known.
+    VALUES = "SELECT COUNT(*) FROM history_values WHERE organization_id = ?1";
+    /// How many sources are told apart, and the one of all others.
+    SOURCES = unscoped("a test") "SELECT COUNT(DISTINCT source) FROM violation_days";
+    /// How many rows are kept of what was said.
+    SAID = unscoped("a test") "SELECT (SELECT COUNT(*) FROM violation_feedback) + (SELECT COUNT(*) FROM violation_feedback_policies)";
+}
+
+async fn values(app: &App) -> i64 {
+    let organization = app.organization.clone();
+    let read = app.kernel.read_system(move |tx| {
+        tx.query_opt(&VALUES, params![organization.as_str()], |row| row.get::<i64>(0))
+    });
+    read.await.unwrap().unwrap()
+}
+
+/// A store takes no such text everywhere, and nobody behind it goes uncounted for it.
+#[test]
+fn a_name_that_no_store_takes_is_counted_without_it() {
+    each("violations_nul", |app: Arc<App>| async move {
+        policy(&app, Family::Content, content("block", "block", &json!({}))).await;
+        let decided = decide_one(&app, &json!({ "tool.id": "B\0ash" })).await;
+        assert_eq!(decided["action"], "block");
+        count(&app).await;
+        count_values(&app.kernel).await.unwrap();
+        let by_tool = grouped(&app, "tool").await;
+        assert_eq!(
+            (&by_tool["groups"], &by_tool["counts"]["unnamedEvents"]),
+            (&json!([]), &json!(1))
+        );
+        assert_eq!(grouped(&app, "day").await["groups"][0]["events"], 1);
+        assert_eq!(values(&app).await, 0);
+        app.kernel.stop().await;
+    });
+}
+
+#[test]
+fn an_organization_that_cannot_be_counted_keeps_nobody_behind_it_from_being_counted() {
+    each("violations_round", |app: Arc<App>| async move {
+        let (organization, admin) = app.other_organization("Stark").await;
+        let there = app.view_of(organization, admin);
+        // Rounds go by their ids.
+        let (ill, well) = if app.organization < there.organization {
+            (&*app, &there)
+        } else {
+            (&there, &*app)
+        };
+        for app in [ill, well] {
+            policies(app).await;
+        }
+        decide_one(ill, &json!({ "tool.id": "block" })).await;
+        count(&app).await;
+        count_values(&app.kernel).await.unwrap();
+        let fill = |ctx: &mut provost_kernel::OperationContext<'_>| {
+            let org = ctx.org();
+            ctx.execute(&FILL_DAYS, params![org])?;
+            ctx.execute(&FILL_VALUES, params![org]).map(drop)
+        };
+        app.kernel.system(ill.org(), None, fill).await.unwrap();
+        for app in [ill, well] {
+            decide_one(app, &json!({ "tool.id": "block" })).await;
+        }
+        assert!(count_days(&app.kernel).await.is_err());
+        assert!(count_values(&app.kernel).await.is_err());
+        assert_eq!(grouped(well, "policy").await["groups"][0]["events"], 1);
+        assert_eq!(values(well).await, 1);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves VI-2.
+#[test]
+fn a_chunk_that_holds_too_much_for_one_count_is_said_and_the_next_one_is_counted() {
+    each("violations_lines", |app: Arc<App>| async move {
+        let mut lines = Vec::new();
+        for day in 0..90 {
+            let at = app.now().plus_secs(-day * 86_400).to_rfc3339();
+            for action in ACTIONS {
+                for mode in ["enforce", "monitor"] {
+                    let decision = json!({ "action": action, "mode": mode, "policyIds": ["one"] });
+                    let event = json!({ "at": at, "occasion": "pre_tool", "attributes": { "tool.id": "t" },
+                        "decision": decision });
+                    lines.push(event.to_string());
+                }
+            }
+        }
+        import(&app, "elsewhere", lines.join("\n")).await.ok();
+        policies(&app).await;
+        decide_one(&app, &json!({ "tool.id": "block" })).await;
+        count(&app).await;
+        let counted = grouped(&app, "policy").await;
+        assert_eq!(counted["counts"]["uncountedChunks"], 1);
+        assert_eq!(
+            (
+                &counted["counts"]["groups"],
+                &counted["groups"][0]["policyId"],
+                &counted["groups"][0]["events"]
+            ),
+            (&json!(1), &json!("block"), &json!(1))
+        );
+        // All of it is in the list.
+        assert_eq!(listed(&app, "").await.len(), 100);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves VI-2.
+#[test]
+fn sources_beyond_so_many_are_one_and_the_answer_says_so() {
+    each("violations_sources", |app: Arc<App>| async move {
+        for number in 0..60 {
+            let decision = json!({ "action": "block", "policyIds": ["one"] });
+            let at = app.now().to_rfc3339();
+            let line = json!({ "at": at, "occasion": "pre_tool", "attributes": { "tool.id": "t" }, "decision": decision });
+            import(&app, &format!("source-{number}"), line.to_string())
+                .await
+                .ok();
+        }
+        count(&app).await;
+        let all = grouped(&app, "policy").await;
+        assert_eq!(
+            (&all["groups"][0]["events"], &all["counts"]["unsourcedEvents"]),
+            (&json!(60), &json!(10))
+        );
+        let sources = app
+            .kernel
+            .read_system(|tx| tx.query_opt(&SOURCES, params![], |row| row.get::<i64>(0)));
+        assert_eq!(sources.await.unwrap(), Some(51));
+        app.kernel.stop().await;
+    });
+}
+
+/// Says whether a name stands anywhere in an answer.
+fn has_name(answer: &Value) -> bool {
+    match answer {
+        Value::Object(members) => members
+            .iter()
+            .any(|(member, value)| ["name", "deleted"].contains(&member.as_str()) || has_name(value)),
+        Value::Array(values) => values.iter().any(has_name),
+        _ => false,
+    }
+}
+
+/// Proves VI-5.
+#[test]
+fn names_of_people_and_accounts_are_for_who_may_read_those() {
+    each("violations_names_seen", |app: Arc<App>| async move {
+        policies(&app).await;
+        let ann = user(&app, "ann@acme.example", None).await;
+        let (robot, _) = app.account("a robot", "viewer", &["policies:feedback"]).await;
+        let anns = id_of(&decide_one(&app, &json!({ "tool.id": "block", "identity.user_id": ann })).await);
+        decide_one(
+            &app,
+            &json!({ "tool.id": "nudge", "identity.service_account_id": robot }),
+        )
+        .await;
+        count(&app).await;
+        let reading = ["policies:read", "policies:history"];
+        let whole = format!("{PATH}/{anns}");
+        for (more, people, accounts) in [
+            (None, false, false),
+            (Some("directory:read"), true, false),
+            (Some("service_accounts:read"), false, true),
+        ] {
+            let scopes: Vec<&str> = reading.into_iter().chain(more).collect();
+            let (_, token) = app.account(&scopes.join(" "), "auditor", &scopes).await;
+            let read = async |path: &str| app.request("GET", path).token(&token).send().await.ok().clone();
+            assert_eq!(has_name(&read(&whole).await), people, "{scopes:?}");
+            let by_tool = |tool: &str| format!("{PATH}?tool={tool}");
+            assert_eq!(has_name(&read(&by_tool("block")).await), people, "{scopes:?}");
+            assert_eq!(has_name(&read(&by_tool("nudge")).await), accounts, "{scopes:?}");
+            let of = |id: &str| format!("{PATH}?groupBy=subject&subjectId={id}");
+            assert_eq!(has_name(&read(&of(&ann)).await), people, "{scopes:?}");
+            assert_eq!(has_name(&read(&of(&robot)).await), accounts, "{scopes:?}");
+        }
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves VI-4.
+#[test]
+fn what_somebody_said_goes_with_them() {
+    each("violations_forgotten", |app: Arc<App>| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        let ann = user(&app, "ann@acme.example", Some("viewer")).await;
+        let may = token(&workshop, |claims| claims["scope"] = "policies:feedback".into());
+        policies(&app).await;
+        let event = id_of(&decide_one(&app, &json!({ "tool.id": "block", "identity.user_id": ann })).await);
+        say(&app, &may, &event, "this is our own build folder").await.ok();
+        let said = async || {
+            let read = app
+                .kernel
+                .read_system(|tx| tx.query_opt(&SAID, params![], |row| row.get::<i64>(0)));
+            read.await.unwrap().unwrap()
+        };
+        assert_eq!(said().await, 2);
+        let gone = app.delete(&format!("/directory/users/{ann}")).await;
+        assert!(gone.status.is_success(), "{}", gone.text());
+        assert_eq!(said().await, 0);
+        assert!(
+            app.get(&format!("{PATH}/{event}"))
+                .await
+                .ok()
+                .get("feedback")
+                .is_none()
+        );
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves VI-3.
+#[test]
+fn days_that_are_not_listed_are_counted() {
+    each("violations_days", |app: Arc<App>| async move {
+        policies(&app).await;
+        for _ in 0..3 {
+            decide_one(&app, &json!({ "tool.id": "block" })).await;
+            app.advance(86_400);
+        }
+        count(&app).await;
+        let page = app.get(&format!("{PATH}?groupBy=day&limit=2")).await.ok().clone();
+        assert_eq!(
+            (
+                page["groups"].as_array().unwrap().len(),
+                &page["counts"]["groups"]
+            ),
+            (2, &json!(3))
+        );
+        app.kernel.stop().await;
+    });
+}
