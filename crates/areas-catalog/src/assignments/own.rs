@@ -106,15 +106,14 @@ fn withheld(
     given: &Assignment,
     release: &Release,
 ) -> Result<Option<Withheld>> {
+    let why = match (given.in_clear, fleet::is_quarantined(ctx, &given.device_id)?) {
+        // The content is not even looked at: each device asks at each heartbeat.
+        (true, false) => return Ok(None),
+        (true, true) => Withheld::Quarantined,
+        (false, _) => Withheld::HiddenValues,
+    };
     let content = profiles::content(ctx, &release.content_digest)?;
-    if shown_content(&content) == content {
-        return Ok(None);
-    }
-    if !given.in_clear {
-        return Ok(Some(Withheld::HiddenValues));
-    }
-    let is_apart = fleet::described(ctx, &given.device_id)?.is_quarantined;
-    Ok(is_apart.then_some(Withheld::Quarantined))
+    Ok((shown_content(&content) != content).then_some(why))
 }
 
 fn revision(profile: &Profile) -> String {

@@ -65,7 +65,7 @@ mod view;
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::DeviceId;
 pub use owners::are_seen as owners_are_seen;
-pub use standing::{Described, Standing, described, standing};
+pub use standing::{Standing, is_quarantined, standing};
 pub use verbs::DeviceRetired;
 pub use view::DevicePath;
 

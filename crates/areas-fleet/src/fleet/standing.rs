@@ -28,22 +28,9 @@ pub fn standing(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Standin
     })
 }
 
-/// What other areas are told of a device.
-#[derive(Clone, Debug)]
-pub struct Described {
-    /// What people call it.
-    pub name: String,
-    /// Whether it is quarantined.
-    pub is_quarantined: bool,
-}
-
-/// Returns what other areas are told of a device.
+/// Says whether a device is quarantined.
 ///
 /// Errors: `NotFound` for an unknown and another organization's device alike.
-pub fn described(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Described> {
-    let device = store::get(ctx, id)?;
-    Ok(Described {
-        name: device.name,
-        is_quarantined: device.status == Status::Quarantined,
-    })
+pub fn is_quarantined(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<bool> {
+    Ok(store::get(ctx, id)?.status == Status::Quarantined)
 }
