@@ -40,7 +40,7 @@ const MOST_BYTES: u64 = 15_000_000;
 const MOST_RESIDENT: u64 = 30_000;
 /// LIMIT: hundredths of a per cent of a core over the run (F4.5).
 const MOST_CPU: u64 = 100;
-/// What the program must not link (CH-5).
+/// What the program must not link (F4.2).
 const FORBIDDEN: [&str; 8] = [
     "rusqlite",
     "tokio-postgres",
