@@ -15,8 +15,9 @@ use crate::trouble::Trouble;
 const PLACE: &str = "anew";
 /// What has to be in place before `device.json`.
 const MOVED: [&str; 3] = ["device.key", "token", CA_CERT];
-/// What was the earlier device's: its counts, what its server has of the machine, the key of its fingerprints.
-const ENDED: [&str; 7] = [
+/// What was the earlier device's: its counts, what its server has of the machine, the key of its fingerprints, what it was told to do,
+/// and what it was assigned.
+const ENDED: [&str; 10] = [
     "token.next",
     "device.key.next",
     "counter",
@@ -24,6 +25,9 @@ const ENDED: [&str; 7] = [
     "state.json",
     "acknowledged.json",
     "inventory.key",
+    "commands.json",
+    "profiles.json",
+    "releases.json",
 ];
 
 /// Says whether the machine is a device, or began to be one.

@@ -12,13 +12,16 @@
 //! and no file that somebody else wrote there; what is assigned no longer it leaves as it is.
 
 use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
+use super::marks::highest;
 use crate::cli::{Failure, TrustedKeys};
 use crate::managed_config::applied_release::AppliedRelease;
+use crate::managed_config::manifest::Mark;
 use crate::managed_config::report::Report;
 use crate::managed_config::round::Pull;
 use provost_agent::{Agent, Cause, Mode, Station, Trouble, Visit, Visited};
 use rustix::process::geteuid;
 use serde::Deserialize;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -27,6 +30,8 @@ use std::time::Duration;
 
 /// The profiles that the server assigned last, in the folder of the agent.
 const ASSIGNED: &str = "profiles.json";
+/// LIMIT: bytes of the id of a profile.
+const LONGEST_ID: usize = 64;
 /// Programs, and where each reads its managed settings.
 const PLACES: [(&str, &str); 2] = [
     ("claude_code", "etc/claude-code/managed-settings.json"),
@@ -76,20 +81,44 @@ impl Configuration {
     }
 
     async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
-        let answer = match visit.get("profiles").await {
-            // An earlier server has no such operation; its heartbeat was taken with the same token.
-            Err(trouble) if matches!(trouble.cause, Cause::Refused(401 | 404 | 405)) => return Ok(()),
-            answer => answer?,
+        let list = visit.get("profiles").await;
+        let done = match list.and_then(|answer| read(&answer)) {
+            Ok((offers, unread)) => return self.apply_all(visit, &offers, unread).await,
+            Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
+            // An earlier server has no such operation; what it is asked for by a command it is told that nothing came of.
+            Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) && !visit.is_commanded => {
+                Ok(())
+            }
+            Err(trouble) => Err(trouble),
         };
-        let offers = answer.get("profiles").cloned().unwrap_or_default();
-        let offers: Vec<Offer> = serde_json::from_value(offers)
-            .map_err(|error| disk(format!("the server's list of profiles cannot be read: {error}")))?;
-        keep_assigned(visit.agent, &offers)?;
+        // Whatever stands in the way of the list must not leave the machine with what somebody wrote.
+        let healed = self.heal(visit.agent, visit.say).await;
+        done.and(healed)
+    }
+
+    /// Applies what is offered. Two offers for one program are a server's fault: then nothing is.
+    async fn apply_all(
+        &self,
+        visit: &Visit<'_>,
+        offers: &[Offer],
+        unread: Option<Trouble>,
+    ) -> Result<(), Trouble> {
+        let is_twice = |offer: &Offer| offers.iter().filter(|other| other.target == offer.target).count() > 1;
+        if let Some(offer) = offers.iter().find(|offer| is_twice(offer)) {
+            self.heal(visit.agent, visit.say).await?;
+            let line = format!(
+                "the server offers two profiles for {}; none is applied",
+                offer.target
+            );
+            return Err(disk(line));
+        }
+        // A full disk keeps nothing from being applied.
+        let kept = keep_assigned(visit.agent, offers);
         self.done
             .borrow_mut()
             .retain(|id, _| offers.iter().any(|offer| offer.profile_id == *id));
-        let mut first = None;
-        for offer in &offers {
+        let mut first = unread.or(kept.err());
+        for offer in offers {
             match self.apply(visit, offer).await {
                 Ok(()) => {}
                 Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
@@ -108,11 +137,12 @@ impl Configuration {
         };
         let device = Device::new(visit);
         let now = visit.clock.since_boot();
-        let to = match self.place(visit.agent, &offer.target) {
-            Ok(to) => to,
+        let (target, to) = match self.place(visit.agent, &offer.target) {
+            Ok(place) => place,
             Err(why) => return self.refuse(&device, offer, &release.id, why, now).await,
         };
-        let pull = pull(offer.profile_id.clone(), to);
+        let highest = highest(visit.agent, &to, &offer.profile_id)?;
+        let pull = pull(offer.profile_id.clone(), target, to, highest);
         let mut trusted = trusted(visit.agent, &pull.to).map_err(of_failure)?;
         if let Some(why) = &offer.withheld {
             let organization = &visit.agent.device.organization;
@@ -139,6 +169,11 @@ impl Configuration {
             }
             Err(failure) => match device.lost() {
                 Some(trouble) if trouble.cause == Cause::Gone => Err(trouble),
+                // Of what was never applied here the round says nothing to the server.
+                None if AppliedRelease::load(&pull.to).is_ok_and(|kept| kept.is_none()) => {
+                    let why = failure.lines.join("; ");
+                    self.refuse(&device, offer, &release.id, why, now).await
+                }
                 _ => Err(of_failure(failure)),
             },
         }
@@ -192,7 +227,7 @@ impl Configuration {
     /// Returns the file of a program.
     ///
     /// Errors: why it is not this agent's to write (MP-4).
-    fn place(&self, agent: &Agent, target: &str) -> Result<PathBuf, String> {
+    fn place(&self, agent: &Agent, target: &str) -> Result<(&'static str, PathBuf), String> {
         if agent.device.mode != Mode::System {
             return Err(
                 "managed settings are root's, and this is the agent of one person: enrol one of the machine (--system)"
@@ -200,7 +235,7 @@ impl Configuration {
             );
         }
         let place = PLACES.iter().find(|(program, _)| *program == target);
-        let Some((_, place)) = place else {
+        let Some((target, place)) = place else {
             return Err(format!("this agent knows no place for the settings of {target}"));
         };
         let to = self.root.join(place);
@@ -217,7 +252,7 @@ impl Configuration {
                 to.display()
             ));
         }
-        Ok(to)
+        Ok((target, to))
     }
 
     /// Refuses a folder that somebody else could change, itself or above: root would write where a link leads.
@@ -248,7 +283,7 @@ impl Configuration {
         let assigned = agent.folder.read(ASSIGNED)?.unwrap_or_default();
         let assigned: Vec<String> = serde_json::from_slice(&assigned).unwrap_or_default();
         for (target, _) in PLACES {
-            let Ok(to) = self.place(agent, target) else {
+            let Ok((target, to)) = self.place(agent, target) else {
                 continue;
             };
             let Some(kept) = AppliedRelease::load(&to).map_err(of_failure)? else {
@@ -258,7 +293,7 @@ impl Configuration {
                 continue;
             }
             let trusted = trusted(agent, &to).map_err(of_failure)?;
-            let pull = pull(kept.profile_id, to);
+            let pull = pull(kept.profile_id, target, to, None);
             if pull
                 .heal(&agent.device.organization, &trusted)
                 .await
@@ -271,12 +306,37 @@ impl Configuration {
     }
 }
 
-fn pull(profile_id: String, to: PathBuf) -> Pull {
+/// Returns the offers of an answer, and what stands in the way of reading some of them.
+///
+/// Errors: disk, when there is no list.
+fn read(answer: &Value) -> Result<(Vec<Offer>, Option<Trouble>), Trouble> {
+    let list = answer.get("profiles").and_then(Value::as_array);
+    let list = list.ok_or_else(|| disk("the server's list of profiles cannot be read"))?;
+    let (mut offers, mut unread) = (Vec::new(), None);
+    for one in list {
+        match serde_json::from_value::<Offer>(one.clone()) {
+            Ok(offer) if is_plain(&offer.profile_id) => offers.push(offer),
+            Ok(_) => unread = Some(disk("the server offers a profile whose id is none")),
+            Err(error) => unread = Some(disk(format!("an offer of the server cannot be read: {error}"))),
+        }
+    }
+    Ok((offers, unread))
+}
+
+/// Says whether an id can stand in a path.
+fn is_plain(id: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_word)
+}
+
+fn pull(profile_id: String, target: &'static str, to: PathBuf, highest: Option<Mark>) -> Pull {
     Pull {
         profile_id,
         to,
         defaults_to: None,
         may_change: true,
+        target: Some(target),
+        highest,
     }
 }
 

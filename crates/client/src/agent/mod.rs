@@ -6,6 +6,7 @@ mod configuration;
 mod doctor;
 mod enrol;
 mod install;
+mod marks;
 mod places;
 mod run;
 mod show;

@@ -49,8 +49,10 @@ impl Skills {
 
     async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
         let answer = match visit.get("skills").await {
-            // An earlier server has no such operation; its heartbeat was taken with the same token.
-            Err(trouble) if matches!(trouble.cause, Cause::Refused(401 | 404 | 405)) => return Ok(()),
+            // An earlier server has no such operation; what it is asked for by a command it is told that nothing came of.
+            Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) && !visit.is_commanded => {
+                return Ok(());
+            }
             answer => answer?,
         };
         // What is not there is removed: a list that cannot be read is none.

@@ -6,10 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_words::Timestamp;
 use provost_words::durable::{close_to_others, folder_of};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -80,7 +82,9 @@ impl AppliedRelease {
     }
 }
 
-/// Takes FILE's folder for one pull at a time; it is free again when the returned handle is dropped.
+/// Takes FILE's place for one pull at a time; it is free again when the returned handle is dropped.
+///
+/// The lock is a file of whoever pulls alone: a folder that everybody can open everybody could lock as well, and so stop every release.
 ///
 /// Errors: output, when there is no such folder; conflict, when another pull has it for a minute.
 pub async fn lock(file: &Path) -> Result<File, Failure> {
@@ -91,7 +95,14 @@ pub async fn lock(file: &Path) -> Result<File, Failure> {
             format!("cannot use the folder {}: {error}", folder.display()),
         )
     };
-    let handle = File::open(folder).map_err(|error| cannot(&error))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let mut open = OpenOptions::new();
+    open.write(true).create(true).truncate(false).mode(0o600);
+    open.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let path = folder.join(format!(".{name}.provost.lock"));
+    let handle = open.open(&path).map_err(|error| cannot(&error))?;
+    // One that an earlier program left open to others is shut.
+    drop(close_to_others(&path));
     for _ in 0..LOCK_TRIES {
         match handle.try_lock() {
             Ok(()) => return Ok(handle),

@@ -50,7 +50,38 @@ pub struct Text {
     pub content: String,
 }
 
+/// How far a profile has come: what no later release may go behind (MP-2).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mark {
+    pub store_epoch: u64,
+    pub version: u64,
+    pub content_digest: String,
+    pub signed_at: Timestamp,
+}
+
 impl Manifest {
+    /// Returns how far its profile has come with it.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            store_epoch: self.store_epoch,
+            version: self.version,
+            content_digest: self.content_digest.clone(),
+            signed_at: self.signed_at,
+        }
+    }
+
+    /// Refuses what another program reads.
+    pub fn is_for(&self, target: &str) -> Result<(), Failure> {
+        if self.target == target {
+            return Ok(());
+        }
+        Err(refused(format!(
+            "the release was signed for {} and not for {target}",
+            self.target
+        )))
+    }
+
     /// Reads a payload that was signed, and checks that the contents are those that it names.
     ///
     /// Errors: conflict, when anything does not fit.
@@ -104,8 +135,9 @@ impl Manifest {
     }
 
     /// Refuses a release that is older than one applied before (MP-2).
-    pub fn may_follow(&self, applied: &Self) -> Result<(), Failure> {
-        let (new, old) = (self.order(), applied.order());
+    pub fn may_follow(&self, applied: &Mark) -> Result<(), Failure> {
+        let new = (self.store_epoch, self.version);
+        let old = (applied.store_epoch, applied.version);
         if new < old {
             return Err(refused(format!(
                 "the server offers version {} of store epoch {}, older than the applied version {} of epoch {}",
@@ -124,10 +156,6 @@ impl Manifest {
             ));
         }
         Ok(())
-    }
-
-    fn order(&self) -> (u64, u64) {
-        (self.store_epoch, self.version)
     }
 
     /// Returns the file of a role.
@@ -175,7 +203,7 @@ mod tests {
     #[test]
     fn only_the_same_or_a_newer_release_follows() {
         let applied = manifest(1, 5, "a", 10);
-        let follows = |next: Manifest| next.may_follow(&applied).is_ok();
+        let follows = |next: Manifest| next.may_follow(&applied.mark()).is_ok();
         assert!(follows(manifest(1, 5, "a", 10)));
         assert!(follows(manifest(1, 5, "a", 11)));
         assert!(follows(manifest(1, 6, "b", 9)));
@@ -184,6 +212,13 @@ mod tests {
         assert!(!follows(manifest(0, 9, "a", 11)));
         assert!(!follows(manifest(1, 5, "b", 11)));
         assert!(!follows(manifest(1, 5, "a", 9)));
+    }
+
+    #[test]
+    fn a_release_is_for_the_program_that_was_signed() {
+        let codex = manifest(1, 5, "a", 10);
+        assert!(codex.is_for("codex").is_ok());
+        assert!(codex.is_for("claude_code").is_err() && codex.is_for("").is_err());
     }
 
     #[test]

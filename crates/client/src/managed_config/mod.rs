@@ -20,7 +20,7 @@
 pub(crate) mod applied_release;
 mod file;
 mod import;
-mod manifest;
+pub(crate) mod manifest;
 mod places;
 pub(crate) mod publish;
 pub(crate) mod pull;

@@ -108,6 +108,8 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         to: path("to").unwrap_or_default(),
         defaults_to: path("defaults-to"),
         may_change: false,
+        target: None,
+        highest: None,
     };
     let target = target(matches)?;
     let machine = MachineAccount {

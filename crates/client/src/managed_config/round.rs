@@ -2,7 +2,7 @@
 
 use super::applied_release::{self, AppliedRelease};
 use super::file::{self, FileState};
-use super::manifest::{Manifest, Text};
+use super::manifest::{Manifest, Mark, Text};
 use super::report::{Origin, Report};
 use super::verify;
 use crate::cli::{Exit, Failure, TrustedKeys};
@@ -19,6 +19,10 @@ pub struct Pull {
     pub defaults_to: Option<PathBuf>,
     /// Whether FILE may go from one profile of the organization to another: people say at the server which one a device has.
     pub may_change: bool,
+    /// The program that reads FILE, where whoever pulls knows it: a release for another one is refused, whatever the server says.
+    pub target: Option<&'static str>,
+    /// How far the profile had come on this machine, whatever FILE holds now.
+    pub highest: Option<Mark>,
 }
 
 /// How a round ended well.
@@ -51,6 +55,8 @@ impl Pull {
         if let Some(kept) = &kept {
             self.is_ours(kept, client)?;
         }
+        // Of another profile nothing is put back: it is replaced where this one succeeds, and stays as it is until then.
+        let kept = kept.filter(|kept| kept.profile_id == self.profile_id);
         let applied = kept.as_ref().map(AppliedRelease::manifest).transpose()?;
         let found = FileState::at(&self.to)?;
         let is_drifted = applied
@@ -79,10 +85,11 @@ impl Pull {
             );
             self.report(client, report).await;
         }
-        let allowed = applied
-            .as_ref()
-            .filter(|applied| !self.may_change || applied.profile_id == self.profile_id)
-            .map_or(Ok(()), |applied| offer.manifest.may_follow(applied));
+        let behind = applied.as_ref().map(Manifest::mark);
+        let allowed = [&behind, &self.highest]
+            .into_iter()
+            .flatten()
+            .try_for_each(|mark| offer.manifest.may_follow(mark));
         let written = allowed.and_then(|()| {
             if self.may_change {
                 // Whoever leaves files alone that it did not write has to know its own, also after a kill between the two.
@@ -135,7 +142,8 @@ impl Pull {
         let Some(kept) = AppliedRelease::load(&self.to)? else {
             return Ok(false);
         };
-        if kept.organization != organization || self.is_in_place()? {
+        let is_ours = kept.organization == organization && kept.profile_id == self.profile_id;
+        if !is_ours || self.is_in_place()? {
             return Ok(false);
         }
         self.put_back(&kept, trusted).map(|_| true)
@@ -191,6 +199,7 @@ impl Pull {
         let payload = trusted.open(client, envelope, SignedKind::Release).await?;
         let manifest = Manifest::checked(&payload, &contents)?;
         manifest.is_of(client.organization(), &self.profile_id)?;
+        self.target.map_or(Ok(()), |target| manifest.is_for(target))?;
         let interval = current
             .pointer("/profile/pollIntervalSeconds")
             .and_then(Value::as_u64);
@@ -304,6 +313,7 @@ impl Pull {
     fn put_back(&self, kept: &AppliedRelease, trusted: &TrustedKeys) -> Result<Manifest, Failure> {
         let payload = trusted.verified(&kept.envelope, SignedKind::Release)?;
         let manifest = Manifest::checked(&payload, &kept.files)?;
+        self.target.map_or(Ok(()), |target| manifest.is_for(target))?;
         if let Some(entry) = manifest.file("enforced")
             && !FileState::at(&self.to)?.is(entry)
         {

@@ -14,6 +14,7 @@ use provost_kernel::entropy::SystemEntropy;
 use provost_kernel::time::ManualClock;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,6 +29,10 @@ struct Road {
     loses: Cell<Option<&'static str>>,
     /// What was sent, by the end of its path.
     sent: RefCell<Vec<(String, Vec<u8>)>>,
+    /// What was answered last, by the end of the path.
+    heard: RefCell<BTreeMap<String, Vec<u8>>>,
+    /// What somebody on the way says instead of the server, by the end of the path.
+    says: RefCell<BTreeMap<String, (u16, Vec<u8>)>>,
 }
 
 impl Door for Road {
@@ -51,11 +56,16 @@ impl Door for Road {
                 self.loses.set(None);
                 return Err("cannot reach the server: the answer was lost".into());
             }
+            self.heard
+                .borrow_mut()
+                .insert(end.to_owned(), reply.bytes.clone());
+            let said = self.says.borrow().get(end).cloned();
+            let (status, body) = said.unwrap_or((reply.status.as_u16(), reply.bytes));
             Ok(Reply {
-                status: reply.status.as_u16(),
+                status,
                 date: Some(self.app.now()),
                 retry_after: None,
-                body: reply.bytes,
+                body,
             })
         })
     }
@@ -86,6 +96,8 @@ impl Laptop {
                 url: app.kernel.settings.public_url.clone(),
                 loses: Cell::new(None),
                 sent: RefCell::default(),
+                heard: RefCell::default(),
+                says: RefCell::default(),
             },
             clock: app.clock.clone(),
         };

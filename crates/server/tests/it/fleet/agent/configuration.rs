@@ -86,6 +86,21 @@ impl Desk {
         problem.unwrap().line
     }
 
+    /// Has somebody on the way answer instead of the server, until it is silenced.
+    fn hears(&self, end: &str, status: u16, body: &[u8]) {
+        let mut says = self.laptop.road.says.borrow_mut();
+        says.insert(end.to_owned(), (status, body.to_vec()));
+    }
+
+    fn silence(&self) {
+        self.laptop.road.says.borrow_mut().clear();
+    }
+
+    /// What the server answered last where the path ends so.
+    fn heard(&self, end: &str) -> Vec<u8> {
+        self.laptop.road.heard.borrow()[end].clone()
+    }
+
     /// How often something was asked whose path ends so.
     fn asked(&self, end: &str) -> usize {
         let sent = self.laptop.road.sent.borrow();
@@ -253,6 +268,155 @@ fn what_is_withheld_leaves_the_file_and_an_agent_of_one_person_writes_none() {
         let why = own.stumbles().await;
         assert!(why.contains("--system"), "{why}");
         assert!(!own.file().exists());
+        app.kernel.stop().await;
+    });
+}
+
+async fn unassign(app: &App, path: &str, desk: &Desk) {
+    let path = format!("{path}/devices/{}", desk.id);
+    app.write("DELETE", &path, json!({})).await;
+}
+
+fn id_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap()
+}
+
+/// Proves MP-2.
+#[test]
+fn another_profile_in_between_brings_no_earlier_release_back() {
+    each("agent_downgrade", |app: Arc<App>| async move {
+        let desk = Desk::new(&app, Mode::System).await;
+        let (one, other) = (
+            profile(&app, "claude_code").await,
+            profile(&app, "claude_code").await,
+        );
+        publish(&app, &one, denies("First")).await;
+        publish(&app, &other, denies("Other")).await;
+        assign(&app, &one, &desk).await;
+        desk.goes_on().await;
+        let first = desk.heard(id_of(&one));
+        publish(&app, &one, denies("Second")).await;
+        desk.goes_on().await;
+        unassign(&app, &one, &desk).await;
+        assign(&app, &other, &desk).await;
+        desk.goes_on().await;
+        assert!(desk.holds().contains("Other"));
+        // Signed it was, and by the right key.
+        unassign(&app, &other, &desk).await;
+        assign(&app, &one, &desk).await;
+        desk.hears(id_of(&one), 200, &first);
+        let why = desk.stumbles().await;
+        assert!(why.contains("older than the applied version"), "{why}");
+        assert!(desk.holds().contains("Other"));
+        desk.silence();
+        desk.goes_on().await;
+        assert!(desk.holds().contains("Second"));
+        // Two profiles for one program are a fault of the server's.
+        let mut list: Value = serde_json::from_slice(&desk.heard("profiles")).unwrap();
+        let twice = list["profiles"][0].clone();
+        list["profiles"].as_array_mut().unwrap().push(twice);
+        desk.hears("profiles", 200, list.to_string().as_bytes());
+        fs::write(desk.file(), "{}").unwrap();
+        let why = desk.stumbles().await;
+        assert!(why.contains("two profiles"), "{why}");
+        assert!(desk.holds().contains("Second"));
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves MP-1, MP-4.
+#[test]
+fn a_release_for_another_program_is_refused_whatever_the_server_calls_it() {
+    each("agent_target", |app: Arc<App>| async move {
+        let desk = Desk::new(&app, Mode::System).await;
+        let path = profile(&app, "codex").await;
+        publish(&app, &path, json!({ "allowed_sandbox_modes": ["read-only"] })).await;
+        assign(&app, &path, &desk).await;
+        // There is no folder for it yet.
+        let why = desk.stumbles().await;
+        assert!(why.contains("mkdir"), "{why}");
+        let list = String::from_utf8(desk.heard("profiles")).unwrap();
+        let list = list.replace("\"codex\"", "\"claude_code\"");
+        desk.hears("profiles", 200, list.as_bytes());
+        let why = desk.stumbles().await;
+        assert!(why.contains("signed for codex"), "{why}");
+        assert!(!desk.file().exists());
+        assert_eq!(target(&app, &path).await["state"], "failed");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves MP-3.
+#[test]
+fn whatever_stands_in_the_way_of_the_list_or_of_the_folder_the_file_is_kept() {
+    each("agent_no_list", |app: Arc<App>| async move {
+        let desk = Desk::new(&app, Mode::System).await;
+        let path = profile(&app, "claude_code").await;
+        publish(&app, &path, denies("Bash")).await;
+        assign(&app, &path, &desk).await;
+        // Everybody may open the folder, and nobody stops a release by that.
+        let folder = fs::File::open(desk.file().parent().unwrap()).unwrap();
+        folder.try_lock().unwrap();
+        desk.goes_on().await;
+        assert!(desk.holds().contains("Bash"));
+        let refusal = r#"{"code": "unavailable", "message": "not now"}"#;
+        let answers = [
+            (404, refusal),
+            (503, refusal),
+            (401, refusal),
+            (200, "{}"),
+            (200, "["),
+        ];
+        for (status, body) in answers {
+            desk.hears("profiles", status, body.as_bytes());
+            fs::write(desk.file(), "{}").unwrap();
+            let done = desk.round().await.unwrap();
+            assert_eq!(
+                done.problem.is_none(),
+                status == 404,
+                "{status} {:?}",
+                done.problem
+            );
+            assert!(desk.holds().contains("Bash"), "{status}");
+        }
+        desk.silence();
+        // An offer that nobody can read keeps no other one from being applied.
+        publish(&app, &path, denies("Edit")).await;
+        desk.goes_on().await;
+        publish(&app, &path, denies("Write")).await;
+        let mut list: Value = serde_json::from_slice(&desk.heard("profiles")).unwrap();
+        list["profiles"][0]["revision"] = json!("another");
+        let odd = json!({ "profileId": "../x", "of": "tomorrow" });
+        list["profiles"].as_array_mut().unwrap().push(odd);
+        desk.hears("profiles", 200, list.to_string().as_bytes());
+        let why = desk.stumbles().await;
+        assert!(why.contains("cannot be read"), "{why}");
+        assert!(desk.holds().contains("Write"));
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves MP-4.
+#[test]
+fn what_is_assigned_no_longer_does_not_come_back() {
+    each("agent_former", |app: Arc<App>| async move {
+        let desk = Desk::new(&app, Mode::System).await;
+        let (one, other) = (
+            profile(&app, "claude_code").await,
+            profile(&app, "claude_code").await,
+        );
+        publish(&app, &one, denies("Bash")).await;
+        publish(&app, &other, json!({ "env": { "API_KEY": "canary-4711" } })).await;
+        assign(&app, &one, &desk).await;
+        desk.goes_on().await;
+        unassign(&app, &one, &desk).await;
+        fs::write(desk.file(), "{\"own\": 1}").unwrap();
+        assign(&app, &other, &desk).await;
+        let why = desk.stumbles().await;
+        assert!(why.contains("hidden_values"), "{why}");
+        desk.laptop.road.loses.set(Some("heartbeat"));
+        desk.round().await.unwrap_err();
+        assert_eq!(desk.holds(), "{\"own\": 1}");
         app.kernel.stop().await;
     });
 }
