@@ -30,12 +30,14 @@ statements! {
     REVOKE_ENROLMENT_TOKEN = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
     /// The enrolment tokens that somebody made and that still make devices.
     MADE_BY = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY id";
+    /// How many enrolment tokens of one use somebody made since an instant, ended ones too.
+    MADE_LATELY = "SELECT COUNT(*) FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND expires_at > ?3 AND created_at > ?3 AND max_uses = 1";
     /// Revokes those.
     REVOKE_MADE_BY = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses";
     /// The enrolment tokens that came by a credential and that still make devices.
     OF_ORIGIN = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND came_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY seq";
     /// Those that came by a session that ended at an instant for a reason.
-    OF_ENDED = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND revoked_at IS NULL AND expires_at > ?4 AND uses < max_uses AND came_by IN (SELECT s.id FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.ended_at = ?2 AND s.state = 1 AND s.revoke_reason = ?3) ORDER BY seq";
+    OF_ENDED = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND revoked_at IS NULL AND expires_at > ?4 AND uses < max_uses AND came_by IN (SELECT s.id FROM mcp_sessions s WHERE s.organization_id = ?1 AND s.ended_at = ?2 AND s.state = 1 AND s.revoke_reason = ?3) ORDER BY seq + 0";
     /// Revokes every enrolment token of an organization.
     REVOKE_EVERY = "UPDATE enrolment_tokens SET revoked_at = ?2, revoke_reason = ?3, replay_pending = ?4 WHERE organization_id = ?1 AND revoked_at IS NULL";
 }
@@ -187,6 +189,13 @@ pub fn made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<Enrolm
     ctx.query(&MADE_BY, params![org, maker, now], |row| {
         Ok(EnrolmentTokenId::from_store(row.get(0)?))
     })
+}
+
+/// Returns how many enrolment tokens of one use somebody made since an instant, those that were used or ended too.
+pub fn made_since(ctx: &mut OperationContext<'_>, maker: &str, since: Timestamp) -> Result<i64> {
+    let org = ctx.org();
+    let made = ctx.query_opt(&MADE_LATELY, params![org, maker, since], |row| row.get(0))?;
+    Ok(made.unwrap_or(0))
 }
 
 /// Revokes the enrolment tokens that somebody made and that still make devices, and returns their ids.

@@ -5,7 +5,7 @@
 
 use super::create_token::{Created, Wanted, create};
 use super::model::{MOST_OWNED, Mode, Owner, Reach};
-use super::owners;
+use super::{enrolment, owners};
 use provost_areas_platform::settings::{self, SelfEnrol};
 use provost_kernel::auth::Role;
 use provost_kernel::error::{Code, Error};
@@ -21,6 +21,11 @@ pub struct CreateOwnEnrolmentToken;
 const PERSON: &str = "console_user";
 /// The life of such a token: a machine that somebody sits at enrols at once. Units: seconds.
 const LIFE_SECS: i64 = 900;
+
+/// LIMIT: such tokens that one maker makes within an hour, used ones too. Ours: nobody sits at more machines, and an account that makes
+/// devices without end would fill the organization. It is counted in the store, so that it holds where limits of requests are off.
+const MOST_AN_HOUR: i64 = 32;
+const HOUR_SECS: i64 = 3600;
 
 /// What such a token is called.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -57,6 +62,11 @@ impl Operation for CreateOwnEnrolmentToken {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Created> {
         if settings::load(ctx)?.fleet.enrolment.self_enrol == SelfEnrol::Off {
             let message = "people enrol no machines of their own here; an admin makes an enrolment token, or sets fleet.enrolment.selfEnrol";
+            return Err(Error::new(Code::Conflict, message));
+        }
+        let (maker, since) = (ctx.actor().id.clone(), ctx.now().plus_secs(-HOUR_SECS));
+        if enrolment::made_since(ctx, &maker, since)? >= MOST_AN_HOUR {
+            let message = "you made 32 enrolment tokens within an hour; go on in an hour, or have an admin make one of many uses";
             return Err(Error::new(Code::Conflict, message));
         }
         let owner = owner(ctx)?;

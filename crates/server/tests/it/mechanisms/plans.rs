@@ -72,7 +72,7 @@ fn no_order_has_a_whole_organization_read_where_an_index_knows_the_rows() {
             let walked = line.split(' ').nth(1).unwrap_or_default();
             let better = indexes.iter().find(|(table, second, is_whole)| {
                 let is_meant = walked == table || statement.sqlite.contains(&format!(" {table} {walked} "));
-                let names = [" = ?", " IN (?"]
+                let names = [" = ?", " IN ("]
                     .map(|asked| [format!(" {second}{asked}"), format!(" {walked}.{second}{asked}")]);
                 let names = names.concat();
                 *is_whole && is_meant && names.iter().any(|name| statement.sqlite.contains(name))
