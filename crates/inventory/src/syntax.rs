@@ -354,8 +354,10 @@ mod tests {
             format!("a = [{}0]", many("0,", slow)),
             format!("a = [{}0]", many("[],", slow)),
             many("[[a]]\n", slow),
-            many("\n", slow),
-            (0..30_000).map(|at| format!("{at:x}=0\n")).collect::<Vec<_>>().concat(),
+            (0..30_000)
+                .map(|at| format!("{at:x}=0\n"))
+                .collect::<Vec<_>>()
+                .concat(),
         ] {
             let read = value(text.as_bytes(), Format::Toml, &|| false);
             assert_eq!(read, Err(Fault::TooLarge), "{}", &text[..8]);

@@ -41,6 +41,7 @@ pub struct HeartbeatAnswer {
     next_heartbeat_seconds: i64,
     /// What the device is to do, the oldest first: each is told again until the device says what came of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     commands: Vec<Told>,
 }
 

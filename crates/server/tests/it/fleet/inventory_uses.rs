@@ -5,7 +5,7 @@ use crate::areas::directory::user;
 use crate::areas::fleet::Machine;
 use crate::areas::inventory::{report, section, server, skill};
 use crate::policy::decisions;
-use crate::support::{App, each};
+use crate::support::{App, each, fresh_key};
 use provost_areas_fleet::inventory::join_uses;
 use provost_areas_policy::history::count_values;
 use provost_kernel::{params, statements};
@@ -86,6 +86,14 @@ fn pairs(wanted: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Proves IN-4, IN-9.
+/// Deletes a user of the directory.
+async fn delete(app: &App, user: &str) {
+    let call = app.request("DELETE", &format!("/directory/users/{user}"));
+    let call = call.header("idempotency-key", &fresh_key());
+    let call = call.header("x-reason", "she left").header("x-confirm", "true");
+    call.send().await.ok();
+}
+
 #[test]
 fn a_name_in_an_event_is_what_that_persons_own_machines_have_under_it() {
     each("inventory_used", |app: Arc<App>| async move {
@@ -286,8 +294,7 @@ fn whose_events_they_are_is_seen_by_those_who_see_owners_and_ends_with_the_perso
         let (organization, admin) = app.other_organization("Stark").await;
         let there = app.view_of(organization, admin);
         assert_eq!(uses(&there, "").await, [] as [Value; 0]);
-        let path = format!("/directory/users/{ada}");
-        app.write("DELETE", &path, json!({ "confirm": true })).await;
+        delete(&app, &ada).await;
         assert_eq!(rows(&app).await, 0);
         app.kernel.stop().await;
     });
@@ -319,8 +326,7 @@ fn whom_the_directory_does_not_know_is_nobody_and_the_deleted_do_not_come_back()
         // Deleted while what she used waits, and named by her id behind that.
         ask(&app, ADA, "files", None).await;
         count_values(&app.kernel).await.unwrap();
-        let path = format!("/directory/users/{ada}");
-        app.write("DELETE", &path, json!({ "confirm": true })).await;
+        delete(&app, &ada).await;
         join_uses(&app.kernel).await.unwrap();
         ask(&app, &ada, "files", None).await;
         count(&app).await;

@@ -294,7 +294,7 @@ fn an_enrolment_token_ends_with_the_token_by_which_it_was_made_unless_that_was_r
         let successor = rotated.ok()["token"]["token"].as_str().unwrap().to_owned();
         let (before, after) = (made_by(&token).await, made_by(&successor).await);
         let path = format!("/service-accounts/{maker}/tokens/{id}/revoke");
-        app.write("POST", &path, json!({})).await.ok();
+        app.write("POST", &path, json!({ "confirm": true })).await.ok();
         let reply = send(&app, &new_key(), &before, "/devices/enrol", laptop_body()).await;
         reply.refused(401, "token_revoked");
         enrol(&app, &after).await;
