@@ -25,7 +25,8 @@ provost_kernel::event_data! {
         /// The device.
         device_id: DeviceId,
         /// `counter_back`: its heartbeats count backwards. `boot_returned`: a run of its system came back. `token_forked`: a
-        /// token was renewed or used whose successor had been used before. Open.
+        /// token was renewed or used whose successor had been used before, or two successors of one token were used.
+        /// `former_key`: a change of the key was asked for again as often as it may be. Open.
         reason: &'static str,
     } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","reason":"counter_back"}"#;
     /// What came of a command to a device.

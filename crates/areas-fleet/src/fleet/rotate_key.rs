@@ -12,8 +12,9 @@
 //! INVARIANT FL-6: a key that a device gave up is nobody's any more, and the first call with it that is not the same rotation again
 //! quarantines the device while it is active, whatever is called.
 
+use super::clones::TamperReason;
 use super::issue::{IssuedDeviceToken, issue};
-use super::model::{Device, MOST_FORMER, Status};
+use super::model::{Device, MOST_ANSWERS, MOST_FORMER, Status};
 use super::view::DevicePath;
 use super::{credentials, fences, store, token_store, verbs};
 use provost_kernel::error::{Code, Error};
@@ -116,7 +117,7 @@ impl Operation for RotateDeviceKey {
         let own = own.ok_or_else(|| Error::internal("a device without a proven key"))?;
         if own != device.key_thumbprint {
             let is_again = new.is_ok_and(|new| new == device.key_thumbprint);
-            return by_former_key(ctx, &device, is_again);
+            return by_former_key(ctx, &mut device, is_again);
         }
         let new = new?;
         may_rotate(ctx, &device, &new, input.body.counter.get())?;
@@ -148,8 +149,10 @@ fn note_own_use(ctx: &mut OperationContext<'_>) -> Result<()> {
 /// Answers who calls with a key that the device gave up. It is the machine that lost the answer to its own rotation while it has the
 /// new key as well and nobody used that one; else there are two who had the earlier key.
 ///
-/// Keeps FL-6: nothing here refuses, so that what is noted stays.
-fn by_former_key(ctx: &mut OperationContext<'_>, device: &Device, is_again: bool) -> Result<Rotated> {
+/// Keeps FL-6: nothing here refuses what says that there are two, so that it stays noted.
+///
+/// Errors: `Conflict` where it asked as often as it may.
+fn by_former_key(ctx: &mut OperationContext<'_>, device: &mut Device, is_again: bool) -> Result<Rotated> {
     let key_thumbprint = device.key_thumbprint.clone();
     let is_again = is_again && !token_store::is_used_key(ctx, &key_thumbprint)?;
     if !is_again {
@@ -158,6 +161,15 @@ fn by_former_key(ctx: &mut OperationContext<'_>, device: &Device, is_again: bool
             key_thumbprint,
             token: None,
         });
+    }
+    let answers = token_store::count_beside(ctx, &key_thumbprint)?;
+    if answers >= MOST_ANSWERS {
+        let message = "this rotation was answered as often as it may be; somebody looks at the device, or this machine enrols again";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    // The last answer says so, because a refusal keeps nothing.
+    if answers + 1 == MOST_ANSWERS {
+        verbs::suspect(ctx, device, TamperReason::FormerKey)?;
     }
     token_store::revoke_unused(ctx, device)?;
     Ok(Rotated {

@@ -26,6 +26,8 @@ statements! {
     USED_BESIDE = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND key_thumbprint = ?2 AND replay_pending = ?3 AND COALESCE(revoke_reason, '') <> 'superseded' ORDER BY id LIMIT 1";
     /// A token beside a key, of whatever device.
     BESIDE = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND key_thumbprint = ?2 ORDER BY id LIMIT 1";
+    /// How many tokens there are beside a key, those that ended too.
+    COUNT_BESIDE = "SELECT COUNT(*) FROM device_tokens WHERE organization_id = ?1 AND key_thumbprint = ?2";
 }
 
 /// Stores a new token of a device.
@@ -139,6 +141,13 @@ pub fn is_known_key(ctx: &mut OperationContext<'_>, key: &str) -> Result<bool> {
     let org = ctx.org();
     let found = ctx.query_opt(&BESIDE, params![org, key], |row| row.get::<String>(0))?;
     Ok(found.is_some())
+}
+
+/// Returns how many tokens there are beside a key, those that ended too.
+pub fn count_beside(ctx: &mut OperationContext<'_>, key: &str) -> Result<i64> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&COUNT_BESIDE, params![org, key], |row| row.get::<i64>(0))?;
+    Ok(found.unwrap_or(0))
 }
 
 /// Says whether somebody called with a key.

@@ -226,6 +226,35 @@ fn nobody_has_a_key_that_was_not_proven_for_this() {
 
 /// Proves FL-6.
 #[test]
+fn the_same_rotation_is_answered_eight_times_and_never_again() {
+    each("fleet_rotation_again", |app: Arc<App>| async move {
+        let former = Machine::new(&app).await;
+        let mut present = rotate(&app, &former, &new_key()).await;
+        for _ in 1..8 {
+            app.advance(1);
+            assert!(is_untouched(&app, &former).await);
+            present = rotate(&app, &former, &present.key).await;
+        }
+        let is_suspected = ("active".to_owned(), json!("former_key"));
+        assert_eq!(standing(&app, &former).await, is_suspected);
+        for _ in 0..2 {
+            app.advance(1);
+            let proof = proof_of_a_key(&app, &former.id, &present.key);
+            ask(&app, &former, &proof).await.refused(409, "conflict");
+        }
+        // What was answered last serves, and ends with the device.
+        present.beat(&app).await.ok();
+        assert_eq!(standing(&app, &former).await, is_suspected);
+        act(&app, &former.id, "retire").await.ok();
+        for machine in [&former, &present] {
+            machine.beat(&app).await.refused(401, "token_revoked");
+        }
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-6.
+#[test]
 fn the_tokens_of_former_keys_end_by_their_own_time_and_bound_how_often_a_key_changes() {
     each("fleet_rotation_bound", |app: Arc<App>| async move {
         let former = Machine::new(&app).await;

@@ -205,6 +205,19 @@ fn enrolment_tokens_that_ended_unused_are_looked_for_in_their_index() {
     assert!(others.into_iter().all(|line| line.contains(by_row)), "{plan:?}");
 }
 
+/// Nobody could retire a device with very many tokens that ended otherwise: the unit would read each of them.
+/// Proves FL-2.
+#[test]
+fn the_tokens_of_a_device_that_work_are_looked_for_in_an_index_of_no_others() {
+    for (name, count) in [("TOKENS", 2), ("UNUSED", 4), ("COUNT_FORMER", 4)] {
+        let Some(plan) = plan(&format!("fleet::token_store::{name}"), &vec!["9"; count]) else {
+            return;
+        };
+        let index = "device_tokens_living (organization_id=? AND device_id=?";
+        assert!(plan.iter().any(|line| line.contains(index)), "{name}: {plan:?}");
+    }
+}
+
 /// A hundred people who leave in one unit would have every account of the organization read a hundred times otherwise.
 #[test]
 fn the_accounts_of_an_owner_are_looked_for_in_their_index() {

@@ -3,6 +3,8 @@
 
 ALTER TABLE device_tokens ADD COLUMN parent_id TEXT COLLATE "C";
 CREATE INDEX device_tokens_by_parent ON device_tokens (organization_id, parent_id, created_at, id);
+-- A device may have any number of tokens that ended; whoever ends those that did not looks at no others.
+CREATE INDEX device_tokens_living ON device_tokens (organization_id, device_id, created_at, id) WHERE revoked_at IS NULL;
 ALTER TABLE enrolment_tokens ADD COLUMN came_by TEXT COLLATE "C";
 -- Whose machine it enrols, where somebody made it for a machine of their own, and what they could do by what they made it with.
 ALTER TABLE enrolment_tokens ADD COLUMN owner_user_id TEXT COLLATE "C";
