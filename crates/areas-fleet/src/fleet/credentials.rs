@@ -1,9 +1,10 @@
 //! The tokens of devices, and those by which they enrol, as schemes of the kernel.
 //!
-//! Keeps FL-1, FL-2, FL-6.
+//! Keeps FL-1, FL-2, FL-5, FL-6.
 
+use super::clones::TamperReason;
 use super::model::{DeviceId, Status};
-use super::{fences, rotate_key, verbs};
+use super::{fences, rotate_key, store, verbs};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::credential::{Binding, Credential, Reach, TokenScheme, Use};
 use provost_kernel::db::{Row, Statement};
@@ -17,6 +18,8 @@ statements! {
     LOOKUP_ENROLMENT = unscoped("the lookup id is unique everywhere and says whose the token is") concat!("SELECT e.organization_id, e.id, e.token_prefix, e.mac, e.pepper_id, e.created_at, e.expires_at, e.revoked_at, e.replay_pending, e.last_used_at, e.name, CASE s.state WHEN 0 THEN ", provost_areas_access::cut!("s"), " WHEN 1 THEN s.ended_at END FROM enrolment_tokens e LEFT JOIN mcp_sessions s ON s.organization_id = e.organization_id AND s.id = e.came_by WHERE e.lookup_id = ?1");
     /// The active device of a token whose key it gave up.
     FORMER_KEY = "SELECT d.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE t.organization_id = ?1 AND t.id = ?2 AND d.status = 'active' AND d.key_thumbprint <> t.key_thumbprint";
+    /// The device of a token beside which another successor of the same token works that somebody used.
+    FORKED = "SELECT t.device_id FROM device_tokens t JOIN device_tokens o ON o.organization_id = t.organization_id AND o.parent_id = t.parent_id WHERE t.organization_id = ?1 AND t.id = ?2 AND o.id <> t.id AND o.replay_pending = ?3 AND o.revoked_at IS NULL ORDER BY o.created_at, o.id LIMIT 1";
     /// Ends the replay of a token of a device.
     FIRST_USE = "UPDATE device_tokens SET replay_pending = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Ends the replay of an enrolment token.
@@ -79,6 +82,26 @@ pub fn note_use(ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
     ctx.queue(&FIRST_USE, params![org, token_id, false])
 }
 
+/// Says that there are two of a device where a token is used beside another successor of the same token: whoever is one machine uses
+/// one of them alone.
+fn tell_of_fork(ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
+    let org = ctx.org();
+    let found = ctx.query_opt(&FORKED, params![org, token_id, false], |row| {
+        Ok(DeviceId::from_store(row.get(0)?))
+    })?;
+    let Some(id) = found else {
+        return Ok(());
+    };
+    let mut device = store::get(ctx, &id)?;
+    // It is said once; and whoever retired it knows.
+    if device.tamper.is_some() || device.status == Status::Retired {
+        return Ok(());
+    }
+    ctx.action(fences::CLONE);
+    ctx.target(&fences::DEVICE, id.as_str());
+    verbs::suspect(ctx, &mut device, TamperReason::TokenForked)
+}
+
 impl TokenScheme for DeviceTokens {
     fn name(&self) -> &'static str {
         DEVICE
@@ -125,7 +148,7 @@ impl TokenScheme for DeviceTokens {
                 ctx.action(fences::FORMER_KEY);
                 verbs::quarantine_for_former_key(ctx, &device)
             }
-            None => Ok(()),
+            None => tell_of_fork(ctx, token_id),
         }
     }
 
