@@ -8,7 +8,7 @@ mod replay_cache;
 pub use replay_cache::ReplayCache;
 
 use crate::base64url;
-use crate::claims::LEEWAY_SECS;
+use crate::claims::{LEEWAY_SECS, Payload};
 use crate::error::Refusal;
 use crate::jwks::Algorithm;
 use crate::jwt::{Kind, UnverifiedToken};
@@ -41,19 +41,8 @@ pub fn verify(
     access_token: Option<&str>,
     now: i64,
 ) -> Result<Proof, Refusal> {
-    let proof = UnverifiedToken::read(proof, Kind::Dpop)?;
-    // OA-1: here the key is what is proven, so that it comes with the proof.
-    let key = proof.embedded.as_ref().ok_or(Refusal::Missing("jwk"))?;
-    let payload = proof.verify(key)?;
-    let id = payload.required("jti")?;
-    if payload.required("htm")? != method {
-        return Err(Refusal::Mismatch("htm"));
-    }
-    let claimed = target(&payload.long_text("htu")?.ok_or(Refusal::Missing("htu"))?);
-    if claimed.is_none() || claimed != target(url) {
-        return Err(Refusal::Mismatch("htu"));
-    }
-    let issued_at = payload.required_instant("iat")?;
+    let (proof, payload) = signed(proof, method, url)?;
+    let issued_at = proof.issued_at;
     if now.saturating_sub(WINDOW_SECS) > issued_at {
         return Err(Refusal::Expired);
     }
@@ -68,11 +57,35 @@ pub fn verify(
             return Err(Refusal::Mismatch("ath"));
         }
     }
-    Ok(Proof {
+    Ok(proof)
+}
+
+/// Returns what a proof of this request says, whatever the time: it may be old, and somebody else may have read it. It admits nobody.
+///
+/// Errors: as of [`verify`], those of time excepted.
+pub fn read(proof: &str, method: &str, url: &str) -> Result<Proof, Refusal> {
+    signed(proof, method, url).map(|(proof, _)| proof)
+}
+
+fn signed(proof: &str, method: &str, url: &str) -> Result<(Proof, Payload), Refusal> {
+    let proof = UnverifiedToken::read(proof, Kind::Dpop)?;
+    // OA-1: here the key is what is proven, so that it comes with the proof.
+    let key = proof.embedded.as_ref().ok_or(Refusal::Missing("jwk"))?;
+    let payload = proof.verify(key)?;
+    let id = payload.required("jti")?;
+    if payload.required("htm")? != method {
+        return Err(Refusal::Mismatch("htm"));
+    }
+    let claimed = target(&payload.long_text("htu")?.ok_or(Refusal::Missing("htu"))?);
+    if claimed.is_none() || claimed != target(url) {
+        return Err(Refusal::Mismatch("htu"));
+    }
+    let proof = Proof {
         thumbprint: key.thumbprint().to_owned(),
         id,
-        issued_at,
-    })
+        issued_at: payload.required_instant("iat")?,
+    };
+    Ok((proof, payload))
 }
 
 /// Says whether a proof is of a key on an elliptic curve: such keys are small, and proofs of them cost little to check.

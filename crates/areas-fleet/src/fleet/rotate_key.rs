@@ -10,7 +10,7 @@
 //! earlier key: it goes on being managed, and a person who looks at the device decides. Nobody is shut out without a word.
 //!
 //! INVARIANT FL-6: a key that a device gave up is nobody's any more, and the first call with it that is not the same rotation again
-//! quarantines the device while it is active, whatever is called.
+//! quarantines the device while it is active, whatever is called. The same rotation with a proof of the new key that is late is refused.
 
 use super::clones::TamperReason;
 use super::issue::{IssuedDeviceToken, issue};
@@ -116,6 +116,11 @@ impl Operation for RotateDeviceKey {
         let own = ctx.actor().key.clone();
         let own = own.ok_or_else(|| Error::internal("a device without a proven key"))?;
         if own != device.key_thumbprint {
+            // Whoever has such a proof has the new key: a machine whose clock moved while the answer was lost asks once more.
+            let new = match new {
+                Err(refused) if is_late_proof_of(ctx, input, &device.key_thumbprint) => return Err(refused),
+                new => new,
+            };
             let is_again = new.is_ok_and(|new| new == device.key_thumbprint);
             return by_former_key(ctx, &mut device, is_again);
         }
@@ -178,16 +183,25 @@ fn by_former_key(ctx: &mut OperationContext<'_>, device: &mut Device, is_again: 
     })
 }
 
+/// Says whether the body proves a key for this request at another time.
+fn is_late_proof_of(ctx: &OperationContext<'_>, input: &Input<RotateDeviceKey>, key: &str) -> bool {
+    let proof = dpop::read(&input.body.new_key_proof.0, "POST", &url(ctx, input));
+    proof.is_ok_and(|proof| proof.thumbprint == key)
+}
+
+fn url(ctx: &OperationContext<'_>, input: &Input<RotateDeviceKey>) -> String {
+    let base = &ctx.services().settings.public_url;
+    let path = BASE.replace("{organizationId}", ctx.org());
+    format!("{base}{path}/devices/{}/key", input.path.device_id.as_str())
+}
+
 /// Returns the thumbprint of the key that the body proves.
 ///
 /// Errors: `InvalidDefinition`.
 fn proven(ctx: &OperationContext<'_>, input: &Input<RotateDeviceKey>) -> Result<String> {
-    let base = &ctx.services().settings.public_url;
-    let path = BASE.replace("{organizationId}", ctx.org());
-    let url = format!("{base}{path}/devices/{}/key", input.path.device_id.as_str());
     let (text, now) = (&input.body.new_key_proof.0, ctx.now().as_ms() / 1000);
     // Of the same kinds as at the enrolment.
-    let proof = dpop::verify(text, "POST", &url, None, now);
+    let proof = dpop::verify(text, "POST", &url(ctx, input), None, now);
     match proof {
         Ok(proof) if dpop::is_elliptic(text) => Ok(proof.thumbprint),
         _ => {

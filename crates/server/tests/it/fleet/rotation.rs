@@ -253,6 +253,28 @@ fn the_same_rotation_is_answered_eight_times_and_never_again() {
     });
 }
 
+/// The answer is lost and the clock moves: the machine shows the new key at another time, and nobody else has it.
+/// Proves FL-6.
+#[test]
+fn a_late_proof_of_the_new_key_is_refused_and_holds_nobody_apart() {
+    each("fleet_rotation_late", |app: Arc<App>| async move {
+        let former = Machine::new(&app).await;
+        let lost = rotate(&app, &former, &new_key()).await;
+        let late = proof_of_a_key(&app, &former.id, &lost.key);
+        let of_another = proof_of_a_key(&app, &former.id, &new_key());
+        app.advance(61);
+        ask(&app, &former, &late).await.refused(422, "invalid_definition");
+        assert!(is_untouched(&app, &former).await);
+        let present = rotate(&app, &former, &lost.key).await;
+        assert!(is_untouched(&app, &former).await);
+        present.beat(&app).await.ok();
+        // A late proof of a key that the device never had says nothing for whoever shows it.
+        ask(&app, &former, &of_another).await.ok();
+        assert!(is_apart(&app, &former).await);
+        app.kernel.stop().await;
+    });
+}
+
 /// Proves FL-6.
 #[test]
 fn the_tokens_of_former_keys_end_by_their_own_time_and_bound_how_often_a_key_changes() {
