@@ -34,11 +34,11 @@ statements! {
     /// Whom one credential is for.
     ASSIGNED = "SELECT credential_id, subject_kind, subject_id FROM resource_credential_assignments WHERE organization_id = ?1 AND credential_id = ?2 ORDER BY subject_kind, subject_id, credential_id";
     /// Whom the credentials of a resource are for.
-    ASSIGNED_OF_RESOURCE = "SELECT credential_id, subject_kind, subject_id FROM resource_credential_assignments WHERE organization_id = ?1 AND resource_id = ?2 ORDER BY credential_id || '', subject_kind, subject_id";
+    ASSIGNED_OF_RESOURCE = "SELECT credential_id, subject_kind, subject_id FROM resource_credential_assignments WHERE organization_id = ?1 AND resource_id = ?2 ORDER BY credential_id || '', subject_kind || '', subject_id";
     /// What a resource has: how many credentials of each kind.
     KINDS_OF_RESOURCE = "SELECT kind, COUNT(*) FROM resource_credentials WHERE organization_id = ?1 AND resource_id = ?2 GROUP BY kind ORDER BY kind";
     /// The default of a resource.
-    DEFAULT = "SELECT id FROM resource_credentials WHERE organization_id = ?1 AND resource_id = ?2 AND is_default = ?3 ORDER BY id";
+    DEFAULT = "SELECT id FROM resource_credentials WHERE organization_id = ?1 AND resource_id = ?2 AND is_default = ?3 ORDER BY id || ''";
     /// Makes a credential.
     INSERT = "\
         INSERT INTO resource_credentials (organization_id, id, resource_id, name, kind, is_default, username, \

@@ -3,7 +3,7 @@
 use super::command::{CommandId, OneCommand, Outcome};
 use super::model::DeviceId;
 use super::{command_store, credentials, fences};
-use provost_kernel::error::Error;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::{OperationContext, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -103,10 +103,9 @@ impl Operation for ReportResult {
         let before = command.state;
         let code = input.body.code.as_ref().map(|code| code.0.as_str());
         if code.is_some() && input.body.outcome == Outcome::Succeeded {
-            return Err(Error::invalid(
-                "/code",
-                "says why a command failed; this one succeeded",
-            ));
+            let message = "says why a command failed; this one succeeded";
+            let error = Error::new(Code::InvalidDefinition, format!("/code: {message}"));
+            return Err(error.and_field("/code", message));
         }
         if command.finish(input.body.outcome, code, now)? {
             command_store::finish(ctx, &command)?;

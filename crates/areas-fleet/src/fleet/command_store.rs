@@ -24,7 +24,7 @@ statements! {
     /// Gives a command.
     INSERT = "INSERT INTO device_commands (organization_id, id, device_id, seq, kind, state, created_by, created_at, expires_at) VALUES (?1, ?2, ?3, (SELECT COALESCE(MAX(seq), 0) + 1 FROM device_commands WHERE organization_id = ?1 AND device_id = ?3), ?4, ?5, ?6, ?7, ?8)";
     /// Forgets all but the newest commands of a device; those that wait stay.
-    FORGET = "DELETE FROM device_commands WHERE organization_id = ?1 AND device_id = ?2 AND seq <= (SELECT COALESCE(MAX(seq), 0) - ?3 FROM device_commands WHERE organization_id = ?1 AND device_id = ?2) AND (state NOT IN ('queued', 'delivered') OR expires_at <= ?4)";
+    FORGET = "DELETE FROM device_commands WHERE organization_id = ?1 AND device_id = ?2 AND seq <= (SELECT COALESCE(MAX(seq), 0) - ?3 FROM device_commands WHERE organization_id = ?1 AND device_id = ?2) AND state NOT IN ('queued', 'delivered')";
     /// Notes that a device is told of what waits for it.
     DELIVER = "UPDATE device_commands SET state = 'delivered', delivered_at = ?3 WHERE organization_id = ?1 AND device_id = ?2 AND state = 'queued' AND expires_at > ?3";
     /// Notes what came of a command.
@@ -75,7 +75,7 @@ pub fn waiting(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<Vec<
 
 /// Gives a command, and forgets the oldest ones.
 pub fn insert(ctx: &mut OperationContext<'_>, command: &Command) -> Result<()> {
-    let (org, now) = (ctx.org(), ctx.now());
+    let org = ctx.org();
     ctx.queue(
         &INSERT,
         params![
@@ -89,7 +89,7 @@ pub fn insert(ctx: &mut OperationContext<'_>, command: &Command) -> Result<()> {
             command.expires_at,
         ],
     )?;
-    ctx.queue(&FORGET, params![org, command.device_id.as_str(), MOST_KEPT, now])
+    ctx.queue(&FORGET, params![org, command.device_id.as_str(), MOST_KEPT])
 }
 
 /// Notes that a device is told of what waits for it.

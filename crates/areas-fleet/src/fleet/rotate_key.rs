@@ -93,6 +93,7 @@ impl Operation for RotateDeviceKey {
             parameter: "deviceId",
         })
         .rate(RateClass::Machine)
+        .example(r#"{"newKeyProof": "eyJ0eXAiOiJkcG9wK2p3dCJ9.eyJqdGkiOiJhIn0.c2ln", "counter": 813}"#)
         .reveals_secret()
         .consents_in_headers()
         .errors(&[400, 401, 403])

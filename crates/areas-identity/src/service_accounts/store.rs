@@ -162,7 +162,7 @@ statements! {
     /// Who an account is, for tokens that act for it.
     PRINCIPAL = "SELECT name, permission_role, scopes, status, former_role, former_scopes FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NULL";
     /// Removes the tokens of an account that was deleted long ago.
-    PURGE_TOKENS = "DELETE FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id IN (SELECT id FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL)";
+    PURGE_TOKENS = "DELETE FROM service_account_tokens WHERE organization_id = ?1 AND service_account_id = ?2 AND EXISTS (SELECT 1 FROM service_accounts a WHERE a.organization_id = ?1 AND a.id = ?2 AND a.deleted_at IS NOT NULL)";
     /// Removes an account that was deleted long ago.
     PURGE = "DELETE FROM service_accounts WHERE organization_id = ?1 AND id = ?2 AND deleted_at IS NOT NULL";
 }

@@ -19,7 +19,7 @@ use provost_kernel::{OperationContext, Result, params, statements};
 statements! {
     /// Notes the groups of a user whose memberships are about to be removed.
     NOTE = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) \
-        SELECT DISTINCT m.organization_id, 'membership', m.user_id, m.group_id, m.group_id, \
+        SELECT DISTINCT m.organization_id, 'membership', m.user_id, m.group_id || '', m.group_id || '', \
         CAST(?3 AS BIGINT) \
         FROM directory_memberships m \
         WHERE m.organization_id = ?1 AND m.user_id = ?2 \

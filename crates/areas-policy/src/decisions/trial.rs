@@ -18,7 +18,8 @@ use crate::modules::{self, Runs};
 use crate::policies::{self, AuthoredDefinition, FamilyWord, Warning};
 use provost_areas_identity::words::Kind;
 use provost_backtest::record;
-use provost_kernel::auth::{OrganizationId, Role};
+use provost_kernel::auth::OrganizationId;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::{Kernel, OperationContext, Result};
@@ -119,7 +120,7 @@ fn lacks(path: &str, message: &'static str) -> Error {
 
 impl Operation for TestPolicies {
     const META: Meta = Meta::query("testHeadlessPolicies", "/policies/test", "policies")
-        .access("policies:read", &Role::ALL)
+        .access("policies:read", &[Admin, Operator, Auditor, Viewer])
         .command("policies", "test")
         .example(
             r#"{"family": "content", "definition": {"id": "no-shell",

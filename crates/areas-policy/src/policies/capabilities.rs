@@ -1,6 +1,6 @@
 //! `GET …/policy-contracts/capabilities`
 
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
 use provost_policy::{contract, rego};
@@ -65,7 +65,7 @@ impl Operation for GetCapabilities {
         "/policy-contracts/capabilities",
         "policies",
     )
-    .access("policies:read", &Role::ALL)
+    .access("policies:read", &[Admin, Operator, Auditor, Viewer])
     .command("policies", "capabilities")
     .columns(&["name", "cost", "resultLimit as limit", "refuses"])
     .says(

@@ -5,7 +5,7 @@ use super::collections::Collection;
 use super::model::PolicyPath;
 use super::unresolved::Lately;
 use super::views::{OnePolicy, policy};
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ pub struct GetPolicy<C>(PhantomData<C>);
 
 impl<C: Collection> Operation for GetPolicy<C> {
     const META: Meta = Meta::read(C::IDS[1], C::PATHS[1], "policies")
-        .access("policies:read", &Role::ALL)
+        .access("policies:read", &[Admin, Operator, Auditor, Viewer])
         .command(C::GROUP, "get")
         .says(
             C::SAYS[1],

@@ -3,7 +3,7 @@
 use super::model::SetVersionId;
 use super::store;
 use super::views::VersionView;
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
@@ -27,7 +27,7 @@ impl Operation for GetVersion {
         "/policies/versions/{versionId}",
         "policies",
     )
-    .access("policies:read", &Role::ALL)
+    .access("policies:read", &[Admin, Operator, Auditor, Viewer])
     .command("policies", "version")
     .says(
         "Read a version of the policy set",

@@ -6,7 +6,7 @@ use super::store::{self, Filter};
 use super::unresolved::Lately;
 use super::views::PolicySummary;
 use provost_areas_access::resources::definition::SingleLine;
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{OperationContext, Result};
@@ -43,7 +43,7 @@ provost_kernel::page! {
 
 impl Operation for ListPolicies {
     const META: Meta = Meta::read("listHeadlessPolicies", "/policies", "policies")
-        .access("policies:read", &Role::ALL)
+        .access("policies:read", &[Admin, Operator, Auditor, Viewer])
         .command("policies", "list").columns(&["name", "id", "family", "action", "enabled", "updatedAt as changed", "currentRevision as revision", "managementMode as managed", "managerId as manager", "managerInstance as instance", "unresolvedLastDay as unresolved", "lostReferences as lost", "createdAt as created"])
         .says(
             "List the policies of every family, the oldest first",

@@ -4,7 +4,7 @@ use super::inputs::RevisionNumber;
 use super::model::{NAMED, PolicyPath, name};
 use super::views::RevisionView;
 use super::{admission, store};
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
@@ -44,7 +44,7 @@ impl Operation for ListRevisions {
         "/policies/revisions/{*policyId}",
         "policies",
     )
-    .access("policies:read", &Role::ALL)
+    .access("policies:read", &[Admin, Operator, Auditor, Viewer])
     .command("policies", "revisions").columns(&["revision", "action", "enabled", "createdAt as created", "createdBy.id as by", "decidesFrom as from", "decidesUntil as until", "definitionSha256 as digest"])
     .answers(&[NAMED])
     .says(

@@ -2,7 +2,7 @@
 
 use super::store;
 use super::views::VersionView;
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{OperationContext, Result};
@@ -32,7 +32,7 @@ provost_kernel::page! {
 
 impl Operation for ListVersions {
     const META: Meta = Meta::read("listHeadlessPolicyVersions", "/policies/versions", "policies")
-        .access("policies:read", &Role::ALL)
+        .access("policies:read", &[Admin, Operator, Auditor, Viewer])
         .command("policies", "versions")
         .columns(&[
             "sequence",

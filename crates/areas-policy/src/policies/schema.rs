@@ -1,7 +1,7 @@
 //! `GET …/policy-contracts/schema`
 
 use super::model::FamilyWord;
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
 use provost_policy::language;
@@ -32,7 +32,7 @@ impl Operation for GetSchema {
         "/policy-contracts/schema",
         "policies",
     )
-    .access("policies:read", &Role::ALL)
+    .access("policies:read", &[Admin, Operator, Auditor, Viewer])
     .command("policies", "schema")
     .says(
         "Read the JSON Schema of a family's definitions",

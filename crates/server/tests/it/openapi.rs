@@ -956,7 +956,7 @@ fn sets_that_may_grow_are_texts_in_answers_and_words_in_requests() {
     );
     assert_eq!(
         role["x-extensible-enum"],
-        json!(["admin", "operator", "auditor", "viewer"])
+        json!(["admin", "operator", "auditor", "viewer", "member"])
     );
     let kind = &schemas["ResourceCredential"]["properties"]["kind"];
     assert_eq!(

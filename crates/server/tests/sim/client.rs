@@ -387,10 +387,12 @@ async fn made(app: &App, operation: &str, key: &str) -> Option<(Fixture, String)
     Some((made, token))
 }
 
-/// Whether what was to be made is somebody's already.
+/// Whether what was to be made is somebody's already, or needs a machine whose proof the clock made old.
 fn is_taken(panic: &(dyn Any + Send)) -> bool {
     let text = panic.downcast_ref::<String>();
-    text.is_some_and(|text| text.starts_with("409 "))
+    text.is_some_and(|text| {
+        text.starts_with("409 ") || text.contains("the DPoP proof is missing or not accepted")
+    })
 }
 
 /// Keeps panics that [`prepared`] takes for an answer out of what a run prints.

@@ -13,7 +13,7 @@ statements! {
     /// An import.
     GET = "SELECT id, organization_id, directory_id, format, mode, partial, state, abort_reason, generation, next_sequence, file_lines, counts, created_at, updated_at, finished_at FROM directory_imports WHERE organization_id = ?1 AND id = ?2";
     /// The import that is not finished.
-    UNFINISHED = "SELECT id, state FROM directory_imports WHERE organization_id = ?1 AND state IN ('open', 'applying', 'aborting') ORDER BY id";
+    UNFINISHED = "SELECT id, state FROM directory_imports WHERE organization_id = ?1 AND state IN ('open', 'applying', 'aborting') ORDER BY id || ''";
     /// Takes a generation that no import has had.
     ALLOCATE = "INSERT INTO directory_state (organization_id, generation, last_generation) VALUES (?1, 0, 1) ON CONFLICT (organization_id) DO UPDATE SET last_generation = directory_state.last_generation + 1 RETURNING last_generation";
     /// Stores a new import.

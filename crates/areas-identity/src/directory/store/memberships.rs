@@ -8,7 +8,7 @@ use provost_kernel::{OperationContext, Result, params, statements};
 
 statements! {
     /// The groups that a user is in.
-    OF_USER = concat!("SELECT m.group_id FROM directory_memberships m WHERE m.organization_id = ?1 AND m.user_id = ?2 AND ", visible!("m"), " ORDER BY m.group_id");
+    OF_USER = concat!("SELECT m.group_id FROM directory_memberships m WHERE m.organization_id = ?1 AND m.user_id = ?2 AND ", visible!("m"), " ORDER BY m.group_id || ''");
     /// Says whether a user is in a group now.
     HAS = concat!("SELECT m.valid_to FROM directory_memberships m WHERE m.organization_id = ?1 AND m.group_id = ?2 AND m.user_id = ?3 AND ", visible!("m"));
     /// Makes a live membership visible at once and for good.

@@ -91,9 +91,9 @@ statements! {
     /// The live versions of a name in a directory.
     NAMED = concat!("SELECT u.id, u.valid_from, u.seq, CASE WHEN u.valid_from <= ", generation!(), " THEN 1 ELSE 0 END FROM directory_users u WHERE u.organization_id = ?1 AND u.name_key = ?2 AND u.directory_id = ?3 AND ", live!("u"), " ORDER BY u.valid_from, u.id");
     /// Whether another user of the directory `?3` has the login name of this match key, visible or staged.
-    IS_LOGIN_NAME = concat!("SELECT 1 FROM directory_users u WHERE u.organization_id = ?1 AND u.login_match = ?2 AND u.directory_id = ?3 AND u.id <> ?4 AND ", live!("u"), " ORDER BY u.id LIMIT 1");
+    IS_LOGIN_NAME = concat!("SELECT 1 FROM directory_users u WHERE u.organization_id = ?1 AND u.login_match = ?2 AND u.directory_id = ?3 AND u.id <> ?4 AND ", live!("u"), " ORDER BY u.id || '' LIMIT 1");
     /// Whether another user of the directory `?3` has the e-mail address of this match key, visible or staged.
-    IS_ADDRESS = concat!("SELECT 1 FROM directory_users u WHERE u.organization_id = ?1 AND u.email_match = ?2 AND u.directory_id = ?3 AND u.id <> ?4 AND ", live!("u"), " ORDER BY u.id LIMIT 1");
+    IS_ADDRESS = concat!("SELECT 1 FROM directory_users u WHERE u.organization_id = ?1 AND u.email_match = ?2 AND u.directory_id = ?3 AND u.id <> ?4 AND ", live!("u"), " ORDER BY u.id || '' LIMIT 1");
     /// Makes a user that is visible at once.
     INSERT = concat!("INSERT INTO directory_users (organization_id, id, valid_from, valid_to, seq, directory_id, login_name, name_key, display_name, email, external_id, permission_role, status, created_at, updated_at, login_match, email_match) VALUES (?1, ?2, ", generation!(), ", 9007199254740991, COALESCE(CAST(?3 AS BIGINT), (SELECT MAX(seq) FROM directory_users WHERE organization_id = ?1) + 1, 1), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?14)");
     /// Replaces what can change of a version.

@@ -3,7 +3,7 @@
 use super::super::model::PolicyPath;
 use super::super::views::OneAuthority;
 use super::find;
-use provost_kernel::auth::Role;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
 
@@ -15,7 +15,7 @@ impl Operation for GetAuthority {
         "/policy-authority/{*policyId}",
         "policies",
     )
-    .access("policies:read", &Role::ALL)
+    .access("policies:read", &[Admin, Operator, Auditor, Viewer])
     .command("policy-authority", "get")
     .says("Read who manages a policy", "The policy may be of any family.");
     type Path = PolicyPath;

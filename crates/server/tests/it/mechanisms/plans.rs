@@ -45,6 +45,23 @@ fn entries_about_a_row_are_looked_for_in_the_index_of_targets() {
     assert!(plan.iter().any(|line| line.contains(entries)), "{plan:?}");
 }
 
+/// Statements that walk an organization, and why that is meant.
+const KNOWN: [(&str, &str); 4] = [
+    (
+        "::mcp_sessions::find::SCAN",
+        "it reads a page in its order, and filters that may be absent narrow it",
+    ),
+    ("::install_store::IN_USE", "it reads a page in its order"),
+    (
+        "::service_accounts::store::PURGE",
+        "the check of a foreign key, of an account that ended long ago",
+    ),
+    (
+        "::violations::store::FORGET_POLICIES_OF",
+        "one event has one word of one person: there are few",
+    ),
+];
+
 /// SQLite takes the key that gives the order, and walks a whole organization in it, past the index of what is asked for: nobody
 /// keeps statistics. An order by an expression (`seq + 0`, `id || ''`) leaves it no such key.
 #[test]
@@ -77,7 +94,8 @@ fn no_order_has_a_whole_organization_read_where_an_index_knows_the_rows() {
                 let names = names.concat();
                 *is_whole && is_meant && names.iter().any(|name| statement.sqlite.contains(name))
             });
-            if let Some((_, second, _)) = better {
+            let is_known = KNOWN.iter().any(|(known, _)| statement.name.ends_with(known));
+            if let Some((_, second, _)) = better.filter(|_| !is_known) {
                 walking.push(format!("{} could go by {second}: {line}", statement.name));
             }
         }

@@ -139,7 +139,7 @@ pub const TABLES: &[Table] = &[
     things(
         "enrolment_tokens",
         &["id"],
-        &["fleet:enrol", "enrolment_token"],
+        &["fleet:enrol", "fleet:enrol_self", "enrolment_token"],
         "it makes devices, which have no role; it counts its uses itself",
     ),
     doors("gateway_tokens", &["id"]),
