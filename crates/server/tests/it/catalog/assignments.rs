@@ -123,17 +123,12 @@ fn a_device_gets_what_people_gave_it_and_nothing_else() {
         let later = asks(&app, &laptop, &laptop.id, "").await.ok()["profiles"][0]["revision"].clone();
         assert_ne!(after, later);
 
-        let gone = app
-            .write("DELETE", &format!("{path}/devices/{}", laptop.id), json!({}))
-            .await;
-        assert_eq!(gone.status.as_u16(), 204);
+        let device = format!("{path}/devices/{}", laptop.id);
+        assert_eq!(app.delete(&device).await.status.as_u16(), 204);
         asks(&app, &laptop, &laptop.id, &one)
             .await
             .refused(404, "not_found");
-        let again = app
-            .write("DELETE", &format!("{path}/devices/{}", laptop.id), json!({}))
-            .await;
-        again.refused(404, "not_found");
+        app.delete(&device).await.refused(404, "not_found");
         app.kernel.stop().await;
     });
 }
@@ -272,8 +267,7 @@ fn a_device_alone_reports_for_itself() {
         assert_eq!(count().await, before + 1);
         assert_eq!(targets(&app, &path).await[0]["state"], "failed");
         // With the profile the machine is gone from its list.
-        app.write("DELETE", &format!("{path}/devices/{}", laptop.id), json!({}))
-            .await;
+        app.delete(&format!("{path}/devices/{}", laptop.id)).await.ok();
         assert!(targets(&app, &path).await.is_empty());
         reports(&app, &laptop, &path, &release, "verified")
             .await

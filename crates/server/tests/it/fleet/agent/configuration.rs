@@ -113,6 +113,11 @@ async fn assign(app: &App, path: &str, desk: &Desk) {
     app.write("PUT", &path, json!({})).await.ok();
 }
 
+async fn unassign(app: &App, path: &str, desk: &Desk) {
+    let path = format!("{path}/devices/{}", desk.id);
+    app.delete(&path).await.ok();
+}
+
 async fn target(app: &App, path: &str) -> Value {
     let page = app.get(&format!("{path}/targets")).await.ok().clone();
     page["targets"][0].clone()
@@ -173,8 +178,7 @@ fn a_machine_has_the_settings_that_it_is_assigned_and_keeps_them() {
         assert!(desk.holds().contains("WebFetch"));
 
         // Another profile takes its place when people say so, and what is assigned no longer stays as it is.
-        let device = format!("{path}/devices/{}", desk.id);
-        app.write("DELETE", &device, json!({})).await;
+        unassign(&app, &path, &desk).await;
         desk.goes_on().await;
         fs::write(desk.file(), "{}").unwrap();
         desk.goes_on().await;
@@ -270,11 +274,6 @@ fn what_is_withheld_leaves_the_file_and_an_agent_of_one_person_writes_none() {
         assert!(!own.file().exists());
         app.kernel.stop().await;
     });
-}
-
-async fn unassign(app: &App, path: &str, desk: &Desk) {
-    let path = format!("{path}/devices/{}", desk.id);
-    app.write("DELETE", &path, json!({})).await;
 }
 
 fn id_of(path: &str) -> &str {

@@ -70,8 +70,9 @@ fn a_laptop_has_the_skills_that_it_is_assigned_and_a_person_keeps_what_is_hers()
         assert!(why.contains("was not installed by this agent"), "{why}");
         assert_eq!(holds(&laptop, "own/SKILL.md"), "mine");
         assert_eq!(holds(&laptop, "reading/notes/more.md"), "first");
-        let device = format!("/skill-registry/{own}/devices/{id}");
-        app.write("DELETE", &device, json!({})).await;
+        app.delete(&format!("/skill-registry/{own}/devices/{id}"))
+            .await
+            .ok();
         goes_on(&laptop).await;
         assert_eq!(holds(&laptop, "own/SKILL.md"), "mine");
         // What is here as it is offered is not fetched again.
