@@ -1,7 +1,7 @@
 //! See the module above.
 
 use super::dpop::proof_of;
-use super::{Fixture, Ids, Samples};
+use super::{Fixture, Ids, Samples, inventory};
 use crate::samples::Target;
 use crate::support::{App, Reply, fresh_key};
 use aws_lc_rs::digest::{SHA256, digest};
@@ -265,6 +265,7 @@ async fn one_for(app: &App, operation: &str) -> String {
             machine.age(app).await;
             machine.id
         }
+        "eraseHeadlessDeviceInventory" => inventory::retired(app).await,
         "getHeadlessDeviceGatewayIdentity" | "deleteHeadlessDeviceGatewayIdentity" => {
             let id = Machine::new(app).await.id;
             let body = json!({ "serviceAccountId": robot(app).await });

@@ -98,19 +98,17 @@ async fn one(app: &App) -> String {
     listed["servers"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Makes a retired machine that had a server, and returns where its inventory is.
-async fn retired(app: &App) -> String {
+/// Makes a retired machine that had a server, and returns its id.
+pub async fn retired(app: &App) -> String {
     let machine = Machine::new(app).await;
     let key = format!("npm:@acme/{}", fresh_key());
     machine
         .has(app, "ada", &json!([server("files", &key, false)]))
         .await
         .ok();
-    let device = format!("/devices/{}", machine.id);
-    app.write("POST", &format!("{device}/retire"), json!({ "confirm": true }))
-        .await
-        .ok();
-    format!("{device}/inventory")
+    let retire = format!("/devices/{}/retire", machine.id);
+    app.write("POST", &retire, json!({ "confirm": true })).await.ok();
+    machine.id
 }
 
 async fn make(app: &App, parameters: &[&str]) -> Ids {
@@ -150,7 +148,8 @@ fn digest_of(unique: &str) -> String {
 
 async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
     if operation == "eraseHeadlessDeviceInventory" {
-        return Some(Fixture::json("DELETE", retired(app).await, json!({}), None));
+        let path = format!("/devices/{}/inventory", retired(app).await);
+        return Some(Fixture::json("DELETE", path, json!({}), None));
     }
     if operation == "importHeadlessInventoryScan" {
         let event = Some("inventory.mcp_server.discovered");
