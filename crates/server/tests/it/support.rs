@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use provost_areas_access::oauth;
 use provost_areas_policy::history::SegmentPlace;
 use provost_kernel::area::Areas;
 use provost_kernel::auth::{OrganizationId, ScopeSet};
@@ -271,15 +272,19 @@ impl App {
         location: Location,
     ) -> Self {
         let entropy = Arc::new(SystemEntropy);
+        let keys = Keys::open(&self.keys_dir).unwrap();
+        let extras = Extras::default()
+            .with(segments(&self.keys_dir))
+            .with(self.kernel.areas());
+        // Without it no machine is let in: its token goes with a proof, which somebody has to check.
+        let extras = oauth::prepare(extras, &keys, &clock, &settings).unwrap();
         let kernel = Kernel::start(Parts {
-            extras: Extras::default()
-                .with(segments(&self.keys_dir))
-                .with(self.kernel.areas()),
+            extras,
             rights: self.kernel.rights,
             endings: self.kernel.endings.clone(),
             registry: app::registry().unwrap().with(more),
             schemes: self.kernel.areas().schemes(),
-            keys: Keys::open(&self.keys_dir).unwrap(),
+            keys,
             location,
             clock: clock.clone(),
             entropy: entropy.clone(),
