@@ -73,14 +73,16 @@ impl Planter {
     fn home(&mut self, home: &Path) {
         let mut projects = serde_json::Map::new();
         for number in 0..PROJECTS {
-            let project = home.join("work").join(format!("{}-{number}", self.one()));
+            let place = format!("work/{}-{number}", self.one());
+            let project = home.join(&place);
             let servers = json!({ "mcpServers": { format!("of-project-{number}"): self.server(number) } });
             write(&project.join(".mcp.json"), &servers.to_string());
             write(&project.join("CLAUDE.md"), &self.lines(20));
             let session = format!(".claude/projects/{number}/session.jsonl");
             write(&home.join(session), &self.lines(220));
             let history = json!({ "history": [self.one(), self.one()] });
-            projects.insert(project.display().to_string(), history);
+            // As its machine calls it, whatever the folder is in which the machine lies here.
+            projects.insert(format!("/home/ada/{place}"), history);
         }
         let named = self.one();
         let mut servers: serde_json::Map<String, Value> = (0..25)
@@ -157,6 +159,10 @@ fn of_ten_thousand_planted_secrets_none_leaves_the_home() {
             &BTreeMap::new(),
         );
         let mut said = serde_json::to_string(&sent).unwrap();
+        for number in 0..PROJECTS {
+            let name = format!("\"of-project-{number}\"");
+            assert!(said.contains(&name), "the project of {name} was not read");
+        }
         let laptop = Machine::new(&app).await;
         let taken = laptop.report(&app, serde_json::to_value(&sent).unwrap()).await;
         said += &taken.ok().to_string();
