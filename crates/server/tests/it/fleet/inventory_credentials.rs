@@ -3,7 +3,7 @@
 use super::inventory::{held, of_key};
 use crate::areas::fleet::Machine;
 use crate::areas::inventory::{PATH, SERVERS, report, section, server};
-use crate::support::{App, each};
+use crate::support::{App, Call, each, fresh_key};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -83,6 +83,13 @@ fn a_credential_is_told_when_it_is_found_and_when_it_is_gone_by_its_fingerprint(
     });
 }
 
+/// A call that erases what a device reported.
+fn erasing<'a>(app: &'a App, inventory: &str) -> Call<'a> {
+    let call = app.request("DELETE", inventory);
+    let call = call.header("idempotency-key", &fresh_key());
+    call.header("x-reason", "a test").header("x-confirm", "true")
+}
+
 #[test]
 fn what_a_retired_device_reported_is_erased_and_of_an_active_one_nothing_is() {
     each("inventory_erased", |app: Arc<App>| async move {
@@ -94,13 +101,10 @@ fn what_a_retired_device_reported_is_erased_and_of_an_active_one_nothing_is() {
         laptop.has(&app, "ada", &found).await.ok();
         other.has(&app, "bob", &found).await.ok();
         let inventory = format!("/devices/{}/inventory", laptop.id);
-        let confirm = json!({ "confirm": true });
-        app.write("DELETE", &inventory, confirm.clone())
-            .await
-            .refused(409, "conflict");
-        app.write("POST", &format!("/devices/{}/retire", laptop.id), confirm.clone())
-            .await
-            .ok();
+        let erased = erasing(&app, &inventory).send().await;
+        erased.refused(409, "conflict");
+        let retire = format!("/devices/{}/retire", laptop.id);
+        app.write("POST", &retire, json!({ "confirm": true })).await.ok();
         let files = of_key(&app, "npm:files").await;
         let instances = format!("{SERVERS}/{}/instances", files["id"].as_str().unwrap());
         let devices = async || -> Vec<Value> {
@@ -112,26 +116,19 @@ fn what_a_retired_device_reported_is_erased_and_of_an_active_one_nothing_is() {
                 .collect()
         };
         assert_eq!(devices().await.len(), 2);
-        let erased = app.write("DELETE", &inventory, confirm.clone()).await;
-        assert_eq!(erased.status.as_u16(), 204);
+        let erased = erasing(&app, &inventory).send().await;
+        assert_eq!(erased.status.as_u16(), 204, "{}", erased.text());
         assert_eq!(devices().await, [json!(other.id)]);
         assert_eq!(of_key(&app, "npm:files").await["standing"], "shadow");
         assert_eq!(
             held(&app, &other).await["observations"].as_array().unwrap().len(),
             2
         );
-        let again = app.write("DELETE", &inventory, confirm).await;
-        assert_eq!(again.status.as_u16(), 204);
+        let again = erasing(&app, &inventory).send().await;
+        assert_eq!(again.status.as_u16(), 204, "{}", again.text());
         let (_, operator) = app.account("operator", "operator", &[]).await;
-        app.request("DELETE", &inventory)
-            .token(&operator)
-            .json(crate::support::with_trio(
-                json!({ "confirm": true }),
-                &crate::support::fresh_key(),
-            ))
-            .send()
-            .await
-            .refused(403, "role_forbidden");
+        let refused = erasing(&app, &inventory).token(&operator).send().await;
+        refused.refused(403, "role_forbidden");
         app.kernel.stop().await;
     });
 }

@@ -55,7 +55,11 @@ fn a_server_is_referred_to_by_what_no_device_chooses() {
         resolve(&app, &other).await.refused(404, "not_found");
         for (query, status, code) in [
             ("kind=mcp_server&selector=unheard", 404, "not_found"),
-            ("kind=mcp_server&selector=github%00", 404, "not_found"),
+            ("kind=mcp_server&selector=%E2%80%8B", 404, "not_found"),
+            // What cannot be a name is refused as one, of every kind.
+            ("kind=mcp_server&selector=", 400, "invalid_request"),
+            ("kind=mcp_server&selector=github%00", 400, "invalid_request"),
+            ("kind=user&selector=github%00", 400, "invalid_request"),
             ("kind=mcp_server&selector=github&parentId=x", 404, "not_found"),
             ("kind=mcp_tool&selector=read", 400, "invalid_request"),
             ("kind=agent&selector=x", 404, "not_found"),
