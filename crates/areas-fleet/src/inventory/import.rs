@@ -4,7 +4,7 @@ use super::imported::{self, Source};
 use super::{fences, known::Known, known::Room};
 use provost_inventory::wire;
 use provost_kernel::auth::Role::Admin;
-use provost_kernel::error::Error;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -28,6 +28,10 @@ pub struct ImportedServer {
     #[schemars(length(min = 1, max = 160))]
     name: String,
 }
+
+/// LIMIT: characters of a key and of a name, as the schema says.
+const LONGEST_KEY: usize = 512;
+const LONGEST_NAME: usize = 160;
 
 /// What another scanner found.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,7 +83,15 @@ impl Operation for ImportScan {
         if !(1..=MOST).contains(&servers.len()) {
             return Err(Error::invalid("/body/servers", "must have 1 to 250 servers"));
         }
+        // What the schema says is asked of all before anything else is of one.
+        let fits = |text: &str, most: usize| (1..=most).contains(&text.chars().count());
+        let fits = |one: &ImportedServer| fits(&one.key, LONGEST_KEY) && fits(&one.name, LONGEST_NAME);
+        if let Some(at) = servers.iter().position(|one| !fits(one)) {
+            let message = "key must have 1 to 512 characters, and name 1 to 160";
+            return Err(Error::invalid(format!("/body/servers/{at}"), message));
+        }
         for (at, one) in servers.iter().enumerate() {
+            let place = format!("/body/servers/{at}");
             let refusal = if !wire::is_server_key(&one.key) {
                 "key must be the key of a server that says what runs, in its one spelling"
             } else if !wire::is_shown_name(&one.name) {
@@ -87,7 +99,8 @@ impl Operation for ImportScan {
             } else {
                 continue;
             };
-            return Err(Error::invalid(format!("/body/servers/{at}"), refusal));
+            let error = Error::new(Code::InvalidDefinition, format!("{place}: {refusal}"));
+            return Err(error.and_field(place, refusal));
         }
         let keys: BTreeSet<&str> = servers.iter().map(|one| one.key.as_str()).collect();
         let mut known = Known::look_up(ctx, &keys, &BTreeSet::new())?;

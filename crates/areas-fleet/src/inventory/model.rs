@@ -152,7 +152,7 @@ impl Server {
 
     /// Decides about it, and says whether that changed anything.
     ///
-    /// Errors: `Conflict` for an approval of what is weak wherever it was found; `InvalidRequest` for an end that does not fit.
+    /// Errors: `Conflict` for an approval of what is weak wherever it was found; `InvalidDefinition` for an end that does not fit.
     pub fn decide(
         &mut self,
         verdict: Verdict,
@@ -162,19 +162,16 @@ impl Server {
     ) -> Result<bool> {
         match (verdict, until) {
             (Verdict::Approved, None) => {
-                return Err(Error::invalid(
-                    "/body/expiresAt",
-                    "must say when the approval ends",
-                ));
+                return Err(unfit("/body/expiresAt", "must say when the approval ends"));
             }
             (Verdict::Approved, Some(until)) if until <= now || until > now.plus_secs(APPROVAL_SECS) => {
-                return Err(Error::invalid(
+                return Err(unfit(
                     "/body/expiresAt",
                     "must lie in the future, and at most 366 days ahead",
                 ));
             }
             (Verdict::Denied | Verdict::Shadow, Some(_)) => {
-                return Err(Error::invalid("/body/expiresAt", "only an approval ends by time"));
+                return Err(unfit("/body/expiresAt", "only an approval ends by time"));
             }
             _ => {}
         }
@@ -366,6 +363,11 @@ pub struct SectionView {
     pub faults: Vec<SectionFault>,
     /// When the device last spoke of it.
     pub reported_at: Timestamp,
+}
+
+/// Refuses an end that can be read and does not go with what is decided.
+fn unfit(path: &str, message: &str) -> Error {
+    Error::new(Code::InvalidDefinition, format!("{path}: {message}")).and_field(path, message)
 }
 
 #[cfg(test)]

@@ -17,12 +17,13 @@ use crate::directory::store::visible;
 use provost_kernel::{OperationContext, Result, params, statements};
 
 statements! {
-    /// Notes the groups of a user whose memberships are about to be removed.
+    /// Notes the groups of a user whose memberships are about to be removed. The last condition always holds: without it SQLite walks
+    /// an index of every membership, because that one has every column.
     NOTE = "INSERT INTO ended_words (organization_id, kind, record_id, match_key, word, ended_at) \
         SELECT DISTINCT m.organization_id, 'membership', m.user_id, m.group_id || '', m.group_id || '', \
         CAST(?3 AS BIGINT) \
         FROM directory_memberships m \
-        WHERE m.organization_id = ?1 AND m.user_id = ?2 \
+        WHERE m.organization_id = ?1 AND m.user_id = ?2 AND m.valid_to > 0 \
         ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE \
         SET ended_at = excluded.ended_at";
     /// Keeps for longer what is noted of a user who is deleted again before anybody has set its groups.

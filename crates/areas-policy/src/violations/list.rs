@@ -5,7 +5,6 @@ use super::model::{self, Outcome};
 use super::view::{Names, Sight, Violation};
 use crate::history::{Filters, Look, READERS, Seen, UnreadableView, look};
 use provost_backtest::record::Mode;
-use provost_kernel::error::Error;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::text::LongName;
@@ -133,7 +132,7 @@ impl Operation for List {
         let fitting = model::actions(action, mode, query.outcome);
         if fitting.is_empty() {
             let message = "never is the outcome of this action in this mode";
-            return Err(Error::invalid("/query/outcome", message));
+            return Err(super::groups::unfit("/query/outcome", message));
         }
         let text = |name: &Option<LongName>| name.as_ref().map(|name| name.as_str().to_owned());
         let looked = look(

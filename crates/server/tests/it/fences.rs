@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Records whose details an operator does not read.
-const HIDDEN_TARGETS: [&str; 12] = [
+const HIDDEN_TARGETS: [&str; 13] = [
     "service_account",
     "token",
     "mcp_session",
@@ -34,6 +34,8 @@ const HIDDEN_TARGETS: [&str; 12] = [
     "store",
     "operation",
     "network",
+    // It is about the person who says something of it.
+    "policy_violation",
 ];
 
 /// Records whose details an operator reads if they are assigned to it.
@@ -63,6 +65,7 @@ fn is_hidden_path(path: &str) -> bool {
         "/directory/identity-links",
         "/restore/",
         "/credentials",
+        "/violations",
     ];
     parts.iter().any(|part| path.contains(part))
 }

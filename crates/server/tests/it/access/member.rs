@@ -53,17 +53,19 @@ fn whoever_has_no_role_is_a_member_where_an_admin_says_so_and_nothing_more() {
         app.write("PATCH", &path, body).await.ok();
         get(&app, &hers, "/devices").await.refused(403, "role_forbidden");
         get(&app, &hers, OWN).await.ok();
-        // Whoever is suspended is nobody.
+        give_everybody(&app, "none").await;
+        get(&app, &hers, OWN).await.refused(403, "role_forbidden");
+        give_everybody(&app, "member").await;
+        get(&app, &hers, OWN).await.ok();
+        // Whoever is suspended is nobody, and what was signed in before stays ended.
         app.write("POST", &format!("{path}/suspend"), json!({}))
             .await
             .ok();
-        get(&app, &hers, OWN).await.refused(401, "unauthenticated");
+        get(&app, &hers, OWN).await.refused(401, "token_revoked");
         app.write("POST", &format!("{path}/reactivate"), json!({}))
             .await
             .ok();
-        get(&app, &hers, OWN).await.ok();
-        give_everybody(&app, "none").await;
-        get(&app, &hers, OWN).await.refused(403, "role_forbidden");
+        get(&app, &hers, OWN).await.refused(401, "token_revoked");
         app.kernel.stop().await;
     });
 }

@@ -147,7 +147,7 @@ fn only_what_is_on_the_list_is_told_to_devices_that_work() {
         }
         let body = json!({ "outcome": "succeeded", "code": "fine" });
         let reply = say(&app, &laptop, &laptop.id, &command, body).await;
-        reply.refused(400, "invalid_request");
+        reply.refused(422, "invalid_definition");
         // A quarantined device is told, one that waits or is retired is not.
         act(&app, &laptop.id, "quarantine").await.ok();
         command_for(&app, &laptop.id).await;

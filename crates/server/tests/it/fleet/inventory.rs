@@ -236,10 +236,10 @@ fn a_standing_is_an_admins_and_no_report_raises_it() {
         decide(&app, &shell, approve(1)).await.refused(409, "conflict");
         decide(&app, &github, json!({ "standing": "approved" }))
             .await
-            .refused(400, "invalid_request");
+            .refused(422, "invalid_definition");
         decide(&app, &github, approve(367))
             .await
-            .refused(400, "invalid_request");
+            .refused(422, "invalid_definition");
         let done = decide(&app, &github, approve(10)).await.ok().clone();
         assert_eq!(done["server"]["standing"], "approved");
         // A second server of that name, on the same and on another machine, is another server.

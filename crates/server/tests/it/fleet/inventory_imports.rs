@@ -108,7 +108,7 @@ fn an_import_with_a_value_or_a_key_that_names_nothing_is_refused_as_a_whole() {
             ("npm:files", "/home/ada/secret"),
         ] {
             let refused = import(&app, "other", &[("npm:good", "good"), (key, name)]).await;
-            refused.refused(400, "invalid_request");
+            refused.refused(422, "invalid_definition");
             assert!(!refused.text().contains("CaNaRy"), "{}", refused.text());
         }
         let many: Vec<String> = (0..251).map(|n| format!("npm:many-{n}")).collect();

@@ -46,10 +46,14 @@ fn entries_about_a_row_are_looked_for_in_the_index_of_targets() {
 }
 
 /// Statements that walk an organization, and why that is meant.
-const KNOWN: [(&str, &str); 4] = [
+const KNOWN: [(&str, &str); 5] = [
     (
         "::mcp_sessions::find::SCAN",
         "it reads a page in its order, and filters that may be absent narrow it",
+    ),
+    (
+        "::resource_credentials::store::ASSIGNED_OF_RESOURCE",
+        "an index of every assignment has every column; a page of a resource reads it, and no change does",
     ),
     ("::install_store::IN_USE", "it reads a page in its order"),
     (

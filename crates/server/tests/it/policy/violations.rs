@@ -183,13 +183,15 @@ fn a_list_is_narrowed_exactly_and_the_numbers_say_the_same() {
             "action=allow",
             "outcome=approved",
             "outcome=failed",
-            "outcome=blocked&mode=monitor",
-            "outcome=asked&action=block",
             "mode=off",
             "groupBy=device",
         ] {
             let reply = app.get(&format!("{PATH}?{wrong}")).await;
             reply.refused(400, "invalid_request");
+        }
+        for unfit in ["outcome=blocked&mode=monitor", "outcome=asked&action=block"] {
+            let reply = app.get(&format!("{PATH}?{unfit}")).await;
+            reply.refused(422, "invalid_definition");
         }
         for unknown in ["serverId=srv_1", "occasion=pre_tool"] {
             let reply = app.get(&format!("{PATH}?{unknown}")).await;
@@ -320,7 +322,7 @@ fn what_the_numbers_cannot_answer_is_refused_and_not_guessed() {
             "policy&from=2026-01-01T00:00:00Z",
         ] {
             let reply = app.get(&format!("{PATH}?groupBy={wrong}")).await;
-            reply.refused(400, "invalid_request");
+            reply.refused(422, "invalid_definition");
         }
         app.kernel.stop().await;
     });

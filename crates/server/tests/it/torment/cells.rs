@@ -73,7 +73,8 @@ const RECORDS: [Record; 6] = [
             diffHeadlessManagedConfigReleases      404            200          200
             reportHeadlessManagedConfigTarget      200            200          200
             rollbackHeadlessManagedConfigProfile   409            200          409
-            listHeadlessManagedConfigTargets       200            200          200",
+            listHeadlessManagedConfigTargets       200            200          200
+            listHeadlessProfileDevices             200            200          200",
     },
     Record {
         kind: "policy",
@@ -120,8 +121,11 @@ impl Record {
         rows.collect()
     }
 
-    /// Says whether an operation is about this kind: its path ends in a record of it.
+    /// Says whether an operation is about this kind: its path ends in a record of it. What a device calls for itself no role may.
     fn is_named_by(&self, entry: &Entry) -> bool {
+        if matches!(entry.meta.access, Access::OfKind { .. }) {
+            return false;
+        }
         let parameters = entry.meta.path_parameters();
         parameters
             .last()
