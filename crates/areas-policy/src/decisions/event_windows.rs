@@ -344,11 +344,11 @@ impl Memory {
                 break;
             }
             let (counted, meaning) = (self.counted, meaning(kernel, &self.organization));
-            let seen = tokio::task::spawn_blocking(move || {
+            let seen = kernel.blocking(move || {
                 let seen = state.see(chunks, counted, meaning);
                 (state, seen)
             });
-            let (back, seen) = seen.await.map_err(Error::internal)?;
+            let (back, seen) = seen.await?;
             state = back;
             if let Err(error) = seen {
                 state.past = None;

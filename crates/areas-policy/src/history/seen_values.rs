@@ -17,7 +17,6 @@ use super::store;
 use provost_backtest::record;
 use provost_history::chunk;
 use provost_kernel::auth::OrganizationId;
-use provost_kernel::error::Error;
 use provost_kernel::{Kernel, OperationContext, Result, Services};
 use provost_policy::{Field, name_key};
 use std::collections::hash_map::Entry;
@@ -147,8 +146,7 @@ async fn count_some(kernel: &Arc<Kernel>, organization: &OrganizationId, today: 
     let Some(last) = chunks.last().map(|chunk| chunk.sequence) else {
         return Ok(false);
     };
-    let counts = tokio::task::spawn_blocking(move || counts(&chunks, today));
-    let (counts, uses) = counts.await.map_err(Error::internal)?;
+    let (counts, uses) = kernel.blocking(move || counts(&chunks, today)).await?;
     let announced = uses.told();
     let write = move |ctx: &mut OperationContext<'_>| {
         let org = ctx.org();

@@ -67,7 +67,7 @@ impl Pages {
                 });
                 drop(turn);
             };
-            drop(tokio::task::spawn_blocking(make).await);
+            drop(self.kernel.blocking(make).await);
         }
         self.reference.get()
     }

@@ -7,6 +7,7 @@ pub mod idempotency;
 pub mod input;
 pub mod jobs_shares;
 pub mod later;
+mod own_threads;
 mod plans;
 pub mod proofs;
 pub mod readiness;
