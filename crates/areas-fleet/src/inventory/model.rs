@@ -415,15 +415,15 @@ mod tests {
         let until = NOW.plus_secs(60);
         assert_eq!(
             code(one.decide(Verdict::Approved, None, "sva_1", NOW)),
-            Code::InvalidRequest
+            Code::InvalidDefinition
         );
         assert_eq!(
             code(one.decide(Verdict::Approved, Some(NOW), "sva_1", NOW)),
-            Code::InvalidRequest
+            Code::InvalidDefinition
         );
         assert_eq!(
             code(one.decide(Verdict::Denied, Some(until), "sva_1", NOW)),
-            Code::InvalidRequest
+            Code::InvalidDefinition
         );
         assert!(one.decide(Verdict::Approved, Some(until), "sva_1", NOW).unwrap());
         assert!(!one.decide(Verdict::Approved, Some(until), "sva_2", NOW).unwrap());
