@@ -85,7 +85,13 @@ fn rendering(question: &Question, decision: &Decision) -> Rendering {
         Action::RequireApproval => {
             let can_ask = question.client == Client::ClaudeCode && question.moment == Moment::PreTool;
             let required = format!("An approval is required by {said}");
-            if !decision.self_serve {
+            if !decision.self_serve && !decision.requests.is_empty() {
+                let requests = decision.requests.join(", ");
+                Rendering::Refuse(format!(
+                    "{required}. Somebody else has to approve it: {requests} waits for them (provost approvals get). When it is \
+                     approved, the same call passes once; a changed one asks again (strengthened: client_cannot)"
+                ))
+            } else if !decision.self_serve {
                 Rendering::Refuse(format!(
                     "{required}. Somebody else has to approve it, which cannot be asked for here (strengthened: client_cannot)"
                 ))

@@ -66,6 +66,8 @@ pub struct Decision {
     pub unknown: bool,
     /// Whether the person's own yes is the approval that is required.
     pub self_serve: bool,
+    /// The requests that wait for somebody else's yes.
+    pub requests: Vec<String>,
     /// Whether the word of the user names nobody whom the server knows, or several.
     pub user_unresolved: bool,
 }
@@ -92,6 +94,7 @@ struct One {
 struct Approval {
     mode: Option<String>,
     auto_approve_on_request: Option<bool>,
+    request_id: Option<String>,
 }
 
 impl Approval {
@@ -144,6 +147,9 @@ impl Decision {
             unknown: deciding().any(|one| one.unknown),
             self_serve: action == Action::RequireApproval
                 && deciding().all(|one| one.approval.as_ref().is_none_or(Approval::is_self_serve)),
+            requests: deciding()
+                .filter_map(|one| one.approval.as_ref()?.request_id.as_ref())
+                .fold(Vec::new(), once),
             user_unresolved: told
                 .decisions
                 .iter()

@@ -37,6 +37,7 @@ fn decision(action: Action, self_serve: bool) -> Decision {
         messages: vec!["ask Ann".to_owned()],
         unknown: false,
         self_serve,
+        requests: Vec::new(),
         user_unresolved: false,
     }
 }
@@ -436,6 +437,38 @@ fn the_strongest_of_all_events_is_the_decision() {
             read(json!([asks, one("allow", "q", "z")]), 2).unwrap().self_serve,
             own,
             "{approval}"
+        );
+    }
+}
+
+#[test]
+fn a_call_that_waits_for_somebody_names_the_request() {
+    let mut asks = json!({ "action": "require_approval", "unknown": false, "policyIds": ["p"], "messages": ["ask Ann"] });
+    asks["approval"] =
+        json!({ "policyId": "p", "mode": "admin_approval", "requestId": "apr_1", "state": "pending" });
+    let told = json!({ "decisions": [asks] }).to_string();
+    let decision = Decision::read(told.as_bytes(), 1).unwrap();
+    assert_eq!(decision.requests, ["apr_1"]);
+    for client in [Client::ClaudeCode, Client::Codex] {
+        let question = question(client, &event(client, Moment::PreTool));
+        let said = answer(&question, Mode::Enforce, &decision);
+        let said = String::from_utf8(said.stdout).unwrap();
+        assert!(said.contains(r#""permissionDecision":"deny""#), "{said}");
+        assert!(
+            said.contains("apr_1") && said.contains("provost approvals"),
+            "{said}"
+        );
+        // The person's own yes, where it is enough, is asked for as before.
+        let own = Decision {
+            self_serve: true,
+            requests: vec!["apr_1".to_owned()],
+            ..decision.clone()
+        };
+        let said = String::from_utf8(answer(&question, Mode::Enforce, &own).stdout).unwrap();
+        assert_eq!(
+            said.contains(r#""permissionDecision":"ask""#),
+            client == Client::ClaudeCode,
+            "{said}"
         );
     }
 }
