@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
-//! Areas that judge and look back: policies, decisions, recorded history, backtests.
+//! Areas that judge and look back: policies, approvals, decisions, recorded history, backtests.
 
+pub mod approvals;
 pub mod backtests;
 pub mod decisions;
 pub mod history;

@@ -1,7 +1,8 @@
 //! What a decision looks like to who asked for it.
 
-use provost_kernel::Result;
+use crate::approvals::{Answer, BoundPolicy};
 use provost_kernel::error::Error;
+use provost_kernel::{Result, Timestamp};
 use provost_policy::{Action, Event, Family, Field, Finding, Outcome, Reason, Symbols, Transform};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -69,6 +70,21 @@ pub struct Verdict {
     /// How an approval comes about, when the action is `require_approval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
+    /// The approval by which the call passes this once, as far as the policies go that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<Grant>,
+}
+
+/// An approval that was used.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct Grant {
+    id: String,
+    /// The request that was approved.
+    request_id: String,
+    /// The policies that it answers.
+    policy_ids: Vec<String>,
 }
 
 /// The part of one policy.
@@ -122,12 +138,48 @@ struct Approval {
     /// Whether asking suffices; of content policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     auto_approve_on_request: Option<bool>,
+    /// The request that waits for somebody's yes: one that was there, or that this decision opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// Where it stands: `pending`. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// How long it waits. Asking again is answered by what became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_seconds: Option<i64>,
+    /// Why there is no request: `not_a_tool_call`, `subject_unknown`, `call_not_certain`, `call_too_large` or `too_many_open`. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<&'static str>,
 }
 
 impl Decision {
     /// Returns the decision under the id of its event.
     pub fn of(event_id: String, verdict: Verdict) -> Self {
         Self { event_id, verdict }
+    }
+
+    /// Says by which approval the call passes, or under which request it waits.
+    pub fn approve(&mut self, answer: &Answer, policies: &[BoundPolicy], now: Timestamp) {
+        let verdict = &mut self.verdict;
+        let waits = |until: Timestamp| (until.as_ms() - now.as_ms()).max(0) / 1000;
+        match (answer, &mut verdict.approval) {
+            (Answer::Granted { id, grant_id }, _) => {
+                // Its policies have no part in the decision any more, and had one.
+                verdict.basis = "policies";
+                verdict.grant = Some(Grant {
+                    id: grant_id.as_str().to_owned(),
+                    request_id: id.as_str().to_owned(),
+                    policy_ids: policies.iter().map(|policy| policy.policy_id.clone()).collect(),
+                });
+            }
+            (Answer::Waiting { id, until }, Some(approval)) => {
+                approval.request_id = Some(id.as_str().to_owned());
+                approval.state = Some("pending");
+                approval.waits_seconds = Some(waits(*until));
+            }
+            (Answer::Unbound(why), Some(approval)) => approval.refused = Some(why.as_str()),
+            (_, None) => {}
+        }
     }
 }
 
@@ -185,6 +237,7 @@ impl Verdict {
             obligations,
             messages,
             approval: approval(outcome),
+            grant: None,
         })
     }
 }
@@ -267,12 +320,24 @@ fn approval(outcome: &Outcome) -> Option<Approval> {
                 policy_id: finding.policy.id().to_owned(),
                 mode: mode().or_else(default),
                 auto_approve_on_request: auto(),
+                request_id: None,
+                state: None,
+                waits_seconds: None,
+                refused: None,
             }
         });
     // Of several the hardest: one person's word is not enough where another policy wants an administrator's.
-    asked.min_by_key(|asked| {
-        let is_easy =
-            asked.auto_approve_on_request == Some(true) || asked.mode.as_deref() == Some("self_serve");
-        (is_easy, asked.policy_id.clone())
-    })
+    asked.min_by_key(|asked| (asked.is_easy(), asked.policy_id.clone()))
+}
+
+impl Approval {
+    /// Says whether the person's own yes is enough.
+    fn is_easy(&self) -> bool {
+        self.auto_approve_on_request == Some(true) || self.mode.as_deref() == Some("self_serve")
+    }
+}
+
+/// Says whether an outcome asks for the yes of somebody else than the person who works.
+pub fn wants_somebody(outcome: &Outcome) -> bool {
+    approval(outcome).is_some_and(|asked| !asked.is_easy())
 }

@@ -3,6 +3,7 @@
 //! Keeps DE-2.
 
 use super::answer::{Decision, Decisions, Verdict, Version, deciding};
+use super::approved::Asker;
 use super::judge::Questions;
 use super::{event_windows, gateway};
 use crate::history::{self, Durability, Fault, IncomingEvent, NewEvent, Provenance};
@@ -129,12 +130,14 @@ enum RequestedDurability {
 }
 
 /// Everything that a decision needs once its snapshot is released.
-struct PendingDecision {
-    kernel: Arc<Kernel>,
-    organization: OrganizationId,
+pub(super) struct PendingDecision {
+    pub(super) kernel: Arc<Kernel>,
+    pub(super) organization: OrganizationId,
     questions: Questions,
     /// What is recorded, once the decisions are known.
-    records: Vec<NewEvent>,
+    pub(super) records: Vec<NewEvent>,
+    /// Who may be given an approval.
+    asker: Option<Asker>,
     past: Option<event_windows::WindowRequest>,
     mode: Mode,
     kept: RequestedDurability,
@@ -173,6 +176,10 @@ impl Operation for Decide {
         let org = ctx.org();
         let live = policies::live(&mut ctx.tx(), org)?;
         let past = event_windows::wanted(ctx, &live)?;
+        let asker = match body.mode {
+            RequestedMode::Enforce => Asker::of(ctx, &live, events),
+            RequestedMode::Monitor => None,
+        };
         let mut symbols = Symbols::knowing(Arc::new(register));
         let judged = records.iter().map(|event| event.record.event(&mut symbols));
         let asking = PendingDecision {
@@ -185,6 +192,7 @@ impl Operation for Decide {
             },
             records,
             past,
+            asker,
             mode: match body.mode {
                 RequestedMode::Enforce => Mode::Enforce,
                 RequestedMode::Monitor => Mode::Monitor,
@@ -281,7 +289,10 @@ impl PendingDecision {
             }
             None => SubjectStates::new(),
         };
-        let (asking, outcomes) = self.judge(chronicle).await?;
+        let (mut asking, outcomes) = self.judge(chronicle).await?;
+        if let Some(asker) = asking.asker.take() {
+            return asker.answer(asking, outcomes).await;
+        }
         let decisions = asking.decisions(&outcomes)?;
         asking.record(&outcomes).await?;
         Ok(decisions)
@@ -303,7 +314,7 @@ impl PendingDecision {
         kernel.blocking(work).await?
     }
 
-    fn decisions(&self, outcomes: &[Outcome]) -> Result<Decisions> {
+    pub(super) fn decisions(&self, outcomes: &[Outcome]) -> Result<Decisions> {
         let Questions {
             live,
             events,
@@ -328,8 +339,22 @@ impl PendingDecision {
     }
 
     /// INVARIANT DE-3: nothing is answered before this is done.
-    async fn record(self, outcomes: &[Outcome]) -> Result<()> {
-        let mut events = self.records;
+    pub(super) async fn record(self, outcomes: &[Outcome]) -> Result<()> {
+        let events = self.decided(outcomes);
+        let durability = match self.kept {
+            RequestedDurability::Durable => Durability::Durable,
+            RequestedDurability::Buffered => Durability::Buffered,
+        };
+        let recorder = history::recorder(&self.kernel);
+        let written = recorder.append(&self.organization, events, durability).await;
+        written.map_err(unrecorded)?;
+        self.count(outcomes);
+        Ok(())
+    }
+
+    /// Returns the events with what was decided, as they are recorded.
+    pub(super) fn decided(&self, outcomes: &[Outcome]) -> Vec<NewEvent> {
+        let mut events = self.records.clone();
         for (event, outcome) in events.iter_mut().zip(outcomes) {
             event.record.decision = Some(record::Decision {
                 action: outcome.action,
@@ -338,20 +363,19 @@ impl PendingDecision {
                 mode: self.mode,
             });
         }
-        let durability = match self.kept {
-            RequestedDurability::Durable => Durability::Durable,
-            RequestedDurability::Buffered => Durability::Buffered,
-        };
-        let recorder = history::recorder(&self.kernel);
-        let written = recorder.append(&self.organization, events, durability).await;
-        written.map_err(|error| match error.code() {
-            Code::Unavailable => error,
-            _ => {
-                Error::unavailable("the decision could not be recorded and is not given out").caused_by(error)
-            }
-        })?;
+        events
+    }
+
+    pub(super) fn count(&self, outcomes: &[Outcome]) {
         count(outcomes, self.mode);
-        Ok(())
+    }
+}
+
+/// Returns what is told of a decision that could not be recorded.
+pub(super) fn unrecorded(error: Error) -> Error {
+    match error.code() {
+        Code::Unavailable => error,
+        _ => Error::unavailable("the decision could not be recorded and is not given out").caused_by(error),
     }
 }
 

@@ -24,10 +24,13 @@
 //! cores.
 //! Keeps DE-11: nor all of them for one organization, where there are several (`modules/cores.rs`).
 //!
+//! What asks for an approval opens a request or passes by one: `approved.rs` and the area `approvals`.
+//!
 //! Absent on purpose: enforcement and waiting for approvals (who asks does that); an audit entry for each decision (they
 //! are history, D9.11); answers for some of the events; SQL (the area has no table).
 
 mod answer;
+mod approved;
 mod decide;
 mod event_windows;
 pub mod fences;

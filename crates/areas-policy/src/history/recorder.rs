@@ -21,7 +21,7 @@ use provost_history::chunk;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::id::TypedId;
 use provost_kernel::supervisor::Supervisor;
-use provost_kernel::{Error, Kernel, Result};
+use provost_kernel::{Error, Kernel, OperationContext, Result};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -159,6 +159,22 @@ impl Recorder {
             return answered.await.map_err(|_| stopping())?;
         }
         Ok(())
+    }
+
+    /// Records events in one unit of work with what `run` writes, all or none. The unit leaves an entry of this action.
+    ///
+    /// Errors: those of `run`, and of a unit of work; then nothing is recorded, unless the answer to the commit was lost.
+    pub async fn append_with(
+        &self,
+        organization: &OrganizationId,
+        events: Vec<NewEvent>,
+        action: &'static str,
+        run: impl Fn(&mut OperationContext<'_>) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        check(&events)?;
+        let kernel = self.kernel.upgrade().filter(|_| !self.closed.is_cancelled());
+        let kernel = kernel.ok_or_else(stopping)?;
+        write(&kernel, organization.clone(), events, Some(action), run).await
     }
 
     /// Waits until what this process had answered before it was written is written, or lost; returns whether it ever answered
@@ -406,7 +422,7 @@ async fn fly(kernel: Weak<Kernel>, organization: OrganizationId, lane: Arc<Lane>
         rooms.push(append.room);
     }
     let outcome = match kernel.upgrade() {
-        Some(kernel) => write(&kernel, organization, events).await,
+        Some(kernel) => write(&kernel, organization, events, None, |_| Ok(())).await,
         None => Err(stopping()),
     };
     if let Err(error) = &outcome
@@ -431,7 +447,13 @@ fn unwritten(error: &Error) -> Error {
         .retry_after(1)
 }
 
-async fn write(kernel: &Arc<Kernel>, organization: OrganizationId, events: Vec<NewEvent>) -> Result<()> {
+async fn write(
+    kernel: &Arc<Kernel>,
+    organization: OrganizationId,
+    events: Vec<NewEvent>,
+    action: Option<&'static str>,
+    first: impl Fn(&mut OperationContext<'_>) -> Result<()> + Send + 'static,
+) -> Result<()> {
     let calls = decided_calls::among(&events);
     let chunks = if events.len() <= INLINE {
         encode(kernel, &events)?
@@ -440,11 +462,12 @@ async fn write(kernel: &Arc<Kernel>, organization: OrganizationId, events: Vec<N
         kernel.blocking(move || encode(&shared, &events)).await??
     };
     let told = ChunkMetrics::of(&chunks);
-    let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+    let run = move |ctx: &mut OperationContext<'_>| {
+        first(ctx)?;
         chunks.iter().try_for_each(|chunk| store::add_chunk(ctx, chunk))?;
         decided_calls::note(ctx, &calls)
     };
-    kernel.system(organization, None, run).await?;
+    kernel.system(organization, action, run).await?;
     told.count();
     Ok(())
 }

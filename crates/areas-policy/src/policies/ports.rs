@@ -2,6 +2,7 @@
 
 use super::model::{Policy, PolicyId};
 use super::{compiled, references, store};
+use provost_kernel::announcement::Announcement;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result};
@@ -88,6 +89,14 @@ pub fn at_sequence(tx: &mut Tx<'_>, org: &str, sequence: i64) -> Result<Live> {
         label.ok_or_else(|| Error::not_found("policy set version"))?,
     )
 }
+
+/// A policy says something else than before, or nothing any more.
+pub struct PolicyChanged {
+    /// The policy.
+    pub policy_id: String,
+}
+
+impl Announcement for PolicyChanged {}
 
 /// A change of a set that somebody asks about.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@
 //! Keeps PO-2, PO-8.
 
 use super::model::{Document, Policy, PolicyId, Revision, SetVersion, SetVersionId, management_mode};
+use super::ports::PolicyChanged;
 use super::references::Binding;
 use super::store;
 use crate::policies::fences;
@@ -55,6 +56,9 @@ pub fn revise(
         add_version(ctx, sequence)?;
     }
     note(ctx, before, &policy);
+    if before.is_some() {
+        announce(ctx, &policy)?;
+    }
     let kind = match before.filter(|before| before.is_there()) {
         Some(_) => &fences::UPDATED,
         None => &fences::CREATED,
@@ -76,8 +80,15 @@ pub fn delete(ctx: &mut OperationContext<'_>, before: &Policy, owner: Owner) -> 
     }
     note(ctx, Some(before), &policy);
     ctx.change("/deletedAt", Value::Null, json!(policy.deleted_at));
+    announce(ctx, &policy)?;
     emit(ctx, &fences::DELETED, &policy);
     Ok(())
+}
+
+fn announce(ctx: &mut OperationContext<'_>, policy: &Policy) -> Result<()> {
+    ctx.announce(&PolicyChanged {
+        policy_id: policy.id.as_str().to_owned(),
+    })
 }
 
 /// Takes what decides of a policy out of the set when the definition of another digest, or none, is to take its place.

@@ -92,6 +92,23 @@ impl Outcome {
         self.findings.iter().filter(|f| f.decides).map(|f| f.policy.id())
     }
 
+    /// Returns the decision of all other policies than those whose action this one is.
+    ///
+    /// Somebody said yes to what those ask for; what the others say stands as if those were not there.
+    #[must_use]
+    pub fn without_deciding(&self) -> Self {
+        let mut other = Self::default();
+        other
+            .findings
+            .extend(self.findings.iter().filter(|finding| !finding.decides).cloned());
+        for finding in other.findings.iter().filter(|finding| finding.enforced) {
+            other.action = other.action.max(finding.action);
+            other.unknown |= finding.reason == Reason::EvaluationFailed;
+        }
+        other.finish();
+        other
+    }
+
     /// Returns how a request that passes has to be changed, by whom; nothing when it is blocked.
     pub fn obligations(&self) -> impl Iterator<Item = (&str, &Transform)> {
         let is_blocked = self.action == Action::Block;

@@ -8,13 +8,6 @@ use provost_kernel::auth::{Scope, Toolset, scope};
 /// The area.
 pub static AREA: Area = Area {
     toolsets: &[
-        toolset(
-            0,
-            "mcp_approvals",
-            "",
-            "MCP approvals",
-            "approvals of MCP servers",
-        ),
         toolset(3, "compliance", "", "Compliance", "compliance records"),
         toolset(4, "findings", "", "Findings", "findings"),
         toolset(6, "governance", "", "Governance", "rules of governance"),
@@ -34,8 +27,6 @@ pub static AREA: Area = Area {
 };
 
 const SCOPES: &[Scope] = &[
-    scope("mcp_approvals:read").readers(),
-    scope("mcp_approvals:write"),
     scope("compliance:read").readers(),
     scope("compliance:write"),
     scope("findings:read").readers(),

@@ -3,6 +3,7 @@
 //! A file each, which says it in one value, and the list of them; a new path parameter or a new mutation that stands in none of
 //! them fails the nets.
 
+pub mod approvals;
 mod assignments;
 pub mod backtests;
 mod decisions;
@@ -114,6 +115,7 @@ impl Samples {
 /// Returns what is known of the areas of the product, and of those that the application, or any, has beside them.
 fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
     const PRODUCT: &[Samples] = &[
+        approvals::SAMPLES,
         backtests::SAMPLES,
         decisions::SAMPLES,
         directory::SAMPLES,

@@ -1,5 +1,6 @@
 //! Policies, decisions, history, telemetry and backtests.
 
+pub mod approvals;
 pub mod backtests;
 pub mod backtests_inspect;
 pub mod backtests_worker;

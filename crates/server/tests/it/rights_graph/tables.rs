@@ -77,6 +77,12 @@ const ENDINGS: &[&str] = &[
 /// Every table of `ALL.rights()`, in its order.
 pub const TABLES: &[Table] = &[
     things(
+        "approvals",
+        &["id"],
+        &["mcp_approvals:decide", "mcp_approvals:write", "policies:decide"],
+        "an approval lets one call of somebody else pass a policy; it gives nobody a role or a scope",
+    ),
+    things(
         "automation_settings",
         &[],
         &["automation_settings:write"],

@@ -1,0 +1,124 @@
+//! `POST …/approvals/{approvalId}/decision`
+
+use super::model::{Approval, Choice, Effect, Party, Refusal, State, Vote};
+use super::view::{ApprovalPath, ApprovalView, OneApproval, call_of};
+use super::{fences, refused, rights, store};
+use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::event::EventOf;
+use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::text::Name;
+use provost_kernel::{OperationContext, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub struct DecideApproval;
+
+/// What is said.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct DecisionBody {
+    /// `approve`, `deny`, or `abstain`, which takes an earlier vote of the caller back.
+    decision: Word,
+    /// `preview.bindingDigest` of what the caller looked at.
+    binding_digest: Name,
+}
+
+provost_kernel::word! {
+    /// What is said.
+    pub enum Word {
+        /// Yes.
+        Approve = "approve",
+        /// No.
+        Deny = "deny",
+        /// Nothing.
+        Abstain = "abstain",
+    }
+}
+
+impl Operation for DecideApproval {
+    const META: Meta = Meta::write(
+        "decideHeadlessApproval",
+        Method::Post,
+        "/approvals/{approvalId}/decision",
+        "mcp_approvals",
+    )
+    .access(rights::DECIDE, &[Admin])
+    .command("approvals", "decide")
+    .example(
+        r#"{"decision": "approve", "bindingDigest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#,
+    )
+    .says(
+        "Vote on an approval",
+        "One vote for each; the last counts until the decision. One no ends the request. Neither who asked nor whom it is for \
+         votes, and a vote counts while its voter may decide. An approved call passes once, within 15 minutes, when it is asked \
+         about again with equal arguments.",
+    );
+    type Path = ApprovalPath;
+    type Query = Empty;
+    type Body = DecisionBody;
+    type Output = OneApproval;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneApproval> {
+        let (id, body) = (&input.path.approval_id, &input.body);
+        ctx.target(&fences::APPROVAL, id.as_str());
+        let mut approval = store::get(ctx, id)?;
+        let shown = call_of(ctx, &approval)?;
+        if shown
+            .as_ref()
+            .is_some_and(|shown| shown.binding_digest != body.binding_digest.as_str())
+        {
+            let message = "bindingDigest is not that of this approval; look at it again before you decide";
+            return Err(Error::new(Code::PreconditionFailed, message));
+        }
+        let effect = say(ctx, &mut approval, body.decision)?;
+        if effect == Effect::Changed {
+            store::save(ctx, &approval)?;
+        }
+        Ok(OneApproval {
+            approval: ApprovalView::of(approval, ctx.latest(), shown),
+        })
+    }
+}
+
+/// Takes what the caller says.
+///
+/// Keeps AP-3.
+fn say(ctx: &mut OperationContext<'_>, approval: &mut Approval, word: Word) -> Result<Effect> {
+    let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
+    let by = Party {
+        kind: actor.kind.to_owned(),
+        id: actor.id.clone(),
+    };
+    let choice = match word {
+        Word::Approve => Choice::Approve,
+        Word::Deny => Choice::Deny,
+        Word::Abstain => {
+            let effect = approval
+                .abstain(&by, now)
+                .map_err(|refusal| refused(refusal, approval, now))?;
+            if effect == Effect::Changed {
+                ctx.change("/vote", true, false);
+                ctx.emit(&fences::VOTED, &fences::OfApproval::of(approval));
+            }
+            return Ok(effect);
+        }
+    };
+    let before = approval.state;
+    let mut tx = ctx.tx();
+    let vote = Vote { by, choice, at: now };
+    let said = approval.vote(vote, now, &mut |party| rights::may_decide(&mut tx, org, party))?;
+    let effect = said.map_err(|refusal: Refusal| refused(refusal, approval, now))?;
+    if effect == Effect::Changed {
+        ctx.change("/decision", serde_json::Value::Null, choice.as_str());
+        ctx.change("/state", before.as_str(), approval.state.as_str());
+        let kind: &'static EventOf<fences::OfApproval> = match approval.state {
+            State::Approved => &fences::APPROVED,
+            State::Denied => &fences::DENIED,
+            _ => &fences::VOTED,
+        };
+        ctx.emit(kind, &fences::OfApproval::of(approval));
+    }
+    Ok(effect)
+}

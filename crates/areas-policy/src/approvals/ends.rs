@@ -1,0 +1,64 @@
+//! What takes away from approvals, and how it is taken away again (EN-3).
+//!
+//! A use takes away as well: in a store that went back behind it the call would pass once more.
+
+use super::model::{ApprovalId, State};
+use super::{fences, make_void, store};
+use provost_areas_platform::ends::unclear;
+use provost_kernel::area::{Again, RepeatedRevocation, Right};
+use provost_kernel::db::Tx;
+use provost_kernel::ends::{Revocation, RowChange, Side};
+use provost_kernel::{OperationContext, Result, Timestamp};
+
+const APPROVAL: &str = "approval";
+
+/// The tables that decide what somebody may do.
+pub const RIGHTS: &[Right] = &[Right::ending("approvals", approval)];
+
+/// The ways back.
+pub const RETAKINGS: &[RepeatedRevocation] = &[RepeatedRevocation {
+    what: APPROVAL,
+    again: approval_again,
+}];
+
+fn is_open(side: &Side) -> Result<bool> {
+    let state = side.text("state")?;
+    Ok([State::Pending, State::Approved]
+        .iter()
+        .any(|open| state == Some(open.as_str())))
+}
+
+fn approval(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    if !is_open(was)? {
+        return Ok(Vec::new());
+    }
+    let how = match &change.is {
+        None => "deleted",
+        Some(is) if is.number("use_count")? > was.number("use_count")? => "used",
+        Some(is) if !is_open(is)? => "ended",
+        // A vote that was taken back or lost its weight: the request asks anew.
+        Some(is) if is.text("state")? == was.text("state")? && !was.agrees(is, &["votes"])? => "voted",
+        Some(_) => return Ok(Vec::new()),
+    };
+    Ok(vec![Revocation {
+        what: APPROVAL,
+        how,
+        ids: was.ids(&["id"])?,
+    }])
+}
+
+fn approval_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id] = ids else { return Ok(unclear()) };
+    let mut approval = store::get(ctx, &ApprovalId::from_store(id.clone()))?;
+    if approval.state.is_ended() {
+        return Ok(Again::Already);
+    }
+    ctx.target(&fences::APPROVAL, id.as_str());
+    let before = approval.state;
+    make_void(ctx, &mut approval, "lost")?;
+    ctx.change("/state", before.as_str(), approval.state.as_str());
+    Ok(Again::Done("void; whoever needs it asks again"))
+}

@@ -1,0 +1,71 @@
+//! Who reads the details of what the area does, and what its events say.
+//!
+//! Ids alone, so that whoever reads the log reads them; what a call says is read from the record, by who may.
+
+use super::model::{Approval, ApprovalId};
+use provost_kernel::fence::Readers;
+
+provost_kernel::event_data! {
+    /// An approval.
+    OfApproval {
+        /// The approval.
+        approval_id: ApprovalId,
+        /// `user` or `service_account`.
+        subject_kind: String,
+        /// Whose call it is.
+        subject_id: String,
+    } like r#"{"approvalId":"apr_01kaf9q2m4x7t8v3c5d6e0g1h2","subjectKind":"user","subjectId":"usr_01kaf9q2m4x7t8v3c5d6e0g1h3"}"#;
+    /// A use of an approval.
+    UsedApproval {
+        /// The approval.
+        approval_id: ApprovalId,
+        /// The decision that let the call pass.
+        event_id: String,
+        /// How many uses are left.
+        uses_left: i64,
+    } like r#"{"approvalId":"apr_01kaf9q2m4x7t8v3c5d6e0g1h2","eventId":"evt_01kaf9q2m4x7t8v3c5d6e0g1h4","usesLeft":0}"#;
+}
+
+impl OfApproval {
+    /// Returns what is said of an approval.
+    pub fn of(approval: &Approval) -> Self {
+        Self {
+            approval_id: approval.id.clone(),
+            subject_kind: approval.subject.kind.clone(),
+            subject_id: approval.subject.id.clone(),
+        }
+    }
+}
+
+/// The action under which the log has what decisions did with approvals.
+pub const SETTLEMENT: &str = "approvals.settled";
+/// The action under which the log has an approval whose time ran out.
+pub const EXPIRY: &str = "approvals.expired";
+
+provost_kernel::fences! {
+    acts Readers::Everybody, [SETTLEMENT, EXPIRY];
+    targets {
+        /// An approval.
+        APPROVAL = "approval" => Readers::Everybody;
+    }
+    events {
+        /// A call waits for an approval.
+        REQUESTED: OfApproval = "approval.requested" => Readers::Everybody;
+        /// Somebody voted, or took a vote back, and nothing is decided yet.
+        VOTED: OfApproval = "approval.voted" => Readers::Everybody;
+        /// A call was approved: it passes when it is asked about again.
+        APPROVED: OfApproval = "approval.approved" => Readers::Everybody;
+        /// A call was denied.
+        DENIED: OfApproval = "approval.denied" => Readers::Everybody;
+        /// The time of an approval ran out.
+        EXPIRED: OfApproval = "approval.expired" => Readers::Everybody;
+        /// A request was taken back.
+        CANCELED: OfApproval = "approval.canceled" => Readers::Everybody;
+        /// A call passed by an approval.
+        USED: UsedApproval = "grant.consumed" => Readers::Everybody;
+        /// What was approved was taken back.
+        REVOKED: OfApproval = "grant.revoked" => Readers::Everybody;
+        /// What an approval binds is not any more what it was.
+        VOID: OfApproval = "grant.void" => Readers::Everybody;
+    }
+}

@@ -1,0 +1,39 @@
+//! `GET …/approvals/{approvalId}`
+
+use super::model::Party;
+use super::view::{ApprovalPath, ApprovalView, OneApproval, call_of};
+use super::{rights, store};
+use provost_kernel::auth::Role::{Admin, Auditor, Operator};
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::{OperationContext, Result};
+
+pub struct GetApproval;
+
+impl Operation for GetApproval {
+    const META: Meta = Meta::read("getHeadlessApproval", "/approvals/{approvalId}", "mcp_approvals")
+        .access("mcp_approvals:read", &[Admin, Operator, Auditor])
+        .command("approvals", "get")
+        .says(
+            "Show an approval",
+            "preview holds the call and the digest that a vote repeats, for callers who may decide (mcp_approvals:decide) and \
+             for who asked.",
+        );
+    type Path = ApprovalPath;
+    type Query = Empty;
+    type Body = Empty;
+    type Output = OneApproval;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneApproval> {
+        let approval = store::get(ctx, &input.path.approval_id)?;
+        let actor = ctx.actor();
+        let caller = Party {
+            kind: actor.kind.to_owned(),
+            id: actor.id.clone(),
+        };
+        let sees = actor.permission.scopes.has(rights::DECIDE) || approval.concerns(&caller);
+        let preview = if sees { call_of(ctx, &approval)? } else { None };
+        Ok(OneApproval {
+            approval: ApprovalView::of(approval, ctx.latest(), preview),
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! `GET …/approvals`
+
+use super::model::{ApprovalId, State};
+use super::store;
+use super::view::ApprovalView;
+use provost_kernel::auth::Role::{Admin, Auditor, Operator};
+use provost_kernel::error::Error;
+use provost_kernel::operation::{Empty, Input, Meta, Operation};
+use provost_kernel::page::{Cursor, Limit};
+use provost_kernel::text::Name;
+use provost_kernel::{OperationContext, Result};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub struct ListApprovals;
+
+/// What can be asked; an approval must fit all of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ListQuery {
+    /// Only those that stand there. One whose time ran out is `expired` within a minute.
+    state: Option<State>,
+    /// Only those for this user or service account, by its id.
+    requested_for: Option<Name>,
+    /// How many at most.
+    #[serde(default)]
+    limit: Limit,
+    /// Where the list goes on.
+    cursor: Option<Cursor>,
+}
+
+provost_kernel::page! {
+    /// One page of approvals.
+    pub struct ApprovalPage {
+        /// The approvals, the newest first, without what the calls say.
+        approvals: ApprovalView,
+    }
+}
+
+impl Operation for ListApprovals {
+    const META: Meta = Meta::read("listHeadlessApprovals", "/approvals", "mcp_approvals")
+        .access("mcp_approvals:read", &[Admin, Operator, Auditor])
+        .command("approvals", "list")
+        .columns(&[
+            "state",
+            "tool",
+            "requestedFor.id as for",
+            "createdAt as asked",
+            "deadlineAt as until",
+            "id",
+            "kind",
+            "requestedBy.id as by",
+            "policies",
+            "quorum",
+            "votes",
+            "decidedAt as decided",
+            "grant",
+            "endedAt as ended",
+            "endReason as why",
+        ])
+        .says(
+            "List approvals",
+            "Calls that waited or wait for somebody's yes, newest first.",
+        );
+    type Path = Empty;
+    type Query = ListQuery;
+    type Body = Empty;
+    type Output = ApprovalPage;
+
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ApprovalPage> {
+        let query = &input.query;
+        let subject = query.requested_for.as_ref().map(Name::as_str);
+        // A cursor is a place in the list that it was made for: with other filters it is another list.
+        let list = [
+            "listHeadlessApprovals",
+            query.state.map_or("", State::as_str),
+            subject.unwrap_or_default(),
+        ];
+        let list = list.join("|");
+        let before = match &query.cursor {
+            // Behind every id.
+            None => "~".to_owned(),
+            Some(cursor) => {
+                let place = cursor.open_bytes(&ctx.services().keys, ctx.org(), &list)?;
+                String::from_utf8(place).map_err(Error::internal)?
+            }
+        };
+        let limit = query.limit.get();
+        let mut found = store::list(ctx, &before, query.state, subject, limit + 1)?;
+        let goes_on = i64::try_from(found.len()).unwrap_or(i64::MAX) > limit;
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let shown_last = found
+            .last()
+            .map(|approval| approval.id.clone())
+            .filter(|_| goes_on);
+        let next_cursor = shown_last.map(|id: ApprovalId| {
+            Cursor::issue_bytes(&ctx.services().keys, ctx.org(), &list, id.as_str().as_bytes())
+        });
+        let now = ctx.latest();
+        let view = |approval| ApprovalView::of(approval, now, None);
+        Ok(ApprovalPage {
+            approvals: found.into_iter().map(view).collect(),
+            next_cursor,
+        })
+    }
+}

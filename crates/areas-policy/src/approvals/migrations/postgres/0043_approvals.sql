@@ -1,0 +1,44 @@
+-- Approvals: a request for one call, what people said of it, and what it gives. No argument of a call stands here in the
+-- clear: the call is a keyed hash, and what people are shown of it is sealed.
+
+CREATE TABLE approvals (
+  organization_id TEXT COLLATE "C" NOT NULL,
+  id TEXT COLLATE "C" NOT NULL,
+  grant_id TEXT COLLATE "C" NOT NULL,
+  kind TEXT COLLATE "C" NOT NULL,
+  -- 'pending', 'approved', 'used', 'denied', 'expired', 'canceled', 'revoked' or 'void'.
+  state TEXT COLLATE "C" NOT NULL,
+  asker_kind TEXT COLLATE "C" NOT NULL,
+  asker_id TEXT COLLATE "C" NOT NULL,
+  subject_kind TEXT COLLATE "C" NOT NULL,
+  subject_id TEXT COLLATE "C" NOT NULL,
+  subject_rights TEXT COLLATE "C" NOT NULL,
+  call_mac TEXT COLLATE "C" NOT NULL,
+  tool TEXT COLLATE "C" NOT NULL,
+  -- JSON lists.
+  policies TEXT COLLATE "C" NOT NULL,
+  votes TEXT COLLATE "C" NOT NULL,
+  uses TEXT COLLATE "C" NOT NULL,
+  quorum BIGINT NOT NULL,
+  max_uses BIGINT NOT NULL,
+  use_count BIGINT NOT NULL CHECK (use_count <= max_uses),
+  deadline_at BIGINT NOT NULL,
+  grant_until BIGINT,
+  sealing_key_id TEXT COLLATE "C",
+  sealed BYTEA,
+  created_at BIGINT NOT NULL,
+  decided_at BIGINT,
+  ended_at BIGINT,
+  end_reason TEXT COLLATE "C",
+  revision BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+);
+CREATE INDEX approvals_by_call ON approvals (organization_id, call_mac, id);
+CREATE INDEX approvals_by_state ON approvals (organization_id, state, id);
+CREATE INDEX approvals_by_subject ON approvals (organization_id, subject_kind, subject_id, state, id);
+CREATE INDEX approvals_by_asker ON approvals (organization_id, asker_kind, asker_id, state, id);
+CREATE INDEX approvals_by_end ON approvals (organization_id, ended_at);
+CREATE TRIGGER note_rights_of_insert AFTER INSERT ON approvals REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');
+CREATE TRIGGER note_rights_of_update AFTER UPDATE ON approvals REFERENCING OLD TABLE AS former NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');
+CREATE TRIGGER note_rights_of_delete AFTER DELETE ON approvals REFERENCING OLD TABLE AS former FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');

@@ -1,0 +1,214 @@
+//! Approvals: a call that a policy wants a yes for passes once when somebody who may decide has said it (F8, G3.16).
+//!
+//! ```text
+//!   decision: require_approval ──► pending ──votes──► approved ──the call again──► used
+//!                                     │                  └─► expired · revoked · void
+//!                                     └─► denied · expired · canceled · void
+//! ```
+//!
+//! One record: the request, its votes, and what they gave. The decisions open it and use it (`plan.rs`); people vote, take
+//! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
+//! of its subject are others, its subject or who asked ends, the store was restored.
+//!
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7 and AP-8.
+//!
+//! Absent on purpose: requests that nobody's decision opened (nobody types the exact call of a machine); waiting inside a
+//! decision (who asks again is answered); comments of voters (the reason of each write is in the log); links that vote.
+//! Not here yet, and refused by name: the kinds `mcp_server`, `mcp_tool`, `skill`, `access`, `exception` and `operation`, routes,
+//! delegation, and places of consumption other than the servers.
+
+pub mod binding;
+mod decide;
+mod ends;
+pub mod fences;
+mod get;
+mod list;
+mod model;
+mod plan;
+mod rights;
+mod store;
+mod verbs;
+mod view;
+
+pub use binding::{Call, Unbound, policies};
+pub use model::{ApprovalId, BoundPolicy, Party};
+pub use plan::{Answer, Plan, Question, apply, plan};
+
+use crate::policies::PolicyChanged;
+use model::{Approval, Effect, Refusal};
+use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded, SubjectKind};
+use provost_kernel::announcement::Subscriber;
+use provost_kernel::area::{Area, Check, every};
+use provost_kernel::auth::{OrganizationId, Toolset, scope};
+use provost_kernel::error::{Code, Error};
+use provost_kernel::migrations;
+use provost_kernel::operation::Entry;
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, Timestamp};
+use std::sync::Arc;
+
+/// How long people can see what a call said, after the approval ended. Units: seconds. Source: F8.6.
+const SHOWN_SECS: i64 = 30 * 86_400;
+/// How long an approval is kept after its end. Units: seconds. Source: F8.9.
+const KEPT_SECS: i64 = 400 * 86_400;
+
+/// The area.
+pub static AREA: Area = Area {
+    toolsets: &[Toolset {
+        place: 0,
+        name: "mcp_approvals",
+        says: "Calls that wait for somebody's yes.",
+        title: "MCP approvals",
+        holds: "approvals of calls",
+    }],
+    scopes: &[
+        scope("mcp_approvals:read").readers(),
+        scope("mcp_approvals:write"),
+        scope(rights::DECIDE)
+            .says("Approve calls of others, which pass then")
+            .lasting(),
+    ],
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0043_approvals"],
+    statements: &[store::STATEMENTS],
+    rights: ends::RIGHTS,
+    retakings: ends::RETAKINGS,
+    timers: &[every(60, "approvals", |kernel, _| Box::pin(sweep(kernel)))],
+    on: &[
+        &Subscriber(principal_ended),
+        &Subscriber(account_narrowed),
+        &Subscriber(policy_changed),
+    ],
+    prune: Some(prune),
+    sealing_keys: Some(store::sealing_keys),
+    restore: Some(end_every),
+    check: Check::Find(store::broken_invariants),
+    guides: &[provost_kernel::guide!("approvals", "Approve a call")],
+    floor: 5,
+    ..Area::named("approvals", "Calls that pass once when somebody has said yes")
+};
+
+fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<list::ListApprovals>(),
+        Entry::of::<get::GetApproval>(),
+        Entry::of::<decide::DecideApproval>(),
+        Entry::of::<verbs::CancelApproval>(),
+        Entry::of::<verbs::RevokeApproval>(),
+    ]
+}
+
+/// Returns the refusal of an act, in words.
+fn refused(refusal: Refusal, approval: &Approval, now: Timestamp) -> Error {
+    let id = approval.id.as_str();
+    match refusal {
+        Refusal::Stands(state) => {
+            let code = if state.is_ended() {
+                Code::AlreadyTerminal
+            } else {
+                Code::Conflict
+            };
+            Error::new(code, format!("the approval {id} is {}", state.as_str()))
+                .with("status", state.as_str())
+        }
+        Refusal::Own => Error::new(
+            Code::EscalationForbidden,
+            "who asked for an approval, and whom it is for, do not vote on it; somebody else decides",
+        ),
+        Refusal::MayNotDecide => Error::new(
+            Code::EscalationForbidden,
+            "the caller may not decide about approvals any more",
+        ),
+        Refusal::TooMany => {
+            let message = format!(
+                "the approval {id} has as many votes as it can have, and waits until {}",
+                now.to_rfc3339()
+            );
+            Error::new(Code::Conflict, message)
+        }
+    }
+}
+
+/// Ends an open approval because what it binds moved.
+fn make_void(ctx: &mut OperationContext<'_>, approval: &mut Approval, reason: &str) -> Result<()> {
+    let now = ctx.latest();
+    if approval.make_void(now, reason) == Effect::Changed {
+        store::save(ctx, approval)?;
+        ctx.emit(&fences::VOID, &fences::OfApproval::of(approval));
+    }
+    Ok(())
+}
+
+fn make_all_void(ctx: &mut OperationContext<'_>, open: Vec<Approval>, reason: &str) -> Result<()> {
+    let mut ended = Vec::with_capacity(open.len());
+    for mut approval in open {
+        make_void(ctx, &mut approval, reason)?;
+        ended.push(approval.id.as_str().to_owned());
+    }
+    if !ended.is_empty() {
+        ctx.change("/approvals", serde_json::json!(ended), serde_json::Value::Null);
+    }
+    Ok(())
+}
+
+/// Ends what is open of somebody who acts no more.
+fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+    let open = store::of_party(ctx, ended.kind.as_str(), &ended.id)?;
+    make_all_void(ctx, open, "subject_ended")
+}
+
+/// Ends what is open of an account that can do less.
+fn account_narrowed(ctx: &mut OperationContext<'_>, narrowed: &AccountNarrowed) -> Result<()> {
+    let open = store::of_party(ctx, SubjectKind::ServiceAccount.as_str(), &narrowed.id)?;
+    make_all_void(ctx, open, "subject_changed")
+}
+
+/// Ends what is open and answers a policy that is another now.
+fn policy_changed(ctx: &mut OperationContext<'_>, changed: &PolicyChanged) -> Result<()> {
+    let mut open = store::open(ctx)?;
+    open.retain(|approval| {
+        approval
+            .policies
+            .iter()
+            .any(|policy| policy.policy_id == changed.policy_id)
+    });
+    make_all_void(ctx, open, "policies_changed")
+}
+
+/// Ends everything that is open, in the unit that restores the organization.
+fn end_every(ctx: &mut OperationContext<'_>, reason: &'static str) -> Result<()> {
+    let open = store::open(ctx)?;
+    make_all_void(ctx, open, reason)
+}
+
+/// Removes what has been kept long enough.
+fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
+    store::erase_shown(ctx, now.earlier_by(SHOWN_SECS))?;
+    store::forget(ctx, now.earlier_by(KEPT_SECS))
+}
+
+/// Writes down whose time ran out, if nobody doubts the clock.
+async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
+    let Some(now) = kernel.undoubted().await? else {
+        return Ok(());
+    };
+    let due = kernel
+        .read_system(move |tx| store::overdue(tx, now.instant()))
+        .await?;
+    for (organization, id) in due {
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let mut approval = store::get(ctx, &id)?;
+            let before = approval.state;
+            if approval.expire(ctx.latest()) == Effect::Changed {
+                store::save(ctx, &approval)?;
+                ctx.target(&fences::APPROVAL, id.as_str());
+                ctx.change("/state", before.as_str(), approval.state.as_str());
+                ctx.emit(&fences::EXPIRED, &fences::OfApproval::of(&approval));
+            }
+            Ok(())
+        };
+        let organization = OrganizationId::from_store(organization);
+        kernel.system(organization, Some(fences::EXPIRY), run).await?;
+    }
+    Ok(())
+}

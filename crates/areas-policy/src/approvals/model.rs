@@ -1,0 +1,360 @@
+//! An approval as a state machine, without storage: votes, the decision, uses and ends.
+//!
+//! INVARIANT AP-1: over any order, crash and repetition, no more calls pass than the grant says.
+//! INVARIANT AP-3: neither who asked nor whom it is for counts, and of the others those alone who may decide at the
+//! moment in which the last vote comes; one who lost the right before does not count.
+//! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
+
+use provost_kernel::error::Result;
+use provost_kernel::{Timestamp, id};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+id!(ApprovalId, "apr", "Names an approval.");
+id!(GrantId, "grt", "Names what an approval gives.");
+
+/// How long a request waits for its decision. Units: seconds. Ours: a person is at work, and so is who decides.
+pub const PENDING_SECS: i64 = 3_600;
+/// How long what was approved can be used. Units: seconds. Source: F8.2.
+pub const GRANT_SECS: i64 = 900;
+/// LIMIT: open requests for one subject. Source: F8.9.
+pub const MOST_OF_SUBJECT: i64 = 20;
+/// LIMIT: open requests of an organization. Source: F8.9.
+pub const MOST: i64 = 1_000;
+/// LIMIT: votes of one request.
+const MOST_VOTES: usize = 50;
+
+provost_kernel::word! {
+    /// What is approved.
+    #[schemars(extend("x-open" = true))]
+    pub enum Kind {
+        /// One call of a tool, with these arguments.
+        ToolCall = "tool_call",
+    }
+}
+
+provost_kernel::word! {
+    /// Where an approval stands.
+    #[schemars(extend("x-open" = true))]
+    pub enum State {
+        /// It waits for votes.
+        Pending = "pending",
+        /// The call passes, as often as the grant says and until its end.
+        Approved = "approved",
+        /// The grant was used as often as it may be.
+        Used = "used",
+        /// Somebody who decides said no.
+        Denied = "denied",
+        /// Its time ran out, before the decision or before it was used up.
+        Expired = "expired",
+        /// It was taken back.
+        Canceled = "canceled",
+        /// What was approved was taken back.
+        Revoked = "revoked",
+        /// What it binds is not any more what it was.
+        Void = "void",
+    }
+}
+
+impl State {
+    /// Says whether nothing can come of it any more.
+    pub const fn is_ended(self) -> bool {
+        !matches!(self, Self::Pending | Self::Approved)
+    }
+}
+
+provost_kernel::word! {
+    /// What somebody says of a request.
+    pub enum Choice {
+        /// Yes.
+        Approve = "approve",
+        /// No, which ends the request.
+        Deny = "deny",
+    }
+}
+
+/// Who asks, is asked for, or votes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Party {
+    /// `user` or `service_account`. Open.
+    pub kind: String,
+    /// The id.
+    pub id: String,
+}
+
+/// What one person says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Vote {
+    /// Who.
+    pub by: Party,
+    /// What.
+    pub choice: Choice,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// One call that passed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Use {
+    /// The decision that allowed it, as the history names it.
+    pub event_id: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A policy that asked for the approval, in the definition that was live then.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct BoundPolicy {
+    /// `content`, `access`, `resource` or `skill_acl`.
+    pub family: String,
+    /// The policy.
+    pub policy_id: String,
+    /// The SHA-256 of its definition.
+    pub definition_sha256: String,
+}
+
+/// A request, its votes, and what they gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Approval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// The id of what it gives once it is approved.
+    pub grant_id: GrantId,
+    /// What is approved.
+    pub kind: Kind,
+    /// Where it stands in its row; [`Self::state_at`] says where it stands now.
+    pub state: State,
+    /// Whose question opened it: only their questions are answered by it.
+    pub asker: Party,
+    /// Whose call it is.
+    pub subject: Party,
+    /// What the subject could do then, in words that are compared.
+    pub subject_rights: String,
+    /// The keyed hash of the call.
+    pub call_mac: String,
+    /// The tool.
+    pub tool: String,
+    /// What the approval answers.
+    pub policies: Vec<BoundPolicy>,
+    /// Distinct people who have to say yes.
+    pub quorum: i64,
+    /// What was said, in the order of the last word of each.
+    pub votes: Vec<Vote>,
+    /// How often the call passes.
+    pub max_uses: i64,
+    /// The calls that passed.
+    pub uses: Vec<Use>,
+    /// Until when it waits.
+    pub deadline_at: Timestamp,
+    /// Until when the grant can be used.
+    pub grant_until: Option<Timestamp>,
+    /// The sealed view of the call, and the sealing key's id; nothing once it was erased.
+    pub sealed: Option<(String, Vec<u8>)>,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it was approved or denied.
+    pub decided_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Why it ended, where the state does not say it.
+    pub end_reason: Option<String>,
+    /// How often the row changed; a change is stored only on the row that it was computed from.
+    pub revision: i64,
+}
+
+/// Why something cannot be done with an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It stands where this cannot happen.
+    Stands(State),
+    /// Who votes asked for it, or it is for them.
+    Own,
+    /// Who votes may not decide now.
+    MayNotDecide,
+    /// There are too many votes.
+    TooMany,
+}
+
+/// What a vote or a use changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it was so already.
+    Nothing,
+    /// The record.
+    Changed,
+}
+
+/// Says whether somebody may decide at this moment.
+pub type MayDecide<'a> = &'a mut dyn FnMut(&Party) -> Result<bool>;
+
+impl Approval {
+    /// Returns where it stands at an instant: what ends by time has ended then, whatever its row says.
+    pub fn state_at(&self, now: Timestamp) -> State {
+        let end = match self.state {
+            State::Pending => Some(self.deadline_at),
+            // An approval whose end nobody knows gives nothing.
+            State::Approved => Some(self.grant_until.unwrap_or(self.created_at)),
+            _ => None,
+        };
+        if end.is_some_and(|end| now >= end) {
+            State::Expired
+        } else {
+            self.state
+        }
+    }
+
+    /// Returns how many uses are left, whatever the state.
+    pub fn uses_left(&self) -> i64 {
+        let used = i64::try_from(self.uses.len()).unwrap_or(i64::MAX);
+        self.max_uses.saturating_sub(used).max(0)
+    }
+
+    /// Says whether somebody is who asked, or for whom it is.
+    pub fn concerns(&self, party: &Party) -> bool {
+        self.asker == *party || self.subject == *party
+    }
+
+    /// Takes a vote, in place of an earlier one of the same voter, and decides when there are enough.
+    ///
+    /// Keeps AP-3. Errors: a [`Refusal`]; those of asking who may decide.
+    pub fn vote(
+        &mut self,
+        vote: Vote,
+        now: Timestamp,
+        may_decide: MayDecide<'_>,
+    ) -> Result<std::result::Result<Effect, Refusal>> {
+        let state = self.state_at(now);
+        if self.concerns(&vote.by) {
+            return Ok(Err(Refusal::Own));
+        }
+        if !may_decide(&vote.by)? {
+            return Ok(Err(Refusal::MayNotDecide));
+        }
+        let earlier = self.votes.iter().find(|earlier| earlier.by == vote.by);
+        let is_same = earlier.is_some_and(|earlier| earlier.choice == vote.choice);
+        // The same word again changes nothing, before the decision and after it (F0.2).
+        let stands = match vote.choice {
+            Choice::Approve => matches!(state, State::Pending | State::Approved | State::Used),
+            Choice::Deny => matches!(state, State::Pending | State::Denied),
+        };
+        if is_same && stands && state != State::Pending {
+            return Ok(Ok(Effect::Nothing));
+        }
+        if state != State::Pending {
+            return Ok(Err(Refusal::Stands(state)));
+        }
+        self.votes.retain(|earlier| earlier.by != vote.by);
+        if self.votes.len() >= MOST_VOTES {
+            return Ok(Err(Refusal::TooMany));
+        }
+        let choice = vote.choice;
+        self.votes.push(vote);
+        if choice == Choice::Deny {
+            self.decided_at = Some(now);
+            self.end(State::Denied, now, None);
+            return Ok(Ok(Effect::Changed));
+        }
+        let mut yes = 0;
+        for vote in self.votes.iter().filter(|vote| vote.choice == Choice::Approve) {
+            if !self.concerns(&vote.by) && may_decide(&vote.by)? {
+                yes += 1;
+            }
+        }
+        if yes >= self.quorum {
+            self.state = State::Approved;
+            self.decided_at = Some(now);
+            self.grant_until = Some(now.plus_secs(GRANT_SECS));
+            return Ok(Ok(Effect::Changed));
+        }
+        // A vote that is there already may still have been the one that was missing: somebody else's right came back.
+        Ok(Ok(if is_same { Effect::Nothing } else { Effect::Changed }))
+    }
+
+    /// Takes a voter's word back, while nothing is decided.
+    pub fn abstain(&mut self, party: &Party, now: Timestamp) -> std::result::Result<Effect, Refusal> {
+        let state = self.state_at(now);
+        let had = self.votes.iter().any(|vote| vote.by == *party);
+        if !had {
+            return Ok(Effect::Nothing);
+        }
+        if state != State::Pending {
+            return Err(Refusal::Stands(state));
+        }
+        self.votes.retain(|vote| vote.by != *party);
+        Ok(Effect::Changed)
+    }
+
+    /// Takes the request back.
+    pub fn cancel(&mut self, now: Timestamp) -> std::result::Result<Effect, Refusal> {
+        match self.state_at(now) {
+            State::Canceled => Ok(Effect::Nothing),
+            State::Pending => Ok(self.end(State::Canceled, now, None)),
+            state => Err(Refusal::Stands(state)),
+        }
+    }
+
+    /// Takes back what was approved.
+    pub fn revoke(&mut self, now: Timestamp) -> std::result::Result<Effect, Refusal> {
+        match self.state_at(now) {
+            State::Revoked => Ok(Effect::Nothing),
+            State::Approved => Ok(self.end(State::Revoked, now, None)),
+            state => Err(Refusal::Stands(state)),
+        }
+    }
+
+    /// Ends what is open because what it binds moved.
+    pub fn make_void(&mut self, now: Timestamp, reason: &str) -> Effect {
+        if self.state.is_ended() {
+            return Effect::Nothing;
+        }
+        self.end(State::Void, now, Some(reason))
+    }
+
+    /// Writes down that its time ran out.
+    pub fn expire(&mut self, now: Timestamp) -> Effect {
+        if self.state.is_ended() || self.state_at(now) != State::Expired {
+            return Effect::Nothing;
+        }
+        self.end(State::Expired, now, None)
+    }
+
+    /// Lets one call pass, by the decision that allows it. A decision that is there already uses nothing again: a unit of work
+    /// may run twice.
+    ///
+    /// Keeps AP-1 and AP-5.
+    pub fn consume(&mut self, event_id: &str, now: Timestamp) -> std::result::Result<Effect, Refusal> {
+        if self.uses.iter().any(|earlier| earlier.event_id == event_id) {
+            return Ok(Effect::Nothing);
+        }
+        let state = self.state_at(now);
+        if state != State::Approved || self.uses_left() == 0 {
+            return Err(Refusal::Stands(state));
+        }
+        self.uses.push(Use {
+            event_id: event_id.to_owned(),
+            at: now,
+        });
+        if self.uses_left() == 0 {
+            self.end(State::Used, now, None);
+        }
+        Ok(Effect::Changed)
+    }
+
+    fn end(&mut self, state: State, now: Timestamp, reason: Option<&str>) -> Effect {
+        self.state = state;
+        self.ended_at = Some(now);
+        self.end_reason = reason.map(str::to_owned);
+        Effect::Changed
+    }
+}
+
+#[cfg(test)]
+mod tests;

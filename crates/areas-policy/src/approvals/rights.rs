@@ -1,0 +1,56 @@
+//! Who acts, who may decide, and what somebody can do, in words that are compared.
+
+use super::model::Party;
+use provost_areas_identity::{directory, service_accounts};
+use provost_kernel::Result;
+use provost_kernel::auth::{Permission, Role};
+use provost_kernel::db::Tx;
+
+/// The scope of who decides.
+pub const DECIDE: &str = "mcp_approvals:decide";
+
+/// What the store says of somebody now.
+enum Standing {
+    /// There is nobody, or they are suspended or disabled.
+    Gone,
+    /// They act, and have no role.
+    WithoutRole,
+    /// They act.
+    Acting(Permission),
+}
+
+/// Returns what somebody can do now, in words that differ when it does; `None` for somebody who acts no more.
+pub fn of_party(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Option<String>> {
+    Ok(match standing(tx, org, party)? {
+        Standing::Gone => None,
+        Standing::WithoutRole => Some("-".to_owned()),
+        Standing::Acting(permission) => {
+            let scopes = permission.scopes.to_list().join(" ");
+            Some(format!("{} {scopes}", permission.role.as_str()))
+        }
+    })
+}
+
+/// Says whether somebody may decide about approvals at this moment, whatever they come with.
+pub fn may_decide(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<bool> {
+    Ok(match standing(tx, org, party)? {
+        Standing::Acting(permission) => permission.role == Role::Admin && permission.scopes.has(DECIDE),
+        Standing::Gone | Standing::WithoutRole => false,
+    })
+}
+
+fn standing(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Standing> {
+    let found = match party.kind.as_str() {
+        "user" => directory::principal(tx, org, &party.id)?
+            .filter(|user| user.enabled)
+            .map(|user| match user.role {
+                None => Standing::WithoutRole,
+                Some(role) => Standing::Acting(Permission::effective(role, None, None)),
+            }),
+        "service_account" => service_accounts::principal(tx, org, &party.id)?
+            .filter(|account| account.enabled)
+            .map(|account| Standing::Acting(Permission::effective(account.role, account.scopes, None))),
+        _ => None,
+    };
+    Ok(found.unwrap_or(Standing::Gone))
+}

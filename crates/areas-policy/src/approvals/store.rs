@@ -1,0 +1,245 @@
+//! All SQL of approvals.
+
+use super::model::{Approval, ApprovalId, GrantId, Kind, Party, State};
+use provost_kernel::db::{Param, Row, Tx};
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::{OperationContext, SureTime, Timestamp, params, statements};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The columns of an approval, in the order that [`read`] expects.
+macro_rules! columns {
+    () => {
+        "id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, \
+         votes, uses, quorum, max_uses, deadline_at, grant_until, sealing_key_id, sealed, created_at, decided_at, ended_at, \
+         end_reason, revision"
+    };
+}
+
+statements! {
+    /// One approval.
+    GET = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id = ?2");
+    /// A page of approvals, the newest first: their ids say when they were made.
+    LIST = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id < ?2 AND (CAST(?3 AS TEXT) IS NULL OR state = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR subject_id = CAST(?4 AS TEXT)) ORDER BY id DESC LIMIT ?5");
+    /// The open ones of a call, the oldest first.
+    OF_CALL = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND call_mac = ?2 AND state IN ('pending', 'approved') ORDER BY id LIMIT 64");
+    /// The open ones.
+    OPEN = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') ORDER BY id");
+    /// The open ones that somebody asked for, or that are for them.
+    OF_PARTY = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') AND ((subject_kind = ?2 AND subject_id = ?3) OR (asker_kind = ?2 AND asker_id = ?3)) ORDER BY id");
+    /// How many wait for one subject.
+    COUNT_OF_SUBJECT = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 AND state = 'pending' AND deadline_at > ?4";
+    /// How many wait.
+    COUNT = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
+    /// Adds one; one that a lost commit left is there already.
+    INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0) ON CONFLICT DO NOTHING";
+    /// Stores what became of one, unless it is another by now.
+    SAVE = "UPDATE approvals SET state = ?3, votes = ?4, uses = ?5, use_count = ?6, grant_until = ?7, decided_at = ?8, ended_at = ?9, end_reason = ?10, revision = ?11 + 1 WHERE organization_id = ?1 AND id = ?2 AND revision = ?11";
+    /// Those whose time has run out, of every organization.
+    OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE (state = 'pending' AND deadline_at <= ?1) OR (state = 'approved' AND grant_until <= ?1) ORDER BY organization_id, id LIMIT 1000";
+    /// Erases what people were shown of calls whose approvals ended long ago.
+    ERASE_SHOWN = "UPDATE approvals SET sealed = NULL, sealing_key_id = NULL WHERE organization_id = ?1 AND ended_at < ?2 AND sealed IS NOT NULL";
+    /// Forgets what ended long ago.
+    FORGET = "DELETE FROM approvals WHERE organization_id = ?1 AND ended_at < ?2";
+    /// The sealing keys that rows need.
+    SEALING_KEYS = unscoped("keys serve every organization") "SELECT DISTINCT sealing_key_id FROM approvals WHERE sealing_key_id IS NOT NULL ORDER BY sealing_key_id";
+    /// Rows whose counts, states and instants contradict each other.
+    TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM approvals WHERE use_count > max_uses OR (state = 'used') <> (use_count = max_uses) OR (state IN ('pending', 'approved')) <> (ended_at IS NULL) OR (state IN ('approved', 'used', 'revoked') AND grant_until IS NULL) OR (use_count > 0 AND grant_until IS NULL) ORDER BY organization_id, id";
+}
+
+fn json<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> Result<T> {
+    serde_json::from_str(row.str(at)?).map_err(Error::internal)
+}
+
+fn text<T: Serialize>(list: &T) -> Result<String> {
+    serde_json::to_string(list).map_err(Error::internal)
+}
+
+/// Reads an approval.
+fn read(row: &Row<'_>) -> Result<Approval> {
+    let party = |kind: usize, id: usize| -> Result<Party> {
+        Ok(Party {
+            kind: row.get(kind)?,
+            id: row.get(id)?,
+        })
+    };
+    let key: Option<String> = row.get(18)?;
+    let sealed: Option<Vec<u8>> = row.get(19)?;
+    Ok(Approval {
+        id: ApprovalId::from_store(row.get(0)?),
+        grant_id: GrantId::from_store(row.get(1)?),
+        kind: Kind::from_store(row.str(2)?)?,
+        state: State::from_store(row.str(3)?)?,
+        asker: party(4, 5)?,
+        subject: party(6, 7)?,
+        subject_rights: row.get(8)?,
+        call_mac: row.get(9)?,
+        tool: row.get(10)?,
+        policies: json(row, 11)?,
+        votes: json(row, 12)?,
+        uses: json(row, 13)?,
+        quorum: row.get(14)?,
+        max_uses: row.get(15)?,
+        deadline_at: row.get(16)?,
+        grant_until: row.get(17)?,
+        sealed: key.zip(sealed),
+        created_at: row.get(20)?,
+        decided_at: row.get(21)?,
+        ended_at: row.get(22)?,
+        end_reason: row.get(23)?,
+        revision: row.get(24)?,
+    })
+}
+
+/// Returns an approval, if it is there.
+pub fn find(tx: &mut Tx<'_>, org: &str, id: &ApprovalId) -> Result<Option<Approval>> {
+    tx.query_opt(&GET, params![org, id.as_str()], read)
+}
+
+/// Returns an approval.
+///
+/// Errors: `NotFound` for an unknown one and one of another organization alike.
+pub fn get(ctx: &mut OperationContext<'_>, id: &ApprovalId) -> Result<Approval> {
+    let org = ctx.org();
+    find(&mut ctx.tx(), org, id)?.ok_or_else(|| Error::not_found("approval"))
+}
+
+/// Returns approvals before a place of the list, the newest first.
+pub fn list(
+    ctx: &mut OperationContext<'_>,
+    before: &str,
+    state: Option<State>,
+    subject: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Approval>> {
+    let (org, state) = (ctx.org(), state.map(State::as_str));
+    ctx.query(&LIST, params![org, before, state, subject, limit], read)
+}
+
+/// Returns the open approvals of a call, the oldest first.
+pub fn of_call(tx: &mut Tx<'_>, org: &str, call_mac: &str) -> Result<Vec<Approval>> {
+    tx.query(&OF_CALL, params![org, call_mac], read)
+}
+
+/// Returns the open approvals.
+pub fn open(ctx: &mut OperationContext<'_>) -> Result<Vec<Approval>> {
+    let org = ctx.org();
+    ctx.query(&OPEN, params![org], read)
+}
+
+/// Returns the open approvals that somebody asked for, or that are for them.
+pub fn of_party(ctx: &mut OperationContext<'_>, kind: &str, id: &str) -> Result<Vec<Approval>> {
+    let org = ctx.org();
+    ctx.query(&OF_PARTY, params![org, kind, id], read)
+}
+
+/// Returns how many requests wait for a subject, and how many in all.
+pub fn waiting(tx: &mut Tx<'_>, org: &str, subject: &Party, now: Timestamp) -> Result<(i64, i64)> {
+    let (kind, id) = (subject.kind.as_str(), subject.id.as_str());
+    let count = |row: &Row<'_>| row.get::<i64>(0);
+    let own = tx.query_opt(&COUNT_OF_SUBJECT, params![org, kind, id, now], count)?;
+    let all = tx.query_opt(&COUNT, params![org, now], count)?;
+    Ok((own.unwrap_or(0), all.unwrap_or(0)))
+}
+
+/// Adds an approval; one that a lost commit left is there already.
+pub fn insert(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()> {
+    let org = ctx.org();
+    let (key, sealed) = match &approval.sealed {
+        Some((key, sealed)) => (Some(key.as_str()), Some(sealed.as_slice())),
+        None => (None, None),
+    };
+    let values: Vec<Param<'_>> = params![
+        org,
+        approval.id.as_str(),
+        approval.grant_id.as_str(),
+        approval.kind.as_str(),
+        approval.state.as_str(),
+        approval.asker.kind.as_str(),
+        approval.asker.id.as_str(),
+        approval.subject.kind.as_str(),
+        approval.subject.id.as_str(),
+        approval.subject_rights.as_str(),
+        approval.call_mac.as_str(),
+        approval.tool.as_str(),
+        text(&approval.policies)?,
+        text(&approval.votes)?,
+        text(&approval.uses)?,
+        approval.quorum,
+        approval.max_uses,
+        approval.deadline_at,
+        key,
+        sealed,
+        approval.created_at,
+    ]
+    .into();
+    ctx.execute(&INSERT, &values).map(drop)
+}
+
+/// Stores what became of an approval.
+///
+/// Errors: `Conflict` when the row is another than the one that this was computed from; nothing is stored then.
+pub fn save(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()> {
+    let org = ctx.org();
+    let uses = i64::try_from(approval.uses.len()).map_err(Error::internal)?;
+    let saved = ctx.execute(
+        &SAVE,
+        params![
+            org,
+            approval.id.as_str(),
+            approval.state.as_str(),
+            text(&approval.votes)?,
+            text(&approval.uses)?,
+            uses,
+            approval.grant_until,
+            approval.decided_at,
+            approval.ended_at,
+            approval.end_reason.as_deref(),
+            approval.revision,
+        ],
+    )?;
+    if saved == 1 { Ok(()) } else { Err(moved()) }
+}
+
+/// Returns the refusal of what was computed from a row that is another by now.
+pub fn moved() -> Error {
+    Error::new(
+        Code::Conflict,
+        "the approval changed in the meantime; look at it and try again",
+    )
+}
+
+/// Returns the approvals whose time has run out, with their organizations.
+pub fn overdue(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<(String, ApprovalId)>> {
+    tx.query(&OVERDUE, params![now], |row| {
+        Ok((row.get(0)?, ApprovalId::from_store(row.get(1)?)))
+    })
+}
+
+/// Erases what people were shown of calls, of approvals that ended before.
+pub fn erase_shown(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
+    let org = ctx.org();
+    ctx.execute(&ERASE_SHOWN, params![org, before.instant()])
+        .map(drop)
+}
+
+/// Forgets approvals that ended before.
+pub fn forget(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
+    let org = ctx.org();
+    ctx.execute(&FORGET, params![org, before.instant()]).map(drop)
+}
+
+/// Returns the ids of the sealing keys that rows need.
+pub fn sealing_keys(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    tx.query(&SEALING_KEYS, params![], |row| row.get(0))
+}
+
+/// Returns a sentence for each row that contradicts itself.
+pub fn broken_invariants(tx: &mut Tx<'_>, _: Timestamp) -> Result<Vec<String>> {
+    tx.query(&TORN, params![], |row| {
+        let (organization, id) = (row.str(0)?, row.str(1)?);
+        Ok(format!(
+            "the approval {id} of {organization} has uses, a state and instants that contradict each other"
+        ))
+    })
+}

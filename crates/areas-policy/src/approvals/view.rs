@@ -1,0 +1,142 @@
+//! An approval as its readers see it.
+
+use super::model::{Approval, ApprovalId, BoundPolicy, GrantId, Kind, Party, State, Use, Vote};
+use provost_kernel::error::Error;
+use provost_kernel::{OperationContext, Result, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An approval.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Approval")]
+pub struct ApprovalView {
+    id: ApprovalId,
+    kind: Kind,
+    /// Where it stands now. Open.
+    state: State,
+    /// Who asked: the principal whose questions it answers.
+    requested_by: Party,
+    /// Whose call it is.
+    requested_for: Party,
+    /// The tool of the call.
+    tool: String,
+    /// What it answers: the policies that asked for it, as they were.
+    policies: Vec<BoundPolicy>,
+    /// Distinct people who have to say yes.
+    quorum: i64,
+    votes: Vec<Vote>,
+    created_at: Timestamp,
+    /// Until when it waits for its decision.
+    deadline_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_at: Option<Timestamp>,
+    /// What it gives; absent before it is approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<GrantView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    /// Why it is void: `policies_changed`, `subject_changed`, `subject_ended`, `restored` or `lost`. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_reason: Option<String>,
+    /// What is decided about, of one approval, for who decides and who asked; absent elsewhere, and 30 days after the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<CallView>,
+}
+
+/// What an approval gives.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct GrantView {
+    id: GrantId,
+    /// How often the call passes.
+    max_uses: i64,
+    /// The decisions that let it pass.
+    uses: Vec<Use>,
+    expires_at: Timestamp,
+}
+
+/// The call, without what looks like a credential.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct CallView {
+    /// The SHA-256 of all that is bound; a vote repeats it.
+    pub binding_digest: String,
+    /// The attributes of the call. `[hidden]` stands for what looks like a credential.
+    call: Value,
+}
+
+/// One approval.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct OneApproval {
+    /// It.
+    pub approval: ApprovalView,
+}
+
+/// The path of operations on one approval.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ApprovalPath {
+    /// The approval.
+    pub approval_id: ApprovalId,
+}
+
+impl ApprovalView {
+    /// Returns how an approval looks at an instant.
+    pub fn of(approval: Approval, now: Timestamp, preview: Option<CallView>) -> Self {
+        let state = approval.state_at(now);
+        let grant = approval.grant_until.map(|expires_at| GrantView {
+            id: approval.grant_id,
+            max_uses: approval.max_uses,
+            uses: approval.uses,
+            expires_at,
+        });
+        Self {
+            state,
+            id: approval.id,
+            kind: approval.kind,
+            requested_by: approval.asker,
+            requested_for: approval.subject,
+            tool: approval.tool,
+            policies: approval.policies,
+            quorum: approval.quorum,
+            votes: approval.votes,
+            created_at: approval.created_at,
+            deadline_at: approval.deadline_at,
+            decided_at: approval.decided_at,
+            grant,
+            ended_at: approval.ended_at,
+            end_reason: approval.end_reason,
+            preview,
+        }
+    }
+}
+
+/// Returns where a sealed view belongs, so that one that is moved to another row does not open.
+pub fn place<'a>(org: &'a str, id: &'a ApprovalId) -> [&'a [u8]; 3] {
+    [org.as_bytes(), b"approval", id.as_str().as_bytes()]
+}
+
+/// Returns the call of an approval, unless it was erased.
+///
+/// Errors: `Unavailable` when the sealing key is not here.
+pub fn call_of(ctx: &OperationContext<'_>, approval: &Approval) -> Result<Option<CallView>> {
+    let Some((key, sealed)) = &approval.sealed else {
+        return Ok(None);
+    };
+    let opened = ctx
+        .services()
+        .keys
+        .open_sealed(key, &place(ctx.org(), &approval.id), sealed);
+    let opened = opened
+        .ok_or_else(|| Error::unavailable("the sealed view of the call cannot be opened on this server"))?;
+    serde_json::from_slice(opened.expose())
+        .map(Some)
+        .map_err(Error::internal)
+}

@@ -1,0 +1,118 @@
+//! See the module above.
+
+use super::{Fixture, Ids, Samples};
+use crate::samples::Target;
+use crate::support::{App, fresh_key};
+use serde_json::{Value, json};
+
+/// What the nets must know of the area.
+pub const SAMPLES: Samples = Samples {
+    absent: |ulid| vec![("approvalId", format!("apr_{ulid}")), (DIGEST, "0".repeat(64))],
+    make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    body,
+    fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
+    varied,
+    state: |app| Box::pin(async move { app.get("/approvals?limit=100").await.ok().clone() }),
+    ..Samples::NONE
+};
+
+/// The path parameter that no operation has: what a vote repeats.
+const DIGEST: &str = "approvalDigest";
+const REVOKE: &str = "revokeHeadlessApproval";
+
+/// Makes a request for a call of a tool of its own, which a policy of its own asks about, and returns its id and digest.
+pub async fn one(app: &App) -> (String, String) {
+    let tool = format!("tool-{}", fresh_key().to_lowercase());
+    let policy = json!({
+        "id": tool, "name": tool, "action": "require_approval", "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
+        "conditions": { "field": "tool.id", "op": "eq", "value": tool },
+    });
+    app.write("POST", "/content-policies", json!({ "definition": policy }))
+        .await
+        .ok();
+    let (subject, _) = app.account(&fresh_key(), "viewer", &["policies:read"]).await;
+    let (_, hook) = app.account(&fresh_key(), "operator", &["policies:decide"]).await;
+    let attributes =
+        json!({ "identity.service_account_id": subject, "tool.id": tool, "tool.input": { "a": 1 } });
+    let body = json!({ "events": [{ "occasion": "pre_tool", "attributes": attributes }] });
+    let reply = app
+        .request("POST", "/policies/decisions")
+        .token(&hook)
+        .json(body)
+        .send()
+        .await;
+    let id = reply
+        .ok()
+        .pointer("/decisions/0/approval/requestId")
+        .and_then(Value::as_str);
+    let id = id.unwrap_or_else(|| panic!("{}", reply.text())).to_owned();
+    let shown = app.get(&format!("/approvals/{id}")).await;
+    let digest = shown
+        .ok()
+        .pointer("/approval/preview/bindingDigest")
+        .and_then(Value::as_str);
+    (id.clone(), digest.unwrap().to_owned())
+}
+
+/// Says yes as the first admin.
+pub async fn approve(app: &App, id: &str, digest: &str) {
+    let body = json!({ "decision": "approve", "bindingDigest": digest });
+    app.write("POST", &format!("/approvals/{id}/decision"), body)
+        .await
+        .ok();
+}
+
+async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
+    if !parameters.contains(&"approvalId") {
+        return vec![];
+    }
+    let (id, digest) = one(app).await;
+    if operation == REVOKE {
+        approve(app, &id, &digest).await;
+    }
+    vec![("approvalId", id), (DIGEST, digest)]
+}
+
+fn body(operation: &str, target: &Target) -> Option<Value> {
+    match operation {
+        "decideHeadlessApproval" => {
+            let nothing = "0".repeat(64);
+            let digest = target.others.get(DIGEST).unwrap_or(&nothing);
+            Some(json!({ "decision": "approve", "bindingDigest": digest }))
+        }
+        "cancelHeadlessApproval" | REVOKE => Some(json!({})),
+        _ => None,
+    }
+}
+
+async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
+    let (verb, event) = match operation {
+        "decideHeadlessApproval" => ("decision", "approval.approved"),
+        "cancelHeadlessApproval" => ("cancel", "approval.canceled"),
+        REVOKE => ("revoke", "grant.revoked"),
+        _ => return None,
+    };
+    let (id, digest) = one(app).await;
+    if operation == REVOKE {
+        approve(app, &id, &digest).await;
+    }
+    let body = match verb {
+        "decision" => json!({ "decision": "approve", "bindingDigest": digest }),
+        _ => json!({}),
+    };
+    let path = format!("/approvals/{id}/{verb}");
+    Some(Fixture::json("POST", path, body, Some(event)))
+}
+
+fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
+    if operation != "decideHeadlessApproval" {
+        return None;
+    }
+    let mut body = body.clone();
+    match member {
+        "decision" => body[member] = json!("deny"),
+        "bindingDigest" => body[member] = json!("f".repeat(64)),
+        _ => return None,
+    }
+    Some(body)
+}
