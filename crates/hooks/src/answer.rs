@@ -88,12 +88,17 @@ fn rendering(question: &Question, decision: &Decision) -> Rendering {
             if !decision.self_serve && !decision.requests.is_empty() {
                 let requests = decision.requests.join(", ");
                 Rendering::Refuse(format!(
-                    "{required}. Somebody else has to approve it: {requests} waits for them (provost approvals get). When it is \
+                    "{required}. Somebody else has to approve it: {requests} waits for them (provost approvals get). Your approvers \
+                     see this call, its folder and the name of this machine, without what looks like a credential. When it is \
                      approved, the same call passes once; a changed one asks again (strengthened: client_cannot)"
                 ))
             } else if !decision.self_serve {
+                let why = match decision.refusals.as_slice() {
+                    [] => String::new(),
+                    refusals => format!(", {}", refusals.join(", ")),
+                };
                 Rendering::Refuse(format!(
-                    "{required}. Somebody else has to approve it, which cannot be asked for here (strengthened: client_cannot)"
+                    "{required}. Somebody else has to approve it, which cannot be asked for here (strengthened: client_cannot{why})"
                 ))
             } else if can_ask {
                 Rendering::Ask(required)

@@ -68,6 +68,8 @@ pub struct Decision {
     pub self_serve: bool,
     /// The requests that wait for somebody else's yes.
     pub requests: Vec<String>,
+    /// Why there is no request where somebody else's yes is required, in the server's words.
+    pub refusals: Vec<String>,
     /// Whether the word of the user names nobody whom the server knows, or several.
     pub user_unresolved: bool,
 }
@@ -92,19 +94,16 @@ struct One {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Approval {
-    mode: Option<String>,
-    auto_approve_on_request: Option<bool>,
+    self_serve: Option<bool>,
     request_id: Option<String>,
+    refused: Option<String>,
 }
 
 impl Approval {
-    /// A policy that names nobody else to ask is satisfied by the person's own yes; one that names an administrator is not.
+    /// The server alone says whether the person's own yes is enough: one that says nothing about it means somebody else. What
+    /// waits for somebody, or was refused to, is never asked of the person.
     fn is_self_serve(&self) -> bool {
-        match (self.mode.as_deref(), self.auto_approve_on_request) {
-            (Some(mode), _) => mode == "self_serve",
-            (None, Some(auto)) => auto,
-            (None, None) => true,
-        }
+        self.self_serve == Some(true) && self.request_id.is_none() && self.refused.is_none()
     }
 }
 
@@ -146,9 +145,12 @@ impl Decision {
                 .fold(Vec::new(), once),
             unknown: deciding().any(|one| one.unknown),
             self_serve: action == Action::RequireApproval
-                && deciding().all(|one| one.approval.as_ref().is_none_or(Approval::is_self_serve)),
+                && deciding().all(|one| one.approval.as_ref().is_some_and(Approval::is_self_serve)),
             requests: deciding()
                 .filter_map(|one| one.approval.as_ref()?.request_id.as_ref())
+                .fold(Vec::new(), once),
+            refusals: deciding()
+                .filter_map(|one| one.approval.as_ref()?.refused.as_ref())
                 .fold(Vec::new(), once),
             user_unresolved: told
                 .decisions

@@ -17,6 +17,8 @@ pub const MAX_EVENT: usize = 16 << 20;
 pub const MAX_CONTENT: usize = 192 << 10;
 /// LIMIT: characters of a session and of a call id at the server.
 const MAX_NAME: usize = 256;
+/// LIMIT: characters of a folder at the server.
+const MAX_FOLDER: usize = 4_096;
 
 /// Attributes of the use of a product that a client has and whose values a hook cannot know.
 const OF_THE_USE: [&str; 9] = [
@@ -301,8 +303,16 @@ impl Question {
         self.events.len()
     }
 
-    /// Returns the body of a request for decisions; a user whom nobody can name is missing.
-    pub fn request(&self, user: Option<&str>, mode: Mode) -> Value {
+    /// Returns the body of a request for decisions; a user whom nobody can name is missing. With the folder and the machine, what
+    /// somebody approves is the call there and nowhere else.
+    pub fn request(&self, user: Option<&str>, host: Option<&str>, mode: Mode) -> Value {
+        let is_call = self.moment == Moment::PreTool;
+        let fits = |text: &&str, most: usize| !text.is_empty() && text.chars().count() <= most;
+        let folder = self
+            .folder
+            .as_deref()
+            .filter(|text| is_call && fits(text, MAX_FOLDER));
+        let host = host.filter(|text| is_call && fits(text, MAX_NAME));
         let events: Vec<Value> = self
             .events
             .iter()
@@ -318,9 +328,15 @@ impl Question {
                 missing.sort_unstable();
                 let mut asked =
                     json!({ "occasion": event.occasion, "attributes": attributes, "missing": missing });
-                for (name, value) in [("session", &event.session), ("callId", &event.call_id)] {
+                let of_event = [
+                    ("session", event.session.as_deref()),
+                    ("callId", event.call_id.as_deref()),
+                    ("folder", folder),
+                    ("host", host),
+                ];
+                for (name, value) in of_event {
                     if let Some(value) = value {
-                        asked[name] = value.as_str().into();
+                        asked[name] = value.into();
                     }
                 }
                 asked

@@ -38,6 +38,7 @@ fn decision(action: Action, self_serve: bool) -> Decision {
         unknown: false,
         self_serve,
         requests: Vec::new(),
+        refusals: Vec::new(),
         user_unresolved: false,
     }
 }
@@ -252,22 +253,22 @@ proptest! {
 #[test]
 fn a_tool_call_is_its_content_and_the_use_of_the_product() {
     let question = question(Client::ClaudeCode, &event(Client::ClaudeCode, Moment::PreTool));
-    let asked = question.request(Some("ada@acme.test"), Mode::Enforce);
+    let asked = question.request(Some("ada@acme.test"), Some("laptop"), Mode::Enforce);
     assert_eq!(question.count(), 2);
     assert_eq!(
         asked,
         json!({ "mode": "enforce", "events": [
-            { "occasion": "pre_tool", "session": "s-1", "callId": "c-1",
+            { "occasion": "pre_tool", "session": "s-1", "callId": "c-1", "folder": "/srv", "host": "laptop",
               "attributes": { "identity.user_id": "ada@acme.test", "tool.id": "Bash", "tool.input": "{\"command\":\"rm -rf /srv\"}" },
               "missing": ["llm.model", "llm.provider"] },
-            { "occasion": "inline_hook", "session": "s-1", "callId": "c-1",
+            { "occasion": "inline_hook", "session": "s-1", "callId": "c-1", "folder": "/srv", "host": "laptop",
               "attributes": { "identity.user_id": "ada@acme.test", "product.id": "anthropic/claude-code",
                               "device.platform": std::env::consts::OS },
               "missing": ["account.access_state", "account.posture", "account.profile_id", "device.id", "process.entrypoint_id",
                           "process.id", "process.name", "process.path", "provider.id"] },
         ] })
     );
-    let asked = question.request(None, Mode::Monitor);
+    let asked = question.request(None, None, Mode::Monitor);
     for event in asked["events"].as_array().unwrap() {
         assert!(
             event["missing"]
@@ -286,7 +287,7 @@ fn the_server_of_a_tool_is_named_or_missing() {
         for (name, value) in more {
             event[*name] = value.clone();
         }
-        question(client, &event).request(None, Mode::Enforce)["events"][0].clone()
+        question(client, &event).request(None, None, Mode::Enforce)["events"][0].clone()
     };
     let named = attributes(Client::Codex, &[("tool_name", json!("mcp__docs__search_all"))]);
     assert_eq!(named["attributes"]["mcp.server_id"], "docs");
@@ -341,7 +342,7 @@ fn content_that_is_not_said_null_unreadable_or_too_long_is_missing() {
         let Message::Question(question) = hear(Client::ClaudeCode, text.as_bytes()).unwrap() else {
             panic!("a remark");
         };
-        let event = question.request(None, Mode::Enforce)["events"][0].clone();
+        let event = question.request(None, None, Mode::Enforce)["events"][0].clone();
         assert!(event["attributes"].get("tool.input").is_none(), "{what}");
         assert!(
             event["missing"]
@@ -361,7 +362,7 @@ fn an_input_reaches_the_server_as_it_was_written() {
     let Message::Question(question) = hear(Client::Codex, text.as_bytes()).unwrap() else {
         panic!("a remark");
     };
-    let event = question.request(None, Mode::Enforce)["events"][0].clone();
+    let event = question.request(None, None, Mode::Enforce)["events"][0].clone();
     assert_eq!(event["attributes"]["tool.input"], input);
 }
 
@@ -425,14 +426,31 @@ fn the_strongest_of_all_events_is_the_decision() {
     assert!(Decision::read(b"<html>", 1).is_err());
     assert!(Decision::read(br#"{"decisions":[]}"#, 0).is_err());
     for (approval, own) in [
-        (json!({ "policyId": "p", "mode": "self_serve" }), true),
-        (json!({ "policyId": "p", "mode": "admin_approval" }), false),
-        (json!({ "policyId": "p", "autoApproveOnRequest": true }), true),
-        (json!({ "policyId": "p", "autoApproveOnRequest": false }), false),
-        (json!({ "policyId": "p" }), true),
+        (json!({ "policyId": "p", "selfServe": true }), true),
+        (json!({ "policyId": "p", "selfServe": false }), false),
+        // Nothing else of the answer says it: not even what the policy was written with.
+        (json!({ "policyId": "p", "mode": "self_serve" }), false),
+        (
+            json!({ "policyId": "p", "mode": "admin_approval", "selfServe": false }),
+            false,
+        ),
+        (json!({ "policyId": "p", "autoApproveOnRequest": true }), false),
+        (json!({ "policyId": "p" }), false),
+        (Value::Null, false),
+        // What waits for somebody, or was refused to, is not asked of the person.
+        (
+            json!({ "policyId": "p", "selfServe": true, "requestId": "apr_1" }),
+            false,
+        ),
+        (
+            json!({ "policyId": "p", "selfServe": true, "refused": "too_many_open" }),
+            false,
+        ),
     ] {
         let mut asks = one("require_approval", "p", "x");
-        asks["approval"] = approval.clone();
+        if !approval.is_null() {
+            asks["approval"] = approval.clone();
+        }
         assert_eq!(
             read(json!([asks, one("allow", "q", "z")]), 2).unwrap().self_serve,
             own,
@@ -444,8 +462,7 @@ fn the_strongest_of_all_events_is_the_decision() {
 #[test]
 fn a_call_that_waits_for_somebody_names_the_request() {
     let mut asks = json!({ "action": "require_approval", "unknown": false, "policyIds": ["p"], "messages": ["ask Ann"] });
-    asks["approval"] =
-        json!({ "policyId": "p", "mode": "admin_approval", "requestId": "apr_1", "state": "pending" });
+    asks["approval"] = json!({ "policyId": "p", "mode": "admin_approval", "selfServe": false, "requestId": "apr_1", "state": "pending" });
     let told = json!({ "decisions": [asks] }).to_string();
     let decision = Decision::read(told.as_bytes(), 1).unwrap();
     assert_eq!(decision.requests, ["apr_1"]);
@@ -458,10 +475,22 @@ fn a_call_that_waits_for_somebody_names_the_request() {
             said.contains("apr_1") && said.contains("provost approvals"),
             "{said}"
         );
+        assert!(said.contains("Your approvers see this call"), "{said}");
+        // Where there is no request, the cause is said.
+        let refused = Decision {
+            requests: Vec::new(),
+            refusals: vec!["call_not_certain".to_owned()],
+            ..decision.clone()
+        };
+        let told = String::from_utf8(answer(&question, Mode::Enforce, &refused).stdout).unwrap();
+        assert!(
+            told.contains(r#""permissionDecision":"deny""#) && told.contains("call_not_certain"),
+            "{told}"
+        );
         // The person's own yes, where it is enough, is asked for as before.
         let own = Decision {
             self_serve: true,
-            requests: vec!["apr_1".to_owned()],
+            requests: Vec::new(),
             ..decision.clone()
         };
         let said = String::from_utf8(answer(&question, Mode::Enforce, &own).stdout).unwrap();

@@ -46,3 +46,4 @@ pub use report::{
     Observation, Pin, Place, Scan, Scope, Section, SectionFault, ServerFacts, Shape, Sighting, Transport,
 };
 pub use scan::{Machine, scan, scan_watched};
+pub use secrets::holds_credential;

@@ -58,6 +58,11 @@ const FORMS: &[(&str, Pattern, usize)] = &[
     ("prov_", Pattern::ProvostToken, 20),
 ];
 
+/// Says whether a credential of a known form stands in a text.
+pub fn holds_credential(text: &str) -> bool {
+    known(text).is_some()
+}
+
 /// Returns the credential of a known form that stands in a text.
 pub(crate) fn known(text: &str) -> Option<(Pattern, &str)> {
     if let Some(at) = text.find("-----BEGIN ")

@@ -17,6 +17,7 @@
 //!
 //! Absent on purpose: several current tokens; undoing a deletion; a token's own scopes beyond its account's.
 
+mod behind;
 mod create;
 mod credentials;
 mod delete;
@@ -34,6 +35,7 @@ mod store;
 mod update;
 mod worker;
 
+pub use behind::people_behind;
 pub use credentials::{AccountTokens, FORM};
 pub use held::is_held;
 use maintenance::{broken_invariants, revoke_every_token};
@@ -74,7 +76,12 @@ pub static AREA: Area = Area {
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0002_service_accounts", "0018_token_scopes", "0021_former_rights"],
-    statements: &[store::STATEMENTS, held::STATEMENTS, maintenance::STATEMENTS],
+    statements: &[
+        store::STATEMENTS,
+        held::STATEMENTS,
+        maintenance::STATEMENTS,
+        behind::STATEMENTS,
+    ],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
     testimonies: &[&fences::ACCOUNTS],

@@ -29,6 +29,7 @@ pub mod fences;
 mod get;
 mod get_checkpoint;
 mod given_up;
+mod hands;
 mod list;
 mod lost;
 mod make_checkpoints;
@@ -45,6 +46,7 @@ mod verify_entries;
 mod verify_start;
 
 pub use given_up::{Forfeit, given_up, retirement};
+pub use hands::hands_on;
 pub use lost::{Remainder, is_lost, last_act, remainders};
 pub use make_checkpoints::{make_checkpoints, oldest_unsigned};
 pub use model::origin;
@@ -76,7 +78,7 @@ pub static AREA: Area = Area {
     operations,
     fences: Some(&fences::FENCES),
     migrations: &migrations!["0026_entries_of_targets"],
-    statements: &[store::STATEMENTS, lost::STATEMENTS],
+    statements: &[store::STATEMENTS, lost::STATEMENTS, hands::STATEMENTS],
     records: &[
         (
             "audit_checkpoints",

@@ -1,23 +1,31 @@
-//! What an approval binds: the call, its subject, who asks, and the policies that want it.
+//! What an approval binds: the call, where it runs, its subject, who asks, and the policies that want it.
 //!
 //! INVARIANT AP-2: an approval answers the one call that it was made for: of the same organization, asked about by the same
-//! principal, for the same subject, with every attribute as it was. Two calls that any reader of JSON could tell apart, but
-//! for the order of members, are two: numbers and texts are compared as they are written, a text is not the document that
-//! it spells, and what is absent, missing or null are three things.
-//! INVARIANT AP-6: what a call says stands in no row, entry, event or log line in the clear; a row has a keyed hash of it, and
-//! a sealed view in which what looks like a credential is hidden.
+//! principal, for the same subject, in the same session, folder and machine where they are said, with every attribute as it was and
+//! the same ones missing. Two calls that any reader of JSON could tell apart, but for the order of members, are two: numbers and
+//! texts are compared as they are written, a text is not the document that it spells, and what is absent, missing or null are three
+//! things.
+//! INVARIANT AP-6: what a call says stands in no row, entry, event or log line in the clear, but for the tool's name; a row has keyed
+//! hashes of it, and a sealed view without the values of credentials (AP-9).
 
-use super::model::{BoundPolicy, Party};
+use super::model::{ApprovalId, BoundPolicy, Party};
+use super::preview;
 use crate::history::IncomingEvent;
+use provost_kernel::Result;
+use provost_kernel::error::Error;
 use provost_kernel::hex::hex;
 use provost_kernel::keys::{Keys, MacPurpose};
-use provost_policy::{Field, Occasion, Outcome, sha256_hex};
-use serde_json::{Map, Value, json};
+use provost_policy::{Field, Occasion, sha256_hex};
+use serde_json::{Value, json};
 
 /// LIMIT: bytes of a call that is shown to who decides. Ours: nobody approves what nobody reads.
 const MAX_CALL: usize = 32 * 1024;
+/// LIMIT: bytes of a tool's name, which stands in lists. Ours.
+const MAX_TOOL: usize = 128;
 /// The hash of calls, under a key of the installation.
 const CALL: MacPurpose = MacPurpose::Own("provost/mac/approval-call/v1");
+/// The hash of what one request binds, which votes repeat. With a key: whoever reads it cannot try which call it is of.
+const BINDING: MacPurpose = MacPurpose::Own("provost/mac/approval-binding/v1");
 const TOOL: &str = "tool.id";
 const INPUT: &str = "tool.input";
 
@@ -31,7 +39,7 @@ pub struct Call {
     /// The call, spelled so that two that differ have different bytes.
     spelled: Vec<u8>,
     /// What people are shown.
-    shown: Value,
+    pub(super) shown: Value,
 }
 
 provost_kernel::word! {
@@ -42,30 +50,42 @@ provost_kernel::word! {
         NotACall = "not_a_tool_call",
         /// It does not say whose it is, or names nobody who acts now.
         NoSubject = "subject_unknown",
-        /// It has no arguments, or something of it is missing, so that another call could look the same.
+        /// It has no arguments, or they or the tool's name cannot be said for certain, so that another call could look the same.
         Uncertain = "call_not_certain",
+        /// Something of it looks like a credential that cannot be hidden without hiding more.
+        Secret = "call_holds_credential",
         /// It is too large to be shown to who decides.
         TooLarge = "call_too_large",
-        /// As many requests wait as may.
+        /// Another policy blocks the same call.
+        Blocked = "call_is_blocked",
+        /// As many requests wait, or were made within an hour, as may.
         TooMany = "too_many_open",
     }
 }
 
 impl Call {
     /// Returns the call of an event whose words are resolved, if it can be bound.
-    pub fn of(event: &IncomingEvent) -> Result<Self, Unbound> {
+    pub fn of(event: &IncomingEvent) -> std::result::Result<Self, Unbound> {
         if event.occasion != Occasion::PreTool {
             return Err(Unbound::NotACall);
         }
         let text = |name: &str| event.attributes.get(name).and_then(Value::as_str);
         let is_given = |name: &str| event.attributes.get(name).is_some_and(|value| !value.is_null());
+        let is_missing = |name: &str| event.missing.iter().any(|missing| missing == name);
+        let (user, account) = (Field::USER.name(), Field::SERVICE_ACCOUNT.name());
+        // Whatever stands in its place as well: nobody can say what it is.
+        if [TOOL, INPUT].into_iter().any(is_missing) {
+            return Err(Unbound::Uncertain);
+        }
+        if [user, account].into_iter().any(is_missing) {
+            return Err(Unbound::NoSubject);
+        }
         let Some(tool) = text(TOOL).filter(|tool| !tool.is_empty()) else {
             return Err(Unbound::NotACall);
         };
-        if !event.missing.is_empty() || !is_given(INPUT) {
+        if !is_given(INPUT) || !is_name(tool) {
             return Err(Unbound::Uncertain);
         }
-        let (user, account) = (Field::USER.name(), Field::SERVICE_ACCOUNT.name());
         // One who acts: of a call in two names nobody can say whose it is.
         let (kind, name) = match (is_given(user), is_given(account)) {
             (true, false) => ("user", user),
@@ -78,6 +98,8 @@ impl Call {
         };
         let mut spelled = Vec::new();
         spell(&Value::Object(event.attributes.clone()), &mut spelled);
+        let around = json!([preview::missing(event), event.session, event.folder, event.host]);
+        spell(&around, &mut spelled);
         if spelled.len() > MAX_CALL {
             return Err(Unbound::TooLarge);
         }
@@ -85,12 +107,7 @@ impl Call {
             subject,
             tool: tool.to_owned(),
             spelled,
-            shown: event
-                .attributes
-                .iter()
-                .map(|(name, value)| (name.clone(), shown(name, value)))
-                .collect::<Map<_, _>>()
-                .into(),
+            shown: preview::shown(event)?,
         })
     }
 
@@ -106,29 +123,39 @@ impl Call {
         ];
         hex(&keys.mac(CALL, &parts))
     }
-
-    /// Returns what is sealed for who decides: the call, and the digest of all that is bound, which a vote repeats.
-    pub fn view(&self, asker: &Party, policies: &[BoundPolicy]) -> Value {
-        let mut bound = Vec::new();
-        spell(&json!([asker, self.subject, policies]), &mut bound);
-        bound.extend_from_slice(&self.spelled);
-        json!({ "bindingDigest": sha256_hex(&bound), "call": self.shown })
-    }
 }
 
-/// Returns the policies whose answer an approval is, sorted; none where one of them wants something else than an approval.
-pub fn policies(outcome: &Outcome) -> Vec<BoundPolicy> {
-    let deciding = outcome.findings.iter().filter(|finding| finding.decides);
-    let mut policies: Vec<BoundPolicy> = deciding
-        .map(|finding| BoundPolicy {
-            family: finding.policy.family().word().to_owned(),
-            policy_id: finding.policy.id().to_owned(),
-            definition_sha256: finding.policy.sha256().to_owned(),
-        })
-        .collect();
-    policies.sort_unstable();
-    policies.dedup();
-    policies
+/// Returns the hash of all that a request binds, of this request alone.
+pub fn digest(
+    keys: &Keys,
+    organization: &str,
+    id: &ApprovalId,
+    call_mac: &str,
+    policies: &[BoundPolicy],
+) -> Result<String> {
+    let policies = serde_json::to_vec(policies).map_err(Error::internal)?;
+    let parts: [&[u8]; 4] = [
+        organization.as_bytes(),
+        id.as_str().as_bytes(),
+        call_mac.as_bytes(),
+        &policies,
+    ];
+    Ok(hex(&keys.mac(BINDING, &parts)))
+}
+
+/// Returns what tells one set of policies from another.
+pub fn set_of(policies: &[BoundPolicy]) -> Result<String> {
+    let policies = serde_json::to_vec(policies).map_err(Error::internal)?;
+    Ok(sha256_hex(&policies))
+}
+
+/// Says whether a tool's name is one: it stands in rows and lists, so that nothing else may hide in it.
+fn is_name(tool: &str) -> bool {
+    tool.len() <= MAX_TOOL
+        && tool
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.:/@ ".contains(&byte))
+        && !super::secrets::looks_secret(tool)
 }
 
 /// Spells a document so that two have the same bytes only where they are the same but for the order of members: each value
@@ -163,95 +190,6 @@ fn spell(value: &Value, to: &mut Vec<u8>) {
             }
         }
     }
-}
-
-/// What stands in place of what looks like a credential.
-const HIDDEN: &str = "[hidden]";
-/// Parts of the names of members, variables and flags whose values are hidden.
-const SECRET_NAMES: [&str; 10] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "authorization",
-    "credential",
-];
-/// LIMIT: a run of letters and digits, both among them, is hidden from this length on. Ours.
-const LONG_RUN: usize = 20;
-
-fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|part| name.contains(part))
-}
-
-/// Returns an attribute as people are shown it: who it is and what is called is no credential.
-fn shown(name: &str, value: &Value) -> Value {
-    let names_something =
-        name.starts_with("identity.") || matches!(name.rsplit(['.', '_']).next(), Some("id" | "ids"));
-    if names_something {
-        value.clone()
-    } else {
-        hidden(value, false)
-    }
-}
-
-/// Returns a document without what looks like a credential.
-fn hidden(value: &Value, is_secret: bool) -> Value {
-    match value {
-        Value::Object(members) => {
-            let member = |(name, member): (&String, &Value)| {
-                (name.clone(), hidden(member, is_secret || is_secret_name(name)))
-            };
-            Value::Object(members.iter().map(member).collect::<Map<_, _>>())
-        }
-        Value::Array(items) => items.iter().map(|item| hidden(item, is_secret)).collect(),
-        Value::Null | Value::Bool(_) => value.clone(),
-        _ if is_secret => HIDDEN.into(),
-        Value::String(text) => hidden_words(text).into(),
-        Value::Number(_) => value.clone(),
-    }
-}
-
-/// Returns a text in which the words that look like credentials, and those behind a name of one, are hidden.
-fn hidden_words(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut is_behind_name = false;
-    for word in text.split_inclusive(|c: char| c.is_whitespace()) {
-        let bare = word.trim_end();
-        let (name, value) = match bare.find(['=', ':']) {
-            Some(at) if at + 1 < bare.len() => (&bare[..=at], &bare[at + 1..]),
-            _ => (bare, ""),
-        };
-        let is_named = is_secret_name(name);
-        if is_behind_name && !bare.is_empty() {
-            shown.push_str(HIDDEN);
-        } else if is_named && !value.is_empty() {
-            shown.push_str(name);
-            shown.push_str(HIDDEN);
-        } else if looks_secret(bare) {
-            shown.push_str(HIDDEN);
-        } else {
-            shown.push_str(bare);
-        }
-        shown.push_str(&word[bare.len()..]);
-        if !bare.is_empty() {
-            // `--password hunter2`, `Authorization: Bearer …`: two words behind a name that ends so.
-            let goes_on = is_behind_name && bare.eq_ignore_ascii_case("bearer");
-            is_behind_name = (is_named && value.is_empty()) || bare.eq_ignore_ascii_case("bearer") || goes_on;
-        }
-    }
-    shown
-}
-
-fn looks_secret(word: &str) -> bool {
-    let runs = word.split(|c: char| !(c.is_ascii_alphanumeric() || "_-+=".contains(c)));
-    runs.filter(|run| run.len() >= LONG_RUN).any(|run| {
-        run.bytes().any(|byte| byte.is_ascii_digit()) && run.bytes().any(|byte| byte.is_ascii_alphabetic())
-    })
 }
 
 #[cfg(test)]
@@ -333,10 +271,24 @@ mod tests {
             refused(&|event| drop(event.attributes.insert(INPUT.into(), Value::Null))),
             Unbound::Uncertain
         );
-        assert_eq!(
-            refused(&|event| event.missing.push("tool.name".into())),
-            Unbound::Uncertain
-        );
+        // Also where something stands in the place of what nobody can say.
+        for (name, why) in [
+            (TOOL, Unbound::Uncertain),
+            (INPUT, Unbound::Uncertain),
+            ("identity.user_id", Unbound::NoSubject),
+            ("identity.service_account_id", Unbound::NoSubject),
+        ] {
+            assert_eq!(refused(&|event| event.missing.push(name.into())), why, "{name}");
+        }
+        for tool in [
+            "x".repeat(MAX_TOOL + 1),
+            "Bash\nrm".into(),
+            "ghp_0123456789abcdefghijABCD".into(),
+        ] {
+            let named =
+                |event: &mut IncomingEvent| drop(event.attributes.insert(TOOL.into(), tool.clone().into()));
+            assert_eq!(refused(&named), Unbound::Uncertain, "{tool}");
+        }
         assert_eq!(
             refused(&|event| drop(event.attributes.remove("identity.user_id"))),
             Unbound::NoSubject
@@ -353,27 +305,37 @@ mod tests {
         assert_eq!(refused(&long), Unbound::TooLarge);
     }
 
-    /// Proves AP-6.
+    /// Proves AP-2.
     #[test]
-    fn who_decides_sees_the_call_and_no_credential() {
-        for (text, shown) in [
-            ("rm -rf /srv/data", "rm -rf /srv/data"),
-            ("mysql --password hunter2 -e x", "mysql --password [hidden] -e x"),
-            ("PGPASSWORD=hunter2 psql", "PGPASSWORD=[hidden] psql"),
-            (
-                "curl -H Authorization: Bearer abc x",
-                "curl -H Authorization: [hidden] [hidden] x",
-            ),
-            ("echo qW7eRt5yU1iOp9aSd3fG", "echo [hidden]"),
-        ] {
-            assert_eq!(hidden_words(text), shown);
+    fn where_a_call_runs_and_what_is_missing_of_it_is_bound() {
+        let call = |change: &dyn Fn(&mut IncomingEvent)| {
+            let mut event = event(&json!({ "command": "ls" }));
+            change(&mut event);
+            Call::of(&event).unwrap().spelled
+        };
+        let all = [
+            call(&|_| ()),
+            call(&|event| event.session = Some("s-1".into())),
+            call(&|event| event.session = Some("s-2".into())),
+            call(&|event| event.folder = Some("s-1".into())),
+            call(&|event| event.folder = Some("/srv".into())),
+            call(&|event| event.host = Some("s-1".into())),
+            call(&|event| event.host = Some("laptop".into())),
+            call(&|event| event.missing = vec!["llm.model".into()]),
+            call(&|event| event.missing = vec!["llm.provider".into()]),
+            call(&|event| event.missing = vec!["llm.model".into(), "llm.provider".into()]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[..at].contains(one), "{at}");
         }
-        let shown = hidden(
-            &json!({ "headers": { "Authorization": "abc", "Accept": "x" }, "apiKey": [1, "k"] }),
-            false,
+        let same = call(&|event| {
+            event.missing = vec!["llm.provider".into(), "llm.model".into(), "llm.provider".into()];
+            // A call id means nothing: another call may have the same one.
+            event.call_id = Some("c-9".into());
+        });
+        assert_eq!(
+            same, all[9],
+            "the order in which they are said makes no difference"
         );
-        let expected =
-            json!({ "headers": { "Authorization": HIDDEN, "Accept": "x" }, "apiKey": [HIDDEN, HIDDEN] });
-        assert_eq!(shown, expected);
     }
 }

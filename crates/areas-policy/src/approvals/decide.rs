@@ -51,9 +51,9 @@ impl Operation for DecideApproval {
     )
     .says(
         "Vote on an approval",
-        "One vote for each; the last counts until the decision. One no ends the request. Neither who asked nor whom it is for \
-         votes, and a vote counts while its voter may decide. An approved call passes once, within 15 minutes, when it is asked \
-         about again with equal arguments.",
+        "One vote for each; the last counts until the decision. One no ends the request. People alone approve, and neither who \
+         asked, nor whom it is for, nor who owns, made or changed an account of the two; a vote counts while its voter may decide. \
+         An approved call passes once, within 15 minutes, when it is asked about again with equal arguments.",
     );
     type Path = ApprovalPath;
     type Query = Empty;
@@ -64,11 +64,12 @@ impl Operation for DecideApproval {
         let (id, body) = (&input.path.approval_id, &input.body);
         ctx.target(&fences::APPROVAL, id.as_str());
         let mut approval = store::get(ctx, id)?;
-        let shown = call_of(ctx, &approval)?;
-        if shown
-            .as_ref()
-            .is_some_and(|shown| shown.binding_digest != body.binding_digest.as_str())
-        {
+        let shown = match body.decision {
+            // A yes is to what can be shown; a no needs nothing.
+            Word::Approve => call_of(ctx, &approval)?,
+            Word::Deny | Word::Abstain => call_of(ctx, &approval).ok().flatten(),
+        };
+        if approval.binding_mac != body.binding_digest.as_str() {
             let message = "bindingDigest is not that of this approval; look at it again before you decide";
             return Err(Error::new(Code::PreconditionFailed, message));
         }
@@ -108,7 +109,10 @@ fn say(ctx: &mut OperationContext<'_>, approval: &mut Approval, word: Word) -> R
     let before = approval.state;
     let mut tx = ctx.tx();
     let vote = Vote { by, choice, at: now };
-    let said = approval.vote(vote, now, &mut |party| rights::may_decide(&mut tx, org, party))?;
+    let behind = rights::behind(&mut tx, org, approval)?;
+    let said = approval.vote(vote, now, &behind, &mut |party| {
+        rights::may_decide(&mut tx, org, party)
+    })?;
     let effect = said.map_err(|refusal: Refusal| refused(refusal, approval, now))?;
     if effect == Effect::Changed {
         ctx.change("/decision", serde_json::Value::Null, choice.as_str());

@@ -10,13 +10,14 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7 and AP-8.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8 and AP-9.
 //!
 //! Absent on purpose: requests that nobody's decision opened (nobody types the exact call of a machine); waiting inside a
 //! decision (who asks again is answered); comments of voters (the reason of each write is in the log); links that vote.
 //! Not here yet, and refused by name: the kinds `mcp_server`, `mcp_tool`, `skill`, `access`, `exception` and `operation`, routes,
 //! delegation, and places of consumption other than the servers.
 
+mod apply;
 pub mod binding;
 mod decide;
 mod ends;
@@ -25,14 +26,18 @@ mod get;
 mod list;
 mod model;
 mod plan;
+mod preview;
 mod rights;
+mod secrets;
 mod store;
+mod values;
 mod verbs;
 mod view;
 
-pub use binding::{Call, Unbound, policies};
+pub use apply::apply;
+pub use binding::{Call, Unbound};
 pub use model::{ApprovalId, BoundPolicy, Party};
-pub use plan::{Answer, Plan, Question, apply, plan};
+pub use plan::{Answer, Plan, Question, plan};
 
 use crate::policies::PolicyChanged;
 use model::{Approval, Effect, Refusal};
@@ -113,7 +118,12 @@ fn refused(refusal: Refusal, approval: &Approval, now: Timestamp) -> Error {
         }
         Refusal::Own => Error::new(
             Code::EscalationForbidden,
-            "who asked for an approval, and whom it is for, do not vote on it; somebody else decides",
+            "who asked for an approval, whom it is for, and who owns, made or changed an account of the two do not vote on it; \
+             somebody else decides",
+        ),
+        Refusal::NotAPerson => Error::new(
+            Code::EscalationForbidden,
+            "people approve calls, and no service account does: nobody can say who has its token; sign in as a user of the directory",
         ),
         Refusal::MayNotDecide => Error::new(
             Code::EscalationForbidden,
@@ -137,6 +147,16 @@ fn make_void(ctx: &mut OperationContext<'_>, approval: &mut Approval, reason: &s
         ctx.emit(&fences::VOID, &fences::OfApproval::of(approval));
     }
     Ok(())
+}
+
+/// Writes down that the time of an approval ran out, if it did.
+fn expire(ctx: &mut OperationContext<'_>, approval: &mut Approval) -> Result<bool> {
+    if approval.expire(ctx.latest()) == Effect::Nothing {
+        return Ok(false);
+    }
+    store::save(ctx, approval)?;
+    ctx.emit(&fences::EXPIRED, &fences::OfApproval::of(approval));
+    Ok(true)
 }
 
 fn make_all_void(ctx: &mut OperationContext<'_>, open: Vec<Approval>, reason: &str) -> Result<()> {
@@ -195,20 +215,21 @@ async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
     let due = kernel
         .read_system(move |tx| store::overdue(tx, now.instant()))
         .await?;
+    let mut outcome = Ok(());
     for (organization, id) in due {
         let run = move |ctx: &mut OperationContext<'_>| {
             let mut approval = store::get(ctx, &id)?;
             let before = approval.state;
-            if approval.expire(ctx.latest()) == Effect::Changed {
-                store::save(ctx, &approval)?;
+            if expire(ctx, &mut approval)? {
                 ctx.target(&fences::APPROVAL, id.as_str());
                 ctx.change("/state", before.as_str(), approval.state.as_str());
-                ctx.emit(&fences::EXPIRED, &fences::OfApproval::of(&approval));
             }
             Ok(())
         };
         let organization = OrganizationId::from_store(organization);
-        kernel.system(organization, Some(fences::EXPIRY), run).await?;
+        // One that cannot be written keeps no other one open.
+        let written = kernel.system(organization, Some(fences::EXPIRY), run).await;
+        outcome = outcome.and(written);
     }
-    Ok(())
+    outcome
 }

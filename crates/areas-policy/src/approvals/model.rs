@@ -1,14 +1,16 @@
 //! An approval as a state machine, without storage: votes, the decision, uses and ends.
 //!
 //! INVARIANT AP-1: over any order, crash and repetition, no more calls pass than the grant says.
-//! INVARIANT AP-3: neither who asked nor whom it is for counts, and of the others those alone who may decide at the
-//! moment in which the last vote comes; one who lost the right before does not count.
+//! INVARIANT AP-3: people alone say yes, and of them neither who asked, nor whom it is for, nor who stands behind one of the two (an
+//! account's owner, and whoever made it or had its tokens, through however many accounts); of the others those alone who may decide
+//! at the moment in which the last vote comes; one who lost the right before does not count.
 //! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
 
 use provost_kernel::error::Result;
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 id!(ApprovalId, "apr", "Names an approval.");
 id!(GrantId, "grt", "Names what an approval gives.");
@@ -17,9 +19,15 @@ id!(GrantId, "grt", "Names what an approval gives.");
 pub const PENDING_SECS: i64 = 3_600;
 /// How long what was approved can be used. Units: seconds. Source: F8.2.
 pub const GRANT_SECS: i64 = 900;
-/// LIMIT: open requests for one subject. Source: F8.9.
+/// Within which requests are counted, whatever became of them. Units: seconds. Source: F8.9. Not less than [`PENDING_SECS`]: what
+/// waits is among them.
+pub const COUNTED_SECS: i64 = PENDING_SECS;
+/// LIMIT: requests that one principal asks for one subject within that time. Source: F8.9. Another asker has others: nobody uses up
+/// the requests of somebody whom they name.
 pub const MOST_OF_SUBJECT: i64 = 20;
-/// LIMIT: open requests of an organization. Source: F8.9.
+/// LIMIT: requests of one principal within that time: its share of the queue. Ours: a fifth.
+pub const MOST_OF_ASKER: i64 = 200;
+/// LIMIT: waiting requests of an organization. Source: F8.9.
 pub const MOST: i64 = 1_000;
 /// LIMIT: votes of one request.
 const MOST_VOTES: usize = 50;
@@ -84,6 +92,13 @@ pub struct Party {
     pub id: String,
 }
 
+impl Party {
+    /// Says whether it is somebody and not something.
+    pub fn is_person(&self) -> bool {
+        self.kind == "user"
+    }
+}
+
 /// What one person says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -140,6 +155,8 @@ pub struct Approval {
     pub subject_rights: String,
     /// The keyed hash of the call.
     pub call_mac: String,
+    /// The keyed hash of all that is bound, which votes repeat.
+    pub binding_mac: String,
     /// The tool.
     pub tool: String,
     /// What the approval answers.
@@ -175,8 +192,10 @@ pub struct Approval {
 pub enum Refusal {
     /// It stands where this cannot happen.
     Stands(State),
-    /// Who votes asked for it, or it is for them.
+    /// Who votes asked for it, it is for them, or they stand behind one of the two.
     Own,
+    /// Who says yes is no person.
+    NotAPerson,
     /// Who votes may not decide now.
     MayNotDecide,
     /// There are too many votes.
@@ -194,6 +213,8 @@ pub enum Effect {
 
 /// Says whether somebody may decide at this moment.
 pub type MayDecide<'a> = &'a mut dyn FnMut(&Party) -> Result<bool>;
+/// The ids of the users who stand behind who asked and whom it is for.
+pub type Behind = BTreeSet<String>;
 
 impl Approval {
     /// Returns where it stands at an instant: what ends by time has ended then, whatever its row says.
@@ -229,11 +250,16 @@ impl Approval {
         &mut self,
         vote: Vote,
         now: Timestamp,
+        behind: &Behind,
         may_decide: MayDecide<'_>,
     ) -> Result<std::result::Result<Effect, Refusal>> {
         let state = self.state_at(now);
-        if self.concerns(&vote.by) {
+        if self.concerns(&vote.by) || behind.contains(&vote.by.id) {
             return Ok(Err(Refusal::Own));
+        }
+        // Nobody can say who has the token of an account. A no gives nothing to anybody.
+        if vote.choice == Choice::Approve && !vote.by.is_person() {
+            return Ok(Err(Refusal::NotAPerson));
         }
         if !may_decide(&vote.by)? {
             return Ok(Err(Refusal::MayNotDecide));
@@ -264,7 +290,8 @@ impl Approval {
         }
         let mut yes = 0;
         for vote in self.votes.iter().filter(|vote| vote.choice == Choice::Approve) {
-            if !self.concerns(&vote.by) && may_decide(&vote.by)? {
+            let is_own = self.concerns(&vote.by) || behind.contains(&vote.by.id);
+            if !is_own && vote.by.is_person() && may_decide(&vote.by)? {
                 yes += 1;
             }
         }

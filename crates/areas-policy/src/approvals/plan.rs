@@ -9,21 +9,24 @@
 //! INVARIANT AP-4: an approval answers the policies that it names, in the definitions that were live when it was asked for,
 //! and no other: whatever else a decision rests on decides as if there were no approval. Proof: in part, by the decisions.
 //! INVARIANT AP-7: a use and the decision that it allows are one commit; neither is there without the other.
-//! INVARIANT AP-8: for one subject at most 20 requests wait, in an organization at most 1 000; an equal request joins the one
-//! that waits.
+//! INVARIANT AP-8: within an hour one principal asks for at most 20 approvals for one subject and 200 in all, whatever becomes of
+//! them and whatever limits of rates say, and in an organization at most 1 000 wait; an equal request joins the one that waits, and
+//! no two for one call and the same policies are open.
+//! INVARIANT AP-10: an approval is used where all events of its call pass, of those that one request asks about; where another one is
+//! blocked or waits, it stays.
 
-use super::binding::{Call, Unbound};
+use super::binding::{self, Call, Unbound};
 use super::model::{
-    Approval, ApprovalId, BoundPolicy, Effect, GrantId, Kind, MOST, MOST_OF_SUBJECT, PENDING_SECS, Party,
-    State,
+    Approval, ApprovalId, BoundPolicy, Effect, GrantId, Kind, MOST, MOST_OF_ASKER, MOST_OF_SUBJECT,
+    PENDING_SECS, Party, State,
 };
-use super::{fences, rights, store};
+use super::store::Counts;
+use super::{rights, store};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
 use provost_kernel::id::TypedId;
-use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
-use serde_json::json;
+use provost_kernel::{Kernel, Result, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,8 +40,10 @@ pub struct Question {
     pub event_id: String,
     /// The call, unless it is none that can be bound.
     pub call: std::result::Result<Call, Unbound>,
-    /// The policies that ask for the approval.
+    /// The policies that ask for the approval of somebody else.
     pub policies: Vec<BoundPolicy>,
+    /// Events of one number are one call.
+    pub call_number: usize,
 }
 
 /// What is said of a question.
@@ -51,10 +56,12 @@ pub enum Answer {
         /// What it gave.
         grant_id: GrantId,
     },
-    /// A request waits.
+    /// A request waits, or was approved and is kept until everything of the call passes.
     Waiting {
         /// The approval.
         id: ApprovalId,
+        /// Whether it was approved.
+        is_approved: bool,
         /// Until when.
         until: Timestamp,
     },
@@ -64,7 +71,7 @@ pub enum Answer {
 
 /// What has to be written.
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Use {
         id: ApprovalId,
         revision: i64,
@@ -75,6 +82,9 @@ enum Step {
         revision: i64,
         reason: &'static str,
     },
+    Expire {
+        id: ApprovalId,
+    },
     Open(Box<Approval>),
 }
 
@@ -83,7 +93,7 @@ enum Step {
 pub struct Plan {
     /// One for each question.
     pub answers: Vec<Answer>,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
 }
 
 impl Plan {
@@ -93,7 +103,12 @@ impl Plan {
     }
 }
 
-/// Returns what can be said of questions that one principal asks, by what is there now.
+/// Says whether one more request is too much.
+pub(super) fn is_full(counts: Counts) -> bool {
+    counts.for_subject >= MOST_OF_SUBJECT || counts.of_asker >= MOST_OF_ASKER || counts.waiting >= MOST
+}
+
+/// Returns what can be said of questions that one principal asks, by what is there now. Questions of one call stand together.
 ///
 /// Cost: one snapshot, and some statements for each question.
 pub async fn plan(
@@ -111,17 +126,17 @@ pub async fn plan(
             asker: &asker,
             now: of.latest(),
             rows: BTreeMap::new(),
-            opened: 0,
-            plan: Plan {
-                answers: Vec::with_capacity(questions.len()),
-                steps: Vec::new(),
-            },
+            opened: BTreeMap::new(),
+            steps: Vec::new(),
         };
-        for question in questions.iter() {
-            let answer = draft.answer(tx, question)?;
-            draft.plan.answers.push(answer);
+        let mut answers = Vec::with_capacity(questions.len());
+        for call in questions.chunk_by(|one, other| one.call_number == other.call_number) {
+            answers.extend(draft.of_call(tx, call)?);
         }
-        Ok(draft.plan)
+        Ok(Plan {
+            answers,
+            steps: draft.steps,
+        })
     };
     kernel.read_system(read).await
 }
@@ -133,12 +148,57 @@ struct Draft<'a> {
     now: Timestamp,
     /// The open approvals of calls that were asked about, as they will be after the steps.
     rows: BTreeMap<String, Vec<Approval>>,
-    opened: i64,
-    plan: Plan,
+    /// How many this plan opens for each subject.
+    opened: BTreeMap<(String, String), i64>,
+    steps: Vec<Step>,
 }
 
 impl Draft<'_> {
-    fn answer(&mut self, tx: &mut Tx<'_>, question: &Question) -> Result<Answer> {
+    /// Returns what is said of the questions of one call.
+    ///
+    /// Keeps AP-10.
+    fn of_call(&mut self, tx: &mut Tx<'_>, questions: &[Question]) -> Result<Vec<Answer>> {
+        let mut answers = Vec::with_capacity(questions.len());
+        let mut granted: Vec<ApprovalId> = Vec::new();
+        for question in questions {
+            let answer = self.answer(tx, question, &granted)?;
+            if let Answer::Granted { id, .. } = &answer {
+                granted.push(id.clone());
+            }
+            answers.push(answer);
+        }
+        let all_pass = granted.len() == questions.len();
+        for (answer, question) in answers.iter_mut().zip(questions) {
+            let Answer::Granted { id, .. } = &*answer else {
+                continue;
+            };
+            let id = id.clone();
+            let Some(row) = self.rows.values_mut().flatten().find(|row| row.id == id) else {
+                return Err(Error::internal(
+                    "an approval that was granted is not among those that were read",
+                ));
+            };
+            if !all_pass {
+                *answer = kept(row);
+                continue;
+            }
+            let revision = row.revision;
+            if row.consume(&question.event_id, self.now) != Ok(Effect::Changed) {
+                return Err(Error::internal("an approval that was granted cannot be used"));
+            }
+            // The next use of the same row is computed from what this one leaves.
+            row.revision += 1;
+            self.steps.push(Step::Use {
+                id,
+                revision,
+                event_id: question.event_id.clone(),
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Returns what is said of one question if the rest of its call passes. `granted` is what the rest of it uses already.
+    fn answer(&mut self, tx: &mut Tx<'_>, question: &Question, granted: &[ApprovalId]) -> Result<Answer> {
         let call = match &question.call {
             Ok(call) => call,
             Err(unbound) => return Ok(Answer::Unbound(*unbound)),
@@ -149,86 +209,90 @@ impl Draft<'_> {
         let mac = call.mac(&self.kernel.keys, self.org, self.asker);
         if !self.rows.contains_key(&mac) {
             let found = store::of_call(tx, self.org, &mac)?;
+            let found = self.living(found, call, &rights);
             self.rows.insert(mac.clone(), found);
         }
-        let rows = self.rows.entry(mac.clone()).or_default();
-        for row in rows.iter_mut() {
-            let state = row.state_at(self.now);
-            if state.is_ended() {
-                continue;
-            }
-            let is_the_call = row.asker == *self.asker && row.subject == call.subject;
-            // Keeps AP-4: all that is asked for now is among what was asked for then.
-            let covers = question
-                .policies
-                .iter()
-                .all(|policy| row.policies.contains(policy));
-            let moved = match (is_the_call && row.subject_rights == rights, covers) {
-                (true, true) => None,
-                (false, _) => Some("subject_changed"),
-                (true, false) => Some("policies_changed"),
-            };
-            let (id, revision) = (row.id.clone(), row.revision);
-            if let Some(reason) = moved {
-                // What this very request opened is of the same instant: nothing of it can have moved.
-                row.make_void(self.now, reason);
-                self.plan.steps.push(Step::Void { id, revision, reason });
-                continue;
-            }
-            if state == State::Pending {
-                return Ok(Answer::Waiting {
-                    id,
-                    until: row.deadline_at,
-                });
-            }
-            if row.consume(&question.event_id, self.now) == Ok(Effect::Changed) {
-                let event_id = question.event_id.clone();
-                let grant_id = row.grant_id.clone();
-                self.plan.steps.push(Step::Use {
-                    id: id.clone(),
-                    revision,
-                    event_id,
-                });
-                // The next use of the same row is computed from what this one leaves.
-                row.revision += 1;
-                return Ok(Answer::Granted { id, grant_id });
-            }
-        }
-        let (own, all) = store::waiting(tx, self.org, &call.subject, self.now)?;
-        if own + self.opened >= MOST_OF_SUBJECT || all + self.opened >= MOST {
-            return Ok(Answer::Unbound(Unbound::TooMany));
-        }
-        let approval = self.open(call, mac.clone(), rights, &question.policies)?;
-        let answer = Answer::Waiting {
-            id: approval.id.clone(),
-            until: approval.deadline_at,
+        // Keeps AP-4: all that is asked for now is among what was asked for then. One that answers less stays as it is: what asks
+        // beside it may ask no more at the next call.
+        let is_covered = |row: &&Approval| {
+            let answered = |policy: &BoundPolicy| row.policies.contains(policy);
+            question.policies.iter().all(answered)
         };
-        self.opened += 1;
-        self.plan.steps.push(Step::Open(Box::new(approval.clone())));
-        self.rows.entry(mac).or_default().push(approval);
-        Ok(answer)
+        let rows = self.rows.get(&mac).into_iter().flatten();
+        let covering: Vec<&Approval> = rows.filter(is_covered).collect();
+        // What was approved goes before what waits, whichever is older.
+        let approved = covering.iter().find(|row| row.state == State::Approved);
+        if let Some(row) = approved {
+            let taken = granted.iter().filter(|id| **id == row.id).count();
+            if row.uses_left() > i64::try_from(taken).unwrap_or(i64::MAX) {
+                return Ok(Answer::Granted {
+                    id: row.id.clone(),
+                    grant_id: row.grant_id.clone(),
+                });
+            }
+            return Ok(kept(row));
+        }
+        if let Some(row) = covering.iter().find(|row| row.state == State::Pending) {
+            return Ok(Answer::Waiting {
+                id: row.id.clone(),
+                is_approved: false,
+                until: row.deadline_at,
+            });
+        }
+        self.open(tx, call, mac, rights, &question.policies)
+    }
+
+    /// Returns those of a call's open approvals that are alive, and has the others end.
+    fn living(&mut self, found: Vec<Approval>, call: &Call, rights: &str) -> Vec<Approval> {
+        let mut living = Vec::with_capacity(found.len());
+        for row in found {
+            let is_the_call = row.asker == *self.asker && row.subject == call.subject;
+            if row.state_at(self.now).is_ended() {
+                self.steps.push(Step::Expire { id: row.id });
+            } else if is_the_call && row.subject_rights == rights {
+                living.push(row);
+            } else {
+                self.steps.push(Step::Void {
+                    id: row.id,
+                    revision: row.revision,
+                    reason: "subject_changed",
+                });
+            }
+        }
+        living
     }
 
     fn open(
-        &self,
+        &mut self,
+        tx: &mut Tx<'_>,
         call: &Call,
         call_mac: String,
         subject_rights: String,
         policies: &[BoundPolicy],
-    ) -> Result<Approval> {
+    ) -> Result<Answer> {
+        let subject = (call.subject.kind.clone(), call.subject.id.clone());
+        let mut counts = store::counts(tx, self.org, self.asker, &call.subject, self.now)?;
+        let opened: i64 = self.opened.values().sum();
+        counts.for_subject += self.opened.get(&subject).copied().unwrap_or_default();
+        counts.of_asker += opened;
+        counts.waiting += opened;
+        if is_full(counts) {
+            return Ok(Answer::Unbound(Unbound::TooMany));
+        }
         let mut rng = self.kernel.rng();
         let id = ApprovalId::mint(self.now, &mut rng);
-        let view = serde_json::to_vec(&call.view(self.asker, policies)).map_err(Error::internal)?;
+        let shown = serde_json::to_vec(&call.shown).map_err(Error::internal)?;
         let place = super::view::place(self.org, &id);
-        let sealed = self.kernel.keys.seal(&place, &view, &mut rng)?;
-        Ok(Approval {
+        let sealed = self.kernel.keys.seal(&place, &shown, &mut rng)?;
+        let approval = Approval {
             grant_id: GrantId::mint(self.now, &mut rng),
             kind: Kind::ToolCall,
             state: State::Pending,
             asker: self.asker.clone(),
             subject: call.subject.clone(),
             subject_rights,
-            call_mac,
+            binding_mac: binding::digest(&self.kernel.keys, self.org, &id, &call_mac, policies)?,
+            call_mac: call_mac.clone(),
             tool: call.tool.clone(),
             policies: policies.to_vec(),
             quorum: QUORUM,
@@ -244,74 +308,24 @@ impl Draft<'_> {
             end_reason: None,
             revision: 0,
             id,
-        })
+        };
+        let answer = Answer::Waiting {
+            id: approval.id.clone(),
+            is_approved: false,
+            until: approval.deadline_at,
+        };
+        *self.opened.entry(subject).or_default() += 1;
+        self.steps.push(Step::Open(Box::new(approval.clone())));
+        self.rows.entry(call_mac).or_default().push(approval);
+        Ok(answer)
     }
 }
 
-/// Writes what a plan needs, in the unit that records its decisions.
-///
-/// Keeps AP-7. Errors: `Conflict` when a row is another than the plan's; then a new plan is due.
-pub fn apply(ctx: &mut OperationContext<'_>, plan: &Plan) -> Result<()> {
-    let mut done: [Vec<String>; 3] = Default::default();
-    for step in &plan.steps {
-        match step {
-            Step::Use {
-                id,
-                revision,
-                event_id,
-            } => {
-                let mut approval = store::get(ctx, id)?;
-                let is_done = approval.uses.iter().any(|earlier| earlier.event_id == *event_id);
-                // The unit ran before, and its commit went unanswered (WK-3).
-                if !is_done {
-                    use_once(ctx, &mut approval, *revision, event_id)?;
-                }
-                done[0].push(id.as_str().to_owned());
-            }
-            Step::Void { id, revision, reason } => {
-                let mut approval = store::get(ctx, id)?;
-                if approval.state != State::Void {
-                    if approval.revision != *revision {
-                        return Err(store::moved());
-                    }
-                    super::make_void(ctx, &mut approval, reason)?;
-                }
-                done[1].push(id.as_str().to_owned());
-            }
-            Step::Open(approval) => {
-                store::insert(ctx, approval)?;
-                ctx.emit(&fences::REQUESTED, &fences::OfApproval::of(approval));
-                done[2].push(approval.id.as_str().to_owned());
-            }
-        }
+/// Returns what is said of an approval that stays: it was approved, and the call does not pass all the same.
+fn kept(row: &Approval) -> Answer {
+    Answer::Waiting {
+        id: row.id.clone(),
+        is_approved: true,
+        until: row.grant_until.unwrap_or(row.created_at),
     }
-    for (path, ids) in ["/used", "/void", "/requested"].into_iter().zip(done) {
-        if let Some(first) = ids.first() {
-            ctx.target(&fences::APPROVAL, first.clone());
-            ctx.change(path, serde_json::Value::Null, json!(ids));
-        }
-    }
-    Ok(())
-}
-
-fn use_once(
-    ctx: &mut OperationContext<'_>,
-    approval: &mut Approval,
-    revision: i64,
-    event_id: &str,
-) -> Result<()> {
-    let (org, now) = (ctx.org(), ctx.latest());
-    let rights = rights::of_party(&mut ctx.tx(), org, &approval.subject)?;
-    if approval.revision != revision || rights.as_ref() != Some(&approval.subject_rights) {
-        return Err(store::moved());
-    }
-    approval.consume(event_id, now).map_err(|_| store::moved())?;
-    store::save(ctx, approval)?;
-    let data = fences::UsedApproval {
-        approval_id: approval.id.clone(),
-        event_id: event_id.to_owned(),
-        uses_left: approval.uses_left(),
-    };
-    ctx.emit(&fences::USED, &data);
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Who acts, who may decide, and what somebody can do, in words that are compared.
 
-use super::model::Party;
+use super::model::{Approval, Behind, Party};
 use provost_areas_identity::{directory, service_accounts};
 use provost_kernel::Result;
 use provost_kernel::auth::{Permission, Role};
@@ -29,6 +29,21 @@ pub fn of_party(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Option<Stri
             Some(format!("{} {scopes}", permission.role.as_str()))
         }
     })
+}
+
+/// Returns the users who stand behind who asked for an approval, and behind whom it is for.
+///
+/// Keeps AP-3.
+pub fn behind(tx: &mut Tx<'_>, org: &str, approval: &Approval) -> Result<Behind> {
+    let mut people = Behind::new();
+    for party in [&approval.asker, &approval.subject] {
+        if party.is_person() {
+            people.insert(party.id.clone());
+        } else {
+            people.append(&mut service_accounts::people_behind(tx, org, &party.id)?);
+        }
+    }
+    Ok(people)
 }
 
 /// Says whether somebody may decide about approvals at this moment, whatever they come with.

@@ -1,6 +1,7 @@
 //! All SQL of approvals.
 
-use super::model::{Approval, ApprovalId, GrantId, Kind, Party, State};
+use super::binding::set_of;
+use super::model::{Approval, ApprovalId, COUNTED_SECS, GrantId, Kind, Party, State};
 use provost_kernel::db::{Param, Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, SureTime, Timestamp, params, statements};
@@ -12,7 +13,7 @@ macro_rules! columns {
     () => {
         "id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, \
          votes, uses, quorum, max_uses, deadline_at, grant_until, sealing_key_id, sealed, created_at, decided_at, ended_at, \
-         end_reason, revision"
+         end_reason, revision, binding_mac"
     };
 }
 
@@ -27,12 +28,12 @@ statements! {
     OPEN = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') ORDER BY id");
     /// The open ones that somebody asked for, or that are for them.
     OF_PARTY = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') AND ((subject_kind = ?2 AND subject_id = ?3) OR (asker_kind = ?2 AND asker_id = ?3)) ORDER BY id");
-    /// How many wait for one subject.
-    COUNT_OF_SUBJECT = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 AND state = 'pending' AND deadline_at > ?4";
+    /// How many somebody asked for since an instant, whatever became of them, and how many of these for one subject.
+    COUNT_OF_ASKER = "SELECT COUNT(*), COUNT(CASE WHEN subject_kind = ?4 AND subject_id = ?5 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND created_at > ?6";
     /// How many wait.
     COUNT = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
-    /// Adds one; one that a lost commit left is there already.
-    INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0) ON CONFLICT DO NOTHING";
+    /// Adds one; one that a lost commit left is there already, or another one is open for the same.
+    INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23) ON CONFLICT DO NOTHING";
     /// Stores what became of one, unless it is another by now.
     SAVE = "UPDATE approvals SET state = ?3, votes = ?4, uses = ?5, use_count = ?6, grant_until = ?7, decided_at = ?8, ended_at = ?9, end_reason = ?10, revision = ?11 + 1 WHERE organization_id = ?1 AND id = ?2 AND revision = ?11";
     /// Those whose time has run out, of every organization.
@@ -88,6 +89,7 @@ fn read(row: &Row<'_>) -> Result<Approval> {
         ended_at: row.get(22)?,
         end_reason: row.get(23)?,
         revision: row.get(24)?,
+        binding_mac: row.get(25)?,
     })
 }
 
@@ -133,16 +135,41 @@ pub fn of_party(ctx: &mut OperationContext<'_>, kind: &str, id: &str) -> Result<
     ctx.query(&OF_PARTY, params![org, kind, id], read)
 }
 
-/// Returns how many requests wait for a subject, and how many in all.
-pub fn waiting(tx: &mut Tx<'_>, org: &str, subject: &Party, now: Timestamp) -> Result<(i64, i64)> {
-    let (kind, id) = (subject.kind.as_str(), subject.id.as_str());
-    let count = |row: &Row<'_>| row.get::<i64>(0);
-    let own = tx.query_opt(&COUNT_OF_SUBJECT, params![org, kind, id, now], count)?;
-    let all = tx.query_opt(&COUNT, params![org, now], count)?;
-    Ok((own.unwrap_or(0), all.unwrap_or(0)))
+/// How many requests there are already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Those of one asker within the time that counts, whatever became of them.
+    pub of_asker: i64,
+    /// The same, for one subject.
+    pub for_subject: i64,
+    /// Those that wait, of everybody.
+    pub waiting: i64,
+}
+
+/// Returns how many requests there are.
+pub fn counts(tx: &mut Tx<'_>, org: &str, asker: &Party, subject: &Party, now: Timestamp) -> Result<Counts> {
+    let since = Timestamp::from_ms(now.as_ms().saturating_sub(COUNTED_SECS * 1_000));
+    let values = params![
+        org,
+        asker.kind.as_str(),
+        asker.id.as_str(),
+        subject.kind.as_str(),
+        subject.id.as_str(),
+        since,
+    ];
+    let own = tx.query_opt(&COUNT_OF_ASKER, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let waiting = tx.query_opt(&COUNT, params![org, now], |row| row.get(0))?;
+    let (of_asker, for_subject) = own.unwrap_or_default();
+    Ok(Counts {
+        of_asker,
+        for_subject,
+        waiting: waiting.unwrap_or_default(),
+    })
 }
 
 /// Adds an approval; one that a lost commit left is there already.
+///
+/// Errors: `Conflict` when another one is open for the same call and policies.
 pub fn insert(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()> {
     let org = ctx.org();
     let (key, sealed) = match &approval.sealed {
@@ -171,9 +198,15 @@ pub fn insert(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()>
         key,
         sealed,
         approval.created_at,
+        approval.binding_mac.as_str(),
+        set_of(&approval.policies)?,
     ]
     .into();
-    ctx.execute(&INSERT, &values).map(drop)
+    if ctx.execute(&INSERT, &values)? == 1 || find(&mut ctx.tx(), org, &approval.id)?.is_some() {
+        Ok(())
+    } else {
+        Err(moved())
+    }
 }
 
 /// Stores what became of an approval.

@@ -58,15 +58,36 @@ pub struct GrantView {
     expires_at: Timestamp,
 }
 
-/// The call, without what looks like a credential.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// The call, without the values of credentials.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct CallView {
-    /// The SHA-256 of all that is bound; a vote repeats it.
-    pub binding_digest: String,
-    /// The attributes of the call. `[hidden]` stands for what looks like a credential.
+    /// A keyed hash of all that is bound; a vote repeats it.
+    binding_digest: String,
+    #[serde(flatten)]
+    said: SealedCall,
+}
+
+/// What is sealed of a call: all that is bound of it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct SealedCall {
+    /// The attributes of the call. `[hidden]` stands for the value of a credential, and for nothing else.
     call: Value,
+    /// Attributes that it has and whose values nobody can say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
+    /// Where it runs, as who asked says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+    /// The machine on which it runs, as who asked says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    /// The session in which it runs, as who asked says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
 }
 
 /// One approval.
@@ -136,7 +157,9 @@ pub fn call_of(ctx: &OperationContext<'_>, approval: &Approval) -> Result<Option
         .open_sealed(key, &place(ctx.org(), &approval.id), sealed);
     let opened = opened
         .ok_or_else(|| Error::unavailable("the sealed view of the call cannot be opened on this server"))?;
-    serde_json::from_slice(opened.expose())
-        .map(Some)
-        .map_err(Error::internal)
+    let said = serde_json::from_slice(opened.expose()).map_err(Error::internal)?;
+    Ok(Some(CallView {
+        binding_digest: approval.binding_mac.clone(),
+        said,
+    }))
 }

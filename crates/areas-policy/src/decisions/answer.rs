@@ -138,16 +138,19 @@ struct Approval {
     /// Whether asking suffices; of content policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     auto_approve_on_request: Option<bool>,
+    /// Whether the yes of the person who works is enough. Where it is not, nobody asks that person.
+    self_serve: bool,
     /// The request that waits for somebody's yes: one that was there, or that this decision opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
-    /// Where it stands: `pending`. Open.
+    /// Where it stands: `pending`, or `approved`, and kept because something else of the same call does not pass. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
-    /// How long it waits. Asking again is answered by what became of it.
+    /// How long it waits, or can be used. Asking again is answered by what became of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_seconds: Option<i64>,
-    /// Why there is no request: `not_a_tool_call`, `subject_unknown`, `call_not_certain`, `call_too_large` or `too_many_open`. Open.
+    /// Why there is no request: `not_a_tool_call`, `subject_unknown`, `call_not_certain`, `call_holds_credential`, `call_too_large`,
+    /// `call_is_blocked` or `too_many_open`. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<&'static str>,
 }
@@ -172,9 +175,16 @@ impl Decision {
                     policy_ids: policies.iter().map(|policy| policy.policy_id.clone()).collect(),
                 });
             }
-            (Answer::Waiting { id, until }, Some(approval)) => {
+            (
+                Answer::Waiting {
+                    id,
+                    is_approved,
+                    until,
+                },
+                Some(approval),
+            ) => {
                 approval.request_id = Some(id.as_str().to_owned());
-                approval.state = Some("pending");
+                approval.state = Some(if *is_approved { "approved" } else { "pending" });
                 approval.waits_seconds = Some(waits(*until));
             }
             (Answer::Unbound(why), Some(approval)) => approval.refused = Some(why.as_str()),
@@ -305,39 +315,34 @@ fn approval(outcome: &Outcome) -> Option<Approval> {
     if outcome.action != Action::RequireApproval {
         return None;
     }
-    let asked = outcome
-        .findings
-        .iter()
-        .filter(|finding| finding.decides)
-        .map(|finding| {
-            let authored = finding.policy.authored().get("approval");
-            let mode = || authored?.get("mode")?.as_str().map(str::to_owned);
-            let auto = || authored?.get("autoApproveOnRequest")?.as_bool();
-            // Source: client contract §3.6: `admin_approval` is what an access or resource policy means by nothing.
-            let default =
-                || (finding.policy.family() != Family::Content).then(|| "admin_approval".to_owned());
-            Approval {
-                policy_id: finding.policy.id().to_owned(),
-                mode: mode().or_else(default),
-                auto_approve_on_request: auto(),
-                request_id: None,
-                state: None,
-                waits_seconds: None,
-                refused: None,
-            }
-        });
+    let deciding = outcome.findings.iter().filter(|finding| finding.decides);
     // Of several the hardest: one person's word is not enough where another policy wants an administrator's.
-    asked.min_by_key(|asked| (asked.is_easy(), asked.policy_id.clone()))
+    deciding
+        .map(asked)
+        .min_by_key(|asked| (asked.self_serve, asked.policy_id.clone()))
 }
 
-impl Approval {
-    /// Says whether the person's own yes is enough.
-    fn is_easy(&self) -> bool {
-        self.auto_approve_on_request == Some(true) || self.mode.as_deref() == Some("self_serve")
+/// Returns what a policy asks for.
+fn asked(finding: &Finding) -> Approval {
+    let authored = finding.policy.authored().get("approval");
+    let mode = authored.and_then(|authored| authored.get("mode")?.as_str().map(str::to_owned));
+    let auto = authored.and_then(|authored| authored.get("autoApproveOnRequest")?.as_bool());
+    // Source: client contract §3.6: `admin_approval` is what an access or resource policy means by nothing.
+    let default = || (finding.policy.family() != Family::Content).then(|| "admin_approval".to_owned());
+    let mode = mode.or_else(default);
+    Approval {
+        policy_id: finding.policy.id().to_owned(),
+        self_serve: auto == Some(true) || mode.as_deref() == Some("self_serve"),
+        mode,
+        auto_approve_on_request: auto,
+        request_id: None,
+        state: None,
+        waits_seconds: None,
+        refused: None,
     }
 }
 
-/// Says whether an outcome asks for the yes of somebody else than the person who works.
-pub fn wants_somebody(outcome: &Outcome) -> bool {
-    approval(outcome).is_some_and(|asked| !asked.is_easy())
+/// Says whether a finding decides, and asks for the yes of somebody else than the person who works.
+pub fn wants_somebody(finding: &Finding) -> bool {
+    finding.decides && finding.action == Action::RequireApproval && !asked(finding).self_serve
 }

@@ -1,16 +1,17 @@
 //! Decisions that ask for an approval: by which a call passes, and under which request it waits.
 //!
-//! Keeps AP-4 and AP-7.
+//! Keeps AP-4, AP-7 and AP-10.
 
 use super::answer::{Decisions, wants_somebody};
 use super::decide::{PendingDecision, unrecorded};
-use crate::approvals::{self, Answer, Call, Party, Plan, Question};
+use crate::approvals::{self, Answer, BoundPolicy, Call, Party, Plan, Question, Unbound};
 use crate::history::{self, IncomingEvent};
 use crate::policies::Live;
 use provost_kernel::auth::{Actor, Origin};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{OperationContext, Result};
 use provost_policy::{Action, Outcome};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How often what others changed in the meantime is looked at again.
@@ -82,23 +83,63 @@ impl Asker {
         Err(Error::unavailable(message).retry_after(1))
     }
 
-    /// Returns what asks for an approval, and its places among the events. What the person's own yes satisfies asks nobody else.
+    /// Returns what asks for an approval, call by call, and its places among the events. What the person's own yes satisfies asks
+    /// nobody else, and nobody is asked about a call of which something is blocked.
     fn questions(&self, asking: &PendingDecision, outcomes: &[Outcome]) -> (Vec<usize>, Vec<Question>) {
-        let asked = outcomes
-            .iter()
-            .enumerate()
-            .filter(|(_, outcome)| wants_somebody(outcome));
-        asked
-            .map(|(at, outcome)| {
-                let question = Question {
-                    event_id: asking.records[at].id.clone(),
-                    call: Call::of(&self.events[at]),
-                    policies: approvals::policies(outcome),
-                };
-                (at, question)
-            })
-            .unzip()
+        let calls = calls(&self.events);
+        let blocked = outcomes.iter().zip(&calls);
+        let blocked = blocked.filter(|(outcome, _)| outcome.action == Action::Block);
+        let blocked: BTreeSet<usize> = blocked.map(|(_, call)| *call).collect();
+        let mut asked: Vec<(usize, Question)> = Vec::new();
+        for (at, outcome) in outcomes.iter().enumerate() {
+            let policies = policies(outcome);
+            if policies.is_empty() {
+                continue;
+            }
+            let call = if blocked.contains(&calls[at]) {
+                Err(Unbound::Blocked)
+            } else {
+                Call::of(&self.events[at])
+            };
+            let question = Question {
+                event_id: asking.records[at].id.clone(),
+                call,
+                policies,
+                call_number: calls[at],
+            };
+            asked.push((at, question));
+        }
+        asked.sort_by_key(|(at, question)| (question.call_number, *at));
+        asked.into_iter().unzip()
     }
+}
+
+/// Returns the number of the call of each event: those of one session and call id are one call. An event that says neither stands alone.
+fn calls(events: &[IncomingEvent]) -> Vec<usize> {
+    let mut known = BTreeMap::new();
+    let mut calls = Vec::with_capacity(events.len());
+    for (at, event) in events.iter().enumerate() {
+        calls.push(match (&event.session, &event.call_id) {
+            (None, None) => at,
+            named => *known.entry(named).or_insert(at),
+        });
+    }
+    calls
+}
+
+/// Returns the policies whose answer an approval is, sorted.
+fn policies(outcome: &Outcome) -> Vec<BoundPolicy> {
+    let asking = outcome.findings.iter().filter(|finding| wants_somebody(finding));
+    let mut policies: Vec<BoundPolicy> = asking
+        .map(|finding| BoundPolicy {
+            family: finding.policy.family().word().to_owned(),
+            policy_id: finding.policy.id().to_owned(),
+            definition_sha256: finding.policy.sha256().to_owned(),
+        })
+        .collect();
+    policies.sort_unstable();
+    policies.dedup();
+    policies
 }
 
 /// Returns the outcomes in which the policies that were approved have no part any more.
@@ -106,7 +147,7 @@ fn settled(outcomes: &[Outcome], places: &[usize], plan: &Plan) -> Vec<Outcome> 
     let mut settled = outcomes.to_vec();
     for (at, answer) in places.iter().zip(&plan.answers) {
         if matches!(answer, Answer::Granted { .. }) {
-            settled[*at] = outcomes[*at].without_deciding();
+            settled[*at] = outcomes[*at].without(wants_somebody);
         }
     }
     settled

@@ -90,6 +90,8 @@ pub(super) fn event_schema() -> Value {
             },
             "session": { "type": "string", "minLength": 1, "maxLength": 256 },
             "callId": { "type": "string", "minLength": 1, "maxLength": 256 },
+            "folder": { "type": "string", "minLength": 1, "maxLength": 4096 },
+            "host": { "type": "string", "minLength": 1, "maxLength": 256 },
         },
         "required": ["occasion"],
         "additionalProperties": false,

@@ -250,6 +250,15 @@ fn parse(line: &[u8], body: &Body) -> std::result::Result<(i64, IncomingEvent), 
         (String::new(), message)
     })?;
     let event = IncomingEvent::take(value).map_err(|faults| faults.into_iter().next().unwrap_or_default())?;
+    // What the history has no place for is refused, and not lost without a word.
+    for (pointer, is_there) in [
+        ("/folder", event.folder.is_some()),
+        ("/host", event.host.is_some()),
+    ] {
+        if is_there {
+            return Err((pointer.into(), "is of events that are decided about alone".into()));
+        }
+    }
     let Some(at) = event.at_ms else {
         return Err(("/at".into(), "is missing".into()));
     };

@@ -8,8 +8,10 @@ use provost_policy::{Action, Field, Occasion, Violations, claim, match_key};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// LIMIT: characters of a session, a call id and an external id; policies that decided.
+/// LIMIT: characters of a session, a call id, a machine and an external id; policies that decided.
 const MAX_TEXT: usize = 256;
+/// LIMIT: characters of a folder; no system has a longer path.
+const MAX_FOLDER: usize = 4_096;
 const MAX_EXTERNAL_ID: usize = 128;
 const MAX_POLICIES: usize = 1_000;
 /// LIMIT: bytes of a recorded event, those of the numbers and of what is absent included: a chunk takes 256 KiB.
@@ -35,6 +37,10 @@ pub struct IncomingEvent {
     pub session: Option<String>,
     /// The call, in the caller's words.
     pub call_id: Option<String>,
+    /// The folder in which the call runs, in the caller's words. An approval binds it; the history has no place for it.
+    pub folder: Option<String>,
+    /// The machine on which the call runs, as [`Self::folder`].
+    pub host: Option<String>,
     /// What was decided elsewhere.
     pub decision: Option<Decision>,
 }
@@ -50,6 +56,8 @@ impl IncomingEvent {
             missing: Vec::new(),
             session: None,
             call_id: None,
+            folder: None,
+            host: None,
             decision: None,
         }
     }
@@ -108,6 +116,8 @@ impl IncomingEvent {
             ("id", member) => self.external_id = Some(text("/id", member, MAX_EXTERNAL_ID)?),
             ("session", member) => self.session = Some(text("/session", member, MAX_TEXT)?),
             ("callId", member) => self.call_id = Some(text("/callId", member, MAX_TEXT)?),
+            ("folder", member) => self.folder = Some(text("/folder", member, MAX_FOLDER)?),
+            ("host", member) => self.host = Some(text("/host", member, MAX_TEXT)?),
             ("at", member) => {
                 let at = member.as_str().and_then(Timestamp::parse);
                 let at = at.ok_or_else(|| {

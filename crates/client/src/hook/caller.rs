@@ -19,6 +19,13 @@ pub fn word(settings: &HookSettings) -> Option<String> {
     }
 }
 
+/// Returns the name of this machine, as its kernel says it.
+pub fn host() -> Option<String> {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_str().ok()?.trim();
+    (!name.is_empty() && name.len() <= MAX_WORD).then(|| name.to_owned())
+}
+
 /// Returns the line that a program of the system says; of a path of the system, so that no folder of the agent stands before it.
 fn said_by(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program)

@@ -222,7 +222,7 @@ async fn user(settings: &HookSettings, kept: &KeptToken, findings: &mut Findings
         settings,
         token: &kept.token,
         path: "policies/decisions",
-        body: Some(question.request(Some(&word), Mode::Monitor)),
+        body: Some(question.request(Some(&word), None, Mode::Monitor)),
         limit: TRIAL,
     };
     let decided = ask.answer().await;

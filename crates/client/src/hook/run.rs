@@ -212,7 +212,7 @@ fn decided(invocation: &Invocation, question: &Question, homes: &Homes) -> Resul
         settings: &settings,
         token: &kept.token,
         path: "policies/decisions",
-        body: Some(question.request(user.as_deref(), invocation.mode)),
+        body: Some(question.request(user.as_deref(), caller::host().as_deref(), invocation.mode)),
         limit: invocation.timeout.mul_f64(0.7),
     })?;
     Decision::read(&answer, question.count()).map_err(|why| format!("{}: {why}", settings.url))

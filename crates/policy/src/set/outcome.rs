@@ -92,15 +92,18 @@ impl Outcome {
         self.findings.iter().filter(|f| f.decides).map(|f| f.policy.id())
     }
 
-    /// Returns the decision of all other policies than those whose action this one is.
+    /// Returns the decision of all other policies than those whose findings are answered.
     ///
     /// Somebody said yes to what those ask for; what the others say stands as if those were not there.
     #[must_use]
-    pub fn without_deciding(&self) -> Self {
+    pub fn without(&self, is_answered: impl Fn(&Finding) -> bool) -> Self {
         let mut other = Self::default();
-        other
-            .findings
-            .extend(self.findings.iter().filter(|finding| !finding.decides).cloned());
+        other.findings.extend(
+            self.findings
+                .iter()
+                .filter(|finding| !is_answered(finding))
+                .cloned(),
+        );
         for finding in other.findings.iter().filter(|finding| finding.enforced) {
             other.action = other.action.max(finding.action);
             other.unknown |= finding.reason == Reason::EvaluationFailed;

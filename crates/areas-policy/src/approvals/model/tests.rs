@@ -21,6 +21,7 @@ fn asked(quorum: i64, max_uses: i64) -> Approval {
         subject: party("ada"),
         subject_rights: String::new(),
         call_mac: String::new(),
+        binding_mac: String::new(),
         tool: "Bash".into(),
         policies: Vec::new(),
         quorum,
@@ -45,7 +46,7 @@ fn say(approval: &mut Approval, who: &str, choice: Choice, now: i64) -> std::res
         at: at(now),
     };
     let everybody = &mut |_: &Party| Ok(true);
-    approval.vote(vote, at(now), everybody).unwrap()
+    approval.vote(vote, at(now), &Behind::new(), everybody).unwrap()
 }
 
 /// Proves AP-3.
@@ -76,13 +77,75 @@ fn who_lost_the_right_before_the_quorum_does_not_count() {
     };
     let without_bob = &mut |who: &Party| Ok(who.id != "bob");
     assert_eq!(
-        one.vote(vote("bob"), at(3), without_bob).unwrap(),
+        one.vote(vote("bob"), at(3), &Behind::new(), without_bob).unwrap(),
         Err(Refusal::MayNotDecide)
     );
-    one.vote(vote("cay"), at(3), without_bob).unwrap().unwrap();
+    one.vote(vote("cay"), at(3), &Behind::new(), without_bob)
+        .unwrap()
+        .unwrap();
     assert_eq!(one.state, State::Pending);
-    one.vote(vote("dan"), at(4), without_bob).unwrap().unwrap();
+    one.vote(vote("dan"), at(4), &Behind::new(), without_bob)
+        .unwrap()
+        .unwrap();
     assert_eq!(one.state, State::Approved);
+}
+
+/// Proves AP-3.
+#[test]
+fn who_stands_behind_who_asked_and_what_is_no_person_says_no_yes() {
+    let everybody = &mut |_: &Party| Ok(true);
+    let vote = |who: &str, kind: &str, choice: Choice| Vote {
+        by: Party {
+            kind: kind.into(),
+            id: who.into(),
+        },
+        choice,
+        at: at(1),
+    };
+    let behind = Behind::from(["eve".to_owned()]);
+    let mut one = asked(1, 1);
+    let refused = [
+        (vote("eve", "user", Choice::Approve), Refusal::Own),
+        (vote("eve", "user", Choice::Deny), Refusal::Own),
+        (
+            vote("robot", "service_account", Choice::Approve),
+            Refusal::NotAPerson,
+        ),
+        (vote("robot", "device", Choice::Approve), Refusal::NotAPerson),
+    ];
+    for (vote, why) in refused {
+        assert_eq!(one.vote(vote, at(1), &behind, everybody).unwrap(), Err(why));
+    }
+    assert_eq!((one.votes.len(), one.state), (0, State::Pending));
+    // What was said before somebody came to stand behind it does not count, and no machine's word that is there.
+    let mut two = asked(2, 1);
+    two.votes.push(vote("robot", "service_account", Choice::Approve));
+    two.vote(
+        vote("eve", "user", Choice::Approve),
+        at(1),
+        &Behind::new(),
+        everybody,
+    )
+    .unwrap()
+    .unwrap();
+    two.vote(vote("bob", "user", Choice::Approve), at(1), &behind, everybody)
+        .unwrap()
+        .unwrap();
+    assert_eq!(two.state, State::Pending);
+    two.vote(vote("cay", "user", Choice::Approve), at(1), &behind, everybody)
+        .unwrap()
+        .unwrap();
+    assert_eq!(two.state, State::Approved);
+    // A machine may say no.
+    one.vote(
+        vote("robot", "service_account", Choice::Deny),
+        at(1),
+        &behind,
+        everybody,
+    )
+    .unwrap()
+    .unwrap();
+    assert_eq!(one.state, State::Denied);
 }
 
 #[test]
@@ -188,7 +251,7 @@ fn no_interleaving_lets_more_pass_than_the_grant_says() {
                             .position(|name| *name == by.id)
                             .is_some_and(|at| rights[at]))
                     };
-                    let said = one.vote(vote, at(now), may).unwrap();
+                    let said = one.vote(vote, at(now), &Behind::new(), may).unwrap();
                     let became = before.state != State::Approved && one.state == State::Approved;
                     if became {
                         let yes = one.votes.iter().filter(|vote| vote.choice == Choice::Approve);

@@ -1,6 +1,9 @@
 //! Policies, decisions, history, telemetry and backtests.
 
 pub mod approvals;
+pub mod approvals_guards;
+pub mod approvals_hook;
+pub mod approvals_people;
 pub mod backtests;
 pub mod backtests_inspect;
 pub mod backtests_worker;

@@ -14,9 +14,11 @@ CREATE TABLE approvals (
   subject_id TEXT COLLATE "C" NOT NULL,
   subject_rights TEXT COLLATE "C" NOT NULL,
   call_mac TEXT COLLATE "C" NOT NULL,
+  binding_mac TEXT COLLATE "C" NOT NULL,
   tool TEXT COLLATE "C" NOT NULL,
   -- JSON lists.
   policies TEXT COLLATE "C" NOT NULL,
+  policies_sha256 TEXT COLLATE "C" NOT NULL,
   votes TEXT COLLATE "C" NOT NULL,
   uses TEXT COLLATE "C" NOT NULL,
   quorum BIGINT NOT NULL,
@@ -35,9 +37,11 @@ CREATE TABLE approvals (
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 );
 CREATE INDEX approvals_by_call ON approvals (organization_id, call_mac, id);
+-- Whatever happens at once: one that is open for each call and each set of policies.
+CREATE UNIQUE INDEX approvals_open ON approvals (organization_id, call_mac, policies_sha256) WHERE state IN ('pending', 'approved');
 CREATE INDEX approvals_by_state ON approvals (organization_id, state, id);
 CREATE INDEX approvals_by_subject ON approvals (organization_id, subject_kind, subject_id, state, id);
-CREATE INDEX approvals_by_asker ON approvals (organization_id, asker_kind, asker_id, state, id);
+CREATE INDEX approvals_by_asker ON approvals (organization_id, asker_kind, asker_id, created_at);
 CREATE INDEX approvals_by_end ON approvals (organization_id, ended_at);
 CREATE TRIGGER note_rights_of_insert AFTER INSERT ON approvals REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');
 CREATE TRIGGER note_rights_of_update AFTER UPDATE ON approvals REFERENCING OLD TABLE AS former NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');

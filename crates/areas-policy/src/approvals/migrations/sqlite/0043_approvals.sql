@@ -14,9 +14,11 @@ CREATE TABLE approvals (
   subject_id TEXT NOT NULL,
   subject_rights TEXT NOT NULL,
   call_mac TEXT NOT NULL,
+  binding_mac TEXT NOT NULL,
   tool TEXT NOT NULL,
   -- JSON lists.
   policies TEXT NOT NULL,
+  policies_sha256 TEXT NOT NULL,
   votes TEXT NOT NULL,
   uses TEXT NOT NULL,
   quorum INTEGER NOT NULL,
@@ -35,7 +37,9 @@ CREATE TABLE approvals (
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 ) STRICT;
 CREATE INDEX approvals_by_call ON approvals (organization_id, call_mac, id);
+-- Whatever happens at once: one that is open for each call and each set of policies.
+CREATE UNIQUE INDEX approvals_open ON approvals (organization_id, call_mac, policies_sha256) WHERE state IN ('pending', 'approved');
 CREATE INDEX approvals_by_state ON approvals (organization_id, state, id);
 CREATE INDEX approvals_by_subject ON approvals (organization_id, subject_kind, subject_id, state, id);
-CREATE INDEX approvals_by_asker ON approvals (organization_id, asker_kind, asker_id, state, id);
+CREATE INDEX approvals_by_asker ON approvals (organization_id, asker_kind, asker_id, created_at);
 CREATE INDEX approvals_by_end ON approvals (organization_id, ended_at);

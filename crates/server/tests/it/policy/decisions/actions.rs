@@ -128,7 +128,7 @@ fn the_approval_that_is_hardest_to_get_is_named() {
         let alone = decide_one(&app, &json!({ "tool.id": "t" })).await;
         assert_eq!(
             alone["approval"],
-            json!({ "policyId": "a-easy", "autoApproveOnRequest": true })
+            json!({ "policyId": "a-easy", "autoApproveOnRequest": true, "selfServe": true })
         );
         policy(
             &app,
@@ -139,7 +139,7 @@ fn the_approval_that_is_hardest_to_get_is_named() {
         let both = decide_one(&app, &json!({ "tool.id": "t" })).await;
         assert_eq!(
             both["approval"],
-            json!({ "policyId": "b-hard", "autoApproveOnRequest": false })
+            json!({ "policyId": "b-hard", "autoApproveOnRequest": false, "selfServe": false, "refused": "call_not_certain" })
         );
         assert_eq!(both["policyIds"], json!(["a-easy", "b-hard"]));
         let access = |id: &str, approval: Value| {
@@ -160,13 +160,13 @@ fn the_approval_that_is_hardest_to_get_is_named() {
         let own = decide(&app, std::slice::from_ref(&event)).await.remove(0);
         assert_eq!(
             own["approval"],
-            json!({ "policyId": "c-self", "mode": "self_serve" })
+            json!({ "policyId": "c-self", "mode": "self_serve", "selfServe": true })
         );
         policy(&app, Family::Access, access("d-admin", Value::Null)).await;
         let admin = decide(&app, &[event]).await.remove(0);
         assert_eq!(
             admin["approval"],
-            json!({ "policyId": "d-admin", "mode": "admin_approval" })
+            json!({ "policyId": "d-admin", "mode": "admin_approval", "selfServe": false, "refused": "not_a_tool_call" })
         );
     });
 }

@@ -1,0 +1,46 @@
+//! People who sign in and vote.
+
+use crate::access::oauth::{code, post, redeeming, user};
+use crate::areas::oauth::{public_client, register};
+use crate::support::{App, fresh_key};
+use serde_json::json;
+
+/// What the client of a person may do for it, as far as its role goes.
+const SCOPES: [&str; 6] = [
+    "mcp_approvals:decide",
+    "mcp_approvals:read",
+    "mcp_approvals:write",
+    "policies:decide",
+    "service_accounts:rotate",
+    "service_accounts:write",
+];
+
+/// Somebody who signs in.
+pub struct Person {
+    pub id: String,
+    pub login: String,
+    client: String,
+}
+
+impl Person {
+    /// Makes a user of a role, and a client that acts for it.
+    pub async fn of(app: &App, name: &str, role: &str) -> Self {
+        let login = format!("{name}.{}@acme.example", fresh_key().to_lowercase());
+        let id = user(app, &login, Some(role)).await;
+        let mut client = public_client(&fresh_key());
+        client["scopes"] = json!(SCOPES);
+        Self {
+            id,
+            login,
+            client: register(app, client).await,
+        }
+    }
+
+    /// Signs in and returns the token.
+    pub async fn token(&self, app: &App) -> String {
+        let code = code(app, &self.client, &self.id, &SCOPES, None).await;
+        let reply = post(app, "/oauth/token", &redeeming(&self.client, &code)).await;
+        let token = reply.json["access_token"].as_str();
+        token.unwrap_or_else(|| panic!("{}", reply.text())).to_owned()
+    }
+}
