@@ -57,7 +57,7 @@ mod verified_email;
 mod verifier;
 mod workloads;
 
-pub use clients::wider_than_granted;
+pub use clients::{ids_of_account as clients_of_account, wider_than_granted};
 pub use ends::void_codes;
 pub use form::Form;
 pub use held::forget_allowed;

@@ -40,7 +40,7 @@ mod update;
 
 pub use model::{TrustId, WorkloadTrust};
 pub use rules::{ClaimRule, unmet};
-pub use store::resolve;
+pub use store::{ids_of_account, resolve};
 
 use crate::mcp_sessions;
 use provost_areas_identity::subjects::SubjectKind;

@@ -211,3 +211,8 @@ pub fn delete(ctx: &mut OperationContext<'_>, id: &TrustId) -> Result<()> {
     let org = ctx.org();
     ctx.queue(&DELETE, params![org, id.as_str()])
 }
+
+/// Returns the ids of the trusts by which workloads act as an account.
+pub fn ids_of_account(tx: &mut Tx<'_>, org: &str, account: &str) -> Result<Vec<String>> {
+    tx.query(&OF_ACCOUNT, params![org, account], |row| row.get(0))
+}

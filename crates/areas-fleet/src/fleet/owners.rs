@@ -9,7 +9,7 @@ use provost_areas_identity::directory;
 use provost_areas_identity::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
-use provost_kernel::db::Param;
+use provost_kernel::db::{Param, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, params, statements};
 use serde_json::{Value, json};
@@ -18,6 +18,8 @@ statements! {
     /// The devices of an owner, the retired ones among them. In the order of the index by owners: by their ids SQLite would read all
     /// devices of the organization, at every user who goes.
     OWNED = "SELECT id FROM devices WHERE organization_id = ?1 AND owner_user_id = ?2 ORDER BY seq";
+    /// Whose machine a device is, and whom gateways take it for.
+    HOLDERS = "SELECT d.owner_user_id, g.service_account_id FROM devices d LEFT JOIN device_gateway_identities g ON g.organization_id = d.organization_id AND g.device_id = d.id WHERE d.organization_id = ?1 AND d.id = ?2";
     /// Takes a user away from every device.
     DISOWN = "UPDATE devices SET owner_user_id = NULL, owner_reach_role = NULL, owner_reach_scopes = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND owner_user_id = ?2";
 }
@@ -48,6 +50,14 @@ pub fn may_find(ctx: &OperationContext<'_>) -> Result<()> {
         return Err(Error::new(Code::InsufficientScope, message).with("scope", DIRECTORY));
     }
     Err(Error::new(Code::RoleForbidden, message))
+}
+
+/// Returns the ids of whose machine a device is and whom gateways take it for; none of a device that there is not.
+pub fn holders(tx: &mut Tx<'_>, organization: &str, device: &str) -> Result<Vec<String>> {
+    let held = tx.query_opt(&HOLDERS, params![organization, device], |row| {
+        Ok([row.get::<Option<String>>(0)?, row.get::<Option<String>>(1)?])
+    })?;
+    Ok(held.into_iter().flatten().flatten().collect())
 }
 
 /// Names the owner of a device.

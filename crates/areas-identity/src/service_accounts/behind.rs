@@ -1,7 +1,7 @@
 //! Who stands behind an account: the people who can have its tokens by what they did.
 //!
-//! INVARIANT SA-13: behind an account stand its owner and whoever made it, gave it a token, changed or enabled it; in the place of an
-//! account who stands behind that one.
+//! INVARIANT SA-13: behind an account stand its owner and whoever made it, gave it a token, changed or enabled it, and whoever made or
+//! changed what else acts as it (a client, a trust in workloads); in the place of an account who stands behind that one.
 
 use provost_areas_platform::audit;
 use provost_kernel::db::Tx;
@@ -21,25 +21,52 @@ const ACTS: [&str; 4] = [
     "enableHeadlessServiceAccount",
 ];
 
+/// The acts by which somebody can act as an account without a token of it.
+const ACTS_AT_DOORS: [&str; 4] = [
+    "createHeadlessMcpClient",
+    "updateHeadlessMcpClient",
+    "createHeadlessWorkloadTrust",
+    "updateHeadlessWorkloadTrust",
+];
+
+/// Returns the ids of the records by which something acts as an account. Areas that stand on this one have them.
+pub type Doors = fn(&mut Tx<'_>, &str, &str) -> Result<Vec<String>>;
+
 statements! {
     /// The owner of an account, also of a deleted one.
     OWNER = "SELECT owner_console_user_id FROM service_accounts WHERE organization_id = ?1 AND id = ?2";
 }
 
-/// Returns the ids of the users who stand behind an account, whether they act now or not.
+/// Returns the ids of the users who stand behind accounts, whether they act now or not.
 ///
 /// Keeps SA-13. Errors: `Unavailable` when too many accounts stand behind one another to say it.
-/// Cost: three statements for each account.
-pub fn people_behind(tx: &mut Tx<'_>, organization: &str, account: &str) -> Result<BTreeSet<String>> {
+/// Cost: three statements for each account and two for each of its doors, and those of the doors.
+pub fn people_behind(
+    tx: &mut Tx<'_>,
+    organization: &str,
+    parties: &[&str],
+    doors: Doors,
+) -> Result<BTreeSet<String>> {
     let mut people = BTreeSet::new();
-    let mut seen = BTreeSet::from([account.to_owned()]);
-    let mut open = vec![account.to_owned()];
+    let (mut seen, mut open) = (BTreeSet::new(), Vec::new());
+    for party in parties {
+        if party.starts_with(PREFIX) {
+            seen.insert((*party).to_owned());
+            open.push((*party).to_owned());
+        } else {
+            people.insert((*party).to_owned());
+        }
+    }
     while let Some(id) = open.pop() {
         let owner = tx.query_opt(&OWNER, params![organization, id.as_str()], |row| {
             row.get::<Option<String>>(0)
         })?;
         people.extend(owner.flatten());
-        for hand in audit::hands_on(tx, organization, &id, ACTS)? {
+        let mut hands = audit::hands_on(tx, organization, &id, ACTS)?;
+        for door in doors(tx, organization, &id)? {
+            hands.append(&mut audit::hands_on(tx, organization, &door, ACTS_AT_DOORS)?);
+        }
+        for hand in hands {
             if !hand.starts_with(PREFIX) {
                 people.insert(hand);
             } else if seen.insert(hand.clone()) {

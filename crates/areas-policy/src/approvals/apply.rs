@@ -19,12 +19,16 @@ pub fn apply(ctx: &mut OperationContext<'_>, plan: &Plan) -> Result<()> {
                 id,
                 revision,
                 event_id,
+                device,
             } => {
                 let mut approval = store::get(ctx, id)?;
                 let is_done = approval.uses.iter().any(|earlier| earlier.event_id == *event_id);
                 // The unit ran before, and its commit went unanswered (WK-3).
                 if !is_done {
-                    use_once(ctx, &mut approval, *revision, event_id)?;
+                    if approval.revision != *revision {
+                        return Err(store::moved());
+                    }
+                    use_once(ctx, &mut approval, event_id, device.as_deref())?;
                 }
                 done[0].push(id.as_str().to_owned());
             }
@@ -76,12 +80,13 @@ fn open(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()> {
 fn use_once(
     ctx: &mut OperationContext<'_>,
     approval: &mut Approval,
-    revision: i64,
     event_id: &str,
+    device: Option<&str>,
 ) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.latest());
     let rights = rights::of_party(&mut ctx.tx(), org, &approval.subject)?;
-    if approval.revision != revision || rights.as_ref() != Some(&approval.subject_rights) {
+    let behind = rights::behind(&mut ctx.tx(), org, approval, device)?;
+    if rights.as_ref() != Some(&approval.subject_rights) || approval.is_of_own(&behind) {
         return Err(store::moved());
     }
     approval.consume(event_id, now).map_err(|_| store::moved())?;

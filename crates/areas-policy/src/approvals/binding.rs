@@ -36,6 +36,8 @@ pub struct Call {
     pub subject: Party,
     /// The tool.
     pub tool: String,
+    /// The device that it names.
+    pub(super) device: Option<String>,
     /// The call, spelled so that two that differ have different bytes.
     spelled: Vec<u8>,
     /// What people are shown.
@@ -106,6 +108,7 @@ impl Call {
         Ok(Self {
             subject,
             tool: tool.to_owned(),
+            device: text(Field::DEVICE.name()).map(str::to_owned),
             spelled,
             shown: preview::shown(event)?,
         })

@@ -1,7 +1,7 @@
 //! `POST …/approvals/{approvalId}/decision`
 
 use super::model::{Approval, Choice, Effect, Party, Refusal, State, Vote};
-use super::view::{ApprovalPath, ApprovalView, OneApproval, call_of};
+use super::view::{ApprovalPath, ApprovalView, CallView, OneApproval, call_of};
 use super::{fences, refused, rights, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
@@ -73,7 +73,8 @@ impl Operation for DecideApproval {
             let message = "bindingDigest is not that of this approval; look at it again before you decide";
             return Err(Error::new(Code::PreconditionFailed, message));
         }
-        let effect = say(ctx, &mut approval, body.decision)?;
+        let device = shown.as_ref().and_then(CallView::device);
+        let effect = say(ctx, &mut approval, device, body.decision)?;
         if effect == Effect::Changed {
             store::save(ctx, &approval)?;
         }
@@ -86,7 +87,12 @@ impl Operation for DecideApproval {
 /// Takes what the caller says.
 ///
 /// Keeps AP-3.
-fn say(ctx: &mut OperationContext<'_>, approval: &mut Approval, word: Word) -> Result<Effect> {
+fn say(
+    ctx: &mut OperationContext<'_>,
+    approval: &mut Approval,
+    device: Option<&str>,
+    word: Word,
+) -> Result<Effect> {
     let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
     let by = Party {
         kind: actor.kind.to_owned(),
@@ -109,7 +115,7 @@ fn say(ctx: &mut OperationContext<'_>, approval: &mut Approval, word: Word) -> R
     let before = approval.state;
     let mut tx = ctx.tx();
     let vote = Vote { by, choice, at: now };
-    let behind = rights::behind(&mut tx, org, approval)?;
+    let behind = rights::behind(&mut tx, org, approval, device)?;
     let said = approval.vote(vote, now, &behind, &mut |party| {
         rights::may_decide(&mut tx, org, party)
     })?;

@@ -3,7 +3,8 @@
 //! INVARIANT AP-1: over any order, crash and repetition, no more calls pass than the grant says.
 //! INVARIANT AP-3: people alone say yes, and of them neither who asked, nor whom it is for, nor who stands behind one of the two (an
 //! account's owner, and whoever made it or had its tokens, through however many accounts); of the others those alone who may decide
-//! at the moment in which the last vote comes; one who lost the right before does not count.
+//! at the moment in which the last vote comes; one who lost the right before does not count. Nothing passes by the yes of somebody who
+//! stands behind the call when it is used.
 //! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
 
 use provost_kernel::error::Result;
@@ -236,6 +237,12 @@ impl Approval {
     pub fn uses_left(&self) -> i64 {
         let used = i64::try_from(self.uses.len()).unwrap_or(i64::MAX);
         self.max_uses.saturating_sub(used).max(0)
+    }
+
+    /// Says whether somebody who said yes stands behind the call: what they were let to say may be of another day.
+    pub fn is_of_own(&self, behind: &Behind) -> bool {
+        let mut yes = self.votes.iter().filter(|vote| vote.choice == Choice::Approve);
+        yes.any(|vote| self.concerns(&vote.by) || behind.contains(&vote.by.id))
     }
 
     /// Says whether somebody is who asked, or for whom it is.

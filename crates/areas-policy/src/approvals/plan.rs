@@ -76,6 +76,7 @@ pub(super) enum Step {
         id: ApprovalId,
         revision: i64,
         event_id: String,
+        device: Option<String>,
     },
     Void {
         id: ApprovalId,
@@ -192,6 +193,7 @@ impl Draft<'_> {
                 id,
                 revision,
                 event_id: question.event_id.clone(),
+                device: question.call.as_ref().ok().and_then(|call| call.device.clone()),
             });
         }
         Ok(answers)
@@ -209,7 +211,7 @@ impl Draft<'_> {
         let mac = call.mac(&self.kernel.keys, self.org, self.asker);
         if !self.rows.contains_key(&mac) {
             let found = store::of_call(tx, self.org, &mac)?;
-            let found = self.living(found, call, &rights);
+            let found = self.living(tx, found, call, &rights)?;
             self.rows.insert(mac.clone(), found);
         }
         // Keeps AP-4: all that is asked for now is among what was asked for then. One that answers less stays as it is: what asks
@@ -243,23 +245,38 @@ impl Draft<'_> {
     }
 
     /// Returns those of a call's open approvals that are alive, and has the others end.
-    fn living(&mut self, found: Vec<Approval>, call: &Call, rights: &str) -> Vec<Approval> {
+    fn living(
+        &mut self,
+        tx: &mut Tx<'_>,
+        found: Vec<Approval>,
+        call: &Call,
+        rights: &str,
+    ) -> Result<Vec<Approval>> {
         let mut living = Vec::with_capacity(found.len());
         for row in found {
             let is_the_call = row.asker == *self.asker && row.subject == call.subject;
             if row.state_at(self.now).is_ended() {
                 self.steps.push(Step::Expire { id: row.id });
-            } else if is_the_call && row.subject_rights == rights {
-                living.push(row);
-            } else {
-                self.steps.push(Step::Void {
-                    id: row.id,
-                    revision: row.revision,
-                    reason: "subject_changed",
-                });
+                continue;
             }
+            // Keeps AP-3: who said yes may have come to stand behind the call since.
+            let is_of_own = row.state == State::Approved
+                && row.is_of_own(&rights::behind(tx, self.org, &row, call.device.as_deref())?);
+            let reason = match (is_the_call && row.subject_rights == rights, is_of_own) {
+                (true, false) => {
+                    living.push(row);
+                    continue;
+                }
+                (false, _) => "subject_changed",
+                (true, true) => "voter_behind",
+            };
+            self.steps.push(Step::Void {
+                id: row.id,
+                revision: row.revision,
+                reason,
+            });
         }
-        living
+        Ok(living)
     }
 
     fn open(

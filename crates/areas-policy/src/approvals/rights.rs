@@ -1,6 +1,8 @@
 //! Who acts, who may decide, and what somebody can do, in words that are compared.
 
 use super::model::{Approval, Behind, Party};
+use provost_areas_access::{oauth, workload_trusts};
+use provost_areas_fleet::fleet;
 use provost_areas_identity::{directory, service_accounts};
 use provost_kernel::Result;
 use provost_kernel::auth::{Permission, Role};
@@ -31,19 +33,23 @@ pub fn of_party(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Option<Stri
     })
 }
 
-/// Returns the users who stand behind who asked for an approval, and behind whom it is for.
+/// Returns the users who stand behind who asked for an approval, behind whom it is for, and behind the device that the call names.
 ///
 /// Keeps AP-3.
-pub fn behind(tx: &mut Tx<'_>, org: &str, approval: &Approval) -> Result<Behind> {
-    let mut people = Behind::new();
-    for party in [&approval.asker, &approval.subject] {
-        if party.is_person() {
-            people.insert(party.id.clone());
-        } else {
-            people.append(&mut service_accounts::people_behind(tx, org, &party.id)?);
-        }
-    }
-    Ok(people)
+pub fn behind(tx: &mut Tx<'_>, org: &str, approval: &Approval, device: Option<&str>) -> Result<Behind> {
+    let held = match device {
+        Some(device) => fleet::holders(tx, org, device)?,
+        None => Vec::new(),
+    };
+    let mut parties = vec![approval.asker.id.as_str(), approval.subject.id.as_str()];
+    parties.extend(held.iter().map(String::as_str));
+    service_accounts::people_behind(tx, org, &parties, doors)
+}
+
+fn doors(tx: &mut Tx<'_>, org: &str, account: &str) -> Result<Vec<String>> {
+    let mut doors = workload_trusts::ids_of_account(tx, org, account)?;
+    doors.append(&mut oauth::clients_of_account(tx, org, account)?);
+    Ok(doors)
 }
 
 /// Says whether somebody may decide about approvals at this moment, whatever they come with.

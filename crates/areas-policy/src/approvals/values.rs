@@ -39,18 +39,18 @@ const NAMES: [&str; 18] = [
 ];
 /// The same, of the end of a name.
 const ENDS: [&str; 7] = ["pass", "_pwd", "-pwd", "_auth", "-auth", "signature", "jwt"];
-/// Ends of names that say where a credential is, what it is called or how many there are.
-const NO_VALUES: [&str; 16] = [
-    "file", "path", "_name", "-name", "_url", "-url", "_uri", "endpoint", "_type", "-type", "_ttl", "-ttl",
-    "_env", "-env", "stdin", "bypass",
-];
+/// Ends of names that say where a credential is, what it is called, how many there are, or which program knows it: `GIT_ASKPASS`.
+const NO_VALUES: &str = "file path _name -name _url -url _uri endpoint _type -type _ttl -ttl _env -env stdin bypass askpass helper \
+    command cmd program plugin exec script jar dir -fd";
 /// LIMIT: characters of one value. Ours.
 const MAX_VALUE: usize = 512;
+/// LIMIT: values of one text. Ours: a text is searched once for each.
+const MAX_VALUES: usize = 64;
 /// Says whether the value of a member, variable, header or flag of this name is a credential.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_ascii_lowercase();
     let says = NAMES.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end));
-    says && !NO_VALUES.iter().any(|end| name.ends_with(end)) && !name.contains("tokeniz")
+    says && !NO_VALUES.split_whitespace().any(|end| name.ends_with(end)) && !name.contains("tokeniz")
 }
 
 /// Says whether a byte can stand in a value that is hidden wherever it stands.
@@ -146,6 +146,9 @@ fn values(text: &str) -> Result<Vec<Range<usize>>, Unshowable> {
         };
         at = value.as_ref().map_or(end, |value| value.end);
         found.extend(value);
+        if found.len() > MAX_VALUES {
+            return Err(Unshowable);
+        }
     }
     Ok(found)
 }

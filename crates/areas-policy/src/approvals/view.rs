@@ -3,6 +3,7 @@
 use super::model::{Approval, ApprovalId, BoundPolicy, GrantId, Kind, Party, State, Use, Vote};
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
+use provost_policy::Field;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,7 +38,7 @@ pub struct ApprovalView {
     grant: Option<GrantView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
-    /// Why it is void: `policies_changed`, `subject_changed`, `subject_ended`, `restored` or `lost`. Open.
+    /// Why it is void: `policies_changed`, `subject_changed`, `subject_ended`, `voter_behind`, `restored` or `lost`. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
     /// What is decided about, of one approval, for who decides and who asked; absent elsewhere, and 30 days after the end.
@@ -106,6 +107,13 @@ pub struct OneApproval {
 pub struct ApprovalPath {
     /// The approval.
     pub approval_id: ApprovalId,
+}
+
+impl CallView {
+    /// Returns the device that the call names.
+    pub fn device(&self) -> Option<&str> {
+        self.said.call.get(Field::DEVICE.name()).and_then(Value::as_str)
+    }
 }
 
 impl ApprovalView {

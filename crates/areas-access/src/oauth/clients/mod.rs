@@ -10,7 +10,7 @@ pub(super) mod model;
 mod store;
 mod update;
 
-pub use store::{STATEMENTS, wider_than_granted, write_ceilings};
+pub use store::{STATEMENTS, ids_of_account, wider_than_granted, write_ceilings};
 pub(super) use store::{may_be_known, resolve};
 
 use provost_kernel::operation::Entry;

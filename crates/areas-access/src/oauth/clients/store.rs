@@ -17,6 +17,8 @@ statements! {
     RESOLVE = unscoped("a client's id is unique everywhere and says whose the client is") "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at, ceiling FROM oauth_clients WHERE id = ?1";
     /// A page of clients, the newest first.
     LIST = "SELECT id, organization_id, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, service_account_id, blocked_at, created_at, updated_at, ceiling FROM oauth_clients WHERE organization_id = ?1 ORDER BY created_at DESC, id DESC LIMIT ?2 OFFSET ?3";
+    /// The clients that act as an account.
+    OF_ACCOUNT = "SELECT id FROM oauth_clients WHERE organization_id = ?1 AND service_account_id = ?2 ORDER BY id";
     /// How many there are.
     COUNT = "SELECT COUNT(*) FROM oauth_clients WHERE organization_id = ?1";
     /// Makes a client, unless its name is taken.
@@ -312,4 +314,9 @@ pub fn save(ctx: &mut OperationContext<'_>, client: &RegisteredClient) -> Result
 pub fn delete(ctx: &mut OperationContext<'_>, id: &ClientId) -> Result<()> {
     let org = ctx.org();
     ctx.queue(&DELETE, params![org, id.as_str()])
+}
+
+/// Returns the ids of the clients that act as an account.
+pub fn ids_of_account(tx: &mut Tx<'_>, org: &str, account: &str) -> Result<Vec<String>> {
+    tx.query(&OF_ACCOUNT, params![org, account], |row| row.get(0))
 }

@@ -56,6 +56,13 @@ fn a_value_behind_its_name_is_hidden_and_nothing_else_of_the_text() {
         ("use token::Kind;", "use token::Kind;"),
         ("docker run -u 1000:1000 x", "docker run -u 1000:1000 x"),
         ("mkdir -pv a && ssh -p22 h", "mkdir -pv a && ssh -p22 h"),
+        // Names with which programs are named that run.
+        ("GIT_ASKPASS=evil git pull", "GIT_ASKPASS=evil git pull"),
+        (
+            "git -c credential.helper=evil pull",
+            "git -c credential.helper=evil pull",
+        ),
+        ("curl --cookie-jar out h", "curl --cookie-jar out h"),
         (
             "git show 4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d",
             "git show 4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d",

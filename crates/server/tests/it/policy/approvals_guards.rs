@@ -3,6 +3,8 @@
 use super::approvals::{Scene, request, rm, scene};
 use super::approvals_people::Person;
 use super::decisions::{content, policy};
+use crate::areas::fleet::Machine;
+use crate::areas::workload_trusts::trust_of;
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_kernel::OperationContext;
 use provost_policy::Family;
@@ -52,7 +54,7 @@ fn nobody_says_yes_to_a_call_that_they_stand_behind() {
         // An account of hers that may make accounts.
         let body = json!({
             "name": "hers", "permissionRole": "admin", "ownerConsoleUserId": alice.id,
-            "scopes": ["service_accounts:write", "service_accounts:rotate", "policies:decide", "mcp_approvals:decide"],
+            "scopes": ["service_accounts:write", "service_accounts:rotate", "policies:decide", "mcp_approvals:decide", "workload_trusts:write"],
         });
         let reply = app.write("POST", "/service-accounts", body).await;
         let hers = reply.ok()["serviceAccount"]["id"].as_str().unwrap().to_owned();
@@ -92,6 +94,25 @@ fn nobody_says_yes_to_a_call_that_they_stand_behind() {
             let subject = json!({ "identity.service_account_id": account });
             requests.push((what, asks(&app, &scene.hook, &subject).await));
         }
+        // An account that workloads act as by a trust of an account of hers.
+        let (trusted, trusted_token) = hook(&app, &app.admin, None).await;
+        let trust = trust_of(&trusted, &fresh_key());
+        write(&app, &hers_token, "POST", "/workload-trusts", trust)
+            .await
+            .ok();
+        requests.push((
+            "an account that a trust of hers opens asks",
+            asks(&app, &trusted_token, &bob).await,
+        ));
+        // A call on her machine.
+        let laptop = Machine::new(&app).await;
+        let body = json!({ "ownerUserId": alice.id });
+        app.write("PATCH", &format!("/devices/{}", laptop.id), body)
+            .await
+            .ok();
+        let mut there = bob.clone();
+        there["device.id"] = laptop.id.as_str().into();
+        requests.push(("a call on her machine", asks(&app, &scene.hook, &there).await));
         let other = Person::of(&app, "other", "admin").await.token(&app).await;
         for (what, id) in &requests {
             for decision in ["approve", "deny"] {
@@ -119,6 +140,30 @@ fn nobody_says_yes_to_a_call_that_they_stand_behind() {
         let id = asks(&app, &scene.hook, &bob).await;
         scene.vote(&app.admin, &id, "deny").await.ok();
         assert_eq!(scene.state(&id).await.0, "denied");
+    });
+}
+
+/// Proves AP-3, AP-5.
+#[test]
+fn nothing_passes_by_the_yes_of_somebody_who_stands_behind_the_call_by_now() {
+    each("approvals_behind_later", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let ann = Person::of(&app, "ann", "admin").await;
+        let id = scene.waits(&rm("/a")).await;
+        scene.vote(&ann.token(&app).await, &id, "approve").await.ok();
+        let path = format!("/service-accounts/{}", scene.ada);
+        app.write("PATCH", &path, json!({ "ownerConsoleUserId": ann.id }))
+            .await
+            .ok();
+        let again = scene.waits(&rm("/a")).await;
+        assert_ne!(again, id);
+        assert_eq!(scene.state(&id).await, ("void".into(), json!("voter_behind")));
+        scene
+            .vote(&ann.token(&app).await, &again, "approve")
+            .await
+            .refused(403, "escalation_forbidden");
+        scene.vote(&scene.bob().await, &again, "approve").await.ok();
+        assert_eq!(scene.ask(&rm("/a")).await["grant"]["requestId"], json!(again));
     });
 }
 
