@@ -25,6 +25,7 @@ pub mod fences;
 mod get;
 mod list;
 mod model;
+mod names;
 mod plan;
 mod preview;
 mod rights;

@@ -6,6 +6,7 @@
 //!
 //! An agent chooses every byte of the text. A preview that hides what looks secret would show `rm -rf [hidden]`.
 
+use super::names::is_secret_name;
 use super::secrets::{is_reference, looks_secret};
 use std::ops::Range;
 
@@ -16,43 +17,10 @@ pub struct Unshowable;
 /// What stands in place of a value.
 pub const HIDDEN: &str = "[hidden]";
 
-/// Parts of the names of members, variables, headers and flags whose values are credentials.
-const NAMES: [&str; 18] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secret",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "accesskey",
-    "access_key",
-    "access-key",
-    "privatekey",
-    "private_key",
-    "private-key",
-    "authorization",
-    "credential",
-    "cookie",
-];
-/// The same, of the end of a name.
-const ENDS: [&str; 7] = ["pass", "_pwd", "-pwd", "_auth", "-auth", "signature", "jwt"];
-/// Ends of names that say where a credential is, what it is called, how many there are, or which program knows it: `GIT_ASKPASS`.
-const NO_VALUES: &str = "file path _name -name _url -url _uri endpoint _type -type _ttl -ttl _env -env stdin bypass askpass helper \
-    command cmd program plugin exec script jar dir -fd";
 /// LIMIT: characters of one value. Ours.
 const MAX_VALUE: usize = 512;
 /// LIMIT: values of one text. Ours: a text is searched once for each.
 const MAX_VALUES: usize = 64;
-/// Says whether the value of a member, variable, header or flag of this name is a credential.
-pub fn is_secret_name(name: &str) -> bool {
-    let name = name.trim_start_matches('-').to_ascii_lowercase();
-    let says = NAMES.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end));
-    says && !NO_VALUES.split_whitespace().any(|end| name.ends_with(end)) && !name.contains("tokeniz")
-}
-
 /// Says whether a byte can stand in a value that is hidden wherever it stands.
 const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'=' | b'.' | b'~' | b'@')

@@ -56,6 +56,10 @@ fn a_value_behind_its_name_is_hidden_and_nothing_else_of_the_text() {
         ("use token::Kind;", "use token::Kind;"),
         ("docker run -u 1000:1000 x", "docker run -u 1000:1000 x"),
         ("mkdir -pv a && ssh -p22 h", "mkdir -pv a && ssh -p22 h"),
+        (
+            r#"curl -d '{"max_tokens":100,"prompt":"x"}' h"#,
+            r#"curl -d '{"max_tokens":100,"prompt":"x"}' h"#,
+        ),
         // Names with which programs are named that run.
         ("GIT_ASKPASS=evil git pull", "GIT_ASKPASS=evil git pull"),
         (

@@ -410,6 +410,29 @@ fn what_a_call_says_is_erased_thirty_days_after_its_end() {
     });
 }
 
+/// Proves AP-1.
+#[test]
+fn a_token_of_one_item_opens_no_request_and_uses_no_approval() {
+    each("approvals_item", |app: Arc<App>| async move {
+        let _scene = scene(&app).await;
+        let (_, person) = app.account("a person", "viewer", &[]).await;
+        let item = app.skill("reading").await;
+        let receipt = app.install(&person, &item, "laptop").await;
+        let token = receipt.ok()["gatewayToken"]["token"].as_str().unwrap().to_owned();
+        let attributes = json!({ "skill.id": item, "tool.id": "Bash", "tool.input": rm("/a") });
+        let event = json!({ "occasion": "pre_tool", "attributes": attributes });
+        let call = app.request("POST", "/policies/decisions").token(&token);
+        let reply = call.json(json!({ "events": [event] })).send().await;
+        let decision = &reply.ok()["decisions"][0];
+        assert_eq!(decision["action"], "require_approval");
+        assert_eq!(
+            decision["approval"],
+            json!({ "policyId": "wants", "selfServe": false })
+        );
+        assert_eq!(app.get("/approvals").await.ok()["approvals"], json!([]));
+    });
+}
+
 /// Who asked sees what they asked; other readers do not.
 #[test]
 fn a_preview_is_for_who_decides_and_who_asked() {
