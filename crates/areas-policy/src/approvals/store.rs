@@ -22,8 +22,10 @@ statements! {
     GET = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id = ?2");
     /// A page of approvals, the newest first: their ids say when they were made.
     LIST = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id < ?2 AND (CAST(?3 AS TEXT) IS NULL OR state = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR subject_id = CAST(?4 AS TEXT)) ORDER BY id DESC LIMIT ?5");
-    /// The open ones of a call, the oldest first.
-    OF_CALL = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND call_mac = ?2 AND state IN ('pending', 'approved') ORDER BY id LIMIT 64");
+    /// A page of those that stand in one open state: of the few that are open, whatever has ended.
+    LIST_OPEN = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') AND id < ?2 AND state = CAST(?3 AS TEXT) AND (CAST(?4 AS TEXT) IS NULL OR subject_id = CAST(?4 AS TEXT)) ORDER BY id DESC LIMIT ?5");
+    /// The open ones of a call, the oldest first. By their ids SQLite would read all that are open.
+    OF_CALL = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND call_mac = ?2 AND state IN ('pending', 'approved') ORDER BY id || '' LIMIT 64");
     /// The open ones.
     OPEN = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') ORDER BY id");
     /// The open ones that somebody asked for, or that are for them.
@@ -37,7 +39,7 @@ statements! {
     /// Stores what became of one, unless it is another by now.
     SAVE = "UPDATE approvals SET state = ?3, votes = ?4, uses = ?5, use_count = ?6, grant_until = ?7, decided_at = ?8, ended_at = ?9, end_reason = ?10, revision = ?11 + 1 WHERE organization_id = ?1 AND id = ?2 AND revision = ?11";
     /// Those whose time has run out, of every organization.
-    OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE (state = 'pending' AND deadline_at <= ?1) OR (state = 'approved' AND grant_until <= ?1) ORDER BY organization_id, id LIMIT 1000";
+    OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') AND ((state = 'pending' AND deadline_at <= ?1) OR (state = 'approved' AND grant_until <= ?1)) ORDER BY organization_id, id LIMIT 1000";
     /// Erases what people were shown of calls whose approvals ended long ago.
     ERASE_SHOWN = "UPDATE approvals SET sealed = NULL, sealing_key_id = NULL WHERE organization_id = ?1 AND ended_at < ?2 AND sealed IS NOT NULL";
     /// Forgets what ended long ago.
@@ -114,8 +116,12 @@ pub fn list(
     subject: Option<&str>,
     limit: i64,
 ) -> Result<Vec<Approval>> {
+    let statement = match state {
+        Some(open) if !open.is_ended() => &LIST_OPEN,
+        _ => &LIST,
+    };
     let (org, state) = (ctx.org(), state.map(State::as_str));
-    ctx.query(&LIST, params![org, before, state, subject, limit], read)
+    ctx.query(statement, params![org, before, state, subject, limit], read)
 }
 
 /// Returns the open approvals of a call, the oldest first.

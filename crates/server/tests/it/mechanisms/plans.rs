@@ -249,3 +249,35 @@ fn the_accounts_of_an_owner_are_looked_for_in_their_index() {
     let index = "service_accounts_by_owner (organization_id=? AND owner_console_user_id=?";
     assert!(plan.iter().any(|line| line.contains(index)), "{plan:?}");
 }
+
+/// Each decision that asks for an approval, each round and each person who goes would read what ended in 400 days otherwise.
+#[test]
+fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
+    for (name, count, index) in [
+        ("OF_CALL", 2, "approvals_open (organization_id=? AND call_mac=?"),
+        ("OPEN", 1, "approvals_open_by_id (organization_id=?"),
+        ("OF_PARTY", 3, "approvals_open_by_id (organization_id=?"),
+        ("LIST_OPEN", 5, "approvals_open_by_id (organization_id=? AND id<?"),
+        (
+            "COUNT",
+            2,
+            "approvals_waiting (organization_id=? AND deadline_at>?",
+        ),
+        (
+            "COUNT_OF_ASKER",
+            6,
+            "approvals_by_asker (organization_id=? AND asker_kind=? AND asker_id=? AND created_at>?",
+        ),
+        ("OVERDUE", 1, "approvals_open_by_id"),
+        (
+            "ERASE_SHOWN",
+            2,
+            "approvals_shown (organization_id=? AND ended_at<?",
+        ),
+    ] {
+        let Some(plan) = plan(&format!("approvals::store::{name}"), &vec!["9"; count]) else {
+            return;
+        };
+        assert!(plan.iter().any(|line| line.contains(index)), "{name}: {plan:?}");
+    }
+}

@@ -36,10 +36,12 @@ CREATE TABLE approvals (
   PRIMARY KEY (organization_id, id),
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 ) STRICT;
-CREATE INDEX approvals_by_call ON approvals (organization_id, call_mac, id);
 -- Whatever happens at once: one that is open for each call and each set of policies.
 CREATE UNIQUE INDEX approvals_open ON approvals (organization_id, call_mac, policies_sha256) WHERE state IN ('pending', 'approved');
-CREATE INDEX approvals_by_state ON approvals (organization_id, state, id);
-CREATE INDEX approvals_by_subject ON approvals (organization_id, subject_kind, subject_id, state, id);
+-- The open ones are few, whatever has ended: rounds, lists and the ends of people read them by it.
+CREATE INDEX approvals_open_by_id ON approvals (organization_id, id) WHERE state IN ('pending', 'approved');
+CREATE INDEX approvals_waiting ON approvals (organization_id, deadline_at) WHERE state = 'pending';
 CREATE INDEX approvals_by_asker ON approvals (organization_id, asker_kind, asker_id, created_at);
 CREATE INDEX approvals_by_end ON approvals (organization_id, ended_at);
+-- What is erased once is not looked at again.
+CREATE INDEX approvals_shown ON approvals (organization_id, ended_at) WHERE sealed IS NOT NULL;
