@@ -46,7 +46,7 @@ mod verify_entries;
 mod verify_start;
 
 pub use given_up::{Forfeit, given_up, retirement};
-pub use hands::hands_on;
+pub use hands::{hands_on, hands_since};
 pub use lost::{Remainder, is_lost, last_act, remainders};
 pub use make_checkpoints::{make_checkpoints, oldest_unsigned};
 pub use model::origin;

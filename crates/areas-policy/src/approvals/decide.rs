@@ -52,7 +52,8 @@ impl Operation for DecideApproval {
     .says(
         "Vote on an approval",
         "One vote for each; the last counts until the decision. One no ends the request. People alone approve, and neither who \
-         asked, nor whom it is for, nor who owns, made or changed an account of the two; a vote counts while its voter may decide. \
+         asked, nor whom it is for, nor who owns, made or changed an account of the two, nor whom one of these gave a role or a \
+         sign-in since it was asked; a vote counts while its voter may decide. \
          An approved call passes once, within 15 minutes, when it is asked about again with equal arguments.",
     );
     type Path = ApprovalPath;
@@ -79,7 +80,8 @@ impl Operation for DecideApproval {
             store::save(ctx, &approval)?;
         }
         Ok(OneApproval {
-            approval: ApprovalView::of(approval, ctx.latest(), shown),
+            // Without what the call says: answers are kept for who repeats a request.
+            approval: ApprovalView::of(approval, ctx.latest(), None),
         })
     }
 }
@@ -115,7 +117,12 @@ fn say(
     let before = approval.state;
     let mut tx = ctx.tx();
     let vote = Vote { by, choice, at: now };
-    let behind = rights::behind(&mut tx, org, approval, device)?;
+    let mut behind = rights::behind(&mut tx, org, approval, device)?;
+    for party in approval.votes.iter().map(|vote| &vote.by).chain([&vote.by]) {
+        if rights::is_made_by_those(&mut tx, org, approval, party, &behind)? {
+            behind.insert(party.id.clone());
+        }
+    }
     let said = approval.vote(vote, now, &behind, &mut |party| {
         rights::may_decide(&mut tx, org, party)
     })?;

@@ -2,7 +2,7 @@
 
 use super::model::Party;
 use super::view::{ApprovalPath, ApprovalView, OneApproval, call_of};
-use super::{rights, store};
+use super::{fences, rights, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
@@ -12,11 +12,12 @@ pub struct GetApproval;
 impl Operation for GetApproval {
     const META: Meta = Meta::read("getHeadlessApproval", "/approvals/{approvalId}", "mcp_approvals")
         .access("mcp_approvals:read", &[Admin, Operator, Auditor])
+        .sensitive()
         .command("approvals", "get")
         .says(
             "Show an approval",
             "preview holds the call and the digest that a vote repeats, for callers who may decide (mcp_approvals:decide) and \
-             for who asked.",
+             for who asked. A call may hold what somebody wrote: every look is an entry of the audit log.",
         );
     type Path = ApprovalPath;
     type Query = Empty;
@@ -24,6 +25,7 @@ impl Operation for GetApproval {
     type Output = OneApproval;
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneApproval> {
+        ctx.target(&fences::APPROVAL, input.path.approval_id.as_str());
         let approval = store::get(ctx, &input.path.approval_id)?;
         let actor = ctx.actor();
         let caller = Party {

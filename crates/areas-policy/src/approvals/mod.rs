@@ -119,8 +119,8 @@ fn refused(refusal: Refusal, approval: &Approval, now: Timestamp) -> Error {
         }
         Refusal::Own => Error::new(
             Code::EscalationForbidden,
-            "who asked for an approval, whom it is for, and who owns, made or changed an account of the two do not vote on it; \
-             somebody else decides",
+            "who asked for an approval, whom it is for, who owns, made or changed an account of the two, and whom one of these gave a \
+             role or a sign-in since, do not vote on it; somebody else decides",
         ),
         Refusal::NotAPerson => Error::new(
             Code::EscalationForbidden,

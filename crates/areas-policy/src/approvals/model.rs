@@ -2,16 +2,18 @@
 //!
 //! INVARIANT AP-1: over any order, crash and repetition, no more calls pass than the grant says.
 //! INVARIANT AP-3: people alone say yes, and of them neither who asked, nor whom it is for, nor who stands behind one of the two (an
-//! account's owner, and whoever made it or had its tokens, through however many accounts); of the others those alone who may decide
-//! at the moment in which the last vote comes; one who lost the right before does not count. Nothing passes by the yes of somebody who
-//! stands behind the call when it is used.
+//! account's owner, and whoever made it or had its tokens, through however many accounts), nor whom one of these gave a role or a sign-in
+//! since it was asked; of the others those alone who may decide at the moment in which the last vote comes; one who lost the right before
+//! does not count. Nothing passes by the yes of somebody who stands behind the call, or may not decide any more, when it is used.
 //! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
 
-use provost_kernel::error::Result;
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+
+mod votes;
+
+pub use votes::Behind;
 
 id!(ApprovalId, "apr", "Names an approval.");
 id!(GrantId, "grt", "Names what an approval gives.");
@@ -30,9 +32,6 @@ pub const MOST_OF_SUBJECT: i64 = 20;
 pub const MOST_OF_ASKER: i64 = 200;
 /// LIMIT: waiting requests of an organization. Source: F8.9.
 pub const MOST: i64 = 1_000;
-/// LIMIT: votes of one request.
-const MOST_VOTES: usize = 50;
-
 provost_kernel::word! {
     /// What is approved.
     #[schemars(extend("x-open" = true))]
@@ -212,11 +211,6 @@ pub enum Effect {
     Changed,
 }
 
-/// Says whether somebody may decide at this moment.
-pub type MayDecide<'a> = &'a mut dyn FnMut(&Party) -> Result<bool>;
-/// The ids of the users who stand behind who asked and whom it is for.
-pub type Behind = BTreeSet<String>;
-
 impl Approval {
     /// Returns where it stands at an instant: what ends by time has ended then, whatever its row says.
     pub fn state_at(&self, now: Timestamp) -> State {
@@ -237,93 +231,6 @@ impl Approval {
     pub fn uses_left(&self) -> i64 {
         let used = i64::try_from(self.uses.len()).unwrap_or(i64::MAX);
         self.max_uses.saturating_sub(used).max(0)
-    }
-
-    /// Says whether somebody who said yes stands behind the call: what they were let to say may be of another day.
-    pub fn is_of_own(&self, behind: &Behind) -> bool {
-        let mut yes = self.votes.iter().filter(|vote| vote.choice == Choice::Approve);
-        yes.any(|vote| self.concerns(&vote.by) || behind.contains(&vote.by.id))
-    }
-
-    /// Says whether somebody is who asked, or for whom it is.
-    pub fn concerns(&self, party: &Party) -> bool {
-        self.asker == *party || self.subject == *party
-    }
-
-    /// Takes a vote, in place of an earlier one of the same voter, and decides when there are enough.
-    ///
-    /// Keeps AP-3. Errors: a [`Refusal`]; those of asking who may decide.
-    pub fn vote(
-        &mut self,
-        vote: Vote,
-        now: Timestamp,
-        behind: &Behind,
-        may_decide: MayDecide<'_>,
-    ) -> Result<std::result::Result<Effect, Refusal>> {
-        let state = self.state_at(now);
-        if self.concerns(&vote.by) || behind.contains(&vote.by.id) {
-            return Ok(Err(Refusal::Own));
-        }
-        // Nobody can say who has the token of an account. A no gives nothing to anybody.
-        if vote.choice == Choice::Approve && !vote.by.is_person() {
-            return Ok(Err(Refusal::NotAPerson));
-        }
-        if !may_decide(&vote.by)? {
-            return Ok(Err(Refusal::MayNotDecide));
-        }
-        let earlier = self.votes.iter().find(|earlier| earlier.by == vote.by);
-        let is_same = earlier.is_some_and(|earlier| earlier.choice == vote.choice);
-        // The same word again changes nothing, before the decision and after it (F0.2).
-        let stands = match vote.choice {
-            Choice::Approve => matches!(state, State::Pending | State::Approved | State::Used),
-            Choice::Deny => matches!(state, State::Pending | State::Denied),
-        };
-        if is_same && stands && state != State::Pending {
-            return Ok(Ok(Effect::Nothing));
-        }
-        if state != State::Pending {
-            return Ok(Err(Refusal::Stands(state)));
-        }
-        self.votes.retain(|earlier| earlier.by != vote.by);
-        if self.votes.len() >= MOST_VOTES {
-            return Ok(Err(Refusal::TooMany));
-        }
-        let choice = vote.choice;
-        self.votes.push(vote);
-        if choice == Choice::Deny {
-            self.decided_at = Some(now);
-            self.end(State::Denied, now, None);
-            return Ok(Ok(Effect::Changed));
-        }
-        let mut yes = 0;
-        for vote in self.votes.iter().filter(|vote| vote.choice == Choice::Approve) {
-            let is_own = self.concerns(&vote.by) || behind.contains(&vote.by.id);
-            if !is_own && vote.by.is_person() && may_decide(&vote.by)? {
-                yes += 1;
-            }
-        }
-        if yes >= self.quorum {
-            self.state = State::Approved;
-            self.decided_at = Some(now);
-            self.grant_until = Some(now.plus_secs(GRANT_SECS));
-            return Ok(Ok(Effect::Changed));
-        }
-        // A vote that is there already may still have been the one that was missing: somebody else's right came back.
-        Ok(Ok(if is_same { Effect::Nothing } else { Effect::Changed }))
-    }
-
-    /// Takes a voter's word back, while nothing is decided.
-    pub fn abstain(&mut self, party: &Party, now: Timestamp) -> std::result::Result<Effect, Refusal> {
-        let state = self.state_at(now);
-        let had = self.votes.iter().any(|vote| vote.by == *party);
-        if !had {
-            return Ok(Effect::Nothing);
-        }
-        if state != State::Pending {
-            return Err(Refusal::Stands(state));
-        }
-        self.votes.retain(|vote| vote.by != *party);
-        Ok(Effect::Changed)
     }
 
     /// Takes the request back.

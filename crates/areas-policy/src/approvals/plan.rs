@@ -259,16 +259,18 @@ impl Draft<'_> {
                 self.steps.push(Step::Expire { id: row.id });
                 continue;
             }
-            // Keeps AP-3: who said yes may have come to stand behind the call since.
-            let is_of_own = row.state == State::Approved
-                && row.is_of_own(&rights::behind(tx, self.org, &row, call.device.as_deref())?);
-            let reason = match (is_the_call && row.subject_rights == rights, is_of_own) {
-                (true, false) => {
+            // Keeps AP-3: who said yes may have come to stand behind the call since, or may not decide any more.
+            let lapse = match row.state {
+                State::Approved => rights::lapse(tx, self.org, &row, call.device.as_deref())?,
+                _ => None,
+            };
+            let reason = match (is_the_call && row.subject_rights == rights, lapse) {
+                (true, None) => {
                     living.push(row);
                     continue;
                 }
                 (false, _) => "subject_changed",
-                (true, true) => "voter_behind",
+                (true, Some(reason)) => reason,
             };
             self.steps.push(Step::Void {
                 id: row.id,

@@ -4,6 +4,7 @@ use super::model::{Approval, Behind, Party};
 use provost_areas_access::{oauth, workload_trusts};
 use provost_areas_fleet::fleet;
 use provost_areas_identity::{directory, service_accounts};
+use provost_areas_platform::audit;
 use provost_kernel::Result;
 use provost_kernel::auth::{Permission, Role};
 use provost_kernel::db::Tx;
@@ -44,6 +45,54 @@ pub fn behind(tx: &mut Tx<'_>, org: &str, approval: &Approval, device: Option<&s
     let mut parties = vec![approval.asker.id.as_str(), approval.subject.id.as_str()];
     parties.extend(held.iter().map(String::as_str));
     service_accounts::people_behind(tx, org, &parties, doors)
+}
+
+/// The acts by which somebody can have the role of a user, or sign in as one.
+const ACTS_ON_USERS: [&str; 4] = [
+    "createHeadlessDirectoryUser",
+    "updateHeadlessDirectoryUser",
+    "reactivateHeadlessDirectoryUser",
+    "createHeadlessIdentityLink",
+];
+
+/// Says whether somebody is what they are by the hands of who stands behind an approval, since it was asked for. What was done before
+/// counts as it did: most people of a small organization were made by one of them.
+///
+/// Keeps AP-3.
+pub fn is_made_by_those(
+    tx: &mut Tx<'_>,
+    org: &str,
+    approval: &Approval,
+    party: &Party,
+    behind: &Behind,
+) -> Result<bool> {
+    if !party.is_person() {
+        return Ok(false);
+    }
+    let hands = audit::hands_since(tx, org, &party.id, ACTS_ON_USERS, approval.created_at)?;
+    let is_theirs = |hand: &String| [&approval.asker.id, &approval.subject.id].contains(&hand);
+    if hands.iter().any(is_theirs) {
+        return Ok(true);
+    }
+    let hands: Vec<&str> = hands.iter().map(String::as_str).collect();
+    Ok(!service_accounts::people_behind(tx, org, &hands, doors)?.is_disjoint(behind))
+}
+
+/// Returns why nothing passes any more by an approval, as far as those go who said yes.
+///
+/// Keeps AP-3.
+pub fn lapse(
+    tx: &mut Tx<'_>,
+    org: &str,
+    approval: &Approval,
+    device: Option<&str>,
+) -> Result<Option<&'static str>> {
+    let behind = behind(tx, org, approval, device)?;
+    if approval.is_of_own(&behind) {
+        return Ok(Some("voter_behind"));
+    }
+    let has_quorum = approval.has_quorum(&behind, &mut |party| may_decide(tx, org, party))?;
+    Ok((!has_quorum).then_some("voter_ended"))
 }
 
 fn doors(tx: &mut Tx<'_>, org: &str, account: &str) -> Result<Vec<String>> {

@@ -34,7 +34,7 @@ statements! {
     COUNT_OF_ASKER = "SELECT COUNT(*), COUNT(CASE WHEN subject_kind = ?4 AND subject_id = ?5 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND created_at > ?6";
     /// How many wait.
     COUNT = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
-    /// Adds one; one that a lost commit left is there already, or another one is open for the same.
+    /// Adds one, unless another one is open for the same.
     INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23) ON CONFLICT DO NOTHING";
     /// Stores what became of one, unless it is another by now.
     SAVE = "UPDATE approvals SET state = ?3, votes = ?4, uses = ?5, use_count = ?6, grant_until = ?7, decided_at = ?8, ended_at = ?9, end_reason = ?10, revision = ?11 + 1 WHERE organization_id = ?1 AND id = ?2 AND revision = ?11";
@@ -45,7 +45,7 @@ statements! {
     /// Forgets what ended long ago.
     FORGET = "DELETE FROM approvals WHERE organization_id = ?1 AND ended_at < ?2";
     /// The sealing keys that rows need.
-    SEALING_KEYS = unscoped("keys serve every organization") "SELECT DISTINCT sealing_key_id FROM approvals WHERE sealing_key_id IS NOT NULL ORDER BY sealing_key_id";
+    SEALING_KEYS = unscoped("keys serve every organization") "SELECT DISTINCT sealing_key_id FROM approvals WHERE sealed IS NOT NULL AND sealing_key_id IS NOT NULL ORDER BY sealing_key_id";
     /// Rows whose counts, states and instants contradict each other.
     TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM approvals WHERE use_count > max_uses OR (state = 'used') <> (use_count = max_uses) OR (state IN ('pending', 'approved')) <> (ended_at IS NULL) OR (state IN ('approved', 'used', 'revoked') AND grant_until IS NULL) OR (use_count > 0 AND grant_until IS NULL) ORDER BY organization_id, id";
 }
@@ -173,7 +173,7 @@ pub fn counts(tx: &mut Tx<'_>, org: &str, asker: &Party, subject: &Party, now: T
     })
 }
 
-/// Adds an approval; one that a lost commit left is there already.
+/// Adds an approval.
 ///
 /// Errors: `Conflict` when another one is open for the same call and policies.
 pub fn insert(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()> {
@@ -208,7 +208,7 @@ pub fn insert(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()>
         set_of(&approval.policies)?,
     ]
     .into();
-    if ctx.execute(&INSERT, &values)? == 1 || find(&mut ctx.tx(), org, &approval.id)?.is_some() {
+    if ctx.execute(&INSERT, &values)? == 1 {
         Ok(())
     } else {
         Err(moved())

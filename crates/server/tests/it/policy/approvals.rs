@@ -590,6 +590,11 @@ fn of_many_at_once_one_passes() {
     });
 }
 
+provost_kernel::statements! {
+    /// What is kept of answers for who repeats a request.
+    ANSWERS = unscoped("a test reads everything") "SELECT body FROM idempotency_keys";
+}
+
 /// Proves AP-6.
 #[test]
 fn what_a_call_says_stands_in_no_entry_and_no_event() {
@@ -607,10 +612,17 @@ fn what_a_call_says_stands_in_no_entry_and_no_event() {
             !shown.contains(secret) && shown.contains("marker-of-the-call"),
             "{shown}"
         );
+        let kept = app
+            .kernel
+            .read_system(|tx| tx.query(&ANSWERS, &[], |row| row.get::<String>(0)))
+            .await
+            .unwrap();
+        assert!(kept.iter().any(|answer| answer.contains(&id)), "the vote is kept");
+        let kept = kept.join("\n");
         let listed = app.get("/approvals").await.text();
         let entries = serde_json::to_string(&app.entries(app.org().as_str(), 0).await).unwrap();
         let events = serde_json::to_string(&app.events(0).await).unwrap();
-        for text in [listed, entries, events] {
+        for text in [listed, entries, events, kept] {
             assert!(!text.contains(secret) && !text.contains("marker-of-the-call"));
         }
     });

@@ -167,6 +167,93 @@ fn nothing_passes_by_the_yes_of_somebody_who_stands_behind_the_call_by_now() {
     });
 }
 
+/// Gives somebody another role, as the holder of a token.
+async fn give(app: &App, token: &str, user: &str, role: &str) {
+    let body = json!({ "permissionRole": role });
+    let path = format!("/directory/users/{user}");
+    write(app, token, "PATCH", &path, body).await.ok();
+}
+
+/// Proves AP-3, AP-5.
+#[test]
+fn nothing_passes_by_the_yes_of_somebody_who_may_not_decide_any_more() {
+    each("approvals_lapse", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let ann = Person::of(&app, "ann", "admin").await;
+        let path = format!("/directory/users/{}", ann.id);
+        for (what, end) in [("a role", "narrowed"), ("a person", "suspended")] {
+            let id = scene.waits(&rm("/a")).await;
+            scene.vote(&ann.token(&app).await, &id, "approve").await.ok();
+            assert_eq!(scene.state(&id).await.0, "approved", "{what}");
+            if end == "narrowed" {
+                give(&app, &app.admin, &ann.id, "operator").await;
+            } else {
+                app.write("POST", &format!("{path}/suspend"), json!({}))
+                    .await
+                    .ok();
+            }
+            let again = scene.waits(&rm("/a")).await;
+            assert_ne!(again, id, "{what}");
+            assert_eq!(
+                scene.state(&id).await,
+                ("void".into(), json!("voter_ended")),
+                "{what}"
+            );
+            scene.vote(&app.admin, &again, "deny").await.ok();
+            if end == "narrowed" {
+                give(&app, &app.admin, &ann.id, "admin").await;
+            }
+        }
+    });
+}
+
+/// Proves AP-3.
+#[test]
+fn whom_who_asked_made_an_admin_since_says_no_yes() {
+    each("approvals_made_since", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let alice = Person::of(&app, "alice", "admin").await;
+        let account = async || {
+            let body = json!({
+                "name": fresh_key(), "permissionRole": "admin", "allOfRole": true, "ownerConsoleUserId": alice.id,
+            });
+            let made = app.write("POST", "/service-accounts", body).await;
+            made.ok()["token"]["token"].as_str().unwrap().to_owned()
+        };
+        let (asker, hers) = (account().await, account().await);
+        let carl = json!({ "identity.user_id": Person::of(&app, "carl", "viewer").await.id });
+        // Who was made an admin before by the same hands votes.
+        let before = Person::of(&app, "before", "viewer").await;
+        give(&app, &asker, &before.id, "admin").await;
+        app.advance(1);
+        let id = asks(&app, &asker, &carl).await;
+        app.advance(1);
+        for (what, token) in [("who asked", &asker), ("another account of hers", &hers)] {
+            let mallory = Person::of(&app, "mallory", "viewer").await;
+            give(&app, token, &mallory.id, "admin").await;
+            for decision in ["approve", "deny"] {
+                let reply = scene.vote(&mallory.token(&app).await, &id, decision).await;
+                assert_eq!(
+                    (reply.status.as_u16(), reply.code()),
+                    (403, "escalation_forbidden"),
+                    "{what}"
+                );
+            }
+            // It is about this request: what is asked for later, others may judge.
+            assert_eq!(scene.state(&id).await.0, "pending", "{what}");
+        }
+        // Hands that have nothing to do with it take nothing away.
+        let other = Person::of(&app, "other", "viewer").await;
+        give(&app, &app.admin, &other.id, "admin").await;
+        let next = asks(&app, &asker, &carl).await;
+        scene.vote(&before.token(&app).await, &id, "approve").await.ok();
+        scene.vote(&other.token(&app).await, &next, "approve").await.ok();
+        for id in [&id, &next] {
+            assert_eq!(scene.state(id).await.0, "approved");
+        }
+    });
+}
+
 /// Returns how many of these calls have a request, and how many are refused because there are too many.
 async fn opened(scene: &Scene, token: &str, events: Vec<Value>) -> (usize, usize) {
     let call = scene.app.request("POST", "/policies/decisions").token(token);
@@ -454,6 +541,12 @@ fn a_preview_is_for_who_decides_and_who_asked() {
             let preview = &shown.ok()["approval"]["preview"];
             assert_eq!(preview.is_object(), sees, "{preview}");
         }
+        // Each look is an entry.
+        let entries = app.entries(app.org().as_str(), 0).await;
+        let looks = entries
+            .iter()
+            .filter(|entry| entry["action"] == "getHeadlessApproval" && entry["target"]["id"] == json!(id));
+        assert_eq!(looks.count(), 3);
         // The digest is of this request alone: of the equal call of another asker it is another.
         let digest = |shown: &Value| shown["preview"]["bindingDigest"].clone();
         let other = scene.waits(&rm("/a")).await;
@@ -524,6 +617,16 @@ fn a_unit_that_runs_twice_uses_an_approval_once_and_opens_a_request_once() {
             .ok();
         run(&plan).await.unwrap_err();
         assert_eq!(scene.state(&id).await.0, "void");
+        // Between plan and use who said yes is no admin any more.
+        let ann = Person::of(&app, "ann", "admin").await;
+        let id = scene.waits(&rm("/d")).await;
+        scene.vote(&ann.token(&app).await, &id, "approve").await.ok();
+        let plan = approvals::plan(&app.kernel, &org, &asker, &question("hev_6", &rm("/d")))
+            .await
+            .unwrap();
+        give(&app, &app.admin, &ann.id, "viewer").await;
+        run(&plan).await.unwrap_err();
+        assert_eq!(scene.shown(&id).await["grant"]["uses"], json!([]));
         // What was opened is opened once, and a rival's is not beside it.
         let first = approvals::plan(&app.kernel, &org, &asker, &question("hev_4", &rm("/c")))
             .await
