@@ -59,6 +59,8 @@ mod taking;
 mod uses;
 
 pub use joining::join as join_uses;
+pub use model::ServerId;
+pub use standing::{Candidate, approvable, approve};
 
 use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check, every};

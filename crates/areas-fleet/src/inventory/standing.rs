@@ -1,8 +1,9 @@
 //! `POST …/inventory/mcp-servers/{serverId}/standing`
 
-use super::model::{OneServer, ServerPath, ServerView, Verdict};
+use super::model::{OneServer, Server, ServerId, ServerPath, ServerView, Standing, Verdict};
 use super::{fences, store, uses};
 use provost_kernel::auth::Role::Admin;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
@@ -45,23 +46,79 @@ impl Operation for SetStanding {
         let id = &input.path.server_id;
         ctx.target(&fences::SERVER, id.as_str());
         let mut server = store::get(ctx, id)?;
-        let (now, by) = (ctx.latest(), ctx.actor().id.clone());
-        let (was, was_until) = (server.decided(now), server.standing_until);
-        if server.decide(input.body.standing, input.body.expires_at, &by, now)? {
-            store::save_decision(ctx, &server)?;
-            let stands = server.decided(now);
-            ctx.change("/standing", was.as_str(), stands.as_str());
-            let text = |until: Option<Timestamp>| until.map(Timestamp::to_rfc3339);
-            ctx.change("/standingUntil", text(was_until), text(server.standing_until));
-            let of = fences::OfStanding {
-                server_id: id.clone(),
-                standing: stands,
-            };
-            ctx.emit(&fences::STANDING_CHANGED, &of);
-        }
+        let now = ctx.latest();
+        stand(ctx, &mut server, input.body.standing, input.body.expires_at)?;
         let used = uses::of_servers(ctx, &[id])?.remove(id).unwrap_or_default();
         Ok(OneServer {
             server: ServerView::of(server, now, used),
         })
     }
+}
+
+/// Has a server stand otherwise from now on, in the name of the caller.
+fn stand(
+    ctx: &mut OperationContext<'_>,
+    server: &mut Server,
+    verdict: Verdict,
+    until: Option<Timestamp>,
+) -> Result<()> {
+    let (now, by) = (ctx.latest(), ctx.actor().id.as_str());
+    let (was, was_until) = (server.decided(now), server.standing_until);
+    if server.decide(verdict, until, by, now)? {
+        store::save_decision(ctx, server)?;
+        let stands = server.decided(now);
+        ctx.change("/standing", was.as_str(), stands.as_str());
+        let text = |until: Option<Timestamp>| until.map(Timestamp::to_rfc3339);
+        ctx.change("/standingUntil", text(was_until), text(server.standing_until));
+        let of = fences::OfStanding {
+            server_id: server.id.clone(),
+            standing: stands,
+        };
+        ctx.emit(&fences::STANDING_CHANGED, &of);
+    }
+    Ok(())
+}
+
+/// What an approval of a server would be of.
+pub struct Candidate {
+    /// What it is.
+    pub key: String,
+    /// How the first client that had it calls it.
+    pub name: String,
+    /// What is decided about it now.
+    pub standing: &'static str,
+}
+
+/// Returns what an approval of a server until an instant would be of.
+///
+/// Errors: `NotFound`; `Conflict` for what cannot be approved, and what is for as long; `InvalidDefinition` for an end that does not fit.
+pub fn approvable(ctx: &mut OperationContext<'_>, id: &ServerId, until: Timestamp) -> Result<Candidate> {
+    let mut server = store::get(ctx, id)?;
+    let now = ctx.latest();
+    let stands = server.decided(now);
+    let is_for_as_long = server.standing_until.is_some_and(|end| end >= until);
+    if stands == Standing::Approved && is_for_as_long {
+        return Err(Error::new(
+            Code::Conflict,
+            "the MCP server is approved for as long already",
+        ));
+    }
+    server.decide(Verdict::Approved, Some(until), "", now)?;
+    Ok(Candidate {
+        key: server.key,
+        name: server.name,
+        standing: stands.as_str(),
+    })
+}
+
+/// Approves a server until an instant in the name of the caller, if it stands as it did when somebody asked for that.
+///
+/// Errors: as [`approvable`], and `Conflict` when it stands otherwise.
+pub fn approve(ctx: &mut OperationContext<'_>, id: &ServerId, until: Timestamp, was: &str) -> Result<()> {
+    let mut server = store::get(ctx, id)?;
+    if server.decided(ctx.latest()).as_str() != was {
+        let message = "the MCP server stands otherwise than when its approval was asked for; deny the request, whoever needs it asks again";
+        return Err(Error::new(Code::Conflict, message));
+    }
+    stand(ctx, &mut server, Verdict::Approved, Some(until))
 }

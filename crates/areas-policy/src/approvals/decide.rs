@@ -2,7 +2,7 @@
 
 use super::model::{Approval, Choice, Effect, Party, Refusal, State, Vote};
 use super::view::{ApprovalPath, ApprovalView, CallView, OneApproval, call_of};
-use super::{fences, refused, rights, store};
+use super::{ask, fences, refused, rights, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::event::EventOf;
@@ -54,7 +54,8 @@ impl Operation for DecideApproval {
         "One vote for each; the last counts until the decision. One no ends the request. People alone approve, and neither who \
          asked, nor whom it is for, nor who owns, made or changed an account of the two, nor whom one of these gave a role or a \
          sign-in since it was asked; a vote counts while its voter may decide. \
-         An approved call passes once, within 15 minutes, when it is asked about again with equal arguments.",
+         An approved call passes once, within 15 minutes, when it is asked about again with equal arguments. A server that was asked \
+         for by hand stands approved with the vote, which needs inventory:write as well.",
     );
     type Path = ApprovalPath;
     type Query = Empty;
@@ -74,8 +75,7 @@ impl Operation for DecideApproval {
             let message = "bindingDigest is not that of this approval; look at it again before you decide";
             return Err(Error::new(Code::PreconditionFailed, message));
         }
-        let device = shown.as_ref().and_then(CallView::device);
-        let effect = say(ctx, &mut approval, device, body.decision)?;
+        let effect = say(ctx, &mut approval, shown.as_ref(), body.decision)?;
         if effect == Effect::Changed {
             store::save(ctx, &approval)?;
         }
@@ -92,7 +92,7 @@ impl Operation for DecideApproval {
 fn say(
     ctx: &mut OperationContext<'_>,
     approval: &mut Approval,
-    device: Option<&str>,
+    shown: Option<&CallView>,
     word: Word,
 ) -> Result<Effect> {
     let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
@@ -117,6 +117,7 @@ fn say(
     let before = approval.state;
     let mut tx = ctx.tx();
     let vote = Vote { by, choice, at: now };
+    let device = shown.and_then(CallView::device);
     let mut behind = rights::behind(&mut tx, org, approval, device)?;
     for party in approval.votes.iter().map(|vote| &vote.by).chain([&vote.by]) {
         if rights::is_made_by_those(&mut tx, org, approval, party, &behind)? {
@@ -128,10 +129,13 @@ fn say(
     })?;
     let effect = said.map_err(|refusal: Refusal| refused(refusal, approval, now))?;
     if effect == Effect::Changed {
+        if approval.state == State::Approved {
+            ask::perform(ctx, approval, shown)?;
+        }
         ctx.change("/decision", serde_json::Value::Null, choice.as_str());
         ctx.change("/state", before.as_str(), approval.state.as_str());
         let kind: &'static EventOf<fences::OfApproval> = match approval.state {
-            State::Approved => &fences::APPROVED,
+            State::Approved | State::Used => &fences::APPROVED,
             State::Denied => &fences::DENIED,
             _ => &fences::VOTED,
         };

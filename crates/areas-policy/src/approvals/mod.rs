@@ -10,14 +10,17 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8 and AP-9.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10 and AP-11.
 //!
-//! Absent on purpose: requests that nobody's decision opened (nobody types the exact call of a machine); waiting inside a
+//! Beside calls somebody asks by hand that an MCP server of the inventory is approved (`ask.rs`); the vote that decides it does it.
+//!
+//! Absent on purpose: calls that nobody's decision asked about (nobody types the exact call of a machine); waiting inside a
 //! decision (who asks again is answered); comments of voters (the reason of each write is in the log); links that vote.
-//! Not here yet, and refused by name: the kinds `mcp_server`, `mcp_tool`, `skill`, `access`, `exception` and `operation`, routes,
+//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill`, `access`, `exception` and `operation`, routes,
 //! delegation, and places of consumption other than the servers.
 
 mod apply;
+mod ask;
 pub mod binding;
 mod decide;
 mod ends;
@@ -69,6 +72,9 @@ pub static AREA: Area = Area {
     scopes: &[
         scope("mcp_approvals:read").readers(),
         scope("mcp_approvals:write"),
+        scope("mcp_approvals:request")
+            .says("Ask for approvals")
+            .everybody(),
         scope(rights::DECIDE)
             .says("Approve calls of others, which pass then")
             .lasting(),
@@ -97,6 +103,7 @@ pub static AREA: Area = Area {
 fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListApprovals>(),
+        Entry::of::<ask::AskApproval>(),
         Entry::of::<get::GetApproval>(),
         Entry::of::<decide::DecideApproval>(),
         Entry::of::<verbs::CancelApproval>(),

@@ -30,6 +30,10 @@ pub const COUNTED_SECS: i64 = PENDING_SECS;
 pub const MOST_OF_SUBJECT: i64 = 20;
 /// LIMIT: requests of one principal within that time: its share of the queue. Ours: a fifth.
 pub const MOST_OF_ASKER: i64 = 200;
+/// How long a request that somebody made by hand waits. Units: seconds. Ours: a week, in which somebody is at work.
+pub const BY_HAND_SECS: i64 = 7 * 86_400;
+/// LIMIT: requests by hand of one principal that wait. Ours.
+pub const MOST_BY_HAND: usize = 100;
 /// LIMIT: waiting requests of an organization. Source: F8.9.
 pub const MOST: i64 = 1_000;
 provost_kernel::word! {
@@ -38,6 +42,8 @@ provost_kernel::word! {
     pub enum Kind {
         /// One call of a tool, with these arguments.
         ToolCall = "tool_call",
+        /// That an MCP server of the inventory stands approved.
+        McpServer = "mcp_server",
     }
 }
 
@@ -117,7 +123,7 @@ pub struct Vote {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Use {
-    /// The decision that allowed it, as the history names it.
+    /// The decision that allowed it, as the history names it; of a server its id.
     pub event_id: String,
     /// When.
     pub at: Timestamp,

@@ -10,8 +10,9 @@
 //! and no other: whatever else a decision rests on decides as if there were no approval. Proof: in part, by the decisions.
 //! INVARIANT AP-7: a use and the decision that it allows are one commit; neither is there without the other.
 //! INVARIANT AP-8: within an hour one principal asks for at most 20 approvals for one subject and 200 in all, whatever becomes of
-//! them and whatever limits of rates say, and in an organization at most 1 000 wait; an equal request joins the one that waits, and
-//! no two for one call and the same policies are open.
+//! them and whatever limits of rates say, and in an organization at most 1 000 wait; by hand one principal has at most 100 waiting, and
+//! nobody asks where half of the queue waits; an equal request joins the one that waits, and no two for one call and the same
+//! policies are open.
 //! INVARIANT AP-10: an approval is used where all events of its call pass, of those that one request asks about; where another one is
 //! blocked or waits, it stays.
 

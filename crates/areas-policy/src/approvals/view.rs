@@ -1,6 +1,7 @@
 //! An approval as its readers see it.
 
 use super::model::{Approval, ApprovalId, BoundPolicy, GrantId, Kind, Party, State, Use, Vote};
+use provost_areas_fleet::inventory::ServerId;
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::Field;
@@ -19,9 +20,9 @@ pub struct ApprovalView {
     state: State,
     /// Who asked: the principal whose questions it answers.
     requested_by: Party,
-    /// Whose call it is.
+    /// Whose call it is, or who wants it.
     requested_for: Party,
-    /// The tool of the call.
+    /// The tool of the call, or the key of the server.
     tool: String,
     /// What it answers: the policies that asked for it, as they were.
     policies: Vec<BoundPolicy>,
@@ -59,7 +60,7 @@ pub struct GrantView {
     expires_at: Timestamp,
 }
 
-/// The call, without the values of credentials.
+/// The call, without the values of credentials, or what was asked for by hand.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -76,7 +77,14 @@ pub struct CallView {
 #[schemars(inline)]
 struct SealedCall {
     /// The attributes of the call. `[hidden]` stands for the value of a credential, and for nothing else.
-    call: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<Value>,
+    /// The server that somebody asked for by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<ServerWish>,
+    /// Why, as who asked by hand says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    justification: Option<String>,
     /// Attributes that it has and whose values nobody can say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
@@ -89,6 +97,23 @@ struct SealedCall {
     /// The session in which it runs, as who asked says.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
+}
+
+/// A server that is asked for, as it was then.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct ServerWish {
+    /// The server.
+    pub id: ServerId,
+    /// What it is: one key for every spelling of the same thing.
+    pub key: String,
+    /// How the first client that had it calls it.
+    pub name: String,
+    /// How it stood.
+    pub standing: String,
+    /// How long the approval is to hold, from the decision on.
+    pub expires_in_seconds: i64,
 }
 
 /// One approval.
@@ -112,7 +137,12 @@ pub struct ApprovalPath {
 impl CallView {
     /// Returns the device that the call names.
     pub fn device(&self) -> Option<&str> {
-        self.said.call.get(Field::DEVICE.name()).and_then(Value::as_str)
+        self.said.call.as_ref()?.get(Field::DEVICE.name())?.as_str()
+    }
+
+    /// Returns the server that is asked for.
+    pub fn server(&self) -> Option<&ServerWish> {
+        self.said.server.as_ref()
     }
 }
 

@@ -1,6 +1,6 @@
 //! See the module above.
 
-use super::{Fixture, Ids, Samples};
+use super::{Fixture, Ids, Samples, inventory};
 use crate::samples::Target;
 use crate::support::{App, fresh_key};
 use provost_kernel::{OperationContext, params};
@@ -20,6 +20,7 @@ pub const SAMPLES: Samples = Samples {
 /// The path parameter that no operation has: what a vote repeats.
 const DIGEST: &str = "approvalDigest";
 const REVOKE: &str = "revokeHeadlessApproval";
+const ASK: &str = "createHeadlessApproval";
 
 /// Makes a request for a call of a tool of its own, which a policy of its own asks about, and returns its id and digest.
 pub async fn one(app: &App) -> (String, String) {
@@ -75,7 +76,15 @@ pub async fn approve(app: &App, id: &str) {
         .unwrap();
 }
 
+/// What somebody says who wants a server.
+pub fn wish(server: &str) -> Value {
+    json!({ "kind": "mcp_server", "serverId": server, "expiresInSeconds": 86_400, "justification": "my team needs it" })
+}
+
 async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
+    if operation == ASK {
+        return vec![("serverId", inventory::one(app).await)];
+    }
     if !parameters.contains(&"approvalId") {
         return vec![];
     }
@@ -95,11 +104,21 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
             Some(json!({ "decision": "deny", "bindingDigest": digest }))
         }
         "cancelHeadlessApproval" | REVOKE => Some(json!({})),
+        ASK => Some(wish(target.others.get("serverId").map_or("", String::as_str))),
         _ => None,
     }
 }
 
 async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
+    if operation == ASK {
+        let body = wish(&inventory::one(app).await);
+        return Some(Fixture::json(
+            "POST",
+            "/approvals",
+            body,
+            Some("approval.requested"),
+        ));
+    }
     let (verb, event) = match operation {
         "decideHeadlessApproval" => ("decision", "approval.denied"),
         "cancelHeadlessApproval" => ("cancel", "approval.canceled"),
@@ -119,14 +138,15 @@ async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
 }
 
 fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
-    if operation != "decideHeadlessApproval" {
-        return None;
-    }
     let mut body = body.clone();
-    match member {
-        "decision" => body[member] = json!("abstain"),
-        "bindingDigest" => body[member] = json!("f".repeat(64)),
+    body[member] = match (operation, member) {
+        ("decideHeadlessApproval", "decision") => json!("abstain"),
+        ("decideHeadlessApproval", "bindingDigest") => json!("f".repeat(64)),
+        (ASK, "kind") => json!("skill"),
+        (ASK, "serverId") => json!("srv_01kaf9q2m4x7t8v3c5d6e0g1h2"),
+        (ASK, "expiresInSeconds") => json!(7_200),
+        (ASK, "justification") => json!("another team needs it"),
         _ => return None,
-    }
+    };
     Some(body)
 }

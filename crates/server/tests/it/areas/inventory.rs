@@ -87,7 +87,7 @@ impl Machine {
 }
 
 /// Makes a server that one machine has, and returns its id.
-async fn one(app: &App) -> String {
+pub async fn one(app: &App) -> String {
     let key = format!("npm:@acme/{}", fresh_key());
     let machine = Machine::new(app).await;
     let reply = machine

@@ -6,9 +6,12 @@ use crate::support::{App, fresh_key};
 use serde_json::json;
 
 /// What the client of a person may do for it, as far as its role goes.
-const SCOPES: [&str; 6] = [
+const SCOPES: [&str; 9] = [
+    "inventory:read",
+    "inventory:write",
     "mcp_approvals:decide",
     "mcp_approvals:read",
+    "mcp_approvals:request",
     "mcp_approvals:write",
     "policies:decide",
     "service_accounts:rotate",
@@ -38,7 +41,12 @@ impl Person {
 
     /// Signs in and returns the token.
     pub async fn token(&self, app: &App) -> String {
-        let code = code(app, &self.client, &self.id, &SCOPES, None).await;
+        self.token_for(app, &SCOPES).await
+    }
+
+    /// Signs in for these scopes and returns the token.
+    pub async fn token_for(&self, app: &App, scopes: &[&str]) -> String {
+        let code = code(app, &self.client, &self.id, scopes, None).await;
         let reply = post(app, "/oauth/token", &redeeming(&self.client, &code)).await;
         let token = reply.json["access_token"].as_str();
         token.unwrap_or_else(|| panic!("{}", reply.text())).to_owned()

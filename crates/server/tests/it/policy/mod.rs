@@ -1,6 +1,7 @@
 //! Policies, decisions, history, telemetry and backtests.
 
 pub mod approvals;
+pub mod approvals_by_hand;
 pub mod approvals_guards;
 pub mod approvals_hook;
 pub mod approvals_people;

@@ -79,8 +79,13 @@ pub const TABLES: &[Table] = &[
     things(
         "approvals",
         &["id"],
-        &["mcp_approvals:decide", "mcp_approvals:write", "policies:decide"],
-        "an approval lets one call of somebody else pass a policy; it gives nobody a role or a scope",
+        &[
+            "mcp_approvals:decide",
+            "mcp_approvals:request",
+            "mcp_approvals:write",
+            "policies:decide",
+        ],
+        "an approval lets one call of somebody else pass a policy, or a server stand approved; it gives nobody a role or a scope",
     ),
     things(
         "automation_settings",

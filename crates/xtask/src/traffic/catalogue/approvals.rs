@@ -5,9 +5,22 @@ use serde_json::{Value, json};
 use super::{Operation, keyed};
 use crate::failure::{Context, Outcome};
 use crate::http::Request;
+use crate::traffic::machine::Machine;
 use crate::traffic::maker::Maker;
 
 pub const OPERATIONS: &[Operation] = &[
+    keyed("createHeadlessApproval", |maker| {
+        let machine = Machine::enrol(maker, false)?;
+        machine.call(maker)?;
+        let server = machine.report(maker)?;
+        let id = server.trim_start_matches("inventory/mcp-servers/");
+        let body = json!({
+            "kind": "mcp_server", "serverId": id, "expiresInSeconds": 86_400, "justification": maker.unique,
+        });
+        Ok(maker
+            .call("POST", "approvals", body)
+            .showing("approvals?limit=100"))
+    }),
     keyed("decideHeadlessApproval", |maker| {
         let path = waiting(maker)?;
         let shown = maker.send(&Request::get(maker.bootstrap.path(&path), &maker.bootstrap.token))?;

@@ -1,0 +1,266 @@
+//! What people ask for by hand: a server of the inventory, by whom it is approved, and what keeps it from being.
+
+use super::approvals_people::Person;
+use crate::areas::approvals::wish;
+use crate::areas::fleet::Machine;
+use crate::areas::inventory::{one, server};
+use crate::support::{App, Reply, each, fresh_key, with_trio};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const DAY: u64 = 86_400;
+
+async fn ask(app: &App, token: &str, body: Value) -> Reply {
+    let body = with_trio(body, &fresh_key());
+    app.request("POST", "/approvals")
+        .token(token)
+        .json(body)
+        .send()
+        .await
+}
+
+async fn asked(app: &App, token: &str, body: Value) -> String {
+    let reply = ask(app, token, body).await;
+    assert_eq!(reply.status.as_u16(), 201, "{}", reply.text());
+    reply.json["approval"]["id"].as_str().unwrap().to_owned()
+}
+
+async fn shown(app: &App, id: &str) -> Value {
+    app.get(&format!("/approvals/{id}")).await.ok()["approval"].clone()
+}
+
+async fn vote(app: &App, token: &str, id: &str, decision: &str) -> Reply {
+    let digest = shown(app, id).await["preview"]["bindingDigest"].clone();
+    let body = with_trio(
+        json!({ "decision": decision, "bindingDigest": digest }),
+        &fresh_key(),
+    );
+    app.request("POST", &format!("/approvals/{id}/decision"))
+        .token(token)
+        .json(body)
+        .send()
+        .await
+}
+
+async fn standing(app: &App, server: &str) -> Value {
+    let path = format!("/inventory/mcp-servers/{server}");
+    app.get(&path).await.ok()["server"].clone()
+}
+
+/// Proves AP-11.
+#[test]
+fn a_server_that_somebody_asks_for_stands_approved_with_the_vote() {
+    each("approvals_server", |app: Arc<App>| async move {
+        let server = one(&app).await;
+        let ann = Person::of(&app, "ann", "viewer").await;
+        let bob = Person::of(&app, "bob", "admin").await;
+        let token = ann.token(&app).await;
+        let id = asked(&app, &token, wish(&server)).await;
+        // The same again joins it.
+        assert_eq!(asked(&app, &token, wish(&server)).await, id);
+        let waits = shown(&app, &id).await;
+        assert_eq!(
+            (&waits["kind"], &waits["state"]),
+            (&json!("mcp_server"), &json!("pending"))
+        );
+        let herself = json!({ "kind": "user", "id": ann.id });
+        assert_eq!(
+            (&waits["requestedBy"], &waits["requestedFor"]),
+            (&herself, &herself)
+        );
+        let known = standing(&app, &server).await;
+        assert_eq!(waits["tool"], known["key"]);
+        let preview = &waits["preview"];
+        assert_eq!(preview["server"]["id"], json!(server));
+        assert_eq!(preview["server"]["key"], known["key"]);
+        assert_eq!(preview["justification"], "my team needs it");
+        assert_eq!(preview.get("call"), None);
+        vote(&app, &token, &id, "approve")
+            .await
+            .refused(403, "role_forbidden");
+        assert_eq!(standing(&app, &server).await["standing"], "shadow");
+        let reply = vote(&app, &bob.token(&app).await, &id, "approve").await;
+        assert_eq!(reply.ok()["approval"]["state"], "used");
+        let done = shown(&app, &id).await;
+        let until = done["grant"]["expiresAt"].clone();
+        let least = app.now().plus_secs(86_400 - 60).to_rfc3339();
+        assert!(until.as_str() > Some(least.as_str()), "{until}");
+        assert_eq!(done["grant"]["uses"][0]["eventId"], json!(server));
+        let stands = standing(&app, &server).await;
+        assert_eq!(
+            (
+                &stands["standing"],
+                &stands["standingUntil"],
+                &stands["standingBy"]
+            ),
+            (&json!("approved"), &until, &json!(bob.id))
+        );
+        let told: Vec<String> = app.events(0).await.into_iter().map(|(kind, _)| kind).collect();
+        for kind in [
+            "approval.requested",
+            "approval.approved",
+            "inventory.mcp_server.standing_changed",
+        ] {
+            assert!(told.iter().any(|known| known == kind), "{kind} among {told:?}");
+        }
+        // It is approved for as long already.
+        ask(&app, &token, wish(&server)).await.refused(409, "conflict");
+    });
+}
+
+/// Proves AP-3, AP-11.
+#[test]
+fn who_asked_and_who_could_not_do_it_do_not_approve_a_server() {
+    each("approvals_server_voters", |app: Arc<App>| async move {
+        let server = one(&app).await;
+        let ann = Person::of(&app, "ann", "admin").await;
+        let bob = Person::of(&app, "bob", "admin").await;
+        let id = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        for own in [ann.token(&app).await, app.admin.clone()] {
+            vote(&app, &own, &id, "approve")
+                .await
+                .refused(403, "escalation_forbidden");
+        }
+        let narrow = bob
+            .token_for(&app, &["mcp_approvals:decide", "mcp_approvals:read"])
+            .await;
+        vote(&app, &narrow, &id, "approve")
+            .await
+            .refused(403, "insufficient_scope");
+        assert_eq!(shown(&app, &id).await["state"], "pending");
+        assert_eq!(shown(&app, &id).await["votes"], json!([]));
+        assert_eq!(standing(&app, &server).await["standing"], "shadow");
+        vote(&app, &narrow, &id, "deny").await.ok();
+        assert_eq!(shown(&app, &id).await["state"], "denied");
+        assert_eq!(standing(&app, &server).await["standing"], "shadow");
+    });
+}
+
+/// Proves AP-5, AP-11.
+#[test]
+fn what_stands_otherwise_by_now_is_not_approved_and_what_ended_neither() {
+    each("approvals_server_moved", |app: Arc<App>| async move {
+        let server = one(&app).await;
+        let ann = Person::of(&app, "ann", "viewer").await;
+        let bob = Person::of(&app, "bob", "admin").await;
+        let id = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        let path = format!("/inventory/mcp-servers/{server}/standing");
+        app.write("POST", &path, json!({ "standing": "denied" }))
+            .await
+            .ok();
+        vote(&app, &bob.token(&app).await, &id, "approve")
+            .await
+            .refused(409, "conflict");
+        assert_eq!(shown(&app, &id).await["state"], "pending");
+        assert_eq!(standing(&app, &server).await["standing"], "denied");
+        // Who asks now asks about a server that is denied, and that is decided.
+        let next = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        assert_ne!(next, id);
+        app.advance(7 * DAY);
+        vote(&app, &bob.token(&app).await, &next, "approve")
+            .await
+            .refused(409, "already_terminal");
+        let last = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        assert_ne!(last, next);
+        assert_eq!(shown(&app, &next).await["state"], "expired");
+        assert_eq!(standing(&app, &server).await["standing"], "denied");
+        vote(&app, &bob.token(&app).await, &last, "approve").await.ok();
+        assert_eq!(standing(&app, &server).await["standing"], "approved");
+        // With who asked it is over.
+        let other = one(&app).await;
+        let id = asked(&app, &ann.token(&app).await, wish(&other)).await;
+        let path = format!("/directory/users/{}/suspend", ann.id);
+        app.write("POST", &path, json!({})).await.ok();
+        let gone = shown(&app, &id).await;
+        assert_eq!(
+            (&gone["state"], &gone["endReason"]),
+            (&json!("void"), &json!("subject_ended"))
+        );
+        vote(&app, &bob.token(&app).await, &id, "approve")
+            .await
+            .refused(409, "already_terminal");
+        assert_eq!(standing(&app, &other).await["standing"], "shadow");
+    });
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused_by_name() {
+    each("approvals_refused", |app: Arc<App>| async move {
+        let server_id = one(&app).await;
+        let (_, token) = app
+            .account("asker", "viewer", &["mcp_approvals:request", "inventory:read"])
+            .await;
+        for kind in [
+            "mcp_tool",
+            "tool_call",
+            "skill",
+            "access",
+            "exception",
+            "operation",
+        ] {
+            let mut body = wish(&server_id);
+            body["kind"] = kind.into();
+            let reply = ask(&app, &token, body).await;
+            reply.refused(422, "invalid_definition");
+            assert!(reply.text().contains(kind), "{}", reply.text());
+        }
+        let mut nothing = wish(&server_id);
+        nothing.as_object_mut().unwrap().remove("serverId");
+        let unknown = wish("srv_01kaf9q2m4x7t8v3c5d6e0g1h2");
+        for body in [nothing, unknown] {
+            let reply = ask(&app, &token, body).await;
+            reply.refused(422, "invalid_definition");
+            assert!(reply.text().contains("/body/serverId"), "{}", reply.text());
+        }
+        let mut short = wish(&server_id);
+        short["expiresInSeconds"] = 60.into();
+        ask(&app, &token, short).await.refused(400, "invalid_request");
+        // What does not say wholly what runs is approved by nobody.
+        let key = format!("npm:@acme/{}", fresh_key());
+        let machine = Machine::new(&app).await;
+        machine
+            .has(&app, "ada", &json!([server("files", &key, true)]))
+            .await
+            .ok();
+        let listed = app.get("/inventory/mcp-servers").await.ok().clone();
+        let weak = listed["servers"][0]["id"].as_str().unwrap();
+        ask(&app, &token, wish(weak)).await.refused(409, "conflict");
+        assert_eq!(app.get("/approvals").await.ok()["approvals"], json!([]));
+        // Whoever may not read the inventory asks for nothing of it.
+        let (_, narrow) = app.account("narrow", "viewer", &["mcp_approvals:request"]).await;
+        ask(&app, &narrow, wish(&server_id))
+            .await
+            .refused(403, "insufficient_scope");
+    });
+}
+
+/// Proves AP-8.
+#[test]
+fn a_hundred_requests_by_hand_of_one_principal_wait_and_no_more() {
+    each("approvals_by_hand_many", |app: Arc<App>| async move {
+        let server = one(&app).await;
+        let account = async |name: &str| {
+            app.account(name, "viewer", &["mcp_approvals:request", "inventory:read"])
+                .await
+                .1
+        };
+        let (one, other) = (account("one").await, account("other").await);
+        let wish = |more: u32| {
+            let mut body = wish(&server);
+            body["expiresInSeconds"] = (3_600 + more).into();
+            body
+        };
+        let mut ids = Vec::new();
+        for more in 0..100 {
+            ids.push(asked(&app, &one, wish(more)).await);
+        }
+        ask(&app, &one, wish(100)).await.refused(429, "rate_limited");
+        // What waits is joined all the same, and somebody else has room of their own.
+        assert_eq!(asked(&app, &one, wish(7)).await, ids[7]);
+        asked(&app, &other, wish(100)).await;
+        app.write("POST", &format!("/approvals/{}/cancel", ids[0]), json!({}))
+            .await
+            .ok();
+        asked(&app, &one, wish(100)).await;
+    });
+}
