@@ -57,6 +57,7 @@ fn own() -> Vec<HandCommand> {
     let mut own: Vec<HandCommand> = crate::managed_config::own().into();
     own.extend(cli::access_commands());
     own.extend(crate::agent::own());
+    own.extend(crate::approvals::own());
     own.extend(crate::backtests::own());
     own.extend(crate::directory::own());
     own.extend(crate::events::own());

@@ -6,6 +6,7 @@
 //! runs on employees' machines and in CI needs none of them, and a test keeps their drivers out of what is linked.
 
 pub mod agent;
+mod approvals;
 mod backtests;
 pub mod bridge;
 pub mod cli;

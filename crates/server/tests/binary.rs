@@ -4,6 +4,8 @@
 
 #[path = "binary/agent.rs"]
 mod agent;
+#[path = "binary/approvals.rs"]
+mod approvals;
 #[path = "binary/audit.rs"]
 mod audit;
 #[path = "binary/backtests.rs"]
