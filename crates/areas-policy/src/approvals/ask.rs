@@ -96,10 +96,7 @@ impl Operation for AskApproval {
         let body = &input.body;
         let id = server_of(body)?;
         let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
-        let asker = Party {
-            kind: actor.kind.to_owned(),
-            id: actor.id.clone(),
-        };
+        let asker = Party::of(actor);
         let expires_in_seconds = body.expires_in_seconds.get();
         let server =
             inventory::approvable(ctx, id, now.plus_secs(expires_in_seconds)).map_err(|error| match error

@@ -94,9 +94,10 @@ impl Call {
             (false, true) => ("service_account", account),
             _ => return Err(Unbound::NoSubject),
         };
+        let id = text(name).filter(|id| is_id(id));
         let subject = Party {
             kind: kind.to_owned(),
-            id: text(name).ok_or(Unbound::NoSubject)?.to_owned(),
+            id: id.ok_or(Unbound::NoSubject)?.to_owned(),
         };
         let mut spelled = Vec::new();
         spell(&Value::Object(event.attributes.clone()), &mut spelled);
@@ -108,7 +109,9 @@ impl Call {
         Ok(Self {
             subject,
             tool: tool.to_owned(),
-            device: text(Field::DEVICE.name()).map(str::to_owned),
+            device: text(Field::DEVICE.name())
+                .filter(|id| is_id(id))
+                .map(str::to_owned),
             spelled,
             shown: preview::shown(event)?,
         })
@@ -150,6 +153,15 @@ pub fn digest(
 pub fn set_of(policies: &[BoundPolicy]) -> Result<String> {
     let policies = serde_json::to_vec(policies).map_err(Error::internal)?;
     Ok(sha256_hex(&policies))
+}
+
+/// Says whether a text can be the id of a record. A word that names nobody stays as it was sent, whatever bytes it has, and no store is
+/// asked for it: PostgreSQL takes no NUL.
+fn is_id(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 /// Says whether a tool's name is one: it stands in rows and lists, so that nothing else may hide in it.

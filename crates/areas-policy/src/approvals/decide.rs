@@ -96,10 +96,7 @@ fn say(
     word: Word,
 ) -> Result<Effect> {
     let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
-    let by = Party {
-        kind: actor.kind.to_owned(),
-        id: actor.id.clone(),
-    };
+    let by = Party::of(actor);
     let choice = match word {
         Word::Approve => Choice::Approve,
         Word::Deny => Choice::Deny,

@@ -28,10 +28,7 @@ impl Operation for GetApproval {
         ctx.target(&fences::APPROVAL, input.path.approval_id.as_str());
         let approval = store::get(ctx, &input.path.approval_id)?;
         let actor = ctx.actor();
-        let caller = Party {
-            kind: actor.kind.to_owned(),
-            id: actor.id.clone(),
-        };
+        let caller = Party::of(actor);
         let sees = actor.permission.scopes.has(rights::DECIDE) || approval.concerns(&caller);
         let preview = if sees { call_of(ctx, &approval)? } else { None };
         Ok(OneApproval {

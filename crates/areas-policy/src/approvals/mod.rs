@@ -209,7 +209,7 @@ fn end_every(ctx: &mut OperationContext<'_>, reason: &'static str) -> Result<()>
     make_all_void(ctx, open, reason)
 }
 
-/// Removes what has been kept long enough.
+/// Removes what has been kept long enough, in every organization.
 fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     store::erase_shown(ctx, now.earlier_by(SHOWN_SECS))?;
     store::forget(ctx, now.earlier_by(KEPT_SECS))

@@ -7,6 +7,7 @@
 //! does not count. Nothing passes by the yes of somebody who stands behind the call, or may not decide any more, when it is used.
 //! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
 
+use provost_kernel::auth::Actor;
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,18 @@ pub struct Party {
 }
 
 impl Party {
+    /// Returns the caller. People come with tokens that say in their own word that somebody is a person.
+    pub fn of(actor: &Actor) -> Self {
+        let kind = match actor.kind {
+            "console_user" => "user",
+            kind => kind,
+        };
+        Self {
+            kind: kind.to_owned(),
+            id: actor.id.clone(),
+        }
+    }
+
     /// Says whether it is somebody and not something.
     pub fn is_person(&self) -> bool {
         self.kind == "user"

@@ -41,9 +41,9 @@ statements! {
     /// Those whose time has run out, of every organization.
     OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') AND ((state = 'pending' AND deadline_at <= ?1) OR (state = 'approved' AND grant_until <= ?1)) ORDER BY organization_id, id LIMIT 1000";
     /// Erases what people were shown of calls whose approvals ended long ago.
-    ERASE_SHOWN = "UPDATE approvals SET sealed = NULL, sealing_key_id = NULL WHERE organization_id = ?1 AND ended_at < ?2 AND sealed IS NOT NULL";
+    ERASE_SHOWN = unscoped("retention is the same for every organization") "UPDATE approvals SET sealed = NULL, sealing_key_id = NULL WHERE ended_at < ?1 AND sealed IS NOT NULL";
     /// Forgets what ended long ago.
-    FORGET = "DELETE FROM approvals WHERE organization_id = ?1 AND ended_at < ?2";
+    FORGET = unscoped("retention is the same for every organization") "DELETE FROM approvals WHERE ended_at < ?1";
     /// The sealing keys that rows need.
     SEALING_KEYS = unscoped("keys serve every organization") "SELECT DISTINCT sealing_key_id FROM approvals WHERE sealed IS NOT NULL AND sealing_key_id IS NOT NULL ORDER BY sealing_key_id";
     /// Rows whose counts, states and instants contradict each other.
@@ -255,17 +255,14 @@ pub fn overdue(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<(String, ApprovalI
     })
 }
 
-/// Erases what people were shown of calls, of approvals that ended before.
+/// Erases what people were shown of calls, of approvals of every organization that ended before.
 pub fn erase_shown(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
-    let org = ctx.org();
-    ctx.execute(&ERASE_SHOWN, params![org, before.instant()])
-        .map(drop)
+    ctx.execute(&ERASE_SHOWN, params![before.instant()]).map(drop)
 }
 
-/// Forgets approvals that ended before.
+/// Forgets approvals of every organization that ended before.
 pub fn forget(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
-    let org = ctx.org();
-    ctx.execute(&FORGET, params![org, before.instant()]).map(drop)
+    ctx.execute(&FORGET, params![before.instant()]).map(drop)
 }
 
 /// Returns the ids of the sealing keys that rows need.

@@ -42,10 +42,7 @@ impl Asker {
     pub async fn answer(self, asking: PendingDecision, outcomes: Vec<Outcome>) -> Result<Decisions> {
         let (places, questions) = self.questions(&asking, &outcomes);
         let questions = Arc::new(questions);
-        let party = Party {
-            kind: self.caller.kind.to_owned(),
-            id: self.caller.id.clone(),
-        };
+        let party = Party::of(&self.caller);
         for _ in 0..ATTEMPTS {
             let plan = approvals::plan(&asking.kernel, &asking.organization, &party, &questions).await?;
             let settled = settled(&outcomes, &places, &plan);

@@ -269,11 +269,8 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
             "approvals_by_asker (organization_id=? AND asker_kind=? AND asker_id=? AND created_at>?",
         ),
         ("OVERDUE", 1, "approvals_open_by_id"),
-        (
-            "ERASE_SHOWN",
-            2,
-            "approvals_shown (organization_id=? AND ended_at<?",
-        ),
+        ("ERASE_SHOWN", 1, "approvals_shown (ended_at<?"),
+        ("FORGET", 1, "approvals_by_end (ended_at<?"),
     ] {
         let Some(plan) = plan(&format!("approvals::store::{name}"), &vec!["9"; count]) else {
             return;

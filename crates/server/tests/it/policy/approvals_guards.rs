@@ -477,6 +477,34 @@ fn what_looks_like_a_credential_is_shown_to_nobody() {
     });
 }
 
+/// A word that names nobody stays as it was sent, and PostgreSQL takes no NUL.
+#[test]
+fn a_word_that_can_be_no_id_names_nobody_and_breaks_nothing() {
+    each("approvals_words", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        for member in ["identity.service_account_id", "identity.user_id"] {
+            for word in ["a\u{0}b", "sa_\u{0}", "' OR 1 = 1 --", "\u{202e}"] {
+                let mut event = scene.event(&rm("/a"));
+                let attributes = event["attributes"].as_object_mut().unwrap();
+                attributes.remove("identity.service_account_id");
+                attributes.insert(member.to_owned(), word.into());
+                let decision = scene.decide(&event).await;
+                assert_eq!(decision["action"], "require_approval", "{word:?}");
+                assert_eq!(
+                    decision["approval"]["refused"], "subject_unknown",
+                    "{word:?}: {decision}"
+                );
+            }
+        }
+        // A device that there cannot be has nobody who holds it; the call is bound with the word all the same.
+        let mut event = scene.event(&rm("/b"));
+        event["attributes"]["device.id"] = "d\u{0}".into();
+        let id = request(&scene.decide(&event).await);
+        scene.vote(&scene.bob().await, &id, "approve").await.ok();
+        assert_eq!(scene.decide(&event).await["grant"]["requestId"], json!(id));
+    });
+}
+
 /// Proves AP-6.
 #[test]
 fn what_a_call_says_is_erased_thirty_days_after_its_end() {
