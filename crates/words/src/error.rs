@@ -153,6 +153,13 @@ impl Error {
         error
     }
 
+    /// Returns `invalid_definition` about one member that can be read and does not fit: what no schema says is 422 (ADR 0015).
+    pub fn unfit(path: impl Into<String>, message: impl Into<String>) -> Self {
+        let (path, message) = (path.into(), message.into());
+        let whole = format!("{path}: {message}");
+        Self::new(Code::InvalidDefinition, whole).and_field(path, message)
+    }
+
     /// Returns `not_found` for a kind of thing; the same for a foreign, a deleted and an absent one.
     pub fn not_found(kind: &str) -> Self {
         Self::new(

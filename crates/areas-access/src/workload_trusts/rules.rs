@@ -8,7 +8,7 @@
 //! every repository of an owner is meant.
 
 use crate::resources::definition::{AtMost, SingleLine};
-use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::error::{Error, Result};
 use provost_oauth::json::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -252,8 +252,7 @@ fn check_one(place: usize, rule: &ClaimRule) -> Result<()> {
 
 /// Refuses a member.
 pub fn wrong<T>(path: &str, message: &str) -> Result<T> {
-    let error = Error::new(Code::InvalidDefinition, format!("{path}: {message}"));
-    Err(error.and_field(path, message))
+    Err(Error::unfit(path, message))
 }
 
 /// Something of a trust that its author should know.

@@ -4,7 +4,7 @@ use super::imported::{self, Source};
 use super::{fences, known::Known, known::Room};
 use provost_inventory::wire;
 use provost_kernel::auth::Role::Admin;
-use provost_kernel::error::{Code, Error};
+use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -99,8 +99,7 @@ impl Operation for ImportScan {
             } else {
                 continue;
             };
-            let error = Error::new(Code::InvalidDefinition, format!("{place}: {refusal}"));
-            return Err(error.and_field(place, refusal));
+            return Err(Error::unfit(place, refusal));
         }
         let keys: BTreeSet<&str> = servers.iter().map(|one| one.key.as_str()).collect();
         let mut known = Known::look_up(ctx, &keys, &BTreeSet::new())?;

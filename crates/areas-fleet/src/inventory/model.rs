@@ -162,16 +162,16 @@ impl Server {
     ) -> Result<bool> {
         match (verdict, until) {
             (Verdict::Approved, None) => {
-                return Err(unfit("/body/expiresAt", "must say when the approval ends"));
+                return Err(Error::unfit("/body/expiresAt", "must say when the approval ends"));
             }
             (Verdict::Approved, Some(until)) if until <= now || until > now.plus_secs(APPROVAL_SECS) => {
-                return Err(unfit(
+                return Err(Error::unfit(
                     "/body/expiresAt",
                     "must lie in the future, and at most 366 days ahead",
                 ));
             }
             (Verdict::Denied | Verdict::Shadow, Some(_)) => {
-                return Err(unfit("/body/expiresAt", "only an approval ends by time"));
+                return Err(Error::unfit("/body/expiresAt", "only an approval ends by time"));
             }
             _ => {}
         }
@@ -363,11 +363,6 @@ pub struct SectionView {
     pub faults: Vec<SectionFault>,
     /// When the device last spoke of it.
     pub reported_at: Timestamp,
-}
-
-/// Refuses an end that can be read and does not go with what is decided.
-fn unfit(path: &str, message: &str) -> Error {
-    Error::new(Code::InvalidDefinition, format!("{path}: {message}")).and_field(path, message)
 }
 
 #[cfg(test)]

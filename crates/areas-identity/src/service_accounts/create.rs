@@ -198,7 +198,7 @@ pub fn is_orphaned_by(ctx: &mut OperationContext<'_>, owner: Option<&str>) -> Re
     }
     let pointer = "/ownerConsoleUserId";
     let message = "is no user of the organization; the directory lists their ids";
-    Err(Error::new(Code::InvalidDefinition, format!("{pointer}: {message}")).and_field(pointer, message))
+    Err(Error::unfit(pointer, message))
 }
 
 fn base_of(ctx: &OperationContext<'_>) -> String {
@@ -225,7 +225,7 @@ pub fn narrower(
         "the account cannot do {}; widen the account first",
         lacking.join(", ")
     );
-    Err(Error::new(Code::InvalidDefinition, format!("{pointer}: {message}")).and_field(pointer, message))
+    Err(Error::unfit(pointer, message))
 }
 
 /// What a token is made of.

@@ -113,11 +113,6 @@ struct PartTruth {
     holds: &'static str,
 }
 
-/// What no schema says is 422 (ADR 0015).
-fn lacks(path: &str, message: &'static str) -> Error {
-    Error::new(Code::InvalidDefinition, format!("{path}: {message}")).and_field(path, message)
-}
-
 impl Operation for TestPolicies {
     const META: Meta = Meta::query("testHeadlessPolicies", "/policies/test", "policies")
         .access("policies:read", &[Admin, Operator, Auditor, Viewer])
@@ -166,8 +161,8 @@ impl Operation for TestPolicies {
                     warnings: Vec::new(),
                 }
             }
-            (Some(_), None) => return Err(lacks("/family", "is required with a definition")),
-            (None, Some(_)) => return Err(lacks("/definition", "is required with a family")),
+            (Some(_), None) => return Err(Error::unfit("/family", "is required with a definition")),
+            (None, Some(_)) => return Err(Error::unfit("/definition", "is required with a family")),
         };
         let trial = PendingTrial {
             kernel: Kernel::behind(ctx.services())?,

@@ -4,7 +4,6 @@ use super::order::{MARK_BITS, NUMBER_BITS};
 use provost_backtest::record::{Attribute, DECISIONS, OTLP, OwnedRecord};
 use provost_kernel::auth::Actor;
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
-use provost_kernel::error::Code;
 use provost_kernel::id::TypedId;
 use provost_kernel::text::Name;
 use provost_kernel::{Error, Result, Timestamp, id};
@@ -69,8 +68,7 @@ impl Provenance {
         if key.is_empty() || [DECISIONS, OTLP].contains(&key.as_str()) || key.starts_with(DEVICE) {
             let message = "is a name of the server's own, or looks like one: decisions, otlp and everything that begins with \
                            device; choose another";
-            let error = Error::new(Code::InvalidDefinition, format!("/query/source: {message}"));
-            return Err(error.and_field("/query/source", message));
+            return Err(Error::unfit("/query/source", message));
         }
         Ok(Self {
             source: source.as_str().to_owned(),

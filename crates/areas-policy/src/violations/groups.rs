@@ -6,7 +6,7 @@ use super::list::ListQuery;
 use super::model::{DAY_MS, DAYS, Dimension, Outcome};
 use super::store::{self, Sums, Wanted};
 use super::view::{Names, Sight, SubjectView};
-use provost_kernel::error::{Code, Error};
+use provost_kernel::error::Error;
 use provost_kernel::text::LongName;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
@@ -108,10 +108,10 @@ pub fn counted(
     let from = day_of("/query/from", query.from)?.unwrap_or(today - USUAL_DAYS + 1);
     let to = day_of("/query/to", query.to)?.unwrap_or(today + 2);
     if from >= to {
-        return Err(unfit("/query/from", "must be before to"));
+        return Err(Error::unfit("/query/from", "must be before to"));
     }
     if from < today - DAYS {
-        return Err(unfit("/query/from", "counts are kept for 90 days"));
+        return Err(Error::unfit("/query/from", "counts are kept for 90 days"));
     }
     let wanted = Wanted {
         dimension,
@@ -173,7 +173,7 @@ fn place(query: &ListQuery, by: GroupBy) -> Result<(Dimension, Option<&str>)> {
     };
     let unanswered = |path: &'static str| {
         let message = "is not counted together with this groupBy; leave one of them out";
-        Err(unfit(path, message))
+        Err(Error::unfit(path, message))
     };
     if query.device_id.is_some() {
         return unanswered("/query/deviceId");
@@ -193,11 +193,6 @@ fn place(query: &ListQuery, by: GroupBy) -> Result<(Dimension, Option<&str>)> {
     }
 }
 
-/// Refuses members that each can be read and do not go together.
-pub(super) fn unfit(path: &str, message: &str) -> Error {
-    Error::new(Code::InvalidDefinition, format!("{path}: {message}")).and_field(path, message)
-}
-
 /// Returns the day that begins at an instant.
 ///
 /// Errors: `InvalidRequest` for an instant within a day: counts are of whole days.
@@ -205,7 +200,7 @@ fn day_of(path: &'static str, at: Option<Timestamp>) -> Result<Option<i64>> {
     let Some(at) = at else { return Ok(None) };
     if at.as_ms().rem_euclid(DAY_MS) != 0 {
         let message = "must be the beginning of a day, UTC: counts are of whole days";
-        return Err(unfit(path, message));
+        return Err(Error::unfit(path, message));
     }
     Ok(Some(at.as_ms().div_euclid(DAY_MS)))
 }

@@ -8,7 +8,7 @@ use provost_backtest::record::Mode;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::text::LongName;
-use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
+use provost_kernel::{Error, Kernel, OperationContext, Result, Timestamp};
 use provost_policy::Action;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ impl Operation for List {
         let fitting = model::actions(action, mode, query.outcome);
         if fitting.is_empty() {
             let message = "never is the outcome of this action in this mode";
-            return Err(super::groups::unfit("/query/outcome", message));
+            return Err(Error::unfit("/query/outcome", message));
         }
         let text = |name: &Option<LongName>| name.as_ref().map(|name| name.as_str().to_owned());
         let looked = look(

@@ -6,7 +6,7 @@ pub use crate::jwks::Jwks;
 
 use crate::resources::definition::{AtMost, SingleLine};
 use provost_kernel::auth::ScopeSet;
-use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::error::{Error, Result};
 use provost_kernel::{Timestamp, id};
 use provost_oauth::{client_document, redirect};
 use schemars::JsonSchema;
@@ -68,8 +68,7 @@ pub struct RegisteredClient {
 
 /// Refuses members that do not go together.
 pub(super) fn wrong(path: &str, message: &str) -> Result<()> {
-    let error = Error::new(Code::InvalidDefinition, format!("{path}: {message}"));
-    Err(error.and_field(path, message))
+    Err(Error::unfit(path, message))
 }
 
 impl RegisteredClient {

@@ -64,13 +64,13 @@ impl Operation for MapIdentity {
         if asked.is_empty() {
             let message =
                 "must have a character that is seen: blanks and invisible ones are left out of a comparison";
-            return Err(refused("/word", message));
+            return Err(Error::unfit("/word", message));
         }
         asked.add(Kind::User, user);
         let org = ctx.org();
         let found = living(&mut ctx.tx(), org, &asked)?;
         if !found.of(Kind::User, user).iter().any(|named| named.id == user) {
-            return Err(refused("/userId", "names no user of this organization"));
+            return Err(Error::unfit("/userId", "names no user of this organization"));
         }
         let mapped = store::of_word(ctx, word)?;
         let holder = mapped.as_ref().map(|mapping| mapping.user_id.clone());
@@ -93,11 +93,6 @@ impl Operation for MapIdentity {
             None => make(ctx, word, user),
         }
     }
-}
-
-/// What the schema cannot say is 422 (ADR 0015).
-fn refused(place: &str, message: &str) -> Error {
-    Error::new(Code::InvalidDefinition, format!("{place}: {message}")).and_field(place, message)
 }
 
 fn make(ctx: &mut OperationContext<'_>, word: &str, user: &str) -> Result<OneMapping> {
