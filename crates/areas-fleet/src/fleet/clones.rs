@@ -9,6 +9,8 @@ word! {
     pub enum TamperReason {
         /// The counter of heartbeats went back.
         CounterBack = "counter_back",
+        /// The counter of heartbeats leapt further than any machine counts.
+        CounterLeapt = "counter_leapt",
         /// A run of the system came back that another had followed.
         BootReturned = "boot_returned",
         /// A token was renewed or used whose successor had been used before.
@@ -53,6 +55,12 @@ impl Tamper {
     }
 }
 
+/// LIMIT: how far a count may be ahead of the one before it. Ours: what a machine counts that calls every half a minute for hours while
+/// nobody answers.
+const MOST_AHEAD: i64 = 1000;
+/// How far a count may be ahead of the present in seconds, with which an agent goes on that lost its file. Units: seconds.
+const MOST_AHEAD_OF_NOW: i64 = 86_400;
+
 /// What a device said last.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
@@ -77,8 +85,29 @@ impl Heartbeat {
         if later.counter <= self.counter {
             return Some(TamperReason::CounterBack);
         }
+        if later.leaps_beyond(self.counter) {
+            return Some(TamperReason::CounterLeapt);
+        }
         let returns = later.boot_id != self.boot_id && self.earlier_boot_id.as_ref() == Some(&later.boot_id);
         returns.then_some(TamperReason::BootReturned)
+    }
+
+    /// Returns the count that is kept of this heartbeat behind an earlier one: a leap is said and not kept, so that nobody who has the
+    /// key takes away by one call what the machine itself may do while it counts upwards.
+    ///
+    /// Keeps FL-5.
+    pub fn kept_counter(&self, before: Option<&Self>) -> i64 {
+        let before = before.map_or(0, |before| before.counter);
+        if self.leaps_beyond(before) {
+            before
+        } else {
+            self.counter
+        }
+    }
+
+    fn leaps_beyond(&self, before: i64) -> bool {
+        let by_clock = self.at.as_ms() / 1000 + MOST_AHEAD_OF_NOW;
+        self.counter > by_clock.max(before.saturating_add(MOST_AHEAD))
     }
 }
 
@@ -106,5 +135,18 @@ mod tests {
         assert_eq!(against(6, "c"), Some(TamperReason::CounterBack));
         let first = beat(1, "b", None);
         assert_eq!(first.contradicted_by(&beat(2, "c", None)), None);
+        // No machine counts so far at once; one that lost its file goes on with the present in seconds.
+        let most = MOST_AHEAD_OF_NOW;
+        assert_eq!(against(most, "b"), None);
+        assert_eq!(against(most + 1, "b"), Some(TamperReason::CounterLeapt));
+        let far = beat(most, "b", None);
+        assert_eq!(far.contradicted_by(&beat(most + MOST_AHEAD, "b", None)), None);
+        let leap = beat(9_007_199_254_740_991, "b", None);
+        assert_eq!(far.contradicted_by(&leap), Some(TamperReason::CounterLeapt));
+        assert_eq!(
+            (leap.kept_counter(Some(&far)), leap.kept_counter(None)),
+            (most, 0)
+        );
+        assert_eq!(far.kept_counter(Some(&last)), most);
     }
 }

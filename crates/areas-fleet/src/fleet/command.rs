@@ -6,6 +6,7 @@
 //! ```
 //!
 //! INVARIANT FL-9: what is said first of a command counts, and nothing does after its time; a device is told of each until then.
+//! INVARIANT FL-11: a command to change the key has succeeded when the key changed, by the server's own knowledge, and by nobody's word.
 //!
 //! A list of kinds that is closed, and no member in which somebody could write what a machine runs: nothing on it reads a file of a
 //! person. Absent on purpose: a command that retires, because `POST …/retire` does so at once and without the machine's help.
@@ -109,6 +110,10 @@ pub struct Command {
     /// Why it failed, in a word of the device's own list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The thumbprint of the key that the device had when it was told to have another one.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub key_thumbprint: Option<String>,
 }
 
 impl Command {
@@ -120,7 +125,8 @@ impl Command {
         self
     }
 
-    fn waits(&self) -> bool {
+    /// Says whether the device has yet to say what came of it.
+    pub fn waits(&self) -> bool {
         matches!(self.state, CommandState::Queued | CommandState::Delivered)
     }
 
@@ -189,6 +195,7 @@ mod tests {
             delivered_at: None,
             finished_at: None,
             code: None,
+            key_thumbprint: None,
         }
     }
 

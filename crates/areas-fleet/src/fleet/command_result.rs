@@ -1,8 +1,8 @@
 //! `POST …/devices/{deviceId}/commands/{commandId}/result`
 
-use super::command::{CommandId, OneCommand, Outcome};
+use super::command::{Command, CommandId, OneCommand, Outcome};
 use super::model::DeviceId;
-use super::{command_store, credentials, fences};
+use super::{command_store, credentials, fences, store};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::{OperationContext, Result};
@@ -85,7 +85,8 @@ impl Operation for ReportResult {
     .example(r#"{"outcome": "succeeded"}"#)
     .says(
         "Say what came of a command",
-        "A device calls this for itself. What is said first counts: the same again changes nothing, and something else is 409.",
+        "A device calls this for itself. What is said first counts: the same again changes nothing, and something else is 409. A \
+         change of the key that did not happen is 409, and the command waits on; of one that did the server says so by itself.",
     );
     type Path = CommandPath;
     type Query = Empty;
@@ -100,23 +101,55 @@ impl Operation for ReportResult {
         ctx.target(&fences::DEVICE, device_id.as_str());
         let now = ctx.now();
         let mut command = command_store::get(ctx, device_id, command_id)?.at(now);
-        let before = command.state;
         let code = input.body.code.as_ref().map(|code| code.0.as_str());
         if code.is_some() && input.body.outcome == Outcome::Succeeded {
             let message = "says why a command failed; this one succeeded";
-            let error = Error::new(Code::InvalidDefinition, format!("/code: {message}"));
-            return Err(error.and_field("/code", message));
+            return Err(Error::unfit("/code", message));
         }
-        if command.finish(input.body.outcome, code, now)? {
-            command_store::finish(ctx, &command)?;
-            ctx.change("/command", before.as_str(), command.state.as_str());
-            let of = fences::OfCommand {
-                device_id: device_id.clone(),
-                command_id: command_id.clone(),
-                state: command.state.as_str(),
-            };
-            ctx.emit(&fences::COMMAND_FINISHED, &of);
+        if input.body.outcome == Outcome::Succeeded && command.waits() {
+            has_another_key(ctx, &command)?;
         }
+        finish(ctx, &mut command, input.body.outcome, code)?;
         Ok(OneCommand { command })
     }
+}
+
+/// Refuses to believe that the key of a device was changed which it has still: a copy that hears of the command first would say so.
+///
+/// Keeps FL-11.
+///
+/// Errors: `Conflict`.
+fn has_another_key(ctx: &mut OperationContext<'_>, command: &Command) -> Result<()> {
+    let Some(former) = &command.key_thumbprint else {
+        return Ok(());
+    };
+    if store::get(ctx, &command.device_id)?.key_thumbprint != *former {
+        return Ok(());
+    }
+    let message = "the device has the key that it had when it was told to change it; the command waits on";
+    Err(Error::new(Code::Conflict, message))
+}
+
+/// Keeps what came of a command, and tells of it where that is news.
+///
+/// Errors: `Conflict` where it ended otherwise.
+pub fn finish(
+    ctx: &mut OperationContext<'_>,
+    command: &mut Command,
+    outcome: Outcome,
+    code: Option<&str>,
+) -> Result<()> {
+    let before = command.state;
+    if !command.finish(outcome, code, ctx.now())? {
+        return Ok(());
+    }
+    command_store::finish(ctx, command)?;
+    ctx.change("/command", before.as_str(), command.state.as_str());
+    let of = fences::OfCommand {
+        device_id: command.device_id.clone(),
+        command_id: command.id.clone(),
+        state: command.state.as_str(),
+    };
+    ctx.emit(&fences::COMMAND_FINISHED, &of);
+    Ok(())
 }

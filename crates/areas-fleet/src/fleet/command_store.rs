@@ -9,7 +9,8 @@ use provost_kernel::{OperationContext, params, statements};
 /// The columns of a command, in the order that [`command`] expects.
 macro_rules! commands {
     () => {
-        "SELECT id, device_id, seq, kind, state, created_by, created_at, expires_at, delivered_at, finished_at, code \
+        "SELECT id, device_id, seq, kind, state, created_by, created_at, expires_at, delivered_at, finished_at, code, \
+         key_thumbprint \
          FROM device_commands "
     };
 }
@@ -22,7 +23,7 @@ statements! {
     /// The commands that wait for a device, the oldest first.
     WAITING = concat!(commands!(), "WHERE organization_id = ?1 AND device_id = ?2 AND state IN ('queued', 'delivered') AND expires_at > ?3 ORDER BY seq, id");
     /// Gives a command.
-    INSERT = "INSERT INTO device_commands (organization_id, id, device_id, seq, kind, state, created_by, created_at, expires_at) VALUES (?1, ?2, ?3, (SELECT COALESCE(MAX(seq), 0) + 1 FROM device_commands WHERE organization_id = ?1 AND device_id = ?3), ?4, ?5, ?6, ?7, ?8)";
+    INSERT = "INSERT INTO device_commands (organization_id, id, device_id, seq, kind, state, created_by, created_at, expires_at, key_thumbprint) VALUES (?1, ?2, ?3, (SELECT COALESCE(MAX(seq), 0) + 1 FROM device_commands WHERE organization_id = ?1 AND device_id = ?3), ?4, ?5, ?6, ?7, ?8, ?9)";
     /// Forgets all but the newest commands of a device; those that wait stay.
     FORGET = "DELETE FROM device_commands WHERE organization_id = ?1 AND device_id = ?2 AND seq <= (SELECT COALESCE(MAX(seq), 0) - ?3 FROM device_commands WHERE organization_id = ?1 AND device_id = ?2) AND state NOT IN ('queued', 'delivered')";
     /// Notes that a device is told of what waits for it.
@@ -44,6 +45,7 @@ fn command(row: &Row<'_>) -> Result<Command> {
         delivered_at: row.get(8)?,
         finished_at: row.get(9)?,
         code: row.get(10)?,
+        key_thumbprint: row.get(11)?,
     })
 }
 
@@ -87,6 +89,7 @@ pub fn insert(ctx: &mut OperationContext<'_>, command: &Command) -> Result<()> {
             command.created_by.as_str(),
             command.created_at,
             command.expires_at,
+            command.key_thumbprint.as_deref(),
         ],
     )?;
     ctx.queue(&FORGET, params![org, command.device_id.as_str(), MOST_KEPT])

@@ -70,8 +70,7 @@ impl Operation for CreateEnrolmentToken {
         if max_uses > 1 && !body.require_approval {
             // An MDM payload is readable by whoever holds the laptop: a reusable secret alone makes no devices.
             let message = "a token of more than one use needs requireApproval";
-            let error = Error::new(Code::InvalidDefinition, format!("/requireApproval: {message}"));
-            return Err(error.and_field("/requireApproval", message));
+            return Err(Error::unfit("/requireApproval", message));
         }
         let wanted = Wanted {
             name: body.name.as_str(),
@@ -80,6 +79,7 @@ impl Operation for CreateEnrolmentToken {
             require_approval: body.require_approval,
             lifetime_secs: body.expires_in_seconds.map_or(3600, IntegerBetween::get),
             owner: None,
+            is_own: false,
         };
         create(ctx, wanted)
     }
@@ -95,6 +95,8 @@ pub struct Wanted<'a> {
     pub lifetime_secs: i64,
     /// Whose machine it enrols.
     pub owner: Option<Owner>,
+    /// Whether the caller makes it for a machine of their own.
+    pub is_own: bool,
 }
 
 /// Makes an enrolment token.
@@ -122,6 +124,12 @@ pub fn create(ctx: &mut OperationContext<'_>, wanted: Wanted<'_>) -> Result<Crea
         expires_at: ctx.now().plus_secs(wanted.lifetime_secs),
         revoked_at: None,
         revoke_reason: None,
+        made_with: if wanted.is_own {
+            enrolment::application(ctx)?
+        } else {
+            None
+        },
+        is_own: wanted.is_own,
         owner: wanted.owner,
     };
     let id = enrolment_token.id.clone();

@@ -3,13 +3,16 @@
 //! Keeps FL-1, FL-2, FL-5, FL-6.
 
 use super::clones::TamperReason;
-use super::model::{DeviceId, Status};
+use super::model::{DeviceId, GRACE_SECS, Status};
 use super::{fences, rotate_key, store, verbs};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::credential::{Binding, Credential, Reach, TokenScheme, Use};
 use provost_kernel::db::{Row, Statement};
+use provost_kernel::error::Error;
+use provost_kernel::jobs::{Handler, NewJob, Work};
 use provost_kernel::token::Form;
 use provost_kernel::{OperationContext, Result, params, statements};
+use serde_json::{Value, json};
 
 statements! {
     /// Finds a token of a device by its public lookup id.
@@ -20,6 +23,8 @@ statements! {
     FORMER_KEY = "SELECT d.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE t.organization_id = ?1 AND t.id = ?2 AND d.status = 'active' AND d.key_thumbprint <> t.key_thumbprint";
     /// The device of a token beside which another successor of the same token works that somebody used.
     FORKED = "SELECT t.device_id FROM device_tokens t JOIN device_tokens o ON o.organization_id = t.organization_id AND o.parent_id = t.parent_id WHERE t.organization_id = ?1 AND t.id = ?2 AND o.id <> t.id AND o.replay_pending = ?3 AND o.revoked_at IS NULL ORDER BY o.created_at, o.id LIMIT 1";
+    /// The device of a token that has a successor which was made until an instant and which somebody used, while nothing is suspected.
+    LATE = "SELECT t.device_id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id JOIN device_tokens o ON o.organization_id = t.organization_id AND o.parent_id = t.id WHERE t.organization_id = ?1 AND t.id = ?2 AND d.tamper_reason IS NULL AND d.status <> 'retired' AND o.created_at <= ?4 AND o.replay_pending = ?3 AND COALESCE(o.revoke_reason, '') <> 'superseded' ORDER BY o.created_at, o.id LIMIT 1";
     /// Ends the replay of a token of a device.
     FIRST_USE = "UPDATE device_tokens SET replay_pending = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Ends the replay of an enrolment token.
@@ -102,6 +107,39 @@ fn tell_of_fork(ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()> {
     verbs::suspect(ctx, &mut device, TamperReason::TokenForked)
 }
 
+/// The job that says of a device that there may be two of it.
+pub const LATE_USE: Handler = Handler {
+    kind: "fleet.token_used_late",
+    action: fences::CLONE,
+    work: Work::Inside(tell_of_late_use),
+};
+
+/// Sees whether a token is used longer behind the first use of its successor than a renewal takes: a copy that says no heartbeat is
+/// told of as well. The unit that notes uses is of many devices, so that each is told of in one of its own.
+fn look_for_late_use(ctx: &mut OperationContext<'_>, used: &Use) -> Result<()> {
+    let (org, until) = (ctx.org(), used.at.plus_secs(-GRACE_SECS));
+    let found = ctx.query_opt(&LATE, params![org, used.token_id.as_str(), false, until], |row| {
+        row.get::<String>(0)
+    })?;
+    if let Some(device) = found {
+        ctx.enqueue(NewJob {
+            kind: LATE_USE.kind,
+            payload: json!({ "deviceId": device }),
+            run_at: ctx.now(),
+        });
+    }
+    Ok(())
+}
+
+/// Keeps FL-5.
+fn tell_of_late_use(ctx: &mut OperationContext<'_>, payload: &Value) -> Result<()> {
+    let id = payload["deviceId"].as_str();
+    let id = id.ok_or_else(|| Error::internal("a job names no device"))?;
+    ctx.target(&fences::DEVICE, id);
+    let mut device = store::get(ctx, &DeviceId::from_store(id.to_owned()))?;
+    verbs::suspect(ctx, &mut device, TamperReason::TokenForked)
+}
+
 impl TokenScheme for DeviceTokens {
     fn name(&self) -> &'static str {
         DEVICE
@@ -161,7 +199,8 @@ impl TokenScheme for DeviceTokens {
         ctx.queue(
             &TOUCH,
             params![org, used.token_id.as_str(), used.at, used.source_ip.to_string()],
-        )
+        )?;
+        look_for_late_use(ctx, used)
     }
 }
 

@@ -2,15 +2,16 @@
 
 use super::issue::{IssuedDeviceToken, issue};
 use super::model::{
-    Device, EnrolmentTokenId, KeyProtection, MOST_OWNED, MOST_PENDING, PENDING_SECS, Platform, Status,
+    Device, EnrolmentTokenId, KeyProtection, MOST_ANSWERS, MOST_OWNED, MOST_PENDING, PENDING_SECS, Platform,
+    Status,
 };
 use super::view::DeviceView;
-use super::{credentials, enrolment, fences, owners, store, token_store};
+use super::{credentials, enrolment, fences, own_token, owners, store, taken, token_store};
 use provost_areas_platform::settings;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::text::Name;
-use provost_kernel::{OperationContext, Result, Timestamp};
+use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +40,9 @@ pub struct EnrolBody {
 pub struct Enrolled {
     device: DeviceView,
     token: IssuedDeviceToken,
+    /// Why gateways take the device for nobody though it has an owner; absent where they take it for the owner once it is active.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taken_for_nobody: Option<&'static str>,
 }
 
 impl Operation for EnrolDevice {
@@ -57,8 +61,8 @@ impl Operation for EnrolDevice {
         .says(
             "Enrol a device",
             "The bearer is an enrolment token, and the header DPoP proves the key that the device will be (RFC 9449, with \
-             ath). A machine that lost the answer asks again with the same key until its first heartbeat, for a day: it is \
-             the same device, with a new token. Where the settings say so, an admin approves each device before it is active.",
+             ath). A machine that lost the answer asks again with the same key until its first heartbeat, for a day, seven times at \
+             most: it is the same device, with a new token. Where the settings say so, an admin approves each device before it is active.",
         );
     type Path = Empty;
     type Query = Empty;
@@ -71,7 +75,7 @@ impl Operation for EnrolDevice {
         let by = EnrolmentTokenId::from_text(&ctx.actor().id);
         let device = match store::of_key(ctx, &key)? {
             Some(known) => {
-                may_repeat(&known, &by, ctx.now())?;
+                may_repeat(ctx, &known, &by)?;
                 ctx.target(&fences::DEVICE, known.id.as_str());
                 token_store::revoke_tokens(ctx, &known.id, "superseded")?;
                 ctx.status(200);
@@ -80,7 +84,12 @@ impl Operation for EnrolDevice {
             None => make(ctx, &input.body, key, by)?,
         };
         let token = issue(ctx, &device, None)?;
+        let taken_for_nobody = match &device.owner {
+            Some(owner) => taken::unfit_owner(ctx, &owner.user_id, owner.reach)?,
+            None => None,
+        };
         Ok(Enrolled {
+            taken_for_nobody,
             device: DeviceView::seen(ctx, device)?,
             token,
         })
@@ -90,7 +99,7 @@ impl Operation for EnrolDevice {
 /// Says whether a machine may have another token for the key with which it enrolled.
 ///
 /// Errors: `Conflict`.
-fn may_repeat(known: &Device, by: &EnrolmentTokenId, now: Timestamp) -> Result<()> {
+fn may_repeat(ctx: &mut OperationContext<'_>, known: &Device, by: &EnrolmentTokenId) -> Result<()> {
     let refuse = |message: &'static str| Err(Error::new(Code::Conflict, message));
     // INVARIANT FL-3: the key of a retired device is dead for ever.
     if known.status == Status::Retired {
@@ -99,12 +108,32 @@ fn may_repeat(known: &Device, by: &EnrolmentTokenId, now: Timestamp) -> Result<(
     let is_open = known.status == Status::Pending
         && known.heartbeat.is_none()
         && known.held_at.is_none()
-        && known.enrolment_token_id == *by
-        && now < known.created_at.plus_secs(PENDING_SECS);
+        && is_by_the_same(ctx, &known.enrolment_token_id, by)?
+        && ctx.now() < known.created_at.plus_secs(PENDING_SECS);
     if is_open {
-        return Ok(());
+        // Each answer is a token that is kept for more than a year.
+        if token_store::count_beside(ctx, &known.key_thumbprint)? < MOST_ANSWERS {
+            return Ok(());
+        }
+        return refuse(
+            "this enrolment was answered as often as it may be; an admin makes another enrolment token for a machine with a new key",
+        );
     }
     refuse("this key is enrolled already; have the device retired, make a new key and enrol again")
+}
+
+/// Says whether two enrolment tokens are one, or both of one maker for a machine of their own: who signs in again because an answer was
+/// lost brings another one.
+fn is_by_the_same(
+    ctx: &mut OperationContext<'_>,
+    first: &EnrolmentTokenId,
+    by: &EnrolmentTokenId,
+) -> Result<bool> {
+    if first == by {
+        return Ok(true);
+    }
+    let (first, by) = (enrolment::get(ctx, first)?, enrolment::get(ctx, by)?);
+    Ok(first.is_own && by.is_own && first.created_by == by.created_by)
 }
 
 /// Makes the device of a key.
@@ -122,6 +151,10 @@ fn make(
         return Err(Error::new(Code::Conflict, message));
     }
     let by = enrolment::get(ctx, &enrolment_token_id)?;
+    if by.is_own {
+        // The settings may have changed since it was made.
+        own_token::may_enrol(ctx)?;
+    }
     let device = Device {
         id: ctx.new_id(),
         organization_id: ctx.org().to_owned(),

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 macro_rules! enrolment_tokens {
     () => {
         "SELECT id, seq, name, token_prefix, mode, max_uses, uses, require_approval, created_by, created_at, \
-         expires_at, revoked_at, revoke_reason, owner_user_id, owner_reach_role, owner_reach_scopes FROM enrolment_tokens "
+         expires_at, revoked_at, revoke_reason, owner_user_id, owner_reach_role, owner_reach_scopes, is_own, \
+         made_with FROM enrolment_tokens "
     };
 }
 
@@ -23,7 +24,9 @@ statements! {
     /// A page of enrolment tokens, the newest first.
     ENROLMENT_TOKENS = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND seq < ?2 ORDER BY seq DESC, id LIMIT ?3");
     /// Makes an enrolment token.
-    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending, came_by, owner_user_id, owner_reach_role, owner_reach_scopes) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending, came_by, owner_user_id, owner_reach_role, owner_reach_scopes, is_own, made_with) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
+    /// What the application of a session is called.
+    APPLICATION = "SELECT COALESCE(client_display, mcp_client_id) FROM mcp_sessions WHERE organization_id = ?1 AND id = ?2";
     /// Counts a use of an enrolment token that has one left.
     USE = "UPDATE enrolment_tokens SET uses = uses + 1 WHERE organization_id = ?1 AND id = ?2 AND uses < max_uses AND revoked_at IS NULL";
     /// Revokes an enrolment token.
@@ -77,6 +80,13 @@ pub struct EnrolmentToken {
     /// `origin_ended`: the token or the session by which it was made was ended. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoke_reason: Option<String>,
+    /// The application by which a person made it for a machine of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_with: Option<String>,
+    /// Whether its maker made it for a machine of their own.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) is_own: bool,
     /// Whose machine it enrols; whoever may see that sees it of the machine.
     #[serde(skip)]
     #[schemars(skip)]
@@ -117,7 +127,21 @@ fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
         revoked_at: row.get(11)?,
         revoke_reason: row.get(12)?,
         owner: owner(row)?,
+        is_own: row.get(16)?,
+        made_with: row.get(17)?,
     })
+}
+
+/// Returns what the application is called by whose session the caller acts; nothing where it is none.
+pub fn application(ctx: &mut OperationContext<'_>) -> Result<Option<String>> {
+    let (org, session) = (ctx.org(), ctx.actor().token.clone());
+    let Some(session) = session else {
+        return Ok(None);
+    };
+    let found = ctx.query_opt(&APPLICATION, params![org, session.id.as_str()], |row| {
+        row.get::<Option<String>>(0)
+    })?;
+    Ok(found.flatten())
 }
 
 /// Returns an enrolment token.
@@ -164,6 +188,8 @@ pub fn insert(ctx: &mut OperationContext<'_>, token: &EnrolmentToken, minted: &N
             owner.map(|owner| owner.user_id.as_str()),
             owner.map(|owner| owner.reach.role()),
             owner.and_then(|owner| owner.reach.scopes()),
+            token.is_own,
+            token.made_with.as_deref(),
         ],
     )
 }

@@ -24,7 +24,7 @@ provost_kernel::event_data! {
     Clone {
         /// The device.
         device_id: DeviceId,
-        /// `counter_back`: its heartbeats count backwards. `boot_returned`: a run of its system came back. `token_forked`: a
+        /// `counter_back`: its heartbeats count backwards. `counter_leapt`: one counted further than machines count. `boot_returned`: a run of its system came back. `token_forked`: a
         /// token was renewed or used whose successor had been used before, or two successors of one token were used.
         /// `former_key`: a change of the key was asked for again as often as it may be. Open.
         reason: &'static str,

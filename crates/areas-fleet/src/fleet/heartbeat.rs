@@ -69,8 +69,8 @@ impl Operation for HeartbeatOperation {
             "Say that a device is there",
             "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
              admin has yet to approve it. The last one is kept, and no other. A counter that goes back, and a run of the system \
-             that comes back, mean that there are two of it: that is said of the device, and both go on. A heartbeat within ten seconds of another one is answered without \
-             commands.",
+             that comes back, mean that there are two of it: that is said of the device, and both go on. So is a counter that leaps further \
+             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -183,7 +183,11 @@ impl Beat {
         };
         *self.contradiction.lock().unwrap_or_else(PoisonError::into_inner) =
             contradiction.filter(|_| device.tamper.is_none());
-        store::beat(ctx, &self.id, &self.heartbeat)?;
+        let kept = Heartbeat {
+            counter: self.heartbeat.kept_counter(before),
+            ..self.heartbeat.clone()
+        };
+        store::beat(ctx, &self.id, &kept)?;
         let told = tell(ctx, &device)?;
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
         if !self.begins {

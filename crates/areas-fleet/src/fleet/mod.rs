@@ -51,6 +51,7 @@ mod own_token;
 mod owners;
 mod presence;
 mod renew;
+mod retire_own;
 mod revoke_token;
 mod rotate_key;
 mod standing;
@@ -93,7 +94,7 @@ pub static AREA: Area = Area {
             .says("Make tokens by which machines enrol")
             .lasting(),
         scope("fleet:enrol_self")
-            .says("See and enrol machines of one's own")
+            .says("See one's own machines, enrol more, which stay when the access ends, and retire these")
             .held_by(&[Operator, Auditor, Viewer, Member])
             .lasting(),
     ],
@@ -104,7 +105,8 @@ pub static AREA: Area = Area {
         "0034_fleet",
         "0035_devices",
         "0037_device_owners",
-        "0038_device_commands"
+        "0038_device_commands",
+        "0045_device_bounds"
     ],
     statements: &[
         store::STATEMENTS,
@@ -129,6 +131,7 @@ pub static AREA: Area = Area {
         ),
     ],
     retakings: ends::RETAKINGS,
+    jobs: || vec![credentials::LATE_USE],
     timers: &[every(300, "fleet", |kernel, _| {
         Box::pin(maintenance::sweep(kernel))
     })],
@@ -153,6 +156,7 @@ fn operations() -> Vec<Entry> {
         Entry::of::<list::ListDevices>(),
         Entry::of::<own::ListOwnDevices>(),
         Entry::of::<own_token::CreateOwnEnrolmentToken>(),
+        Entry::of::<retire_own::RetireOwnDevice>(),
         Entry::of::<create_token::CreateEnrolmentToken>(),
         Entry::of::<list_tokens::ListEnrolmentTokens>(),
         Entry::of::<revoke_token::RevokeEnrolmentToken>(),

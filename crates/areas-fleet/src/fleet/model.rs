@@ -29,9 +29,9 @@ pub const MOST_SUCCESSORS: i64 = 8;
 pub const UNUSED_SECS: i64 = 86_400;
 /// How long whoever renewed may still call with the earlier token before that says that there are two. Units: seconds.
 pub const GRACE_SECS: i64 = 600;
-/// LIMIT: tokens beside keys that a device gave up and that work still: how often a key changes in thirty days. Ours.
+/// LIMIT: keys that a device gave up and beside which a token works still: how often a key changes in thirty days. Ours.
 pub const MOST_FORMER: i64 = 3;
-/// LIMIT: how often one change of a key is answered, to a machine that lost the answers before. Ours.
+/// LIMIT: how often one enrolment and one change of a key are answered, to a machine that lost the answers before. Ours.
 pub const MOST_ANSWERS: i64 = 8;
 /// How long a device that never called waits before it is retired, and its enrolment may be repeated. Units: seconds.
 pub const PENDING_SECS: i64 = 86_400;

@@ -1,8 +1,8 @@
 //! `GET …/devices/own`
 
 use super::presence::AwaySecs;
-use super::store;
 use super::view::DeviceView;
+use super::{enrolment, store};
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
@@ -49,12 +49,13 @@ impl Operation for ListOwnDevices {
             "lastHeartbeatAt as heard of",
             "platform",
             "labels",
+            "enrolledWith as enrolled with",
             "id",
         ])
         .says(
             "List the devices of the caller",
-            "What is held here about the devices that the caller owns, newest first. Only people own devices, and a person without a \
-             role calls no operation: the role member is enough.",
+            "What is held here about the devices that the caller owns, newest first, and by which application the caller had them enrolled. \
+             Only people own devices, and a person without a role calls no operation: the role member is enough.",
         );
     type Path = Empty;
     type Query = OwnQuery;
@@ -69,12 +70,13 @@ impl Operation for ListOwnDevices {
         let mut found = store::own(ctx, &me, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |device| device.seq);
         let (now, away) = (ctx.now(), AwaySecs::load(ctx)?);
-        Ok(OwnPage {
-            devices: found
-                .into_iter()
-                .map(|device| DeviceView::of(device, now, away))
-                .collect(),
-            next_cursor,
-        })
+        let mut devices = Vec::with_capacity(found.len());
+        for device in found {
+            let by = enrolment::get(ctx, &device.enrolment_token_id)?;
+            // What an application is called by which somebody else made a token is not the caller's to know.
+            let with = by.made_with.filter(|_| by.created_by == me);
+            devices.push(DeviceView::of(device, now, away).enrolled_with(with));
+        }
+        Ok(OwnPage { devices, next_cursor })
     }
 }

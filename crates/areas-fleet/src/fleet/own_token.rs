@@ -52,7 +52,8 @@ impl Operation for CreateOwnEnrolmentToken {
         "Create an enrolment token for a machine of one's own",
         "One machine enrols by it, within fifteen minutes, and is the caller's. Nobody makes one unless the settings say so \
          (fleet.enrolment.selfEnrol). An account owns no machine: what it enrols waits for the approval of an admin. Gateways take the \
-         machine for its owner only as far as the session of the caller goes.",
+         machine for its owner only as far as the session of the caller goes, and on when that has ended, until the caller or an admin \
+         retires it.",
     );
     type Path = Empty;
     type Query = Empty;
@@ -60,10 +61,7 @@ impl Operation for CreateOwnEnrolmentToken {
     type Output = Created;
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Created> {
-        if settings::load(ctx)?.fleet.enrolment.self_enrol == SelfEnrol::Off {
-            let message = "people enrol no machines of their own here; an admin makes an enrolment token, or sets fleet.enrolment.selfEnrol";
-            return Err(Error::new(Code::Conflict, message));
-        }
+        may_enrol(ctx)?;
         let (maker, since) = (ctx.actor().id.clone(), ctx.now().plus_secs(-HOUR_SECS));
         if enrolment::made_since(ctx, &maker, since)? >= MOST_AN_HOUR {
             let message = "you made 32 enrolment tokens within an hour; go on in an hour, or have an admin make one of many uses";
@@ -77,9 +75,21 @@ impl Operation for CreateOwnEnrolmentToken {
             require_approval: owner.is_none(),
             lifetime_secs: LIFE_SECS,
             owner,
+            is_own: true,
         };
         create(ctx, wanted)
     }
+}
+
+/// Refuses machines of one's own where the settings say so.
+///
+/// Errors: `Conflict`.
+pub fn may_enrol(ctx: &mut OperationContext<'_>) -> Result<()> {
+    if settings::load(ctx)?.fleet.enrolment.self_enrol != SelfEnrol::Off {
+        return Ok(());
+    }
+    let message = "people enrol no machines of their own here; an admin makes an enrolment token, or sets fleet.enrolment.selfEnrol";
+    Err(Error::new(Code::Conflict, message))
 }
 
 /// Returns whose machine it will be: a person's, by their own word.

@@ -85,8 +85,7 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
     let org = ctx.org();
     if directory::principal(&mut ctx.tx(), org, user)?.is_none() {
         let message = "names no user of the organization";
-        let error = Error::new(Code::InvalidDefinition, format!("/ownerUserId: {message}"));
-        return Err(error.and_field("/ownerUserId", message));
+        return Err(Error::unfit("/ownerUserId", message));
     }
     if !taken::owner_is_within(ctx, user, reach)? {
         return Err(taken::beyond());

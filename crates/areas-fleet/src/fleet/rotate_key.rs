@@ -13,10 +13,11 @@
 //! quarantines the device while it is active, whatever is called. The same rotation with a proof of the new key that is late is refused.
 
 use super::clones::TamperReason;
+use super::command::{CommandKind, Outcome};
 use super::issue::{IssuedDeviceToken, issue};
 use super::model::{Device, MOST_ANSWERS, MOST_FORMER, Status};
 use super::view::DevicePath;
-use super::{credentials, fences, store, token_store, verbs};
+use super::{command_result, command_store, credentials, fences, store, token_store, verbs};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::expose::http::BASE;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
@@ -69,7 +70,8 @@ impl JsonSchema for ProofText {
 pub struct RotationBody {
     /// A proof of the new key for this request (RFC 9449, without `ath`): the key stands in it.
     new_key_proof: ProofText,
-    /// How often the device called, as at a heartbeat: of two machines with one key the one that called more often goes on.
+    /// How often the device called, as at a heartbeat: of two machines with one key the one that called more often goes on. It is
+    /// the caller's word: it tells a copy that lags behind from the machine, and keeps off nobody who counts higher on purpose.
     counter: IntegerBetween<1, 9_007_199_254_740_991>,
 }
 
@@ -137,6 +139,12 @@ impl Operation for RotateDeviceKey {
             device_id: device.id.clone(),
         };
         ctx.emit(&fences::KEY_ROTATED, &of);
+        // Keeps FL-11.
+        for mut command in command_store::waiting(ctx, &device.id)? {
+            if command.kind == CommandKind::RotateKey {
+                command_result::finish(ctx, &mut command, Outcome::Succeeded, None)?;
+            }
+        }
         Ok(Rotated {
             token: Some(issue(ctx, &device, None)?),
             key_thumbprint: device.key_thumbprint,
@@ -207,8 +215,7 @@ fn proven(ctx: &OperationContext<'_>, input: &Input<RotateDeviceKey>) -> Result<
         Ok(proof) if dpop::is_elliptic(text) => Ok(proof.thumbprint),
         _ => {
             let message = "is no proof of an Ed25519 or P-256 key for this request";
-            let error = Error::new(Code::InvalidDefinition, format!("/newKeyProof: {message}"));
-            Err(error.and_field("/newKeyProof", message))
+            Err(Error::unfit("/newKeyProof", message))
         }
     }
 }

@@ -44,6 +44,8 @@ statements! {
     DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5, owner_user_id = ?6, owner_reach_role = ?7, owner_reach_scopes = ?8 WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
     BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version, counter, boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version, counter = CASE WHEN device_heartbeats.counter < excluded.counter THEN excluded.counter ELSE device_heartbeats.counter END, earlier_boot_id = CASE WHEN device_heartbeats.boot_id <> excluded.boot_id THEN device_heartbeats.boot_id ELSE device_heartbeats.earlier_boot_id END, boot_id = excluded.boot_id";
+    /// Has the next heartbeat of a device be as good as its first.
+    RESTART_COUNT = "UPDATE device_heartbeats SET counter = 0, boot_id = '', earlier_boot_id = NULL WHERE organization_id = ?1 AND device_id = ?2";
     /// Devices that were never heard of and that nobody touched since an instant, and those that nobody approved since another.
     ABANDONED = unscoped("the sweep is everybody's") "SELECT d.organization_id, d.id FROM devices d LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.status = 'pending' AND d.held_at IS NULL AND ((d.updated_at <= ?1 AND h.at IS NULL) OR d.updated_at <= ?2) ORDER BY d.organization_id, d.id LIMIT 100";
 }
@@ -222,11 +224,18 @@ pub fn save(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
     )
 }
 
-/// Stores the key of a device, which is another one than before.
+/// Stores the key of a device, which is another one than before. What was said by the former key says nothing of it.
 pub fn rotate(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
     let org = ctx.org();
     let (id, key) = (device.id.as_str(), device.key_thumbprint.as_str());
-    ctx.queue(&ROTATE, params![org, id, key, device.updated_at])
+    ctx.queue(&ROTATE, params![org, id, key, device.updated_at])?;
+    restart_count(ctx, &device.id)
+}
+
+/// Has the next heartbeat of a device be as good as its first: whatever a copy of it said before counts no more.
+pub fn restart_count(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&RESTART_COUNT, params![org, id.as_str()])
 }
 
 /// Stores what people say of a device.

@@ -172,7 +172,7 @@ fn unfit_account(ctx: &mut OperationContext<'_>, id: &str, reach: Reach) -> Resu
 }
 
 /// Returns why a user is behind no device of this reach; nothing when it is.
-fn unfit_owner(ctx: &mut OperationContext<'_>, id: &str, reach: Reach) -> Result<Option<&'static str>> {
+pub fn unfit_owner(ctx: &mut OperationContext<'_>, id: &str, reach: Reach) -> Result<Option<&'static str>> {
     let org = ctx.org();
     let user = directory::principal(&mut ctx.tx(), org, id)?;
     if user.is_none_or(|user| !user.enabled) {

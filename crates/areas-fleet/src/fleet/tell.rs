@@ -67,6 +67,8 @@ impl Operation for CreateCommand {
             .body
             .expires_in_seconds
             .map_or(LIFE_SECS, IntegerBetween::get);
+        // What the device says of a change of its key is compared with this.
+        let key_thumbprint = (input.body.kind == CommandKind::RotateKey).then_some(device.key_thumbprint);
         let command = Command {
             id: ctx.new_id(),
             device_id: id.clone(),
@@ -79,6 +81,7 @@ impl Operation for CreateCommand {
             delivered_at: None,
             finished_at: None,
             code: None,
+            key_thumbprint,
         };
         command_store::insert(ctx, &command)?;
         ctx.change("/command", Value::Null, command.kind.as_str());

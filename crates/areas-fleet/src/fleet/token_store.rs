@@ -20,8 +20,8 @@ statements! {
     COUNT_SUCCESSORS = "SELECT COUNT(*) FROM device_tokens WHERE organization_id = ?1 AND parent_id = ?2 AND revoked_at IS NULL AND expires_at > ?3";
     /// A successor of a token that was made until an instant and that somebody used.
     USED_SUCCESSOR = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND parent_id = ?2 AND created_at <= ?4 AND replay_pending = ?3 AND COALESCE(revoke_reason, '') <> 'superseded' ORDER BY created_at, id LIMIT 1";
-    /// How many tokens of a device work beside keys that it gave up.
-    COUNT_FORMER = "SELECT COUNT(*) FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND key_thumbprint <> ?4";
+    /// How many keys that a device gave up have a token that works.
+    COUNT_FORMER = "SELECT COUNT(DISTINCT key_thumbprint) FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND key_thumbprint <> ?4";
     /// A token beside a key that somebody used, of whatever device.
     USED_BESIDE = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND key_thumbprint = ?2 AND replay_pending = ?3 AND COALESCE(revoke_reason, '') <> 'superseded' ORDER BY id LIMIT 1";
     /// A token beside a key, of whatever device.
@@ -128,7 +128,7 @@ pub fn has_used_successor(
     Ok(found.is_some())
 }
 
-/// Returns how many tokens of a device work beside keys that it gave up.
+/// Returns how many keys that a device gave up have a token that works.
 pub fn count_former(ctx: &mut OperationContext<'_>, device: &Device) -> Result<i64> {
     let (org, now) = (ctx.org(), ctx.now());
     let (id, key) = (device.id.as_str(), device.key_thumbprint.as_str());

@@ -33,22 +33,30 @@ fn perform(ctx: &mut OperationContext<'_>, id: &DeviceId, verb: Verb) -> Result<
     ctx.target(&fences::DEVICE, id.as_str());
     let mut device = store::get(ctx, id)?;
     let (was, waited) = (device.status, device.needs_approval);
-    if device.go(verb, ctx.now())? {
-        if matches!(verb, Verb::Approve | Verb::Release) {
-            taken::may_let_act(ctx, &device)?;
-        }
-        // Somebody looked at it: what is found out from now on is news again.
-        if verb == Verb::Release
-            && let Some((reason, _)) = device.tamper.take()
-        {
-            ctx.change("/tamper", reason.as_str(), serde_json::Value::Null);
-        }
+    let has_moved = device.go(verb, ctx.now())?;
+    // Somebody looked at it; one that is active need not be held apart for that.
+    let is_settled = verb == Verb::Release && device.tamper.is_some();
+    if is_settled || has_moved && matches!(verb, Verb::Approve | Verb::Release) {
+        taken::may_let_act(ctx, &device)?;
+    }
+    if is_settled {
+        settle(ctx, &mut device)?;
+    }
+    if has_moved || is_settled {
+        device.updated_at = device.updated_at.max(ctx.now());
         store::save(ctx, &device)?;
         note(ctx, &device, was, waited);
     }
     Ok(OneDevice {
         device: DeviceView::seen(ctx, device)?,
     })
+}
+
+/// Settles what is suspected of a device: what is found out from now on is news again, and what a copy counted before counts no more.
+fn settle(ctx: &mut OperationContext<'_>, device: &mut Device) -> Result<()> {
+    let reason = device.tamper.take().map(|(reason, _)| reason.as_str());
+    ctx.change("/tamper", reason, serde_json::Value::Null);
+    store::restart_count(ctx, &device.id)
 }
 
 /// Notes what changed of a device, and tells of it.
@@ -214,8 +222,8 @@ impl Operation for ReleaseDevice {
     .command("devices", "release")
     .says(
         "Release a device from quarantine",
-        "It is active again, or waits for approval where nobody approved it yet, and what was suspected of it is settled. Nobody releases one that gateways would take for \
-         somebody who can do more than they.",
+        "It is active again, or waits for approval where nobody approved it yet, and what was suspected of it is settled, also of one that is \
+         active: its next heartbeat counts as the first. Nobody releases one that gateways would take for somebody who can do more than they.",
     );
     type Path = DevicePath;
     type Query = Empty;
@@ -231,8 +239,8 @@ impl Operation for ReleaseDevice {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct RetiredDevice {
-    device: DeviceView,
-    revoked: RevokedWith,
+    pub device: DeviceView,
+    pub revoked: RevokedWith,
 }
 
 /// What died with a device.
@@ -240,7 +248,7 @@ pub struct RetiredDevice {
 #[schemars(inline)]
 pub struct RevokedWith {
     /// Tokens of the device.
-    tokens: usize,
+    pub tokens: usize,
 }
 
 impl Operation for RetireDevice {

@@ -39,6 +39,9 @@ pub struct DeviceView {
     /// Where the device keeps its key, by its own word.
     key_protection: KeyProtection,
     enrolment_token_id: EnrolmentTokenId,
+    /// The application by which the caller made the enrolment token; in the list of the caller's own devices alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enrolled_with: Option<String>,
     enrolled_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_heartbeat_at: Option<Timestamp>,
@@ -69,6 +72,14 @@ impl DeviceView {
         Self::of(Device { owner, ..device }, ctx.now(), away)
     }
 
+    /// Says of a device by which application its owner had it enrolled.
+    pub fn enrolled_with(self, application: Option<String>) -> Self {
+        Self {
+            enrolled_with: application,
+            ..self
+        }
+    }
+
     /// Returns what is known of a device at an instant.
     pub fn of(device: Device, now: Timestamp, away: AwaySecs) -> Self {
         let last = device.heartbeat.as_ref().map(|beat| beat.at);
@@ -94,6 +105,7 @@ impl DeviceView {
             key_thumbprint: device.key_thumbprint,
             key_protection: device.key_protection,
             enrolment_token_id: device.enrolment_token_id,
+            enrolled_with: None,
             enrolled_at: device.created_at,
             last_heartbeat_at: last,
             quarantined_at: device.quarantined_at,

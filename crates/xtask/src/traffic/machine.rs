@@ -69,9 +69,22 @@ pub struct Machine {
 impl Machine {
     /// Enrols a machine, which may have to wait for approval.
     pub fn enrol(maker: &mut Maker<'_>, waits: bool) -> Outcome<Self> {
-        let (key, token) = (Key::new(), enrolment_token(maker, waits)?);
+        let token = enrolment_token(maker, waits)?;
+        Self::enrol_by(maker, &token)
+    }
+
+    /// Enrols a machine of the caller's own.
+    pub fn enrol_own(maker: &mut Maker<'_>) -> Outcome<Self> {
+        let body = json!({ "name": format!("for {}", maker.unique) });
+        let made = maker.write("POST", "devices/own/enrolment-tokens", body)?;
+        let token = text_in(&made, "/token")?;
+        Self::enrol_by(maker, &token)
+    }
+
+    fn enrol_by(maker: &mut Maker<'_>, token: &str) -> Outcome<Self> {
+        let key = Key::new();
         let request = maker.mutation("POST", ENROL).with_body(laptop(maker.unique));
-        let made = maker.send(&by_machine(request, &key, &token))?;
+        let made = maker.send(&by_machine(request, &key, token))?;
         Ok(Self {
             key,
             id: text_in(&made, "/device/id")?,

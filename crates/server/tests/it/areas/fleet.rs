@@ -3,7 +3,7 @@
 use super::dpop::proof_of;
 use super::{Fixture, Ids, Samples, inventory};
 use crate::samples::Target;
-use crate::support::{App, Reply, fresh_key};
+use crate::support::{App, Reply, fresh_key, with_trio};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use provost_kernel::{params, statements};
@@ -27,6 +27,15 @@ pub const SAMPLES: Samples = Samples {
         ]
     },
     make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    make_own: |app, meta, token| {
+        Box::pin(async move {
+            if meta.id != RETIRE_OWN {
+                return Vec::new();
+            }
+            let own = own_of(app, token).await;
+            own.map_or_else(Vec::new, |machine| vec![("deviceId", machine.id)])
+        })
+    },
     body,
     fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
     varied,
@@ -48,6 +57,9 @@ const NEW_KEY_PROOF: &str = "newKeyProof";
 
 /// The operation by which people enrol machines of their own.
 const OWN_TOKEN: &str = "createHeadlessOwnEnrolmentToken";
+
+/// The operation by which people retire machines of their own.
+const RETIRE_OWN: &str = "retireHeadlessOwnDevice";
 
 /// Where enrolment tokens are.
 pub const TOKENS: &str = "/devices/enrolment-tokens";
@@ -265,6 +277,11 @@ async fn one_for(app: &App, operation: &str) -> String {
             machine.age(app).await;
             machine.id
         }
+        // Nobody enrols machines of their own without end; whoever must own it makes it.
+        RETIRE_OWN => match own_of(app, &app.admin).await {
+            Some(machine) => machine.id,
+            None => Machine::new(app).await.id,
+        },
         "eraseHeadlessDeviceInventory" => inventory::retired(app).await,
         "getHeadlessDeviceGatewayIdentity" | "deleteHeadlessDeviceGatewayIdentity" => {
             let id = Machine::new(app).await.id;
@@ -289,6 +306,16 @@ async fn robot(app: &App) -> String {
 pub async fn let_people_enrol(app: &App) {
     let body = json!({ "fleet": { "enrolment": { "selfEnrol": "signed_in" } } });
     app.write("PATCH", "/automation/settings", body).await.ok();
+}
+
+/// Has somebody enrol a machine of their own; nothing where they may not.
+pub async fn own_of(app: &App, token: &str) -> Option<Machine> {
+    let_people_enrol(app).await;
+    let body = with_trio(json!({ "name": fresh_key() }), &fresh_key());
+    let call = app.request("POST", "/devices/own/enrolment-tokens").token(token);
+    let made = call.json(body).send().await;
+    let secret = made.json["token"].as_str()?.to_owned();
+    Some(enrol(app, &secret).await)
 }
 
 async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
@@ -415,6 +442,11 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
         "quarantineHeadlessDevice" => device("quarantine", Some("fleet.device.quarantined")).await,
         "releaseHeadlessDevice" => device("release", Some("fleet.device.released")).await,
         "retireHeadlessDevice" => device("retire", Some("fleet.device.retired")).await,
+        RETIRE_OWN => {
+            let path = format!("/devices/own/{}/retire", one_for(app, operation).await);
+            let event = Some("fleet.device.retired");
+            Some(Fixture::json("POST", path, json!({ "confirm": true }), event))
+        }
         "putHeadlessDeviceGatewayIdentity" | "deleteHeadlessDeviceGatewayIdentity" => {
             let path = format!("/devices/{}/gateway-identity", one_for(app, operation).await);
             let event = Some("fleet.device.gateway_identity_changed");

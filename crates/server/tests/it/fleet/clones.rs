@@ -1,6 +1,7 @@
 //! Two machines that have one key: an image that was copied, a disk that was put back.
 
-use crate::areas::fleet::{Machine, beat_of, enrol, enrolment_token};
+use crate::areas::directory::run_jobs;
+use crate::areas::fleet::{Machine, beat_of, enrol, enrolment_token, new_key, proof_of_a_key};
 use crate::support::{App, Reply, each};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -219,6 +220,119 @@ fn a_copy_that_renews_first_and_waits_is_told_of_when_it_uses_what_it_has() {
             .filter(|entry| entry["action"] == "fleet.device.suspected");
         assert_eq!(said.count(), 1);
         mine.beat(&app).await.ok();
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-5.
+#[test]
+fn a_copy_that_goes_on_with_the_earlier_token_is_told_of_whatever_it_calls() {
+    each("fleet_copies_late", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        app.advance(15 * 86_400);
+        let mine = renewed(&app, &laptop).await;
+        mine.beat(&app).await.ok();
+        app.settle().await;
+        let path = format!("/devices/{}/skills", laptop.id);
+        let uses = async |machine: &Machine| {
+            let call = app.request("GET", &path).token(&machine.token);
+            call.send().await.ok();
+            app.kernel.flush_uses().await.unwrap();
+            run_jobs(&app).await;
+        };
+        // Within the minutes that a renewal may take it says nothing.
+        app.advance(599);
+        uses(&laptop).await;
+        assert_eq!(tamper(&app, &laptop).await, json!({ "state": "none" }));
+        app.advance(86_400);
+        uses(&mine).await;
+        assert_eq!(tamper(&app, &laptop).await, json!({ "state": "none" }));
+        for _ in 0..2 {
+            app.advance(3600);
+            uses(&laptop).await;
+            uses(&mine).await;
+        }
+        assert_eq!(tamper(&app, &laptop).await["reason"], "token_forked");
+        let told = told(&app).await;
+        assert_eq!(told, [json!({ "deviceId": laptop.id, "reason": "token_forked" })]);
+        let entries = app.entries(&app.organization, 0).await;
+        let said = entries
+            .iter()
+            .filter(|entry| entry["action"] == "fleet.device.suspected");
+        assert_eq!(said.count(), 1);
+        app.kernel.stop().await;
+    });
+}
+
+/// Asks for a new key with a count.
+async fn rotates(app: &App, machine: &Machine, counter: i64) -> Reply {
+    let proof = proof_of_a_key(app, &machine.id, &new_key());
+    let path = format!("/devices/{}/key", machine.id);
+    let body = json!({ "newKeyProof": proof, "counter": counter });
+    let call = app.request("POST", &path).token(&machine.token);
+    call.json(body).send().await
+}
+
+/// Proves FL-5.
+#[test]
+fn a_count_that_leaps_is_told_of_and_takes_nothing_from_the_machine() {
+    each("fleet_leaps", |app: Arc<App>| async move {
+        let laptop = fresh(&app).await;
+        call(&app, &laptop, 1, "one").await.ok();
+        call(&app, &laptop, 9_007_199_254_740_991, "one").await.ok();
+        assert_eq!(tamper(&app, &laptop).await["reason"], "counter_leapt");
+        call(&app, &laptop, 2, "one").await.ok();
+        let told = told(&app).await;
+        assert_eq!(
+            told,
+            [json!({ "deviceId": laptop.id, "reason": "counter_leapt" })]
+        );
+        rotates(&app, &laptop, 3).await.ok();
+        // Also where it is the first that is heard of a machine.
+        let other = fresh(&app).await;
+        call(&app, &other, 9_007_199_254_740_991, "one").await.ok();
+        call(&app, &other, 1, "one").await.ok();
+        assert_eq!(tamper(&app, &other).await, json!({ "state": "none" }));
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-5.
+#[test]
+fn a_release_lets_the_machine_count_from_where_it_is_and_change_its_key() {
+    each("fleet_released_counts", |app: Arc<App>| async move {
+        for is_held_apart in [true, false] {
+            let laptop = fresh(&app).await;
+            call(&app, &laptop, 1, "one").await.ok();
+            let copy = laptop.clone();
+            // As far as anybody may count: an agent that lost its file goes on with the present.
+            let far = app.now().as_ms() / 1000;
+            call(&app, &copy, far, "one").await.ok();
+            call(&app, &laptop, 2, "one").await.ok();
+            assert_eq!(tamper(&app, &laptop).await["reason"], "counter_back");
+            rotates(&app, &laptop, 3).await.refused(409, "conflict");
+            let before = told(&app).await.len();
+            let act = async |verb: &str| {
+                let path = format!("/devices/{}/{verb}", laptop.id);
+                app.write("POST", &path, json!({})).await.ok().clone()
+            };
+            if is_held_apart {
+                act("quarantine").await;
+            }
+            let released = act("release").await;
+            assert_eq!(released["device"]["status"], "active");
+            assert_eq!(released["device"]["tamper"], json!({ "state": "none" }));
+            for counter in [4, 5] {
+                call(&app, &laptop, counter, "two").await.ok();
+            }
+            assert_eq!(tamper(&app, &laptop).await, json!({ "state": "none" }));
+            assert_eq!(told(&app).await.len(), before);
+            rotates(&app, &laptop, 6).await.ok();
+            // The copy has the former key now.
+            app.advance(10);
+            copy.beat(&app).await.ok();
+            assert_eq!(tamper(&app, &laptop).await["reason"], "former_key");
+        }
         app.kernel.stop().await;
     });
 }

@@ -1,7 +1,7 @@
 //! What devices are told to do, and what they say of it.
 
 use super::act;
-use crate::areas::fleet::{Machine, command_for, enrol, enrolment_token};
+use crate::areas::fleet::{Machine, command_for, enrol, enrolment_token, new_key, proof_of_a_key, rotation};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -162,6 +162,59 @@ fn only_what_is_on_the_list_is_told_to_devices_that_work() {
             let reply = app.write("POST", &path, json!({ "kind": "rescan" })).await;
             reply.refused(409, "conflict");
         }
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-11.
+#[test]
+fn a_change_of_the_key_is_believed_when_it_happened_and_by_nobodys_word() {
+    each("fleet_command_keys", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let path = format!("/devices/{}/commands", laptop.id);
+        let tell = async || {
+            let given = app.write("POST", &path, json!({ "kind": "rotate_key" })).await;
+            given.ok()["command"]["id"].as_str().unwrap().to_owned()
+        };
+        let finished = async || {
+            let events = app.events(0).await.into_iter();
+            events
+                .filter(|(kind, _)| kind == "fleet.command.finished")
+                .count()
+        };
+        let command = tell().await;
+        for _ in 0..2 {
+            let said = say(&app, &laptop, &laptop.id, &command, done()).await;
+            said.refused(409, "conflict");
+            assert_eq!(states(&app, &laptop).await, ["queued"]);
+        }
+        // One that another machine could do first is no matter of belief.
+        let rescan = command_for(&app, &laptop.id).await;
+        say(&app, &laptop, &laptop.id, &rescan, done()).await.ok();
+        let key = new_key();
+        let proof = proof_of_a_key(&app, &laptop.id, &key);
+        let to_rotate = format!("/devices/{}/key", laptop.id);
+        let call = app.request("POST", &to_rotate);
+        let rotated = call.token(&laptop.token).json(rotation(&proof)).send().await;
+        let token = rotated.ok()["token"]["token"].as_str().unwrap().to_owned();
+        app.machines.bind(&token, &key);
+        let changed = Machine {
+            token,
+            key,
+            id: laptop.id.clone(),
+        };
+        // The server knows it before anybody says so, and what is said of it then is no news.
+        assert_eq!(states(&app, &laptop).await, ["succeeded", "succeeded"]);
+        assert_eq!(finished().await, 2);
+        say(&app, &changed, &laptop.id, &command, done()).await.ok();
+        let failed = json!({ "outcome": "failed", "code": "refused" });
+        let other = say(&app, &changed, &laptop.id, &command, failed.clone()).await;
+        other.refused(409, "conflict");
+        assert_eq!(finished().await, 2);
+        // That it could not, whoever has the key may say.
+        let command = tell().await;
+        say(&app, &changed, &laptop.id, &command, failed).await.ok();
+        assert_eq!(states(&app, &laptop).await[0], "failed");
         app.kernel.stop().await;
     });
 }

@@ -18,6 +18,7 @@ mod lives;
 mod owners;
 mod proofs;
 mod renewal;
+mod retire_own;
 mod rotation;
 mod settings;
 
@@ -221,6 +222,26 @@ fn an_enrolment_is_repeated_for_a_day() {
         app.advance(1);
         let late = send(&app, &own, &secret, path, laptop_body()).await;
         late.refused(409, "conflict");
+        app.kernel.stop().await;
+    });
+}
+
+/// Each answer is a token that is kept for more than a year.
+#[test]
+fn an_enrolment_is_answered_eight_times_and_never_again() {
+    each("fleet_enrolment_again", |app: Arc<App>| async move {
+        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let (path, own) = ("/devices/enrol", key());
+        let mut last = send(&app, &own, &secret, path, laptop_body()).await;
+        for _ in 1..8 {
+            last = send(&app, &own, &secret, path, laptop_body()).await;
+            assert_eq!(last.status.as_u16(), 200);
+        }
+        for _ in 0..2 {
+            let more = send(&app, &own, &secret, path, laptop_body()).await;
+            more.refused(409, "conflict");
+        }
+        Machine::of(&app, own, &last).beat(&app).await.ok();
         app.kernel.stop().await;
     });
 }

@@ -61,8 +61,8 @@ pub fn of_name(name: &str) -> &'static Table {
 pub const OPERATIONS: &[&str] = &["operations:write"];
 const DIRECTORY: &[&str] = &["directory:write"];
 const POLICIES: &[&str] = &["policies:write"];
-/// Those who look after machines, those by which they enrol, and machines themselves: kinds of principals without a role.
-const FLEET: &[&str] = &["fleet:write", "enrolment_token", "device"];
+/// Those who look after machines, those who end their own, those by which they enrol, and machines themselves: kinds of principals without a role.
+const FLEET: &[&str] = &["fleet:write", "fleet:enrol_self", "enrolment_token", "device"];
 const RELEASES: &[&str] = &["managed_config:write", "managed_config:rollback"];
 const SKILLS: &[&str] = &["registry:write"];
 /// Those who can end sessions: by name, with their user or account, or with their client.
@@ -97,14 +97,14 @@ pub const TABLES: &[Table] = &[
     things(
         "device_profiles",
         &["device_id", "profile_id"],
-        &["managed_config:write", "fleet:write"],
+        &["managed_config:write", "fleet:write", "fleet:enrol_self"],
         "what machines are configured with is what the scope is for; values in the clear go only where it was said by a holder of \
          managed_config:pull (DC-2)",
     ),
     things(
         "device_skills",
         &["device_id", "item_id"],
-        &["registry:write", "fleet:write"],
+        &["registry:write", "fleet:write", "fleet:enrol_self"],
         "which skills there are is what the scope is for, and everybody may install each of them",
     ),
     things(
@@ -174,6 +174,7 @@ pub const TABLES: &[Table] = &[
             "managed_config:pull",
             "managed_config:write",
             "fleet:write",
+            "fleet:enrol_self",
             "device",
         ],
         "a report says what a machine holds and whose it is; it changes nothing that a machine gets",

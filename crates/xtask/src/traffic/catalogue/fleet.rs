@@ -26,6 +26,14 @@ pub const OPERATIONS: &[Operation] = &[
             )
             .showing(format!("{TOKENS}?limit=100")))
     }),
+    keyed("retireHeadlessOwnDevice", |maker| {
+        let people = json!({ "fleet": { "enrolment": { "selfEnrol": "signed_in" } } });
+        maker.write("PATCH", "automation/settings", people)?;
+        let machine = Machine::enrol_own(maker)?;
+        let path = machine.path();
+        let own = path.replace("devices/", "devices/own/");
+        Ok(maker.bare("POST", &format!("{own}/retire")).showing(path))
+    }),
     keyed("revokeHeadlessEnrolmentToken", |maker| {
         let id = maker.make(TOKENS, json!({ "name": format!("for {}", maker.unique) }))?;
         Ok(maker
