@@ -61,9 +61,7 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
             "an enrolment was finished that had been begun before; the enrolment token was not used now";
         return Ok((device, vec![line.to_owned()]));
     }
-    if !enrolment.anew {
-        refuse_enrolled(folder)?;
-    }
+    may_enrol(folder, enrolment.anew)?;
     // Whoever enrols anew stays what it was until the answer is there.
     let is_successor = enrolment.anew && succession::is_somebody(folder);
     let place = if is_successor {
@@ -122,7 +120,13 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
     Ok((device, odd))
 }
 
-fn refuse_enrolled(folder: &Folder) -> Result<(), Trouble> {
+/// Says whether the machine may enrol: as it is no device yet, or anew.
+///
+/// Errors: enrolment, when it is enrolled already; folder, disk.
+pub fn may_enrol(folder: &Folder, anew: bool) -> Result<(), Trouble> {
+    if anew {
+        return Ok(());
+    }
     let Some(device) = DeviceFile::load(folder)? else {
         return Ok(());
     };
@@ -150,6 +154,11 @@ fn oddities(enrolment: &Enrolment<'_>, answer: &Value, skew_ms: i64) -> Vec<Stri
     }
     if answer.pointer("/device/needsApproval") == Some(&Value::Bool(true)) {
         odd.push("an admin has yet to approve the device: provost devices approve".to_owned());
+    }
+    if let Some(why) = text_at(answer, "/takenForNobody") {
+        odd.push(format!(
+            "gateways take this machine for nobody, where an admin names no owner: {why}"
+        ));
     }
     if skew_ms != 0 {
         odd.push(format!(

@@ -60,7 +60,7 @@ pub const NO_SCANS: &str = "the agent of the machine says that it is there and s
 pub use device::{Agent, DeviceFile, Mode};
 pub use doctor::{Finding, examine, examine_server};
 pub use door::{Call, Door, Reply};
-pub use enrol::{Enrolment, enrol};
+pub use enrol::{Enrolment, enrol, may_enrol};
 pub use folder::Folder;
 pub use machine::host_name;
 pub use mdm::{Mdm, artefact};

@@ -28,6 +28,7 @@ pub fn own() -> [HandCommand; 8] {
             command: enrol::command,
             examples: &[
                 "provost agent enrol --server https://provost.example --organization acme --token-file enrolment.token",
+                "provost agent enrol --server https://provost.example --sign-in          # as your own, with a browser",
                 "sudo provost agent enrol --system --server https://provost.example --organization acme --token-file -",
                 "provost agent enrol --anew --server https://provost.example --organization acme --token-file enrolment.token",
             ],

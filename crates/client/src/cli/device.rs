@@ -27,6 +27,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// A server that a device asks.
 pub struct DeviceServer {
     server: Server,
+    ca_cert: Option<PathBuf>,
 }
 
 impl DeviceServer {
@@ -43,21 +44,18 @@ impl DeviceServer {
         if !allow_plain {
             refuse_plain(&url)?;
         }
-        let place = Place {
-            proxy: proxy::of(&url, &terminal.surroundings)?,
-            url,
-            url_source: String::new(),
-            organization: String::new(),
-            organization_source: String::new(),
-            profile: String::new(),
-            timeout: LIMIT,
-            retries: 0,
-            ca_cert,
-            clock: terminal.clock.clone(),
-        };
+        let place = place(url, ca_cert, terminal)?;
         Ok(Self {
             server: Server::anonymous(&place)?,
+            ca_cert: place.ca_cert,
         })
+    }
+
+    /// Returns the server as a person is asked for it who signs in there.
+    ///
+    /// Errors: usage, for a proxy that is none.
+    pub(super) fn place(&self, terminal: &Terminal) -> Result<Place, Failure> {
+        place(self.server.url().to_owned(), self.ca_cert.clone(), terminal)
     }
 
     async fn exchange(&self, call: &AgentCall<'_>) -> Result<Reply, String> {
@@ -122,6 +120,21 @@ impl Door for DeviceServer {
     ) -> Pin<Box<dyn Future<Output = Result<Reply, String>> + 'a>> {
         Box::pin(self.exchange(call))
     }
+}
+
+fn place(url: String, ca_cert: Option<PathBuf>, terminal: &Terminal) -> Result<Place, Failure> {
+    Ok(Place {
+        proxy: proxy::of(&url, &terminal.surroundings)?,
+        url,
+        url_source: String::new(),
+        organization: String::new(),
+        organization_source: String::new(),
+        profile: String::new(),
+        timeout: LIMIT,
+        retries: 0,
+        ca_cert,
+        clock: terminal.clock.clone(),
+    })
 }
 
 /// Returns the token that stands in a file, or that is read from standard input where it is `-`.

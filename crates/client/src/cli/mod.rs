@@ -59,6 +59,7 @@ mod whole_file;
 mod yaml;
 
 pub use access::own as access_commands;
+pub use access::{EnrolmentWish, OwnEnrolment};
 pub use api::Api;
 pub use cell::counted;
 pub use client::{Answer, Client, Request, connection_args};

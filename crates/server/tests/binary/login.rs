@@ -224,9 +224,26 @@ impl Stage {
 
     /// Types `provost login`, has a browser do what it asks, and returns how it ended.
     fn login(&self, words: &[&str], play: impl FnOnce(&str)) -> Output {
-        let mut command = self.person(&["login", "--no-browser", "--url", &self.url]);
-        let mut child = command
-            .args(words)
+        let login = ["login", "--no-browser", "--url", &self.url];
+        self.signs_in(&[&login, words].concat(), play)
+    }
+
+    /// Types `provost agent enrol --sign-in`, and has a person allow what it asks.
+    fn enrols(&self, person: &str, decision: &str) -> Output {
+        let enrol = ["agent", "enrol", "--sign-in", "--no-browser", "-o", "json"];
+        let words = [&enrol[..], &["--server", &self.url, "--name", "laptop"]].concat();
+        self.signs_in(&words, |address| {
+            let mut browser = Browser::default();
+            let page = browser.open(&format!("{address}&login_hint={person}"));
+            assert!(page.body.contains("enrol more"), "{}", page.body);
+            browser.decide(&self.url, &page, decision);
+        })
+    }
+
+    /// Types a command, has a browser do what it asks, and returns how it ended.
+    fn signs_in(&self, words: &[&str], play: impl FnOnce(&str)) -> Output {
+        let mut child = self
+            .person(words)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -469,5 +486,62 @@ fn end(stage: &Stage) {
             "{}",
             said(&output)
         );
+    }
+}
+
+/// Proves CL-6, FL-7.
+#[test]
+fn a_person_signs_in_to_enrol_a_machine_of_their_own_and_is_signed_in_to_nothing_else() {
+    for home in homes_once("login_enrol") {
+        let Some(stage) = stage(home) else { return };
+        let devices = || {
+            let listed = stage.does_as_admin(&["devices", "list", "-o", "json"]);
+            let listed: Value = serde_json::from_str(&listed).unwrap();
+            listed["devices"].as_array().unwrap().clone()
+        };
+        let is_signed_out = || {
+            let listed = stage.does_as_admin(&["mcp-sessions", "list", "--status", "active", "-o", "json"]);
+            let listed: Value = serde_json::from_str(&listed).unwrap();
+            listed["sessions"] == Value::Array(Vec::new()) && !stage.file().exists()
+        };
+        // Where people enrol no machines of their own, and where somebody thinks better of it.
+        let output = stage.enrols("bob", "allow");
+        let words = said(&output);
+        assert_eq!(output.status.code(), Some(5), "{words}");
+        assert!(
+            words.contains("fleet.enrolment.selfEnrol") && words.contains("provost enrolment-tokens create"),
+            "{words}"
+        );
+        assert!(is_signed_out() && devices().is_empty(), "{words}");
+        let on = ["--fleet-enrolment-self-enrol", "signed_in", "--reason", "r"];
+        stage.does_as_admin(&[&["settings", "set"], &on[..]].concat());
+        let output = stage.enrols("bob", "deny");
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        assert!(is_signed_out() && devices().is_empty());
+
+        let output = stage.enrols("bob", "allow");
+        let words = said(&output);
+        assert!(output.status.success(), "{words}");
+        assert!(words.contains("signed in as bob@acme.example"), "{words}");
+        let enrolled: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&enrolled["organization"], &enrolled["mode"]),
+            (&"acme".into(), &"user".into())
+        );
+        let all = devices();
+        assert_eq!((all.len(), &all[0]["id"]), (1, &enrolled["deviceId"]));
+        assert!(all[0]["ownerUserId"].is_string(), "{all:?}");
+        // The machine stays when the sign-in has ended, and works.
+        assert!(is_signed_out(), "{words}");
+        let once = stage.person(&["agent", "run", "--once"]).output().unwrap();
+        assert!(once.status.success(), "{}", said(&once));
+        assert_eq!(devices()[0]["status"], "active");
+        // Nobody signs in for what is refused afterwards.
+        let again = ["agent", "enrol", "--sign-in", "--server", &stage.url];
+        let again = stage.person(&again).output().unwrap();
+        assert_eq!(again.status.code(), Some(2), "{}", said(&again));
+        assert!(said(&again).contains("enrolled already"), "{}", said(&again));
+        let Stage { server, .. } = stage;
+        assert_eq!(server.stop(), 0);
     }
 }

@@ -285,7 +285,7 @@ async fn kept(
 }
 
 /// Ends a session that nobody here will use; where that fails, it ends by itself, and whoever looks finds it.
-async fn give_back(connection: &Connection, sign_in: Option<&SignIn>, terminal: &Terminal) {
+pub(super) async fn give_back(connection: &Connection, sign_in: Option<&SignIn>, terminal: &Terminal) {
     let Some(sign_in) = sign_in else { return };
     let place = &connection.place;
     let Ok(server) = Server::anonymous(place) else {

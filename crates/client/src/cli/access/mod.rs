@@ -8,11 +8,13 @@ mod doctor_machine;
 mod identity;
 mod login;
 mod logout;
+mod own_enrolment;
 mod rotate_token;
 mod rotation_note;
 mod status;
 mod whoami;
 
+pub use own_enrolment::{EnrolmentWish, OwnEnrolment};
 pub(super) use status::ask;
 
 use super::own::HandCommand;
