@@ -16,11 +16,13 @@ use crate::device::{DeviceFile, NAME, installation};
 use crate::folder::Folder;
 use crate::key::DeviceKey;
 use crate::run::Loop;
+use crate::state::KnownKey;
 use crate::token::Token;
 use crate::trouble::{Cause, Trouble};
 use crate::{Agent, State, counter, machine};
 use provost_words::Secret;
 use provost_words::entropy::Entropy;
+use provost_words::time::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -30,6 +32,27 @@ const TOKEN: &str = "token";
 /// A token that was renewed by the former key and is not in its place.
 const NEXT_TOKEN: &str = "token.next";
 const PLACE: &str = "rotated";
+
+/// How old a key becomes before the agent has it changed by itself (F2.13). Units: seconds.
+const OLD_SECS: i64 = 365 * 86_400;
+/// How long the agent waits before it tries that again. Units: seconds.
+const AGAIN_SECS: i64 = 86_400;
+
+/// Says whether the key is so old that it is changed by itself, and keeps since when the device has it. Where that is lost, or of another
+/// time than there can be, the year begins again.
+pub(crate) fn is_due(agent: &Agent, state: &mut State, now: Timestamp) -> bool {
+    let thumbprint = agent.key().thumbprint();
+    let known = state.key.as_ref();
+    let since = known.filter(|known| known.thumbprint == thumbprint && known.since <= now);
+    let Some(since) = since.map(|known| known.since) else {
+        let since = now;
+        state.key = Some(KnownKey { thumbprint, since });
+        return false;
+    };
+    let tried = state.rotation_tried_at;
+    let is_tried = tried.is_some_and(|at| at <= now && now < at.plus_secs(AGAIN_SECS));
+    now >= since.plus_secs(OLD_SECS) && !is_tried
+}
 
 /// Says whether the device is about to have another key.
 pub(crate) fn is_waiting(folder: &Folder) -> bool {

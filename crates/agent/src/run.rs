@@ -237,7 +237,15 @@ impl Loop<'_> {
             Ok(()) => {}
         }
         sent?;
-        first.map_or(Ok(()), Err)
+        if let Some(trouble) = first {
+            return Err(trouble);
+        }
+        // At the end of a round in which nothing was in the way: while it waits, nothing else is called.
+        if rotation::is_due(self.agent, state, caller.now()) {
+            state.rotation_tried_at = Some(caller.now());
+            rotation::rotate(self.agent, caller, self.entropy, self.say).await?;
+        }
+        Ok(())
     }
 
     async fn send(&self, caller: &Caller<'_>, state: &mut State, once: &mut Once) -> Result<(), Trouble> {

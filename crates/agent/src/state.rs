@@ -31,6 +31,16 @@ impl KilledScan {
     }
 }
 
+/// A key, and since when it is known to be the device's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownKey {
+    /// Its thumbprint.
+    pub thumbprint: String,
+    /// Since when, by the server's clock.
+    pub since: Timestamp,
+}
+
 /// What was done last. It decides nothing about rights; a file that cannot be read is as good as none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -62,6 +72,12 @@ pub struct State {
     /// When the server last refused to renew the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_refused_at: Option<Timestamp>,
+    /// The key that the device had when it was last looked at, and since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<KnownKey>,
+    /// When the agent last had the key changed by itself, or tried to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotation_tried_at: Option<Timestamp>,
     /// What stood in the way the last time; absent when nothing did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_problem: Option<String>,

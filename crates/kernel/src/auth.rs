@@ -258,7 +258,7 @@ impl Actor {
     }
 }
 
-/// Where a request came from; goes into the audit entry, decides nothing.
+/// Where a request came from; goes into the audit entry. It gives nobody anything: it may narrow what a credential is good for.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Our own id of the request.

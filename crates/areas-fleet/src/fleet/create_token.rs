@@ -1,7 +1,9 @@
 //! `POST …/devices/enrolment-tokens`
 
+use super::bounds::{Bounds, MOST_NETWORKS, MOST_PLATFORMS, Several};
 use super::enrolment::{self, EnrolmentToken};
-use super::model::{MOST_TOKENS, Mode, Owner};
+use super::labels::Labels;
+use super::model::{MOST_TOKENS, Mode, Owner, Platform};
 use super::{credentials, fences};
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::Admin;
@@ -12,6 +14,7 @@ use provost_kernel::text::{IntegerBetween, Name};
 use provost_kernel::{OperationContext, Result, token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 pub struct CreateEnrolmentToken;
 
@@ -31,6 +34,14 @@ pub struct CreateBody {
     require_approval: bool,
     /// Its life, in seconds; 3600 when absent.
     expires_in_seconds: Option<IntegerBetween<300, 7_776_000>>,
+    /// The labels that each device gets that enrols by it; whoever may change the device changes them afterwards.
+    labels: Option<Labels>,
+    /// What the machines run that enrol by it, by their own word; anything when absent.
+    platforms: Option<Several<Platform, MOST_PLATFORMS>>,
+    /// From where machines enrol by it, as addresses and ranges; from anywhere when absent.
+    networks: Option<Several<Name, MOST_NETWORKS>>,
+    /// How the names of the machines begin, by their own word; with anything when absent.
+    name_prefix: Option<Name>,
 }
 
 /// An enrolment token, and its secret once.
@@ -57,7 +68,8 @@ impl Operation for CreateEnrolmentToken {
     .says(
         "Create an enrolment token",
         "Whoever has the token and a key of their own makes a device of it. The token is shown once. A reusable one makes no \
-         device active by itself: an admin approves each. Nobody has more than 100 tokens that still make devices.",
+         device active by itself: an admin approves each. Networks keep others away; platforms and names are a machine's own word. Nobody \
+         has more than 100 tokens that still make devices.",
     );
     type Path = Empty;
     type Query = Empty;
@@ -78,6 +90,12 @@ impl Operation for CreateEnrolmentToken {
             max_uses,
             require_approval: body.require_approval,
             lifetime_secs: body.expires_in_seconds.map_or(3600, IntegerBetween::get),
+            labels: body.labels.as_ref().map(Labels::to_list).unwrap_or_default(),
+            bounds: Bounds::asked(
+                body.platforms.as_ref(),
+                body.networks.as_ref(),
+                body.name_prefix.as_ref(),
+            )?,
             owner: None,
             is_own: false,
         };
@@ -93,6 +111,10 @@ pub struct Wanted<'a> {
     pub require_approval: bool,
     /// Units: seconds.
     pub lifetime_secs: i64,
+    /// The labels of its devices.
+    pub labels: Vec<String>,
+    /// Which machines it enrols.
+    pub bounds: Bounds,
     /// Whose machine it enrols.
     pub owner: Option<Owner>,
     /// Whether the caller makes it for a machine of their own.
@@ -119,6 +141,8 @@ pub fn create(ctx: &mut OperationContext<'_>, wanted: Wanted<'_>) -> Result<Crea
         max_uses: wanted.max_uses,
         uses: 0,
         require_approval: wanted.require_approval,
+        labels: wanted.labels,
+        bounds: wanted.bounds,
         created_by: maker,
         created_at: ctx.now(),
         expires_at: ctx.now().plus_secs(wanted.lifetime_secs),
@@ -142,6 +166,12 @@ pub fn create(ctx: &mut OperationContext<'_>, wanted: Wanted<'_>) -> Result<Crea
         serde_json::Value::Null,
         wanted.require_approval,
     );
+    if !enrolment_token.labels.is_empty() {
+        ctx.change("/labels", serde_json::Value::Null, json!(enrolment_token.labels));
+    }
+    if let Some(bounds) = enrolment_token.bounds.stored()? {
+        ctx.change("/bounds", serde_json::Value::Null, bounds);
+    }
     let of = fences::OfEnrolmentToken {
         enrolment_token_id: id.clone(),
     };

@@ -14,7 +14,7 @@ use provost_kernel::text::Name;
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub struct EnrolDevice;
 
@@ -62,7 +62,8 @@ impl Operation for EnrolDevice {
             "Enrol a device",
             "The bearer is an enrolment token, and the header DPoP proves the key that the device will be (RFC 9449, with \
              ath). A machine that lost the answer asks again with the same key until its first heartbeat, for a day, seven times at \
-             most: it is the same device, with a new token. Where the settings say so, an admin approves each device before it is active.",
+             most: it is the same device, with a new token. It gets the labels that the enrolment token names, and one that the token is \
+             not for is refused. Where the settings say so, an admin approves each device before it is active.",
         );
     type Path = Empty;
     type Query = Empty;
@@ -155,6 +156,8 @@ fn make(
         // The settings may have changed since it was made.
         own_token::may_enrol(ctx)?;
     }
+    let from = ctx.origin().map(|origin| origin.source_ip);
+    by.bounds.admit(body.platform, body.name.as_str(), from)?;
     let device = Device {
         id: ctx.new_id(),
         organization_id: ctx.org().to_owned(),
@@ -174,7 +177,7 @@ fn make(
         retired_at: None,
         retire_reason: None,
         held_at: None,
-        labels: Vec::new(),
+        labels: by.labels,
         owner: by.owner,
         tamper: None,
         heartbeat: None,
@@ -195,6 +198,11 @@ fn make(
             return Err(owners::too_many());
         }
         ctx.change("/ownerUserId", Value::Null, owner.user_id.as_str());
+    }
+    if !device.labels.is_empty() {
+        ctx.change("/labels", Value::Null, json!(device.labels));
+    }
+    if device.owner.is_some() || !device.labels.is_empty() {
         store::describe(ctx, &device)?;
     }
     ctx.change("/name", Value::Null, device.name.as_str());

@@ -1,5 +1,6 @@
 //! Enrolment tokens: what they are, and all SQL of them.
 
+use super::bounds::Bounds;
 use super::model::{EnrolmentTokenId, Mode, Owner};
 use super::taken;
 use provost_kernel::db::{Param, Row};
@@ -14,7 +15,7 @@ macro_rules! enrolment_tokens {
     () => {
         "SELECT id, seq, name, token_prefix, mode, max_uses, uses, require_approval, created_by, created_at, \
          expires_at, revoked_at, revoke_reason, owner_user_id, owner_reach_role, owner_reach_scopes, is_own, \
-         made_with FROM enrolment_tokens "
+         made_with, labels, bounds FROM enrolment_tokens "
     };
 }
 
@@ -24,7 +25,7 @@ statements! {
     /// A page of enrolment tokens, the newest first.
     ENROLMENT_TOKENS = concat!(enrolment_tokens!(), "WHERE organization_id = ?1 AND seq < ?2 ORDER BY seq DESC, id LIMIT ?3");
     /// Makes an enrolment token.
-    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending, came_by, owner_user_id, owner_reach_role, owner_reach_scopes, is_own, made_with) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
+    INSERT_ENROLMENT_TOKEN = "INSERT INTO enrolment_tokens (organization_id, id, seq, name, lookup_id, token_prefix, mac, pepper_id, mode, max_uses, uses, require_approval, created_by_kind, created_by, created_at, expires_at, replay_pending, came_by, owner_user_id, owner_reach_role, owner_reach_scopes, is_own, made_with, labels, bounds) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM enrolment_tokens WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
     /// What the application of a session is called.
     APPLICATION = "SELECT COALESCE(client_display, mcp_client_id) FROM mcp_sessions WHERE organization_id = ?1 AND id = ?2";
     /// Counts a use of an enrolment token that has one left.
@@ -67,6 +68,11 @@ pub struct EnrolmentToken {
     pub uses: i64,
     /// Whether an admin approves each of them.
     pub require_approval: bool,
+    /// The labels that each device gets that enrols by it.
+    pub labels: Vec<String>,
+    /// Which machines enrol by it.
+    #[serde(flatten)]
+    pub bounds: Bounds,
     /// The id of whoever made it.
     pub created_by: String,
     /// When it was made.
@@ -129,6 +135,8 @@ fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
         owner: owner(row)?,
         is_own: row.get(16)?,
         made_with: row.get(17)?,
+        labels: serde_json::from_str(row.str(18)?).map_err(Error::internal)?,
+        bounds: Bounds::from_store(row.get::<Option<String>>(19)?.as_deref())?,
     })
 }
 
@@ -166,6 +174,8 @@ pub fn insert(ctx: &mut OperationContext<'_>, token: &EnrolmentToken, minted: &N
     let owner = token.owner.as_ref();
     let came_by = actor.token.as_ref().map(|token| token.id.as_str());
     let (pepper, mac) = ctx.services().keys.token_mac_current(minted.token.expose());
+    let labels = serde_json::to_string(&token.labels).map_err(Error::internal)?;
+    let bounds = token.bounds.stored()?;
     ctx.queue(
         &INSERT_ENROLMENT_TOKEN,
         params![
@@ -190,6 +200,8 @@ pub fn insert(ctx: &mut OperationContext<'_>, token: &EnrolmentToken, minted: &N
             owner.and_then(|owner| owner.reach.scopes()),
             token.is_own,
             token.made_with.as_deref(),
+            labels.as_str(),
+            bounds.as_deref(),
         ],
     )
 }

@@ -23,9 +23,10 @@
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and
 //! hardware addresses; a history of heartbeats (the last one is kept); addresses from which devices call, beyond the last use of
-//! their token; another way back for a token that expired than another enrolment (ADR 0104). Not there yet: labels
-//! that an enrolment token gives, its bounds by hardware and networks, counts in lists.
+//! their token; another way back for a token that expired than another enrolment (ADR 0104); bounds by hardware, of which the server knows
+//! nothing. Not there yet: counts in lists.
 
+mod bounds;
 mod clones;
 mod command;
 mod command_result;

@@ -3,6 +3,7 @@
 //! A person who signed in enrols a machine of their own: with this token, which is theirs alone and lasts for minutes, the machine
 //! enrols as any other does. Whatever holds of enrolment tokens holds of it.
 
+use super::bounds::Bounds;
 use super::create_token::{Created, Wanted, create};
 use super::model::{MOST_OWNED, Mode, Owner, Reach};
 use super::{enrolment, owners};
@@ -74,6 +75,8 @@ impl Operation for CreateOwnEnrolmentToken {
             max_uses: 1,
             require_approval: owner.is_none(),
             lifetime_secs: LIFE_SECS,
+            labels: Vec::new(),
+            bounds: Bounds::default(),
             owner,
             is_own: true,
         };

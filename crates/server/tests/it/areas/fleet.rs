@@ -387,7 +387,10 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
         "createHeadlessEnrolmentToken" => Some(Fixture::json(
             "POST",
             TOKENS,
-            json!({ "name": format!("token {unique}"), "expiresInSeconds": 600 }),
+            json!({
+                "name": format!("token {unique}"), "expiresInSeconds": 600, "labels": ["site:berlin"],
+                "platforms": ["linux"], "networks": ["10.0.0.0/8"], "namePrefix": "berlin-",
+            }),
             Some("fleet.enrolment_token.created"),
         )),
         OWN_TOKEN => {
@@ -464,8 +467,12 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
     let mut body = body.clone();
     match (operation, member) {
         ("createHeadlessEnrolmentToken", "expiresInSeconds") => body[member] = json!(601),
+        ("createHeadlessEnrolmentToken", "platforms") => body[member] = json!(["macos"]),
+        ("createHeadlessEnrolmentToken", "networks") => body[member] = json!(["10.0.0.7"]),
         ("enrolHeadlessDevice", "platform") => body[member] = json!("macos"),
-        ("updateHeadlessDevice", "labels") => body[member] = json!(["site:paris"]),
+        ("createHeadlessEnrolmentToken" | "updateHeadlessDevice", "labels") => {
+            body[member] = json!(["site:paris"]);
+        }
         ("enrolHeadlessDevice", "keyProtection") => body[member] = json!("tpm"),
         ("createHeadlessDeviceCommand", "kind") => body[member] = json!("rotate_key"),
         ("createHeadlessDeviceCommand", "expiresInSeconds") => body[member] = json!(7201),

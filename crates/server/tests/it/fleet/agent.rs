@@ -329,3 +329,38 @@ fn a_laptop_that_waits_for_its_approval_reports_when_it_has_it() {
         app.kernel.stop().await;
     });
 }
+
+/// Proves AG-2.
+#[test]
+fn an_agent_changes_its_key_by_itself_once_a_year() {
+    each("agent_year", |app: Arc<App>| async move {
+        let laptop = Laptop::new(&app);
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
+        let id = laptop.enrols(&secret, false).await.unwrap();
+        laptop.goes_on().await;
+        let key = async || seen(&app, &id).await["keyThumbprint"].clone();
+        let first = key().await;
+        for _ in 0..24 {
+            app.advance(15 * DAY);
+            laptop.goes_on().await;
+        }
+        assert_eq!(key().await, first, "it is 360 days old");
+        // The answer is lost: the next round goes on with the same new key.
+        app.advance(10 * DAY);
+        laptop.road.loses.set(Some("key"));
+        assert!(laptop.round().await.unwrap().problem.is_some());
+        let second = key().await;
+        assert_ne!(second, first);
+        for _ in 0..3 {
+            app.advance(DAY);
+            laptop.goes_on().await;
+        }
+        assert_eq!(key().await, second);
+        let device = seen(&app, &id).await;
+        assert_eq!(
+            (&device["status"], &device["tamper"]),
+            (&json!("active"), &json!({ "state": "none" }))
+        );
+        app.kernel.stop().await;
+    });
+}

@@ -1,6 +1,7 @@
 //! Devices and their tokens: who they are, what they may do, and when that ends.
 
 mod agent;
+mod bounds;
 mod clones;
 mod commands;
 mod described;
