@@ -23,6 +23,7 @@ mod family;
 mod follow;
 pub mod language;
 mod matching;
+mod naming;
 mod occasions;
 mod projection;
 mod read;
@@ -38,7 +39,7 @@ pub use catalogue::{Field, FieldType};
 pub use condition::{
     CHILD_LIMIT, COUNT_LIMIT, DEPTH_LIMIT, NODE_LIMIT, PATTERN_LIMIT_BYTES, WITHIN_LIMIT_MS, pattern,
 };
-pub use definition::{Acl, Advice, Definition, Reference, Scope, Transform};
+pub use definition::{Acl, Advice, Definition, Reference, SCOPE_LISTS, Scope, Transform};
 pub use eval::{
     Ahead, BATCH_ROWS, Batch, BatchFault, Comparison, EventWindow, FailureCause, Pair, Scan, SubjectStates,
     Tally,
@@ -47,6 +48,7 @@ pub use event::{Event, LostPath, Value};
 pub use family::{Family, Occasion};
 pub use follow::{Follow, follow};
 pub use matching::{MATCH_KEY_VERSION, match_key};
+pub use naming::{SentAttributes, check_sent, sent_words, without_missing};
 pub use occasions::Sender;
 pub use projection::Projection;
 pub use provost_words::digest::{INEXACT, canonical, document_sha256, exact_text, sha256_hex};

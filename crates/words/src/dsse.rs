@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// LIMIT: bytes of an envelope's payload in base64; manifests are far smaller.
+/// LIMIT: bytes of an envelope's payload in base64; manifests are far smaller, and policy bundles may fill it.
 const PAYLOAD_LIMIT: usize = 4 << 20;
 
 /// What is signed.
@@ -24,6 +24,8 @@ pub enum SignedKind {
     Skill,
     /// The public keys of an installation, signed by each of them: who trusts one learns the others.
     Keys,
+    /// What a device judges by.
+    PolicyBundle,
 }
 
 impl SignedKind {
@@ -33,6 +35,7 @@ impl SignedKind {
             SignedKind::Release => "application/vnd.provost.release+json",
             SignedKind::Skill => "application/vnd.provost.skill+json",
             SignedKind::Keys => "application/vnd.provost.keys+json",
+            SignedKind::PolicyBundle => "application/vnd.provost.policy-bundle+json",
         }
     }
 }

@@ -32,13 +32,13 @@ pub use transform::Transform;
 
 pub(crate) use exception::Exception;
 pub(crate) use logic::Logic;
-pub(crate) use scope::LISTS as SCOPE_LISTS;
+pub use scope::LISTS as SCOPE_LISTS;
 
 use crate::action::Action;
 use crate::catalogue::Field;
 use crate::condition::Condition;
 use crate::digest::document_sha256;
-use crate::family::Family;
+use crate::family::{Family, Occasion};
 use crate::read::Object;
 use crate::violation::Violations;
 use serde_json::Value;
@@ -134,6 +134,16 @@ impl Definition {
     /// Returns whether the policy is only reported, never enforced. Source: client contract §3.7 `enforcement`.
     pub fn is_monitored(&self) -> bool {
         self.rule.monitored
+    }
+
+    /// Returns whether the policy judges at an occasion.
+    pub fn judges_at(&self, occasion: Occasion) -> bool {
+        self.rule.occasions & occasion.bit() != 0
+    }
+
+    /// Returns whether there are conditions under which it does not match.
+    pub fn has_exceptions(&self) -> bool {
+        !self.rule.exceptions.is_empty()
     }
 
     /// Returns to whom and what the policy applies.

@@ -30,8 +30,8 @@ pub struct Scope {
     lists: Vec<(Field, Vec<Reference>)>,
 }
 
-/// Which member names what.
-pub(crate) const LISTS: [(&str, Field); 7] = [
+/// Which member of a scope names what.
+pub const LISTS: [(&str, Field); 7] = [
     ("users", Field::USER),
     ("groups", Field::GROUPS),
     ("serviceAccounts", Field::SERVICE_ACCOUNT),

@@ -25,6 +25,7 @@ pub use ahead::Ahead;
 pub(crate) use ahead::ahead;
 pub use batch::{BATCH_ROWS, Batch, BatchFault};
 pub use failures::FailureCause;
+pub(crate) use name::NameChoice;
 pub use pair::Pair;
 pub use past::EventWindow;
 pub(crate) use row::{ModuleCalls, Row};

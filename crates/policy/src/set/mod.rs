@@ -31,7 +31,7 @@ use crate::action::Action;
 use crate::contract::POLICY_SCHEMA_VERSION;
 use crate::definition::{Definition, Logic, SCOPE_LISTS};
 use crate::digest::document_sha256;
-use crate::eval::{Ahead, ModuleCalls, Row, SubjectStates, ahead};
+use crate::eval::{Ahead, ModuleCalls, NameChoice, Row, SubjectStates, ahead};
 use crate::event::Event;
 use crate::family::{Family, Occasion};
 use crate::register::name_key;
@@ -208,6 +208,21 @@ impl PolicySet {
             has_time,
         };
         let row = Row::within(self, event, symbols, chronicle, asking, ahead);
+        self.outcome(&row, event, symbols)
+    }
+
+    /// Returns the decision where nothing is known of the past and no module is asked: what depends on either is unknown, and so counts
+    /// as matched.
+    ///
+    /// What is known of a policy here is so whatever the past was and modules say.
+    pub fn judge_unaided(&self, event: &Event, symbols: &Symbols) -> Outcome {
+        let nothing = SubjectStates::new();
+        let unknown = |_: NodeId, _: Option<&NameChoice<'_>>| Truth::Unknown;
+        let row = Row::told(self, event, symbols, &unknown, &nothing);
+        self.outcome(&row, event, symbols)
+    }
+
+    fn outcome(&self, row: &Row<'_>, event: &Event, symbols: &Symbols) -> Outcome {
         let mut outcome = Outcome::default();
         for at in self.index.candidates(event, symbols) {
             let rule = &self.rules[at as usize];

@@ -87,6 +87,23 @@ impl Outcome {
         }
     }
 
+    /// Makes the parts of some policies ones that nobody could evaluate: their own actions count, as those of what matched.
+    pub fn doubt(&mut self, is_doubted: impl Fn(&Definition) -> bool) {
+        for finding in &mut self.findings {
+            if is_doubted(&finding.policy) && finding.reason != Reason::NotAllowed {
+                finding.reason = Reason::EvaluationFailed;
+                self.unknown |= finding.enforced;
+            }
+        }
+    }
+
+    /// Raises the action to one that nobody could evaluate, of policies that are not among the findings.
+    pub fn raise(&mut self, action: Action) {
+        self.unknown = true;
+        self.action = self.action.max(action);
+        self.finish();
+    }
+
     /// Returns the ids of the policies whose action is the decision; none when nothing matched.
     pub fn deciding(&self) -> impl Iterator<Item = &str> {
         self.findings.iter().filter(|f| f.decides).map(|f| f.policy.id())

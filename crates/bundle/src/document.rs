@@ -1,0 +1,283 @@
+//! The bundle as a document, and how it is put together.
+
+use crate::known::KnownNames;
+use crate::reduce::{Reduced, reduce};
+use provost_policy::{Action, Family, Occasion, PolicySet};
+use provost_words::Timestamp;
+use provost_words::json::canonical;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The form of bundles that this version makes and reads. Members may be added to it that a device does well without; what a
+/// device must understand to judge rightly makes another one.
+pub const FORMAT: u32 = 1;
+/// LIMIT: bytes of a bundle. In base64 they are the 4 MiB that an envelope holds.
+pub const PAYLOAD_LIMIT: usize = 3 << 20;
+/// LIMIT: bytes of its policies; what is beyond is asked about.
+const POLICIES_LIMIT: usize = 2 << 20;
+
+provost_words::word! {
+    /// What hooks of devices do with verdicts.
+    pub enum HookMode {
+        /// Everything passes, and verdicts are reported.
+        Monitor = "monitor",
+        /// What is denied does not happen.
+        Enforce = "enforce",
+    }
+}
+
+provost_words::word! {
+    /// What a device does without any bundle.
+    pub enum OnUnknown {
+        /// Everything passes.
+        Allow = "allow",
+        /// Nothing passes.
+        Block = "block",
+    }
+}
+
+provost_words::word! {
+    /// When policies count that a bundle does not hold.
+    pub enum WhenWithheld {
+        /// Where nobody can say for sure that an event is of the device's own people.
+        OfOthers = "of_others",
+        /// Always: there was no room for them.
+        Always = "always",
+    }
+}
+
+/// Everything by which one device judges.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyBundle {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The organization.
+    pub organization_id: String,
+    /// The device.
+    pub device_id: String,
+    /// The epoch of the store that made it.
+    pub store_epoch: u64,
+    /// Grows with every change of the organization, within an epoch.
+    pub sequence: u64,
+    /// The whole set of which its policies are taken.
+    pub policy_set_version: PolicySetVersion,
+    /// When it was made, by the server's clock.
+    pub issued_at: Timestamp,
+    /// Until when it is fresh. What is judged by it afterwards is judged all the same, and said to be old.
+    pub not_after: Timestamp,
+    /// What hooks do with verdicts.
+    pub mode: HookMode,
+    /// How hooks ask.
+    pub hooks: Hooks,
+    /// The people of the device.
+    pub users: Vec<BundleUser>,
+    /// The groups of these people.
+    pub groups: Vec<BundleGroup>,
+    /// The policies that can concern them.
+    pub policies: Vec<BundlePolicy>,
+    /// What the bundle does not hold.
+    pub withheld: Vec<Withheld>,
+}
+
+/// A version of an organization's policies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicySetVersion {
+    /// Its id.
+    pub id: String,
+    /// Its number.
+    pub sequence: u64,
+    /// The digest of all its policies: 64 hexadecimal digits.
+    pub digest: String,
+}
+
+/// How hooks ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hooks {
+    /// How long the server is waited for.
+    pub deadline_ms: u32,
+    /// What happens without any bundle.
+    pub on_unknown: OnUnknown,
+}
+
+/// One of the device's people, with every word by which events name them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleUser {
+    /// The user's id.
+    pub user_id: String,
+    /// Login name, address and mapped words.
+    pub words: Vec<String>,
+    /// Those of `words` that somebody else has as well: a device cannot say who is meant by them.
+    pub shared: Vec<String>,
+    /// The ids of the user's groups; absent where nobody knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_ids: Option<Vec<String>>,
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleGroup {
+    /// Its id.
+    pub group_id: String,
+    /// Its names.
+    pub words: Vec<String>,
+    /// Those of `words` that another group has as well.
+    pub shared: Vec<String>,
+}
+
+/// A policy, with what the device needs of its definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundlePolicy {
+    /// Its id.
+    pub id: String,
+    /// Its family.
+    pub family: Family,
+    /// The definition, its names bound to ids, without what does not decide here.
+    pub definition: Value,
+    /// Whether a device that cannot rule it out has to ask the server about it.
+    pub needs_server: bool,
+}
+
+/// Policies that the bundle does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Withheld {
+    /// Where they judge.
+    pub occasion: Occasion,
+    /// When they count.
+    pub when: WhenWithheld,
+    /// The strongest of their actions.
+    pub action: Action,
+}
+
+/// Of what a bundle is made.
+#[derive(Clone, Debug)]
+pub struct BundleInputs {
+    /// The organization.
+    pub organization_id: String,
+    /// The device.
+    pub device_id: String,
+    /// The epoch of the store.
+    pub store_epoch: u64,
+    /// See [`PolicyBundle::sequence`].
+    pub sequence: u64,
+    /// The version that decides now: its id and number; the digest is the set's.
+    pub version: (String, u64),
+    /// Now.
+    pub issued_at: Timestamp,
+    /// See [`PolicyBundle::not_after`].
+    pub not_after: Timestamp,
+    /// What hooks do.
+    pub mode: HookMode,
+    /// How hooks ask.
+    pub hooks: Hooks,
+    /// The people of the device; each is meant by its id and by no other record's.
+    pub users: Vec<BundleUser>,
+    /// Their groups.
+    pub groups: Vec<BundleGroup>,
+}
+
+/// A bundle would not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BundleTooLarge;
+
+impl fmt::Display for BundleTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the people of the device are in so many groups that its policy bundle would have more than 3 MiB")
+    }
+}
+
+impl std::error::Error for BundleTooLarge {}
+
+impl PolicyBundle {
+    /// Returns the bundle of a device, with what of these policies can concern it.
+    ///
+    /// Keeps LJ-3.
+    ///
+    /// Errors: it would be too large for its users and groups.
+    pub fn of(set: &PolicySet, inputs: BundleInputs) -> Result<Self, BundleTooLarge> {
+        let known = KnownNames::of(&inputs.device_id, &inputs.users, &inputs.groups);
+        let mut policies = Vec::new();
+        let mut withheld: BTreeMap<(Occasion, bool), Action> = BTreeMap::new();
+        let mut bytes = 0;
+        for policy in set.policies() {
+            let always = match reduce(policy, &known) {
+                Reduced::Kept(kept) => {
+                    let size = canonical(&kept.definition).len();
+                    if bytes + size <= POLICIES_LIMIT {
+                        bytes += size;
+                        policies.push(kept);
+                        continue;
+                    }
+                    true
+                }
+                Reduced::OfOthers => false,
+                Reduced::Unsayable => true,
+            };
+            // What is only reported raises nothing, and is asked about all the same.
+            let action = if policy.is_monitored() {
+                Action::Allow
+            } else {
+                policy.action()
+            };
+            for occasion in Occasion::ALL.into_iter().filter(|at| policy.judges_at(*at)) {
+                let strongest = withheld.entry((occasion, always)).or_insert(action);
+                *strongest = action.max(*strongest);
+            }
+        }
+        let (id, sequence) = inputs.version;
+        let bundle = Self {
+            format: FORMAT,
+            organization_id: inputs.organization_id,
+            device_id: inputs.device_id,
+            store_epoch: inputs.store_epoch,
+            sequence: inputs.sequence,
+            policy_set_version: PolicySetVersion {
+                id,
+                sequence,
+                digest: set.digest().to_owned(),
+            },
+            issued_at: inputs.issued_at,
+            not_after: inputs.not_after,
+            mode: inputs.mode,
+            hooks: inputs.hooks,
+            users: inputs.users,
+            groups: inputs.groups,
+            policies,
+            withheld: withheld
+                .into_iter()
+                .map(|((occasion, always), action)| Withheld {
+                    occasion,
+                    when: if always {
+                        WhenWithheld::Always
+                    } else {
+                        WhenWithheld::OfOthers
+                    },
+                    action,
+                })
+                .collect(),
+        };
+        if bundle.canonical().len() > PAYLOAD_LIMIT {
+            return Err(BundleTooLarge);
+        }
+        Ok(bundle)
+    }
+
+    /// Returns the text that is signed.
+    pub fn canonical(&self) -> String {
+        // Its members are texts, whole numbers, and values that were parsed: none of them can fail to be a value.
+        serde_json::to_value(self).map_or_else(|_| String::new(), |value| canonical(&value))
+    }
+
+    /// Says whether it is older than it should be. It judges all the same.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        now > self.not_after
+    }
+}

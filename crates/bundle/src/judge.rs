@@ -1,0 +1,162 @@
+//! Judging by a bundle.
+
+use crate::document::{PolicyBundle, WhenWithheld};
+use crate::envelope::Refusal;
+use crate::event::{AskedEvent, UnreadableEvent};
+use crate::known::KnownWords;
+use crate::verdict::Verdict;
+use provost_policy::{
+    Action, Definition, Event, Family, Field, Occasion, PolicySet, Reason, SentAttributes, Symbols,
+    check_sent, sent_words, without_missing,
+};
+use provost_words::Timestamp;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The attributes whose words mean records, and the device itself.
+const WORDS: [Field; 5] = [
+    Field::USER,
+    Field::SERVICE_ACCOUNT,
+    Field::SKILL,
+    Field::RESOURCE,
+    Field::DEVICE,
+];
+/// Those of them that say whom an event is of.
+const WHOSE: [Field; 3] = [Field::USER, Field::SERVICE_ACCOUNT, Field::DEVICE];
+
+/// Returns whether devices get policies that judge at an occasion.
+pub const fn is_judged(occasion: Occasion) -> bool {
+    matches!(
+        occasion,
+        Occasion::Prompt
+            | Occasion::PreTool
+            | Occasion::PostTool
+            | Occasion::Response
+            | Occasion::InlineHook
+            | Occasion::Skill
+    )
+}
+
+/// A bundle, compiled.
+#[derive(Debug)]
+pub struct Judge {
+    bundle: PolicyBundle,
+    set: PolicySet,
+    needing: BTreeSet<(Family, String)>,
+    words: KnownWords,
+}
+
+/// What a device says of an event.
+#[derive(Debug)]
+pub enum Judgement {
+    /// What the server would say.
+    Verdict(Verdict),
+    /// The server has to be asked. This is what holds where it does not answer: what nobody can say counts as matched.
+    Ask(Verdict),
+}
+
+impl Judgement {
+    /// Returns what holds where nobody is asked.
+    pub fn verdict(&self) -> &Verdict {
+        match self {
+            Self::Verdict(verdict) | Self::Ask(verdict) => verdict,
+        }
+    }
+}
+
+impl Judge {
+    /// Returns a bundle compiled.
+    ///
+    /// Errors: `Unreadable` where this version does not read one of its policies: nothing is judged without it.
+    pub fn new(bundle: PolicyBundle) -> Result<Self, Refusal> {
+        let mut definitions = Vec::with_capacity(bundle.policies.len());
+        let mut needing = BTreeSet::new();
+        for policy in &bundle.policies {
+            let read = Definition::read(policy.family, &policy.definition);
+            let read = read.map_err(|why| Refusal::Unreadable(format!("policy {}: {why}", policy.id)))?;
+            if policy.needs_server {
+                needing.insert((policy.family, read.id().to_owned()));
+            }
+            definitions.push(Arc::new(read));
+        }
+        let set = PolicySet::new(definitions).map_err(|why| Refusal::Unreadable(why.to_string()))?;
+        Ok(Self {
+            words: KnownWords::of(&bundle),
+            bundle,
+            set,
+            needing,
+        })
+    }
+
+    /// Returns the bundle.
+    pub fn bundle(&self) -> &PolicyBundle {
+        &self.bundle
+    }
+
+    /// Judges an event, as of an instant.
+    ///
+    /// Keeps LJ-1, DE-5.
+    ///
+    /// Errors: an attribute that is none, or has another type.
+    pub fn judge(&self, at: Timestamp, event: &AskedEvent) -> Result<Judgement, UnreadableEvent> {
+        let occasion = event.occasion;
+        // The groups of the register replace what is claimed; what is no list of groups is refused all the same.
+        check_sent(occasion, &event.attributes, &[Field::GROUPS.name()])?;
+        let (mut given, mut missing) = (event.attributes.clone(), event.missing.clone());
+        let open: Vec<Field> = WORDS
+            .into_iter()
+            .filter(|field| {
+                let mut words = sent_words(&given, &missing, *field);
+                words.any(|word| !self.words.has(*field, word))
+            })
+            .collect();
+        let mut sent = SentAttributes {
+            given: &mut given,
+            missing: &mut missing,
+        };
+        for field in &open {
+            sent.miss(*field);
+        }
+        sent.name(&self.words.register);
+        let is_anybodys = !is_judged(occasion) || WHOSE.into_iter().any(|field| sent.misses(field));
+
+        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let attributes = without_missing(occasion, &given, &missing)?;
+        let mut symbols = Symbols::knowing(Arc::clone(&self.words.register));
+        let event = Event::read(&mut symbols, at.as_ms(), occasion, &attributes, &missing)?;
+
+        let withheld = self.withheld(occasion, is_anybodys);
+        let mut outcome = self.set.judge_unaided(&event, &symbols);
+        let needs = |policy: &Definition| {
+            let place = (policy.family(), policy.id().to_owned());
+            self.needing.contains(&place)
+        };
+        let is_open = |reason: Reason| !open.is_empty() && reason == Reason::EvaluationFailed;
+        let asks = withheld.is_some()
+            || outcome
+                .findings
+                .iter()
+                .any(|finding| needs(&finding.policy) || is_open(finding.reason));
+        outcome.doubt(needs);
+        if let Some(action) = withheld {
+            outcome.raise(action);
+        }
+        let verdict = Verdict::of_event(&outcome, &event, &symbols);
+        let mut verdict = verdict.map_err(|why| UnreadableEvent(why.to_string()))?;
+        verdict.leave_open(&open);
+        Ok(if asks {
+            Judgement::Ask(verdict)
+        } else {
+            Judgement::Verdict(verdict)
+        })
+    }
+
+    /// Returns the strongest action of what the bundle does not hold and may be about an event; nothing where there is nothing of the
+    /// kind.
+    fn withheld(&self, occasion: Occasion, is_anybodys: bool) -> Option<Action> {
+        let withheld = self.bundle.withheld.iter().filter(|withheld| {
+            withheld.occasion == occasion && (withheld.when == WhenWithheld::Always || is_anybodys)
+        });
+        withheld.map(|withheld| withheld.action).max()
+    }
+}

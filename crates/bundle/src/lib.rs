@@ -1,0 +1,36 @@
+#![forbid(unsafe_code)]
+//! What a device judges by while it asks nobody: a signed bundle of an organization's policies, made small for one device, and the
+//! verdicts that come of it (F4.6 to F4.8).
+//!
+//! ```text
+//!   server   PolicySet, people ─► PolicyBundle::of ─► canonical bytes ─► signed envelope
+//!   device   envelope ─► open ─► PolicyBundle ─► Judge ─► an event ─► Verdict, or Ask
+//! ```
+//!
+//! What the device knows and what it does not is judged in three values: what it does not know is unknown, so that an answer that is
+//! certain here is the server's whatever it knows more. Only where something unknown decides, the server is asked; where it
+//! does not answer, what is unknown counts as matched with its policy's own action (DE-5).
+//!
+//! INVARIANT LJ-2: a bundle is believed only where it is signed for this device of this organization and is no older than the newest
+//! that the device has had.
+//! INVARIANT LJ-3: a bundle names no user, and no group, but those of the device's own people; of policies that concern none of them
+//! it says no more than where they judge and how strong they are.
+//!
+//! Absent on purpose: input and output, clocks, modules of Rego (their policies are asked about), the past, grants of approvals.
+
+mod document;
+mod envelope;
+mod event;
+mod judge;
+mod known;
+mod reduce;
+mod verdict;
+
+pub use document::{
+    BundleGroup, BundleInputs, BundlePolicy, BundleTooLarge, BundleUser, FORMAT, HookMode, Hooks, OnUnknown,
+    PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, WhenWithheld, Withheld,
+};
+pub use envelope::{Addressee, Floor, Refusal, open, read};
+pub use event::{AskedEvent, UnreadableEvent};
+pub use judge::{Judge, Judgement};
+pub use verdict::{Verdict, deciding};
