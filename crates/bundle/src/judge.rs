@@ -132,7 +132,9 @@ impl Judge {
             self.needing.contains(&place)
         };
         let is_open = |reason: Reason| !open.is_empty() && reason == Reason::EvaluationFailed;
+        // The server alone opens requests for approvals and knows of what was approved.
         let asks = withheld.is_some()
+            || outcome.action == Action::RequireApproval
             || outcome
                 .findings
                 .iter()

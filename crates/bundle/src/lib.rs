@@ -11,18 +11,22 @@
 //! certain here is the server's whatever it knows more. Only where something unknown decides, the server is asked; where it
 //! does not answer, what is unknown counts as matched with its policy's own action (DE-5).
 //!
+//! INVARIANT LJ-1: a verdict of a device is what the server says of the same event under the same policies and names; where it may not
+//! be, the device says that the server has to be asked, and holds until then to no weaker action than the server's.
 //! INVARIANT LJ-2: a bundle is believed only where it is signed for this device of this organization and is no older than the newest
 //! that the device has had.
 //! INVARIANT LJ-3: a bundle names no user, and no group, but those of the device's own people; of policies that concern none of them
 //! it says no more than where they judge and how strong they are.
 //!
-//! Absent on purpose: input and output, clocks, modules of Rego (their policies are asked about), the past, grants of approvals.
+//! Absent on purpose: input and output, clocks, modules of Rego (their policies are asked about), the past, grants of approvals (what
+//! requires one is asked about: the server opens requests, and knows which call passes once).
 
 mod document;
 mod envelope;
 mod event;
 mod judge;
 mod known;
+mod people;
 mod reduce;
 mod verdict;
 
@@ -33,4 +37,5 @@ pub use document::{
 pub use envelope::{Addressee, Floor, Refusal, open, read};
 pub use event::{AskedEvent, UnreadableEvent};
 pub use judge::{Judge, Judgement};
-pub use verdict::{Verdict, deciding};
+pub use people::People;
+pub use verdict::{Verdict, deciding, wants_somebody};

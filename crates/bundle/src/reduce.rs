@@ -3,7 +3,7 @@
 //! ```text
 //!   scope, and conditions that compare with names   only the names of the device's people; one that nobody has for all others
 //!   conditions that look for a part of a name        left out, asked about
-//!   exceptions, modules of Rego                      left out, asked about (contract §3.5: not compiled down to an agent)
+//!   exceptions, modules of Rego                      left out, asked about (client contract §3.5: not compiled down to an agent)
 //!   conditions on the past                           kept, asked about
 //!   whom it is about, and nobody of the device is    the whole is left out, but for lists that let their subjects in: these
 //!                                                    block whom they do not name

@@ -1,7 +1,4 @@
 //! What the policies say of one event, as whoever asked hears it. A server and a device put it together by this one function.
-//!
-//! INVARIANT LJ-1: a verdict of a device is what the server says of the same event under the same policies and names, or it is said
-//! that the server has to be asked.
 
 use provost_policy::{Action, Event, Family, Field, Finding, Outcome, Reason, Symbols, Transform};
 use provost_words::{Error, Result};
@@ -35,6 +32,21 @@ pub struct Verdict {
     /// How an approval comes about, when the action is `require_approval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
+    /// The approval by which the call passes this once, as far as the policies go that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<Grant>,
+}
+
+/// An approval that was used.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct Grant {
+    id: String,
+    /// The request that was approved.
+    request_id: String,
+    /// The policies that it answers.
+    policy_ids: Vec<String>,
 }
 
 /// The part of one policy.
@@ -88,6 +100,21 @@ struct Approval {
     /// Whether asking suffices; of content policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     auto_approve_on_request: Option<bool>,
+    /// Whether the yes of the person who works is enough. Where it is not, nobody asks that person.
+    self_serve: bool,
+    /// The request that waits for somebody's yes: one that was there, or that this decision opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// Where it stands: `pending`, or `approved`, and kept because something else of the same call does not pass. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// How long it waits, or can be used. Asking again is answered by what became of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_seconds: Option<i64>,
+    /// Why there is no request: `not_a_tool_call`, `subject_unknown`, `call_not_certain`, `call_holds_credential`, `call_too_large`,
+    /// `call_is_blocked` or `too_many_open`. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<&'static str>,
 }
 
 impl Verdict {
@@ -105,6 +132,33 @@ impl Verdict {
     /// Returns whether some policy could not be evaluated, and so counted as matched.
     pub fn is_unknown(&self) -> bool {
         self.unknown
+    }
+
+    /// Says by which approval the call passes, as far as these policies go.
+    pub fn grant(&mut self, id: &str, request_id: &str, policy_ids: Vec<String>) {
+        // Its policies have no part in the decision any more, and had one.
+        self.basis = "policies";
+        self.grant = Some(Grant {
+            id: id.to_owned(),
+            request_id: request_id.to_owned(),
+            policy_ids,
+        });
+    }
+
+    /// Says under which request the call waits, where it stands and how long it waits; nothing where no approval is asked for.
+    pub fn wait(&mut self, request_id: &str, state: &'static str, seconds: i64) {
+        if let Some(approval) = &mut self.approval {
+            approval.request_id = Some(request_id.to_owned());
+            approval.state = Some(state);
+            approval.waits_seconds = Some(seconds);
+        }
+    }
+
+    /// Says why there is no request for the approval that is asked for.
+    pub fn refuse(&mut self, why: &'static str) {
+        if let Some(approval) = &mut self.approval {
+            approval.refused = Some(why);
+        }
     }
 
     /// Adds attributes whose words name somebody of whom nobody here can say who it is.
@@ -169,6 +223,7 @@ impl Verdict {
             obligations,
             messages,
             approval: approval(outcome),
+            grant: None,
         })
     }
 }
@@ -236,27 +291,34 @@ fn approval(outcome: &Outcome) -> Option<Approval> {
     if outcome.action != Action::RequireApproval {
         return None;
     }
-    let asked = outcome
-        .findings
-        .iter()
-        .filter(|finding| finding.decides)
-        .map(|finding| {
-            let authored = finding.policy.authored().get("approval");
-            let mode = || authored?.get("mode")?.as_str().map(str::to_owned);
-            let auto = || authored?.get("autoApproveOnRequest")?.as_bool();
-            // Source: client contract §3.6: `admin_approval` is what an access or resource policy means by nothing.
-            let default =
-                || (finding.policy.family() != Family::Content).then(|| "admin_approval".to_owned());
-            Approval {
-                policy_id: finding.policy.id().to_owned(),
-                mode: mode().or_else(default),
-                auto_approve_on_request: auto(),
-            }
-        });
+    let deciding = outcome.findings.iter().filter(|finding| finding.decides);
     // Of several the hardest: one person's word is not enough where another policy wants an administrator's.
-    asked.min_by_key(|asked| {
-        let is_easy =
-            asked.auto_approve_on_request == Some(true) || asked.mode.as_deref() == Some("self_serve");
-        (is_easy, asked.policy_id.clone())
-    })
+    deciding
+        .map(asked)
+        .min_by_key(|asked| (asked.self_serve, asked.policy_id.clone()))
+}
+
+/// Returns what a policy asks for.
+fn asked(finding: &Finding) -> Approval {
+    let authored = finding.policy.authored().get("approval");
+    let mode = authored.and_then(|authored| authored.get("mode")?.as_str().map(str::to_owned));
+    let auto = authored.and_then(|authored| authored.get("autoApproveOnRequest")?.as_bool());
+    // Source: client contract §3.6: `admin_approval` is what an access or resource policy means by nothing.
+    let default = || (finding.policy.family() != Family::Content).then(|| "admin_approval".to_owned());
+    let mode = mode.or_else(default);
+    Approval {
+        policy_id: finding.policy.id().to_owned(),
+        self_serve: auto == Some(true) || mode.as_deref() == Some("self_serve"),
+        mode,
+        auto_approve_on_request: auto,
+        request_id: None,
+        state: None,
+        waits_seconds: None,
+        refused: None,
+    }
+}
+
+/// Says whether a finding decides, and asks for the yes of somebody else than the person who works.
+pub fn wants_somebody(finding: &Finding) -> bool {
+    finding.decides && finding.action == Action::RequireApproval && !asked(finding).self_serve
 }

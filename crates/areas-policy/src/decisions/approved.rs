@@ -2,11 +2,12 @@
 //!
 //! Keeps AP-4, AP-7 and AP-10.
 
-use super::answer::{Decisions, wants_somebody};
+use super::answer::Decisions;
 use super::decide::{PendingDecision, unrecorded};
 use crate::approvals::{self, Answer, BoundPolicy, Call, Party, Plan, Question, Unbound};
 use crate::history::{self, IncomingEvent};
 use crate::policies::Live;
+use provost_bundle::wants_somebody;
 use provost_kernel::auth::{Actor, Origin};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{OperationContext, Result};

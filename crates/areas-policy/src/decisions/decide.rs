@@ -2,7 +2,7 @@
 //!
 //! Keeps DE-2.
 
-use super::answer::{Decision, Decisions, Verdict, Version, deciding};
+use super::answer::{Decision, Decisions, Version};
 use super::approved::Asker;
 use super::judge::Questions;
 use super::{event_windows, gateway};
@@ -10,6 +10,7 @@ use crate::history::{self, Durability, Fault, IncomingEvent, NewEvent, Provenanc
 use crate::modules;
 use crate::policies;
 use provost_backtest::record::{self, Mode};
+use provost_bundle::{Verdict, deciding};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::error::{Code, Error};

@@ -9,7 +9,7 @@
 //! record whose scope the caller lacks.
 //! INVARIANT DE-13: a test leaves no event, no count and no entry.
 
-use super::answer::{Verdict, Version};
+use super::answer::Version;
 use super::decide::refuse;
 use super::judge::TIME_LIMIT;
 use super::trial_case::{Case, Cases, Expectation};
@@ -18,6 +18,7 @@ use crate::modules::{self, Runs};
 use crate::policies::{self, AuthoredDefinition, FamilyWord, Warning};
 use provost_areas_identity::words::Kind;
 use provost_backtest::record;
+use provost_bundle::Verdict;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::error::{Code, Error};

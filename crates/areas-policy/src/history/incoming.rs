@@ -4,9 +4,10 @@ use super::model::{EventId, NewEvent, Provenance};
 use provost_areas_identity::words::Kind;
 use provost_backtest::record::{Decision, Mode, OwnedRecord};
 use provost_kernel::Timestamp;
-use provost_policy::{Action, Field, Occasion, Violations, claim, match_key};
+use provost_policy::{
+    Action, Field, Occasion, Register, SentAttributes, Violations, check_sent, sent_words, without_missing,
+};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 /// LIMIT: characters of a session, a call id, a machine and an external id; policies that decided.
 const MAX_TEXT: usize = 256;
@@ -90,25 +91,11 @@ impl IncomingEvent {
             }
         }
         // The directory's word replaces what is claimed of groups; what is no list of groups is refused all the same.
-        if let Err(found) = event.check(&[Field::GROUPS.name()]) {
-            faults.extend(found);
+        let groups = [Field::GROUPS.name()];
+        if let Err(found) = check_sent(event.occasion, &event.attributes, &groups) {
+            faults.extend(self::faults(&found));
         }
         if faults.is_empty() { Ok(event) } else { Err(faults) }
-    }
-
-    /// Reads attributes that are not kept. Errors: as [`Self::record`].
-    fn check(&self, names: &[&str]) -> Result<(), Vec<Fault>> {
-        // What is not given cannot have another type; nothing is left out of the event itself.
-        let given = names
-            .iter()
-            .filter_map(|name| self.attributes.get_key_value(*name));
-        let given: Map<String, Value> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
-        if given.is_empty() {
-            return Ok(());
-        }
-        OwnedRecord::read(0, self.occasion, &given, &[])
-            .map_err(|found| faults(&found))
-            .map(drop)
     }
 
     fn set(&mut self, name: &str, member: Value) -> Result<(), Vec<Fault>> {
@@ -156,96 +143,16 @@ impl IncomingEvent {
 
     /// Returns the words by which the event names records of a kind: several of groups, one at most of the others.
     pub fn words(&self, kind: Kind) -> impl Iterator<Item = &str> {
-        let name = kind.field().name();
-        let value = self.attributes.get(name).filter(|_| !self.misses(name));
-        let whole = value.and_then(Value::as_str);
-        let items = value.and_then(Value::as_array).into_iter().flatten();
-        let items = items.filter_map(|item| item.as_str());
-        whole.into_iter().chain(items)
+        sent_words(&self.attributes, &self.missing, kind.field())
     }
 
-    fn misses(&self, name: &str) -> bool {
-        self.missing.iter().any(|missing| missing == name)
-    }
-
-    fn miss(&mut self, name: &str) {
-        self.attributes.remove(name);
-        if !self.misses(name) {
-            self.missing.push(name.to_owned());
-        }
-    }
-
-    /// Makes the words of a kind missing.
-    pub(super) fn miss_word(&mut self, kind: Kind) {
-        self.miss(kind.field().name());
-    }
-
-    /// Puts an id in place of the word of a kind, where the word means one record. A word of which nothing is left when it
-    /// is compared is missing: it was said, and nobody can say what.
-    pub(super) fn name(&mut self, kind: Kind, id: impl Fn(&str) -> Option<String>) {
-        let name = kind.field().name();
-        let Some(word) = self.words(kind).next() else {
-            return;
+    /// Puts in place what a register says of whom and what the event names.
+    pub(super) fn name(&mut self, register: &Register) {
+        let mut sent = SentAttributes {
+            given: &mut self.attributes,
+            missing: &mut self.missing,
         };
-        if match_key(word).is_empty() {
-            self.miss(name);
-        } else if let Some(id) = id(word) {
-            self.attributes.insert(name.to_owned(), id.into());
-        }
-    }
-
-    /// As [`Self::name`], of each of the groups that were sent; one that is empty makes all of them missing.
-    pub(super) fn name_groups(&mut self, id: impl Fn(&str) -> Option<String>) {
-        let name = Kind::Group.field().name();
-        if self.words(Kind::Group).any(|word| match_key(word).is_empty()) {
-            self.miss(name);
-            return;
-        }
-        let Some(Value::Array(groups)) = self.attributes.get_mut(name) else {
-            return;
-        };
-        for group in groups {
-            if let Some(id) = group.as_str().and_then(&id) {
-                *group = id.into();
-            }
-        }
-    }
-
-    /// Sets the groups that the directory knows of the user.
-    pub(super) fn set_groups(&mut self, groups: &[String]) {
-        let name = Field::GROUPS.name();
-        self.attributes.insert(name.to_owned(), groups.into());
-        self.missing.retain(|missing| missing != name);
-    }
-
-    /// Takes away groups that are nobody's; those of somebody of whom nobody can say who it is are missing, whatever was sent.
-    pub(super) fn have_no_user(&mut self) {
-        let name = Field::GROUPS.name();
-        if self.misses(Field::USER.name()) {
-            self.miss(name);
-            return;
-        }
-        self.attributes.remove(name);
-        self.missing.retain(|missing| missing != name);
-    }
-
-    /// Makes the groups that were sent of somebody unknown a claim, which no exception and no allow list rests on. Where none
-    /// were sent they are missing: an empty list says nothing, for who does not know the user cannot know that there are none.
-    pub(super) fn claim_groups(&mut self) {
-        let name = Field::GROUPS.name();
-        if self.misses(name) {
-            return;
-        }
-        match self.attributes.get_mut(name) {
-            Some(Value::Array(groups)) if !groups.is_empty() => {
-                for group in groups {
-                    if let Some(word) = group.as_str() {
-                        *group = claim(word).into();
-                    }
-                }
-            }
-            _ => self.miss(name),
-        }
+        sent.name(register);
     }
 
     /// Returns the event in the form in which it is kept, as of this instant. Units: milliseconds since the Unix epoch.
@@ -255,13 +162,8 @@ impl IncomingEvent {
     /// Errors: attributes that are not of the catalogue or have another type; an event that is too large.
     pub fn record(&self, at_ms: i64, from: &Provenance) -> Result<OwnedRecord, Vec<Fault>> {
         let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
-        let mut attributes = Cow::Borrowed(&self.attributes);
-        if missing.iter().any(|name| attributes.contains_key(*name)) {
-            self.check(&missing)?;
-            attributes
-                .to_mut()
-                .retain(|name, _| !missing.contains(&name.as_str()));
-        }
+        let attributes = without_missing(self.occasion, &self.attributes, &missing);
+        let attributes = attributes.map_err(|found| faults(&found))?;
         let record = OwnedRecord::read(at_ms, self.occasion, &attributes, &missing);
         let mut record = record.map_err(|found| faults(&found))?;
         record.source = Some(from.source.clone());

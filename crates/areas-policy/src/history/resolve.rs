@@ -11,17 +11,8 @@ use provost_policy::{Register, claim};
 /// Puts the ids of records in place of the words that mean one, and the groups that a user is in now in place of what the
 /// caller sent. Returns what the words mean, for whoever judges the events.
 ///
-/// A word that means nothing or several stays as it was sent, and is counted. A word of which nothing is left when it is
-/// compared is missing.
-///
-/// ```text
-///   the user                                  the groups
-///   one who is there                          the directory's
-///   missing, blank, one of several, deleted   missing, whatever was sent: the register knows what each of several is in
-///   unknown                                   claimed, as they were sent; missing where none were sent, and where everybody
-///                                             who may act stands in the directory
-///   none                                      none
-/// ```
+/// What stays as it was sent, and which groups a user has whom nobody knows, says `provost_policy::SentAttributes`; what means
+/// nothing or several is counted.
 ///
 /// Cost: as [`words::register`], whatever the number of events.
 pub fn resolve(ctx: &mut OperationContext<'_>, events: &mut [IncomingEvent]) -> Result<Register> {
@@ -57,32 +48,7 @@ pub(super) fn asked(events: &[IncomingEvent]) -> WordQuery {
 /// Puts in place what the register says.
 pub(super) fn apply(register: &Register, events: &mut [IncomingEvent]) {
     for event in events {
-        // Before the users: theirs replace what is claimed.
-        event.name_groups(|word| one(register, Kind::Group, word));
-        for kind in [Kind::User, Kind::ServiceAccount, Kind::Skill, Kind::Resource] {
-            event.name(kind, |word| one(register, kind, word));
-        }
-        let Some(word) = event.words(Kind::User).next() else {
-            event.have_no_user();
-            continue;
-        };
-        match register.meant(Kind::User.field(), word) {
-            [] if register.misses_strangers(Kind::User.field()) => event.miss_word(Kind::Group),
-            [] => event.claim_groups(),
-            [user] => match &user.record().groups {
-                Some(groups) => event.set_groups(groups),
-                None => event.miss_word(Kind::Group),
-            },
-            _ => event.miss_word(Kind::Group),
-        }
-    }
-}
-
-/// Returns the id of the one record that a word means.
-fn one(register: &Register, kind: Kind, word: &str) -> Option<String> {
-    match register.meant(kind.field(), word) {
-        [record] => Some(record.id().to_owned()),
-        _ => None,
+        event.name(register);
     }
 }
 

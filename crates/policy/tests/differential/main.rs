@@ -4,6 +4,7 @@
 
 #![cfg(test)]
 
+mod bundle;
 mod case;
 mod document;
 mod fuzz;

@@ -8,13 +8,14 @@ use provost_policy::{EventWindow, Scan, Symbols};
 use serde_json::Value;
 use std::sync::Arc;
 
-struct NamedPerson {
-    world: World,
-    policies: Vec<(&'static str, Value)>,
-    history: Vec<Plain>,
+/// People and their words, policies that name them, and what they did.
+pub struct NamedPerson {
+    pub world: World,
+    pub policies: Vec<(&'static str, Value)>,
+    pub history: Vec<Plain>,
 }
 
-fn told(seed: u64, events: usize) -> NamedPerson {
+pub fn told(seed: u64, events: usize) -> NamedPerson {
     let mut dice = Dice::new(seed);
     let world = random::names(&mut dice);
     let mut policies = policies(&mut dice);

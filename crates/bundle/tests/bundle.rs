@@ -1,0 +1,384 @@
+//! Which bundles a device believes, what is in them, and what it says by them.
+
+#![cfg(test)]
+
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use provost_bundle::{
+    Addressee, AskedEvent, BundleGroup, BundleInputs, BundleUser, Floor, HookMode, Hooks, Judge, Judgement,
+    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Refusal, open, read,
+};
+use provost_policy::{Action, Definition, Family, PolicySet, sha256_hex};
+use provost_words::Timestamp;
+use provost_words::dsse::{Envelope, PublicKey, Signature, SignedKind, signed_bytes};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ADDRESSEE: Addressee<'static> = Addressee {
+    organization_id: "org_1",
+    device_id: "dev_1",
+    floor: None,
+};
+
+/// The device of Ada, who is in the group engineering.
+fn inputs() -> BundleInputs {
+    BundleInputs {
+        organization_id: "org_1".into(),
+        device_id: "dev_1".into(),
+        store_epoch: 2,
+        sequence: 7,
+        version: ("psv_1".into(), 3),
+        issued_at: Timestamp::from_ms(1_000),
+        not_after: Timestamp::from_ms(2_000),
+        mode: HookMode::Enforce,
+        hooks: Hooks {
+            deadline_ms: 400,
+            on_unknown: OnUnknown::Block,
+        },
+        users: vec![BundleUser {
+            user_id: "usr_ada".into(),
+            words: vec!["ada".into(), "ada@acme.test".into(), "info@acme.test".into()],
+            shared: vec!["info@acme.test".into()],
+            group_ids: Some(vec!["grp_eng".into()]),
+        }],
+        groups: vec![BundleGroup {
+            group_id: "grp_eng".into(),
+            words: vec!["engineering".into()],
+            shared: vec![],
+        }],
+    }
+}
+
+fn set(policies: &[(Family, Value)]) -> PolicySet {
+    let read = policies.iter().map(|(family, policy)| {
+        Arc::new(Definition::read(*family, policy).unwrap_or_else(|e| panic!("{policy}: {e}")))
+    });
+    PolicySet::new(read).unwrap()
+}
+
+/// Returns a content policy that blocks calls of a tool; `change` replaces members, and null takes one away.
+fn block(id: &str, change: &Value) -> (Family, Value) {
+    let mut policy = json!({
+        "id": id, "name": format!("name of {id}"), "action": "block", "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
+        "conditions": {"field": "tool.id", "op": "eq", "value": "Bash"},
+    });
+    for (name, value) in change.as_object().unwrap() {
+        policy[name] = value.clone();
+        if value.is_null() {
+            policy.as_object_mut().unwrap().remove(name);
+        }
+    }
+    (Family::Content, policy)
+}
+
+fn bundle(policies: &[(Family, Value)]) -> PolicyBundle {
+    PolicyBundle::of(&set(policies), inputs()).unwrap()
+}
+
+fn say(judge: &Judge, attributes: &Value) -> Judgement {
+    let event = json!({"occasion": "pre_tool", "attributes": attributes, "missing": []});
+    let event = AskedEvent::of(&event).unwrap();
+    judge.judge(Timestamp::from_ms(1_500), &event).unwrap()
+}
+
+/// Returns what is said of a call of the shell by somebody: the action, and whether the server is asked.
+fn of_user(policies: &[(Family, Value)], user: &str) -> (Action, bool) {
+    let judge = Judge::new(bundle(policies)).unwrap();
+    let said = say(&judge, &json!({"tool.id": "Bash", "identity.user_id": user}));
+    (said.verdict().action(), matches!(said, Judgement::Ask(_)))
+}
+
+fn key() -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap()
+}
+
+fn trusted(key: &Ed25519KeyPair) -> PublicKey {
+    PublicKey {
+        id: "key_1".into(),
+        key: key.public_key().as_ref().try_into().unwrap(),
+    }
+}
+
+fn signed(kind: SignedKind, payload: &str, key: &Ed25519KeyPair) -> Envelope {
+    let sig = key.sign(&signed_bytes(kind, payload.as_bytes()));
+    Envelope {
+        payload_type: kind.payload_type().into(),
+        payload: STANDARD.encode(payload),
+        signatures: vec![Signature {
+            keyid: "key_1".into(),
+            sig: STANDARD.encode(sig),
+        }],
+    }
+}
+
+/// Proves LJ-2.
+#[test]
+fn a_bundle_is_believed_where_it_is_signed_for_this_device() {
+    let bundle = bundle(&[block("one", &json!({}))]);
+    let key = key();
+    let envelope = signed(SignedKind::PolicyBundle, &bundle.canonical(), &key);
+    let opened = open(&envelope, &[trusted(&key)], &ADDRESSEE).unwrap();
+    assert_eq!(opened, bundle);
+    assert!(!opened.is_expired(Timestamp::from_ms(2_000)) && opened.is_expired(Timestamp::from_ms(2_001)));
+
+    let other = Ed25519KeyPair::from_seed_unchecked(&[8; 32]).unwrap();
+    assert_eq!(
+        open(&envelope, &[trusted(&other)], &ADDRESSEE),
+        Err(Refusal::Untrusted)
+    );
+    // What was signed as another kind of document is no bundle, whatever it says of itself.
+    let mut release = signed(SignedKind::Release, &bundle.canonical(), &key);
+    assert_eq!(
+        open(&release, &[trusted(&key)], &ADDRESSEE),
+        Err(Refusal::Malformed)
+    );
+    release.payload_type = SignedKind::PolicyBundle.payload_type().into();
+    assert_eq!(
+        open(&release, &[trusted(&key)], &ADDRESSEE),
+        Err(Refusal::Untrusted)
+    );
+    let mut broken = envelope;
+    broken.payload = STANDARD.encode(bundle.canonical().replace("enforce", "monitor"));
+    assert_eq!(
+        open(&broken, &[trusted(&key)], &ADDRESSEE),
+        Err(Refusal::Untrusted)
+    );
+    broken.payload = "not base64!".into();
+    assert_eq!(
+        open(&broken, &[trusted(&key)], &ADDRESSEE),
+        Err(Refusal::Malformed)
+    );
+}
+
+/// Proves LJ-2.
+#[test]
+fn another_ones_bundle_and_an_older_one_are_refused_by_name() {
+    let text = bundle(&[]).canonical();
+    let refusal = |addressee: Addressee<'_>| read(text.as_bytes(), &addressee).unwrap_err();
+    let of_another = Addressee {
+        device_id: "dev_2",
+        ..ADDRESSEE
+    };
+    assert_eq!(refusal(of_another).code(), "bundle_of_another_device");
+    let elsewhere = Addressee {
+        organization_id: "org_2",
+        ..ADDRESSEE
+    };
+    assert_eq!(refusal(elsewhere).code(), "bundle_of_another_organization");
+
+    let floor = |store_epoch, sequence, issued_at_ms| Addressee {
+        floor: Some(Floor {
+            store_epoch,
+            sequence,
+            issued_at_ms,
+        }),
+        ..ADDRESSEE
+    };
+    for newer in [floor(2, 7, 1_001), floor(2, 8, 0), floor(3, 0, 0)] {
+        assert_eq!(refusal(newer).code(), "bundle_older", "{newer:?}");
+    }
+    // The same once more, one after it, and one of a store that was restored.
+    for older in [floor(2, 7, 1_000), floor(2, 6, 9_000), floor(1, 99, 9_000)] {
+        assert!(read(text.as_bytes(), &older).is_ok(), "{older:?}");
+    }
+}
+
+/// Proves LJ-2.
+#[test]
+fn what_is_no_bundle_is_refused_by_name() {
+    let text = bundle(&[]).canonical();
+    let code = |text: &str| read(text.as_bytes(), &ADDRESSEE).unwrap_err().code();
+    for (from, to, expected) in [
+        ("\"format\":1", "\"format\":2", "bundle_other_format"),
+        ("\"format\":1", "\"format\":\"1\"", "bundle_unreadable"),
+        ("\"mode\":\"enforce\"", "\"mode\":\"off\"", "bundle_unreadable"),
+        (
+            "\"deviceId\":\"dev_1\"",
+            "\"deviceId\":\"dev_2\",\"deviceId\":\"dev_1\"",
+            "bundle_unreadable",
+        ),
+    ] {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        assert_eq!(code(&changed), expected, "{to}");
+    }
+    assert_eq!(code("{}"), "bundle_unreadable");
+    assert_eq!(code(&text[..text.len() - 1]), "bundle_unreadable");
+    assert_eq!(code(&" ".repeat(PAYLOAD_LIMIT + 1)), "bundle_too_large");
+    // One whose policy nobody reads judges nothing.
+    let mut spoilt = bundle(&[block("one", &json!({}))]);
+    spoilt.policies[0].definition["action"] = "explode".into();
+    assert_eq!(Judge::new(spoilt).unwrap_err().code(), "bundle_unreadable");
+}
+
+/// Proves LJ-3.
+#[test]
+fn a_bundle_names_nobody_but_the_people_of_its_device() {
+    let of_bob = json!({"appliesTo": {"users": ["usr_bob"]}, "message": "dear bob"});
+    let of_both = json!({"appliesTo": {"users": ["usr_bob", "usr_ada"], "groups": [{"name": "grp_law", "directoryId": "dir_1"}]}});
+    let by_name = json!({
+        "description": "because of bob", "labels": ["bob"],
+        "conditions": {"all": [
+            {"field": "tool.id", "op": "eq", "value": "Bash"},
+            {"not": {"field": "identity.user_id", "op": "in", "value": ["usr_bob", "bob@acme.test"]}},
+            {"field": "identity.group_ids", "op": "contains_any", "value": ["grp_law", "engineering"]},
+        ]},
+    });
+    let by_part = json!({"conditions": {"field": "identity.user_id", "op": "starts_with", "value": "bo"}});
+    let acl = json!({
+        "id": "acl", "name": "acl", "enabled": true, "evaluateOn": ["pre_tool"], "action": "allow",
+        "conditions": {"field": "mcp.server_id", "op": "eq", "value": "git"}, "appliesTo": {"users": ["usr_bob"]},
+    });
+    let bundle = bundle(&[
+        block("of.bob", &of_bob),
+        block("of.both", &of_both),
+        block("by.name", &by_name),
+        block("by.part", &by_part),
+        (Family::Content, acl),
+        (
+            Family::SkillAcl,
+            json!({"id": "skill", "skillId": "pdf", "enabled": true, "effect": "block", "subjects": {"groups": ["grp_law"]}}),
+        ),
+    ]);
+    let text = bundle.canonical();
+    for other in [
+        "usr_bob",
+        "bob@acme",
+        "grp_law",
+        "dir_1",
+        "dear bob",
+        "because of",
+        "\"bob\"",
+        "of.bob",
+        "\"bo\"",
+    ] {
+        assert!(!text.contains(other), "{other} stands in {text}");
+    }
+    let ids: Vec<&str> = bundle.policies.iter().map(|policy| policy.id.as_str()).collect();
+    // A list that lets others in keeps the device's people out, and so it is there.
+    assert_eq!(ids, ["acl", "by.name", "by.part", "of.both"]);
+    let needing = bundle.policies.iter().filter(|policy| policy.needs_server);
+    assert_eq!(
+        needing.map(|policy| policy.id.as_str()).collect::<Vec<_>>(),
+        ["by.part"]
+    );
+
+    let judge = Judge::new(bundle).unwrap();
+    let server = say(
+        &judge,
+        &json!({"mcp.server_id": "git", "tool.id": "x", "identity.user_id": "usr_ada"}),
+    );
+    let reasons = serde_json::to_value(server.verdict()).unwrap()["reasons"].clone();
+    let not_allowed = reasons.as_array().unwrap().iter();
+    let not_allowed: Vec<&Value> = not_allowed
+        .filter(|reason| reason["reason"] == "not_allowed")
+        .collect();
+    assert_eq!(not_allowed.len(), 1, "{reasons}");
+    assert_eq!(not_allowed[0]["policyId"], "acl");
+    assert_eq!(server.verdict().action(), Action::Block);
+}
+
+/// Proves LJ-1, DE-5.
+#[test]
+fn who_is_known_is_judged_and_who_is_not_is_asked_about() {
+    let of_bob = [block("one", &json!({"appliesTo": {"users": ["usr_bob"]}}))];
+    let of_ada = [block("one", &json!({"appliesTo": {"users": ["usr_ada"]}}))];
+    let of_all = [block("one", &json!({}))];
+    for word in ["usr_ada", "ADA", " ada@acme.test"] {
+        assert_eq!(of_user(&of_bob, word), (Action::Allow, false), "{word}");
+        assert_eq!(of_user(&of_ada, word), (Action::Block, false), "{word}");
+    }
+    // A word that somebody else has as well, another account of the machine, a name that nobody sees.
+    for word in ["info@acme.test", "bob", "root", "\u{200b}"] {
+        assert_eq!(of_user(&of_bob, word), (Action::Block, true), "{word}");
+        assert_eq!(of_user(&of_ada, word), (Action::Block, true), "{word}");
+        // Whoever it is.
+        assert_eq!(of_user(&of_all, word), (Action::Block, false), "{word}");
+    }
+    let judge = Judge::new(bundle(&of_bob)).unwrap();
+    let said = say(&judge, &json!({"tool.id": "Bash", "identity.user_id": "root"}));
+    let said = serde_json::to_value(said.verdict()).unwrap();
+    assert_eq!(
+        (&said["basis"], &said["unknown"], &said["unresolved"]),
+        (
+            &json!("policies"),
+            &json!(true),
+            &json!(["/attributes/identity.user_id"])
+        )
+    );
+    // Of nobody at all it is known that it is not of Bob.
+    assert!(matches!(
+        say(&judge, &json!({"tool.id": "Bash"})),
+        Judgement::Verdict(_)
+    ));
+}
+
+/// Proves LJ-1, DE-5.
+#[test]
+fn what_needs_the_server_is_asked_about_where_it_can_match() {
+    let past = json!({"conditions": {"all": [
+        {"field": "tool.id", "op": "eq", "value": "Bash"},
+        {"hasPriorEvent": {"field": "tool.id", "op": "eq", "value": "Read"}},
+    ]}});
+    let excepted = json!({"except": {"field": "mcp.server_id", "op": "eq", "value": "git"}});
+    let module = "package forge.content\nimport rego.v1\nmatch := {\"matched\": true}\n";
+    let module = json!({"conditions": null, "logic": {
+        "kind": "rego", "languageVersion": "forge.rego.v1", "entrypoint": "data.forge.content.match",
+        "module": module, "moduleSha256": sha256_hex(module.as_bytes()),
+    }});
+    let approval = json!({"action": "require_approval"});
+    for (change, elsewhere) in [
+        (&past, false),
+        (&excepted, false),
+        (&module, true),
+        (&approval, false),
+    ] {
+        let judge = Judge::new(bundle(&[block("one", change)])).unwrap();
+        let said = say(&judge, &json!({"tool.id": "Bash", "identity.user_id": "ada"}));
+        assert!(matches!(said, Judgement::Ask(_)), "{change}");
+        assert!(said.verdict().action() >= Action::RequireApproval, "{change}");
+        assert_eq!(said.verdict().policy_ids(), ["one"]);
+        // A module reads what it likes; of the others a part says that they cannot match.
+        let other = say(&judge, &json!({"tool.id": "Read", "identity.user_id": "ada"}));
+        assert_eq!(matches!(other, Judgement::Ask(_)), elsewhere, "{change}");
+    }
+    let judge = Judge::new(bundle(&[block("one", &module)])).unwrap();
+    assert!(!judge.bundle().canonical().contains("package forge"));
+}
+
+#[test]
+fn what_has_no_room_is_asked_about_always() {
+    let message = "x".repeat(4_000);
+    let many: Vec<(Family, Value)> = (0..600)
+        .map(|n| block(&format!("p{n:03}"), &json!({"message": message})))
+        .collect();
+    let bundle = bundle(&many);
+    assert!(bundle.canonical().len() <= PAYLOAD_LIMIT && bundle.policies.len() < 600);
+    let judge = Judge::new(bundle).unwrap();
+    let said = say(&judge, &json!({"tool.id": "Read", "identity.user_id": "ada"}));
+    assert!(matches!(said, Judgement::Ask(_)));
+    assert_eq!(said.verdict().action(), Action::Block);
+}
+
+#[test]
+fn an_event_that_nobody_reads_is_an_error_and_no_verdict() {
+    let judge = Judge::new(bundle(&[])).unwrap();
+    for event in [
+        json!({"occasion": "pre_tool", "attributes": {"tool.id": 7}}),
+        json!({"occasion": "pre_tool", "attributes": {"no.such": "x"}}),
+        json!({"occasion": "pre_tool", "attributes": {"identity.group_ids": "eng", "identity.user_id": "ada"}}),
+    ] {
+        let asked = AskedEvent::of(&event).unwrap();
+        assert!(judge.judge(Timestamp::from_ms(0), &asked).is_err(), "{event}");
+    }
+    for event in [
+        json!({}),
+        json!({"occasion": "nowhere"}),
+        json!({"occasion": "prompt", "attributes": []}),
+        json!({"occasion": "prompt", "missing": [1]}),
+    ] {
+        assert!(AskedEvent::of(&event).is_err(), "{event}");
+    }
+    assert!(AskedEvent::all(&json!({"events": []})).is_err());
+}
