@@ -1,6 +1,6 @@
 //! `GET …/approvals`
 
-use super::model::{ApprovalId, State};
+use super::model::{Approval, State};
 use super::store;
 use super::view::ApprovalView;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
@@ -61,7 +61,7 @@ impl Operation for ListApprovals {
         ])
         .says(
             "List approvals",
-            "Calls that waited or wait for somebody's yes, newest first.",
+            "What waited or waits for somebody's yes, newest first.",
         );
     type Path = Empty;
     type Query = ListQuery;
@@ -71,37 +71,48 @@ impl Operation for ListApprovals {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ApprovalPage> {
         let query = &input.query;
         let subject = query.requested_for.as_ref().map(Name::as_str);
-        // A cursor is a place in the list that it was made for: with other filters it is another list.
         let list = [
             "listHeadlessApprovals",
             query.state.map_or("", State::as_str),
             subject.unwrap_or_default(),
         ];
-        let list = list.join("|");
-        let before = match &query.cursor {
-            // Behind every id.
-            None => "~".to_owned(),
-            Some(cursor) => {
-                let place = cursor.open_bytes(&ctx.services().keys, ctx.org(), &list)?;
-                String::from_utf8(place).map_err(Error::internal)?
-            }
+        let find = |ctx: &mut OperationContext<'_>, before: &str, limit: i64| {
+            store::list(ctx, before, query.state, subject, limit)
         };
-        let limit = query.limit.get();
-        let mut found = store::list(ctx, &before, query.state, subject, limit + 1)?;
-        let goes_on = i64::try_from(found.len()).unwrap_or(i64::MAX) > limit;
-        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let shown_last = found
-            .last()
-            .map(|approval| approval.id.clone())
-            .filter(|_| goes_on);
-        let next_cursor = shown_last.map(|id: ApprovalId| {
-            Cursor::issue_bytes(&ctx.services().keys, ctx.org(), &list, id.as_str().as_bytes())
-        });
-        let now = ctx.latest();
-        let view = |approval| ApprovalView::of(approval, now, None);
-        Ok(ApprovalPage {
-            approvals: found.into_iter().map(view).collect(),
-            next_cursor,
-        })
+        page(ctx, &list.join("|"), query.cursor.as_ref(), query.limit, find)
     }
+}
+
+/// Returns a page of approvals before a cursor's place, the newest first. A cursor is a place in the list that it was made for: with
+/// other filters it is another list.
+pub fn page(
+    ctx: &mut OperationContext<'_>,
+    list: &str,
+    cursor: Option<&Cursor>,
+    limit: Limit,
+    find: impl FnOnce(&mut OperationContext<'_>, &str, i64) -> Result<Vec<Approval>>,
+) -> Result<ApprovalPage> {
+    let before = match cursor {
+        // Behind every id.
+        None => "~".to_owned(),
+        Some(cursor) => {
+            let place = cursor.open_bytes(&ctx.services().keys, ctx.org(), list)?;
+            String::from_utf8(place).map_err(Error::internal)?
+        }
+    };
+    let limit = limit.get();
+    let mut found = find(ctx, &before, limit + 1)?;
+    let goes_on = i64::try_from(found.len()).unwrap_or(i64::MAX) > limit;
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let shown_last = found.last().filter(|_| goes_on);
+    let next_cursor = shown_last.map(|approval| {
+        let place = approval.id.as_str().as_bytes();
+        Cursor::issue_bytes(&ctx.services().keys, ctx.org(), list, place)
+    });
+    let now = ctx.latest();
+    let view = |approval| ApprovalView::of(approval, now, None);
+    Ok(ApprovalPage {
+        approvals: found.into_iter().map(view).collect(),
+        next_cursor,
+    })
 }

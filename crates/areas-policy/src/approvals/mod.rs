@@ -29,6 +29,7 @@ mod get;
 mod list;
 mod model;
 mod names;
+mod own;
 mod plan;
 mod preview;
 mod rights;
@@ -104,6 +105,7 @@ fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::ListApprovals>(),
         Entry::of::<ask::AskApproval>(),
+        Entry::of::<own::ListOwnApprovals>(),
         Entry::of::<get::GetApproval>(),
         Entry::of::<decide::DecideApproval>(),
         Entry::of::<verbs::CancelApproval>(),

@@ -24,6 +24,10 @@ statements! {
     LIST = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id < ?2 AND (CAST(?3 AS TEXT) IS NULL OR state = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR subject_id = CAST(?4 AS TEXT)) ORDER BY id DESC LIMIT ?5");
     /// A page of those that stand in one open state: of the few that are open, whatever has ended.
     LIST_OPEN = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') AND id < ?2 AND state = CAST(?3 AS TEXT) AND (CAST(?4 AS TEXT) IS NULL OR subject_id = CAST(?4 AS TEXT)) ORDER BY id DESC LIMIT ?5");
+    /// A page of what somebody asked for, the newest first.
+    ASKED = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND id < ?4 ORDER BY id DESC LIMIT ?5");
+    /// A page of what was asked for somebody, the newest first.
+    ASKED_FOR = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 AND id < ?4 ORDER BY id DESC LIMIT ?5");
     /// The open ones of a call, the oldest first. By their ids SQLite would read all that are open.
     OF_CALL = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND call_mac = ?2 AND state IN ('pending', 'approved') ORDER BY id || '' LIMIT 64");
     /// The open ones.
@@ -122,6 +126,20 @@ pub fn list(
     };
     let (org, state) = (ctx.org(), state.map(State::as_str));
     ctx.query(statement, params![org, before, state, subject, limit], read)
+}
+
+/// Returns approvals before a place of the list that somebody asked for or that were asked for them, the newest first.
+pub fn own(ctx: &mut OperationContext<'_>, party: &Party, before: &str, limit: i64) -> Result<Vec<Approval>> {
+    let org = ctx.org();
+    let mut found = Vec::new();
+    for statement in [&ASKED, &ASKED_FOR] {
+        let values = params![org, party.kind.as_str(), party.id.as_str(), before, limit];
+        found.extend(ctx.query(statement, values, read)?);
+    }
+    found.sort_unstable_by(|one, other| other.id.as_str().cmp(one.id.as_str()));
+    found.dedup_by(|one, other| one.id == other.id);
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(found)
 }
 
 /// Returns the open approvals of a call, the oldest first.

@@ -268,6 +268,16 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
             6,
             "approvals_by_asker (organization_id=? AND asker_kind=? AND asker_id=? AND created_at>?",
         ),
+        (
+            "ASKED",
+            5,
+            "approvals_of_asker (organization_id=? AND asker_kind=? AND asker_id=? AND id<?",
+        ),
+        (
+            "ASKED_FOR",
+            5,
+            "approvals_of_subject (organization_id=? AND subject_kind=? AND subject_id=? AND id<?",
+        ),
         ("OVERDUE", 1, "approvals_open_by_id"),
         ("ERASE_SHOWN", 1, "approvals_shown (ended_at<?"),
         ("FORGET", 1, "approvals_by_end (ended_at<?"),

@@ -1,5 +1,6 @@
 //! What people ask for by hand: a server of the inventory, by whom it is approved, and what keeps it from being.
 
+use super::approvals::{request, rm, scene};
 use super::approvals_people::Person;
 use crate::areas::approvals::wish;
 use crate::areas::fleet::Machine;
@@ -262,5 +263,59 @@ fn a_hundred_requests_by_hand_of_one_principal_wait_and_no_more() {
             .await
             .ok();
         asked(&app, &one, wish(100)).await;
+    });
+}
+
+#[test]
+fn everybody_sees_what_they_asked_for_and_what_was_asked_for_them_and_nothing_else() {
+    each("approvals_own", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let ann = Person::of(&app, "ann", "viewer").await;
+        let carl = Person::of(&app, "carl", "viewer").await;
+        let own = async |person: &Person, rest: &str| {
+            let path = format!("/approvals/own{rest}");
+            let token = person.token(&app).await;
+            let reply = app.request("GET", &path).token(&token).send().await;
+            reply.ok().clone()
+        };
+        let server = one(&app).await;
+        let wished = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        app.advance(1);
+        // Of her call somebody else asks.
+        let mut event = scene.event(&rm("/a"));
+        event["attributes"] =
+            json!({ "identity.user_id": ann.login, "tool.id": "Bash", "tool.input": rm("/a") });
+        let called = request(&scene.decide(&event).await);
+        app.advance(1);
+        asked(&app, &carl.token(&app).await, wish(&server)).await;
+        let all = own(&ann, "").await;
+        let ids: Vec<&str> = all["approvals"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, [called.as_str(), wished.as_str()]);
+        assert!(!all.to_string().contains("rm -rf"), "{all}");
+        let first = own(&ann, "?limit=1").await;
+        assert_eq!(first["approvals"][0]["id"], json!(called));
+        let cursor = first["nextCursor"].as_str().unwrap();
+        let rest = own(&ann, &format!("?limit=1&cursor={cursor}")).await;
+        assert_eq!(rest["approvals"][0]["id"], json!(wished));
+        assert_eq!(rest["nextCursor"], Value::Null);
+        // A cursor of one person is none of another's list.
+        let path = format!("/approvals/own?cursor={cursor}");
+        let token = carl.token(&app).await;
+        app.request("GET", &path)
+            .token(&token)
+            .send()
+            .await
+            .refused(400, "invalid_request");
+        // The list of everybody's is for those who read it.
+        app.request("GET", "/approvals")
+            .token(&token)
+            .send()
+            .await
+            .refused(403, "role_forbidden");
     });
 }

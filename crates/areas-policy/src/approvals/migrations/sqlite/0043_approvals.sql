@@ -42,6 +42,8 @@ CREATE UNIQUE INDEX approvals_open ON approvals (organization_id, call_mac, poli
 CREATE INDEX approvals_open_by_id ON approvals (organization_id, id) WHERE state IN ('pending', 'approved');
 CREATE INDEX approvals_waiting ON approvals (organization_id, deadline_at) WHERE state = 'pending';
 CREATE INDEX approvals_by_asker ON approvals (organization_id, asker_kind, asker_id, created_at);
+CREATE INDEX approvals_of_asker ON approvals (organization_id, asker_kind, asker_id, id);
+CREATE INDEX approvals_of_subject ON approvals (organization_id, subject_kind, subject_id, id);
 CREATE INDEX approvals_by_end ON approvals (ended_at);
 -- What is erased once is not looked at again.
 CREATE INDEX approvals_shown ON approvals (ended_at) WHERE sealed IS NOT NULL;
