@@ -541,6 +541,23 @@ fn a_person_signs_in_to_enrol_a_machine_of_their_own_and_is_signed_in_to_nothing
         let again = stage.person(&again).output().unwrap();
         assert_eq!(again.status.code(), Some(2), "{}", said(&again));
         assert!(said(&again).contains("enrolled already"), "{}", said(&again));
+        // Whoever signs in is told what is in their name, and by which application.
+        let output = stage.login(&["--scope", "read,fleet:enrol_self"], |address| {
+            let mut browser = Browser::default();
+            let page = browser.open(&format!("{address}&login_hint=bob"));
+            browser.decide(&stage.url, &page, "allow");
+        });
+        let words = said(&output);
+        assert!(
+            words.contains("1 machine is in your name, the latest laptop, enrolled with "),
+            "{words}"
+        );
+        let id = enrolled["deviceId"].as_str().unwrap();
+        let reason = ["--confirm", "--reason", "it is none of mine"];
+        let mut own = stage.person(&[&["devices", "retire-own", id], &reason[..]].concat());
+        let retired = own.output().unwrap();
+        assert!(retired.status.success(), "{}", said(&retired));
+        assert_eq!(devices()[0]["status"], "retired");
         let Stage { server, .. } = stage;
         assert_eq!(server.stop(), 0);
     }

@@ -12,6 +12,7 @@ use super::super::server::Server;
 use super::super::sign_in::{Offer, Wish, revoke, sign_in};
 use super::super::terminal::Terminal;
 use super::identity::Identity;
+use super::own_machines;
 use super::whoami::ends;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::path::{Path, PathBuf};
@@ -121,6 +122,8 @@ async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let told = kept(&found, &identity, (&path, name), (matches, terminal)).await;
     if told.is_err() {
         give_back(&found.connection, found.sign_in.as_ref(), terminal).await;
+    } else if found.sign_in.is_some() {
+        own_machines::tell(&found.connection, &identity, terminal).await;
     }
     told
 }

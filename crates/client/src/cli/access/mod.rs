@@ -9,6 +9,7 @@ mod identity;
 mod login;
 mod logout;
 mod own_enrolment;
+mod own_machines;
 mod rotate_token;
 mod rotation_note;
 mod status;
