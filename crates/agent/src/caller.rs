@@ -164,6 +164,8 @@ impl Caller<'_> {
         let line = format!("{} refused: {message} ({})", self.door.url(), reply.status);
         let mut trouble = Trouble::new(cause, line);
         trouble.wait = reply.retry_after;
+        trouble.is_servers = true;
+        trouble.key = text("keyThumbprint").map(str::to_owned);
         if cause == Cause::Expired {
             return trouble.fix(format!("look at the clock; if it is right, {ANEW}"));
         }

@@ -4,9 +4,11 @@
 //! device.key.next is there ──► POST key, by the former key ──► rotated/: device.key, token, device.json the last
 //!                                 │                                ──► each takes its place, device.json the last
 //!                                 │                                ──► device.key.next goes
-//!                                 ├── lost answer, kill: it is asked again with the same new key
-//!                                 └── refused: device.key.next goes, and the former key stays
+//!                                 ├── lost answer, kill, words of somebody on the way: it is asked again with the same new key
+//!                                 └── refused by the server: device.key.next goes, and the former key stays
 //! ```
+//! A refusal that names the new key as the device's is none of those: the key waits, and nothing else is called.
+//!
 //! While `device.key.next` is there nothing else is called: once the server knows the new key, any other use of the former one says that
 //! there are two who have it. From the moment at which `rotated/device.json` is there the device is the new key, wherever the process
 //! ends. Keeps AG-2.
@@ -18,7 +20,7 @@ use crate::key::DeviceKey;
 use crate::run::Loop;
 use crate::state::KnownKey;
 use crate::token::Token;
-use crate::trouble::{Cause, Trouble};
+use crate::trouble::{ANEW, Cause, Trouble};
 use crate::{Agent, State, counter, machine};
 use provost_words::Secret;
 use provost_words::entropy::Entropy;
@@ -106,7 +108,7 @@ pub(crate) async fn go_on(agent: &Agent, caller: &mut Caller<'_>, say: &dyn Fn(&
             agent.folder.remove(NEXT)
         }
         Some(next) => {
-            let has_another = ask(agent, caller, next, say).await?;
+            let has_another = ask(agent, caller, next, false, say).await?;
             agent.has_rotated.set(has_another);
             Ok(())
         }
@@ -127,8 +129,9 @@ pub(crate) async fn rotate(
         return Ok(true);
     }
     finish(&agent.folder)?;
+    let is_first = !is_waiting(&agent.folder);
     let next = DeviceKey::load_or_make_as(&agent.folder, NEXT, entropy)?;
-    ask(agent, caller, next, say).await
+    ask(agent, caller, next, is_first, say).await
 }
 
 /// Gives the device another key at once, and says whether it has one.
@@ -152,10 +155,19 @@ async fn send(agent: &Agent, caller: &Caller<'_>, next: &DeviceKey) -> Result<Va
     Ok(answer)
 }
 
+/// Says whether a refusal leaves the device the key that it has. One in the words of a server does, unless it names the new key; what
+/// somebody on the way says does so at the first ask alone: behind that the server may know the new key, whose answer was lost.
+fn is_final(trouble: &Trouble, next: &DeviceKey, is_first: bool) -> bool {
+    let is_refusal = matches!(trouble.cause, Cause::Refused(400 | 403 | 404 | 405 | 409 | 422));
+    let names_next = trouble.key.as_deref() == Some(next.thumbprint().as_str());
+    is_refusal && !names_next && (trouble.is_servers || is_first)
+}
+
 async fn ask(
     agent: &Agent,
     caller: &mut Caller<'_>,
     next: DeviceKey,
+    is_first: bool,
     say: &dyn Fn(&str),
 ) -> Result<bool, Trouble> {
     let answer = match send(agent, caller, &next).await {
@@ -186,10 +198,14 @@ async fn ask(
             );
             Ok(false)
         }
-        Err(trouble) if matches!(trouble.cause, Cause::Refused(400 | 403 | 404 | 405 | 409 | 422)) => {
+        Err(trouble) if is_final(&trouble, &next, is_first) => {
             agent.folder.remove(NEXT)?;
             say(&format!("warning: the key was not changed: {trouble}"));
             Ok(false)
+        }
+        // The server knows the new key and answers no more: nobody else has it, and what is left is another enrolment.
+        Err(trouble) if trouble.cause == Cause::Refused(409) && trouble.key.is_some() => {
+            Err(trouble.fix(ANEW))
         }
         Err(trouble) => Err(trouble),
     }

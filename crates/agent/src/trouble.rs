@@ -40,6 +40,10 @@ pub struct Trouble {
     pub fix: Option<String>,
     /// How long the server asks to be left alone.
     pub wait: Option<Duration>,
+    /// Whether it is a refusal in the words of a server, and not what somebody on the way says.
+    pub(crate) is_servers: bool,
+    /// The thumbprint of the key that the device has, where a refusal names it.
+    pub(crate) key: Option<String>,
 }
 
 impl Trouble {
@@ -50,6 +54,8 @@ impl Trouble {
             line: line.into(),
             fix: None,
             wait: None,
+            is_servers: false,
+            key: None,
         }
     }
 

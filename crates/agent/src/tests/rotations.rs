@@ -1,6 +1,7 @@
 //! A device changes its key: who is killed on the way, and who is refused.
 
 use super::{Scratch, Told, agent, beat, home, now, round, taken};
+use crate::door::Reply;
 use crate::key::DeviceKey;
 use crate::{Agent, Folder, Loop, Trouble, rotate_now};
 use provost_words::entropy::SystemEntropy;
@@ -115,6 +116,10 @@ fn a_device_that_is_refused_stays_what_it_is() {
     for (status, answer) in [
         (409, json!({ "code": "conflict", "message": "no" })),
         (
+            409,
+            json!({ "code": "conflict", "message": "no", "keyThumbprint": "the one that it has" }),
+        ),
+        (
             404,
             json!({ "code": "not_found", "message": "no such operation" }),
         ),
@@ -140,6 +145,71 @@ fn a_device_that_is_refused_stays_what_it_is() {
         let asked = door.asked.borrow();
         assert_eq!(asked[1].1, "prov_dvt_canary");
     }
+}
+
+/// Proves AG-2.
+#[test]
+fn a_new_key_that_the_server_may_know_waits_whatever_somebody_on_the_way_says() {
+    let scratch = Scratch::new();
+    let (folder, home) = (scratch.folder(), home(&scratch));
+    let agent = agent(&folder);
+    let former = own(&folder);
+    let next = begun(&folder);
+    let door = Told::default();
+    for status in [403, 404, 405, 409, 422] {
+        let reply = || Reply {
+            status,
+            date: None,
+            retry_after: None,
+            body: b"<html>sign in to the network</html>".to_vec(),
+        };
+        // What can be read and does not fit is asked for once more.
+        door.answers.borrow_mut().extend([reply(), reply()]);
+        round(&agent, &home, &door).unwrap_err();
+        door.answers.borrow_mut().clear();
+        assert_eq!(
+            (own(&folder), begun(&folder)),
+            (former.clone(), next.clone()),
+            "{status}"
+        );
+    }
+    // The server says that the device has the new key, and answers no more.
+    let said =
+        json!({ "code": "conflict", "message": "answered as often as it may be", "keyThumbprint": next });
+    door.will(409, &said);
+    let trouble = round(&agent, &home, &door).unwrap_err();
+    assert!(trouble.to_string().contains("--anew"), "{trouble}");
+    assert!(is_left(&folder, NEXT));
+    assert!(
+        door.asked
+            .borrow()
+            .iter()
+            .all(|(path, ..)| path.ends_with("/key"))
+    );
+    door.will(200, &changed(&next));
+    door.will(200, &beat());
+    door.will(200, &taken());
+    round(&agent, &home, &door).unwrap();
+    assert_eq!(own(&folder), next);
+}
+
+/// Proves AG-2.
+#[test]
+fn a_key_that_was_never_asked_for_before_goes_where_somebody_on_the_way_refuses_it() {
+    let scratch = Scratch::new();
+    let (folder, home) = (scratch.folder(), home(&scratch));
+    let agent = agent(&folder);
+    let former = own(&folder);
+    let door = Told::default();
+    door.answers.borrow_mut().push_back(Reply {
+        status: 403,
+        date: None,
+        retry_after: None,
+        body: b"<html>blocked</html>".to_vec(),
+    });
+    assert!(!rotate(&agent, &home, &door).unwrap());
+    assert_eq!(own(&folder), former);
+    assert!(!is_left(&folder, NEXT));
 }
 
 /// Proves AG-2.

@@ -103,7 +103,8 @@ impl Operation for RotateDeviceKey {
             "Give a device another key",
             "A device calls this for itself: the request proves the key that it has, the body the one that it will have. A machine \
              that lost the answer asks again with the same new key, and calls nothing else by the earlier one: any other call with \
-             it quarantines the device. Of two machines with one key only the one that called more often may.",
+             it quarantines the device. A refusal names the key that the device has (keyThumbprint). Of two machines with one key only \
+             the one that called more often may.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -121,14 +122,19 @@ impl Operation for RotateDeviceKey {
         if own != device.key_thumbprint {
             // Whoever has such a proof has the new key: a machine whose clock moved while the answer was lost asks once more.
             let new = match new {
-                Err(refused) if is_late_proof_of(ctx, input, &device.key_thumbprint) => return Err(refused),
+                Err(refused) if is_late_proof_of(ctx, input, &device.key_thumbprint) => {
+                    return Err(naming(refused, &device));
+                }
                 new => new,
             };
             let is_again = new.is_ok_and(|new| new == device.key_thumbprint);
             return by_former_key(ctx, &mut device, is_again);
         }
-        let new = new?;
-        may_rotate(ctx, &device, &new, input.body.counter.get())?;
+        let new = new.and_then(|new| {
+            may_rotate(ctx, &device, &new, input.body.counter.get())?;
+            Ok(new)
+        });
+        let new = new.map_err(|refused| naming(refused, &device))?;
         ctx.change("/keyThumbprint", own, new.as_str());
         device.key_thumbprint = new;
         device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
@@ -179,7 +185,7 @@ fn by_former_key(ctx: &mut OperationContext<'_>, device: &mut Device, is_again: 
     let answers = token_store::count_beside(ctx, &key_thumbprint)?;
     if answers >= MOST_ANSWERS {
         let message = "this rotation was answered as often as it may be; somebody looks at the device, or this machine enrols again";
-        return Err(Error::new(Code::Conflict, message));
+        return Err(naming(Error::new(Code::Conflict, message), device));
     }
     // The last answer says so, because a refusal keeps nothing.
     if answers + 1 == MOST_ANSWERS {
@@ -190,6 +196,11 @@ fn by_former_key(ctx: &mut OperationContext<'_>, device: &mut Device, is_again: 
         key_thumbprint,
         token: Some(issue(ctx, device, None)?),
     })
+}
+
+/// Adds to a refusal which key the device has: a machine that lost an answer gives no key up that may be its only one.
+fn naming(refused: Error, device: &Device) -> Error {
+    refused.with("keyThumbprint", device.key_thumbprint.as_str())
 }
 
 /// Says whether the body proves a key for this request at another time.

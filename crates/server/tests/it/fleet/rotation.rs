@@ -191,7 +191,9 @@ fn nobody_has_a_key_that_was_not_proven_for_this() {
         let long = ask(&app, &laptop, &"x".repeat(4097)).await;
         long.refused(400, "invalid_request");
         let own = proof_of_a_key(&app, &laptop.id, &laptop.key);
-        ask(&app, &laptop, &own).await.refused(409, "conflict");
+        let refused = ask(&app, &laptop, &own).await;
+        refused.refused(409, "conflict");
+        assert_eq!(refused.json["keyThumbprint"], json!(thumbprint(&laptop.key)));
         let path = format!("/devices/{}/key", laptop.id);
         let call = app.request("POST", &path).token(&stranger.token);
         call.json(rotation(&good()))
@@ -240,7 +242,9 @@ fn the_same_rotation_is_answered_eight_times_and_never_again() {
         for _ in 0..2 {
             app.advance(1);
             let proof = proof_of_a_key(&app, &former.id, &present.key);
-            ask(&app, &former, &proof).await.refused(409, "conflict");
+            let refused = ask(&app, &former, &proof).await;
+            refused.refused(409, "conflict");
+            assert_eq!(refused.json["keyThumbprint"], json!(thumbprint(&present.key)));
         }
         // What was answered last serves, and ends with the device.
         present.beat(&app).await.ok();
@@ -263,7 +267,9 @@ fn a_late_proof_of_the_new_key_is_refused_and_holds_nobody_apart() {
         let late = proof_of_a_key(&app, &former.id, &lost.key);
         let of_another = proof_of_a_key(&app, &former.id, &new_key());
         app.advance(61);
-        ask(&app, &former, &late).await.refused(422, "invalid_definition");
+        let refused = ask(&app, &former, &late).await;
+        refused.refused(422, "invalid_definition");
+        assert_eq!(refused.json["keyThumbprint"], json!(thumbprint(&lost.key)));
         assert!(is_untouched(&app, &former).await);
         let present = rotate(&app, &former, &lost.key).await;
         assert!(is_untouched(&app, &former).await);
