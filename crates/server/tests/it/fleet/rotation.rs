@@ -301,3 +301,28 @@ fn the_tokens_of_former_keys_end_by_their_own_time_and_bound_how_often_a_key_cha
         app.kernel.stop().await;
     });
 }
+
+/// A machine that renewed has two tokens beside one key: what is bounded is how often the key changes.
+/// Proves FL-6.
+#[test]
+fn a_machine_that_renewed_changes_its_key_as_often_as_any_other() {
+    each("fleet_rotation_renewed", |app: Arc<App>| async move {
+        let first = Machine::new(&app).await;
+        first.age(&app).await;
+        let renewed = first.renew(&app).await;
+        let token = renewed.ok()["token"]["token"].as_str().unwrap().to_owned();
+        app.machines.bind(&token, &first.key);
+        let mut present = Machine {
+            token,
+            ..first.clone()
+        };
+        for _ in 0..3 {
+            present.beat(&app).await.ok();
+            present = rotate(&app, &present, &new_key()).await;
+        }
+        let proof = proof_of_a_key(&app, &present.id, &new_key());
+        ask(&app, &present, &proof).await.refused(409, "conflict");
+        assert!(is_untouched(&app, &present).await);
+        app.kernel.stop().await;
+    });
+}
