@@ -33,7 +33,7 @@ pub struct OperationContext<'a> {
     tx: Tx<'a>,
     services: &'a Services,
     actor: &'a Actor,
-    /// Where the request came from, in a read.
+    /// Where the request came from.
     pub(crate) origin: Option<&'a Origin>,
     now: Timestamp,
     rng: UnitRng,
@@ -67,7 +67,7 @@ impl<'a> OperationContext<'a> {
         self.actor
     }
 
-    /// Returns where the request came from; nothing in a unit of work, whose entry names it by itself.
+    /// Returns where the request came from; nothing in a unit of work that no request asked for.
     pub fn origin(&self) -> Option<&'a Origin> {
         self.origin
     }

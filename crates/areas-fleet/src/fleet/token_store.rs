@@ -21,7 +21,7 @@ statements! {
     /// A successor of a token that was made until an instant and that somebody used.
     USED_SUCCESSOR = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND parent_id = ?2 AND created_at <= ?4 AND replay_pending = ?3 AND COALESCE(revoke_reason, '') <> 'superseded' ORDER BY created_at, id LIMIT 1";
     /// How many keys that a device gave up have a token that works.
-    COUNT_FORMER = "SELECT COUNT(DISTINCT key_thumbprint) FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND key_thumbprint <> ?4";
+    COUNT_FORMER = "SELECT COUNT(DISTINCT key_thumbprint || '') FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND key_thumbprint <> ?4";
     /// A token beside a key that somebody used, of whatever device.
     USED_BESIDE = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND key_thumbprint = ?2 AND replay_pending = ?3 AND COALESCE(revoke_reason, '') <> 'superseded' ORDER BY id LIMIT 1";
     /// A token beside a key, of whatever device.

@@ -395,6 +395,9 @@ impl Batch<'_> {
         let deadline = self.kernel.clock.monotonic() + self.kernel.settings.unit_deadline;
         let mut ctx =
             OperationContext::new(conn.tx(), self.kernel, actor, unit.now, unit.seed, Some(deadline));
+        if let Run::Operation(call) = &unit.run {
+            ctx.origin = Some(&call.origin);
+        }
         let result = catch_unwind(AssertUnwindSafe(|| run(&mut ctx)));
         let failed = ctx.tx_failed();
         let effects = std::mem::take(&mut ctx.effects);
