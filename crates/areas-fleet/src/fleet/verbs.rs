@@ -42,8 +42,10 @@ fn perform(ctx: &mut OperationContext<'_>, id: &DeviceId, verb: Verb) -> Result<
     if is_settled {
         settle(ctx, &mut device)?;
     }
+    if is_settled && !has_moved {
+        device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
+    }
     if has_moved || is_settled {
-        device.updated_at = device.updated_at.max(ctx.now());
         store::save(ctx, &device)?;
         note(ctx, &device, was, waited);
     }
