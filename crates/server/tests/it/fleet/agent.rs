@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 const DAY: u64 = 86_400;
 
@@ -361,6 +362,45 @@ fn an_agent_changes_its_key_by_itself_once_a_year() {
             (&device["status"], &device["tamper"]),
             (&json!("active"), &json!({ "state": "none" }))
         );
+        app.kernel.stop().await;
+    });
+}
+
+/// The answer to a change of the key is lost, and the machine comes back with another clock: the new key is proven anew, and nobody is
+/// held apart.
+/// Proves AG-2, FL-6.
+#[test]
+fn a_laptop_whose_clock_moved_while_an_answer_was_lost_keeps_its_new_key() {
+    each("agent_clock_moved", |app: Arc<App>| async move {
+        let mut laptop = Laptop::new(&app);
+        laptop.clock = Arc::new(ManualClock::new(app.now()));
+        let goes_by = |seconds: u64| {
+            app.advance(seconds);
+            laptop.clock.advance(Duration::from_secs(seconds));
+        };
+        let (_, secret) = enrolment_token(&app, json!({ "mode": "user" })).await;
+        let id = laptop.enrols(&secret, false).await.unwrap();
+        laptop.goes_on().await;
+        let commands = format!("/devices/{id}/commands");
+        app.write("POST", &commands, json!({ "kind": "rotate_key" }))
+            .await
+            .ok();
+        let former = seen(&app, &id).await["keyThumbprint"].clone();
+        goes_by(300);
+        laptop.road.loses.set(Some("key"));
+        assert!(laptop.round().await.unwrap().problem.is_some());
+        let changed = seen(&app, &id).await["keyThumbprint"].clone();
+        assert_ne!(changed, former);
+        laptop.clock.step_ms(-300_000);
+        goes_by(60);
+        laptop.goes_on().await;
+        let device = seen(&app, &id).await;
+        assert_eq!(
+            (&device["status"], &device["tamper"], &device["keyThumbprint"]),
+            (&json!("active"), &json!({ "state": "none" }), &changed)
+        );
+        let told = app.get(&commands).await.ok()["commands"][0].clone();
+        assert_eq!(told["state"], "succeeded");
         app.kernel.stop().await;
     });
 }
