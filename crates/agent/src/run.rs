@@ -98,8 +98,15 @@ impl Loop<'_> {
     /// Makes one round and keeps what came of it.
     async fn round(&self) -> Result<Once, Trouble> {
         let folder = &self.agent.folder;
+        // What others may have changed is no ground to put anything back.
         self.agent.look_again()?;
-        let mut state = State::load(folder)?;
+        let mut state = match State::load(folder) {
+            Ok(state) => state,
+            Err(trouble) => {
+                self.without_server(&trouble).await;
+                return Err(trouble);
+            }
+        };
         self.settle_scan(&mut state);
         let now = self.clock.now().plus_ms(state.skew_ms);
         let unkept = settle(self.agent, now).err();
@@ -108,15 +115,8 @@ impl Loop<'_> {
             Ok(()) => self.work(&mut caller, &mut state).await,
             Err(trouble) => Err(trouble),
         };
-        if let Err(trouble) = &done
-            && trouble.cause != Cause::Gone
-        {
-            // A server that is away must not leave the machine with what somebody wrote.
-            for station in self.stations {
-                if let Err(trouble) = station.alone(self.agent, self.say).await {
-                    (self.say)(&format!("warning: {trouble}"));
-                }
-            }
+        if let Err(trouble) = &done {
+            self.without_server(trouble).await;
         }
         state.skew_ms = caller.skew_ms.get();
         let problem = match &done {
@@ -130,6 +130,18 @@ impl Loop<'_> {
             (self.say)(&format!("warning: {trouble}"));
         }
         done
+    }
+
+    /// Has the stations do what they do without a server: one that is away must not leave the machine with what somebody wrote.
+    async fn without_server(&self, why: &Trouble) {
+        if why.cause == Cause::Gone {
+            return;
+        }
+        for station in self.stations {
+            if let Err(trouble) = station.alone(self.agent, self.say).await {
+                (self.say)(&format!("warning: {trouble}"));
+            }
+        }
     }
 
     /// Says that a scan ended with the process before this one.
@@ -173,8 +185,16 @@ impl Loop<'_> {
         told: Vec<Command>,
     ) -> Result<(), Trouble> {
         let folder = &self.agent.folder;
-        let mut done = Done::load(folder)?;
-        let commands = done.without(told);
+        // Where it cannot be known what was done, nothing is that is asked for; the stations are visited nevertheless.
+        let (mut done, unread) = match Done::load(folder) {
+            Ok(done) => (done, None),
+            Err(trouble) => (Done::default(), Some(trouble)),
+        };
+        let commands = if unread.is_some() {
+            Vec::new()
+        } else {
+            done.without(told)
+        };
         let asks_for = |kind: &str| commands.iter().any(|command| command.kind == kind);
         // Before what may be large: the earlier token serves to its own end.
         let renewal = match renew(self.agent, caller, state).await {
@@ -188,7 +208,7 @@ impl Loop<'_> {
             Err(trouble) => Err(trouble),
         };
         let mut failed = Vec::new();
-        let mut first = renewal.err();
+        let mut first = renewal.err().or(unread);
         for station in self.stations {
             let visit = Visit {
                 agent: self.agent,

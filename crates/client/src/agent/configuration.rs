@@ -11,6 +11,8 @@
 //! INVARIANT MP-4: the agent writes the file of managed settings of a program that it knows, in a folder that root alone can change,
 //! and no file that somebody else wrote there; what is assigned no longer it leaves as it is.
 
+mod offers;
+
 use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
 use super::marks::highest;
 use crate::cli::{Failure, TrustedKeys};
@@ -18,20 +20,15 @@ use crate::managed_config::applied_release::AppliedRelease;
 use crate::managed_config::manifest::Mark;
 use crate::managed_config::report::Report;
 use crate::managed_config::round::Pull;
+use offers::{Offer, Offers, assigned, keep_assigned, read};
 use provost_agent::{Agent, Cause, Mode, Station, Trouble, Visit, Visited};
 use rustix::process::geteuid;
-use serde::Deserialize;
-use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The profiles that the server assigned last, in the folder of the agent.
-const ASSIGNED: &str = "profiles.json";
-/// LIMIT: bytes of the id of a profile.
-const LONGEST_ID: usize = 64;
 /// Programs, and where each reads its managed settings.
 const PLACES: [(&str, &str); 2] = [
     ("claude_code", "etc/claude-code/managed-settings.json"),
@@ -54,23 +51,6 @@ struct Done {
     is_applied: bool,
 }
 
-/// A profile, as the server offers it to a device. Members of later servers are left out.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Offer {
-    profile_id: String,
-    target: String,
-    poll_interval_seconds: u64,
-    revision: String,
-    release: Option<OfferedRelease>,
-    withheld: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct OfferedRelease {
-    id: String,
-}
-
 impl Configuration {
     /// Returns the managed settings below a root: `/`, or a folder in its place.
     pub fn new(root: impl Into<PathBuf>) -> Self {
@@ -83,7 +63,7 @@ impl Configuration {
     async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
         let list = visit.get("profiles").await;
         let done = match list.and_then(|answer| read(&answer)) {
-            Ok((offers, unread)) => return self.apply_all(visit, &offers, unread).await,
+            Ok(offers) => return self.apply_all(visit, offers).await,
             Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
             // An earlier server has no such operation; what it is asked for by a command it is told that nothing came of.
             Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) && !visit.is_commanded => {
@@ -96,16 +76,28 @@ impl Configuration {
         done.and(healed)
     }
 
-    /// Applies what is offered. Two offers for one program are a server's fault: then nothing is.
-    async fn apply_all(
-        &self,
-        visit: &Visit<'_>,
-        offers: &[Offer],
-        unread: Option<Trouble>,
-    ) -> Result<(), Trouble> {
-        let is_twice = |offer: &Offer| offers.iter().filter(|other| other.target == offer.target).count() > 1;
-        if let Some(offer) = offers.iter().find(|offer| is_twice(offer)) {
-            self.heal(visit.agent, visit.say).await?;
+    /// Applies what is offered. Whatever stands in the way, FILE holds what was applied last and is assigned still.
+    async fn apply_all(&self, visit: &Visit<'_>, offers: Offers) -> Result<(), Trouble> {
+        // By what the server says now: it may be that it could not be kept.
+        let assigned = offers.assigned(assigned(visit.agent).unwrap_or_default());
+        match self.apply_each(visit, offers).await {
+            Err(trouble) if trouble.cause != Cause::Gone => {
+                if let Err(other) = self.put_back(visit.agent, visit.say, &assigned).await {
+                    (visit.say)(&format!("warning: {other}"));
+                }
+                Err(trouble)
+            }
+            done => done,
+        }
+    }
+
+    /// Two offers for one program are a server's fault: then nothing is applied.
+    async fn apply_each(&self, visit: &Visit<'_>, offers: Offers) -> Result<(), Trouble> {
+        let is_twice = |offer: &Offer| {
+            let same = offers.read.iter().filter(|other| other.target == offer.target);
+            same.count() > 1
+        };
+        if let Some(offer) = offers.read.iter().find(|offer| is_twice(offer)) {
             let line = format!(
                 "the server offers two profiles for {}; none is applied",
                 offer.target
@@ -113,12 +105,13 @@ impl Configuration {
             return Err(disk(line));
         }
         // A full disk keeps nothing from being applied.
-        let kept = keep_assigned(visit.agent, offers);
+        let unkept = keep_assigned(visit.agent, &offers).err();
+        let Offers { read, trouble, .. } = offers;
         self.done
             .borrow_mut()
-            .retain(|id, _| offers.iter().any(|offer| offer.profile_id == *id));
-        let mut first = unread.or(kept.err());
-        for offer in offers {
+            .retain(|id, _| read.iter().any(|offer| offer.profile_id == *id));
+        let mut first = trouble.or(unkept);
+        for offer in &read {
             match self.apply(visit, offer).await {
                 Ok(()) => {}
                 Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
@@ -278,55 +271,46 @@ impl Configuration {
         Ok(())
     }
 
-    /// Puts back what was applied last and is assigned still.
+    /// Puts back what was applied last and is assigned still. What stands in the way of one program does not stand in that of another.
     async fn heal(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
-        let assigned = agent.folder.read(ASSIGNED)?.unwrap_or_default();
-        let assigned: Vec<String> = serde_json::from_slice(&assigned).unwrap_or_default();
+        self.put_back(agent, say, &assigned(agent)?).await
+    }
+
+    async fn put_back(&self, agent: &Agent, say: &dyn Fn(&str), assigned: &[String]) -> Result<(), Trouble> {
+        let mut first = None;
         for (target, _) in PLACES {
             let Ok((target, to)) = self.place(agent, target) else {
                 continue;
             };
-            let Some(kept) = AppliedRelease::load(&to).map_err(of_failure)? else {
-                continue;
-            };
-            if !assigned.contains(&kept.profile_id) {
-                continue;
-            }
-            let trusted = trusted(agent, &to).map_err(of_failure)?;
-            let pull = pull(kept.profile_id, target, to, None);
-            if pull
-                .heal(&agent.device.organization, &trusted)
-                .await
-                .map_err(of_failure)?
-            {
-                say(&healed(&pull.to));
+            match put_back(agent, target, to, assigned).await {
+                Ok(None) => {}
+                Ok(Some(line)) => say(&line),
+                Err(failure) => {
+                    first.get_or_insert(of_failure(failure));
+                }
             }
         }
-        Ok(())
+        first.map_or(Ok(()), Err)
     }
 }
 
-/// Returns the offers of an answer, and what stands in the way of reading some of them.
-///
-/// Errors: disk, when there is no list.
-fn read(answer: &Value) -> Result<(Vec<Offer>, Option<Trouble>), Trouble> {
-    let list = answer.get("profiles").and_then(Value::as_array);
-    let list = list.ok_or_else(|| disk("the server's list of profiles cannot be read"))?;
-    let (mut offers, mut unread) = (Vec::new(), None);
-    for one in list {
-        match serde_json::from_value::<Offer>(one.clone()) {
-            Ok(offer) if is_plain(&offer.profile_id) => offers.push(offer),
-            Ok(_) => unread = Some(disk("the server offers a profile whose id is none")),
-            Err(error) => unread = Some(disk(format!("an offer of the server cannot be read: {error}"))),
-        }
+/// Puts the file of one program back; says so where it did.
+async fn put_back(
+    agent: &Agent,
+    target: &'static str,
+    to: PathBuf,
+    assigned: &[String],
+) -> Result<Option<String>, Failure> {
+    let Some(kept) = AppliedRelease::load(&to)? else {
+        return Ok(None);
+    };
+    if !assigned.contains(&kept.profile_id) {
+        return Ok(None);
     }
-    Ok((offers, unread))
-}
-
-/// Says whether an id can stand in a path.
-fn is_plain(id: &str) -> bool {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_word)
+    let trusted = trusted(agent, &to)?;
+    let pull = pull(kept.profile_id, target, to, None);
+    let is_healed = pull.heal(&agent.device.organization, &trusted).await?;
+    Ok(is_healed.then(|| healed(&pull.to)))
 }
 
 fn pull(profile_id: String, target: &'static str, to: PathBuf, highest: Option<Mark>) -> Pull {
@@ -345,16 +329,6 @@ fn trusted(agent: &Agent, to: &Path) -> Result<TrustedKeys, Failure> {
     let kept = AppliedRelease::load(to)?;
     let url = kept.map_or_else(|| agent.device.server.clone(), |kept| kept.url);
     TrustedKeys::kept_in(agent.folder.file(KNOWN_KEYS), (&url, &agent.device.organization))
-}
-
-/// Keeps which profiles are assigned, for the time when no server answers.
-fn keep_assigned(agent: &Agent, offers: &[Offer]) -> Result<(), Trouble> {
-    let ids: Vec<&str> = offers.iter().map(|offer| offer.profile_id.as_str()).collect();
-    let bytes = serde_json::to_vec(&ids).unwrap_or_default();
-    if agent.folder.read(ASSIGNED)?.as_deref() == Some(&bytes[..]) {
-        return Ok(());
-    }
-    agent.folder.replace(ASSIGNED, &bytes)
 }
 
 fn healed(to: &Path) -> String {

@@ -395,6 +395,55 @@ fn whatever_stands_in_the_way_of_the_list_or_of_the_folder_the_file_is_kept() {
     });
 }
 
+/// Proves MP-3.
+#[test]
+fn whatever_stands_in_the_way_of_a_release_the_file_is_put_back() {
+    each("agent_heals", |app: Arc<App>| async move {
+        let desk = Desk::new(&app, Mode::System).await;
+        let path = profile(&app, "claude_code").await;
+        publish(&app, &path, denies("Bash")).await;
+        assign(&app, &path, &desk).await;
+        desk.goes_on().await;
+        desk.goes_on().await;
+        let folder = desk.laptop.home.join("state");
+        // How far the profile had come cannot be read: no release may follow, and the one that was applied stays.
+        fs::write(folder.join("releases.json"), "x").unwrap();
+        fs::write(desk.file(), "{}").unwrap();
+        let why = desk.stumbles().await;
+        assert!(why.contains("releases.json"), "{why}");
+        assert!(desk.holds().contains("Bash"));
+        fs::remove_file(folder.join("releases.json")).unwrap();
+        desk.goes_on().await;
+        // Nor can what was done for the server.
+        let _ = fs::remove_file(folder.join("commands.json"));
+        fs::create_dir(folder.join("commands.json")).unwrap();
+        fs::write(desk.file(), "{}").unwrap();
+        desk.stumbles().await;
+        assert!(desk.holds().contains("Bash"));
+        fs::remove_dir(folder.join("commands.json")).unwrap();
+        desk.goes_on().await;
+        // The offer of this very profile cannot be read, and then not even whose it is; both also when no server answers afterwards.
+        let list: Value = serde_json::from_slice(&desk.heard("profiles")).unwrap();
+        let mut odd = list.clone();
+        odd["profiles"][0]["pollIntervalSeconds"] = json!("x");
+        let mut nameless = list.clone();
+        nameless["profiles"][0]["profileId"] = json!(7);
+        for list in [odd, nameless] {
+            desk.hears("profiles", 200, list.to_string().as_bytes());
+            fs::write(desk.file(), "{}").unwrap();
+            let why = desk.stumbles().await;
+            assert!(why.contains("cannot be read"), "{why}");
+            assert!(desk.holds().contains("Bash"));
+            fs::write(desk.file(), "{}").unwrap();
+            desk.laptop.road.loses.set(Some("heartbeat"));
+            desk.round().await.unwrap_err();
+            assert!(desk.holds().contains("Bash"));
+            desk.silence();
+        }
+        app.kernel.stop().await;
+    });
+}
+
 /// Proves MP-4.
 #[test]
 fn what_is_assigned_no_longer_does_not_come_back() {
