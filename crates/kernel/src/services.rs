@@ -140,6 +140,12 @@ impl Services {
         .retry_after(wait_secs))
     }
 
+    /// Says whether there is one more in a bucket that holds also where limits of requests are switched off: for what stays for ever
+    /// once it is there, such as entries of the audit log of what machines say by themselves.
+    pub fn may_tell(&self, bucket: &Bucket, key: &[&str]) -> bool {
+        self.limiter.take(bucket, key).allowed
+    }
+
     /// Returns a new generator from the injected entropy.
     pub fn rng(&self) -> UnitRng {
         UnitRng::new(self.entropy.seed())

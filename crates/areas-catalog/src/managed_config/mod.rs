@@ -62,6 +62,7 @@ mod rollback;
 mod secret_words;
 pub(crate) mod store;
 pub mod targets;
+mod told;
 mod update;
 mod upgrade;
 mod views;

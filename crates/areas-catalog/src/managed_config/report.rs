@@ -9,13 +9,14 @@
 //!               ─ forgotten, or its account deleted, or not an account ─► nobody's
 //! ```
 //!
-//! Keeps MC-11.
+//! Keeps MC-11, DC-5.
 
 use super::digest::ContentDigest;
 use super::model::{
     Digest, Machine, MachineId, NamedRelease, Principal, ProfileId, ProfilePath, ReportedState, TargetState,
 };
 use super::store::{self, ProfileWithRelease};
+use super::told::told;
 use super::views::{MachineView, ReleaseRef};
 use super::{PULL, READERS, machines};
 use crate::managed_config::fences;
@@ -26,7 +27,7 @@ use provost_kernel::text::{Description, Name};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct Report;
 
@@ -137,7 +138,7 @@ pub(crate) struct Kept {
     pub machine: Machine,
     /// Where it stands.
     pub state: TargetState,
-    /// Whether it stood elsewhere before.
+    /// Whether it stood elsewhere before, and that is told (DC-5).
     pub is_news: bool,
 }
 
@@ -178,11 +179,20 @@ pub(crate) fn keep(
         .as_ref()
         .is_some_and(|last| last.reported_by != machine.reported_by);
     let was = last.map(|last| last.state(profile, current, now));
+    let is_change = is_other || was != Some(state);
     if was != Some(state) {
         let was = was.map(TargetState::as_str);
         ctx.change("/state", was, state.as_str());
     }
-    if state == TargetState::Failed && was != Some(TargetState::Failed) {
+    let told = told(ctx, &profile.id, &machine.target_id, is_change);
+    // Each report of an account is an entry; of a device nobody was told what it was in between.
+    if let Some(untold @ 1..) = told
+        && machine.reported_by.kind == "device"
+    {
+        ctx.change("/statesUntold", Value::Null, untold);
+    }
+    let was_failed = was == Some(TargetState::Failed) && told == Some(0);
+    if state == TargetState::Failed && !was_failed && told.is_some() {
         let data = fences::FailedTarget {
             profile_id: profile.id.clone(),
             target_id: machine.target_id.clone(),
@@ -193,7 +203,7 @@ pub(crate) fn keep(
     Ok(Kept {
         machine,
         state,
-        is_news: is_other || was != Some(state),
+        is_news: told.is_some(),
     })
 }
 

@@ -76,7 +76,7 @@ pub fn tell(ctx: &mut OperationContext<'_>, device: &DeviceId, changes: &[Creden
     ctx.change("/credentials", Value::Null, listed);
     let org = ctx.org();
     for change in changes {
-        if ctx.limit(&TOLD, &[org, device.as_str()]).is_err() {
+        if !ctx.services().may_tell(&TOLD, &[org, device.as_str()]) {
             return;
         }
         let kind = if change.is_found {

@@ -276,6 +276,55 @@ fn a_device_alone_reports_for_itself() {
     });
 }
 
+/// Proves DC-5.
+#[test]
+fn a_device_that_says_another_thing_at_each_report_fills_no_log() {
+    // No limit of requests is on.
+    each("dp_flaps", |app: Arc<App>| async move {
+        let (laptop, other) = (Machine::new(&app).await, Machine::new(&app).await);
+        let path = profile(&app, "claude_code").await;
+        let release = publish(&app, &path, plain()).await;
+        for machine in [&laptop, &other] {
+            assign(&app, &path, &machine.id).await.ok();
+        }
+        let told = async || {
+            app.settle().await;
+            let entries = app.entries(&app.organization, 0).await.into_iter();
+            let entries = entries.filter(|entry| entry["action"] == "managed_config.device.reported");
+            let entries: Vec<Value> = entries.collect();
+            let events = app.events(0).await;
+            let failed = events
+                .iter()
+                .filter(|(kind, _)| kind == "managed_config.target.failed");
+            (entries, failed.count())
+        };
+        for turn in 0..100 {
+            let state = if turn % 2 == 0 { "applied" } else { "failed" };
+            reports(&app, &laptop, &path, &release, state).await.ok();
+        }
+        let (entries, failed) = told().await;
+        assert_eq!((entries.len(), failed), (12, 6));
+        // What it said last is known, and another machine is heard.
+        assert_eq!(targets(&app, &path).await[0]["state"], "failed");
+        reports(&app, &other, &path, &release, "failed").await.ok();
+        let (entries, failed) = told().await;
+        assert_eq!((entries.len(), failed), (13, 7));
+        // The state that was not told is told as soon as there is room, and how many there were.
+        app.advance(300);
+        reports(&app, &laptop, &path, &release, "failed").await.ok();
+        let (entries, failed) = told().await;
+        assert_eq!((entries.len(), failed), (14, 8));
+        let changes = entries[13]["changes"].as_array().unwrap();
+        let untold = changes.iter().find(|change| change["path"] == "/statesUntold");
+        assert_eq!(untold.unwrap()["after"], 88);
+        // And then it is told.
+        app.advance(300);
+        reports(&app, &laptop, &path, &release, "failed").await.ok();
+        assert_eq!(told().await.0.len(), 14);
+        app.kernel.stop().await;
+    });
+}
+
 /// Proves DC-1.
 #[test]
 fn a_device_gets_the_skills_that_people_gave_it_until_they_are_withdrawn() {
