@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use crate::fingerprint::InventoryKey;
 use crate::identity::{Ground, Manifests};
 use crate::mounts::Mounts;
-use crate::report::Scope;
+use crate::report::{Scope, ServerFacts};
 use crate::server;
 use crate::wire::{is_server_key, is_shown_name};
 use serde_json::Value;
@@ -24,6 +24,8 @@ const NOWHERE: &str = "/dev/null/nowhere";
 pub struct ForeignServers {
     /// Keys with the names that clients have for them, each once.
     pub servers: BTreeSet<(String, String)>,
+    /// The keys among them that do not say wholly what runs somewhere: nothing is approved by them.
+    pub weak: BTreeSet<String>,
     /// How many servers are left out: their key would not say what runs, or they have no name that can be shown.
     pub left_out: usize,
 }
@@ -45,13 +47,17 @@ pub fn snyk(report: &Value, key: &InventoryKey) -> Option<ForeignServers> {
     };
     let mut found = ForeignServers {
         servers: BTreeSet::new(),
+        weak: BTreeSet::new(),
         left_out: 0,
     };
     for folder in report.as_object()?.values() {
         for one in folder["servers"].as_array()? {
             match keyed(one, &ground) {
-                Some(server) => {
-                    found.servers.insert(server);
+                Some((facts, name)) => {
+                    if facts.weak {
+                        found.weak.insert(facts.key.clone());
+                    }
+                    found.servers.insert((facts.key, name));
                 }
                 None => found.left_out += 1,
             }
@@ -60,11 +66,11 @@ pub fn snyk(report: &Value, key: &InventoryKey) -> Option<ForeignServers> {
     Some(found)
 }
 
-fn keyed(one: &Value, ground: &Ground<'_>) -> Option<(String, String)> {
+fn keyed(one: &Value, ground: &Ground<'_>) -> Option<(ServerFacts, String)> {
     let name = one["name"].as_str().filter(|name| is_shown_name(name))?;
     // Its members are those of Claude Code, whose form most clients have.
     let facts = server::facts(name, &one["server"], Scope::User, Client::ClaudeCode, ground)?;
-    is_server_key(&facts.key).then(|| (facts.key, name.to_owned()))
+    is_server_key(&facts.key).then(|| (facts, name.to_owned()))
 }
 
 #[cfg(test)]
@@ -118,6 +124,25 @@ mod tests {
             ]
         );
         assert_eq!(found.left_out, 4);
+        // A part of its address is hidden.
+        assert_eq!(
+            found.weak,
+            BTreeSet::from(["url:https://tickets.acme.example/mcp".to_owned()])
+        );
+        let turned = [
+            json!({ "command": "npx", "args": ["-y", "a"], "env": { "NODE_OPTIONS": "x" } }),
+            json!({ "command": "npx", "args": ["--registry=http://evil.example", "b"] }),
+            json!({ "command": "docker", "args": ["run", "-v", "/:/h", "acme/c"] }),
+            json!({ "url": "http://localhost:3000" }),
+            json!({ "command": "npx", "args": ["-y", "@acme/files"] }),
+        ];
+        let turned: Vec<Value> = turned.iter().map(|server| written("one", server)).collect();
+        let found = snyk(
+            &json!({ "/home/ada": { "servers": turned } }),
+            &InventoryKey::new(&[7; 32]),
+        );
+        let found = found.unwrap();
+        assert_eq!((found.servers.len(), found.weak.len(), found.left_out), (5, 4, 0));
         for other in [json!([]), json!({ "a": 1 }), json!("text")] {
             assert_eq!(snyk(&other, &InventoryKey::new(&[7; 32])), None, "{other}");
         }

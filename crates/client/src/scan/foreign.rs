@@ -44,10 +44,13 @@ pub fn run(file: &Path, terminal: &Terminal) -> Result<(), Failure> {
     let body = json!({ "source": "snyk_agent_scan", "servers": servers });
     terminal.print(format!("{body}\n").as_bytes())?;
     let beyond = found.servers.len().saturating_sub(SERVERS);
+    let shown = found.servers.iter().take(SERVERS);
+    let weak = shown.filter(|(key, _)| found.weak.contains(key)).count();
     terminal.note(&format!(
-        "{} servers; {} left out whose key would not say what runs or whose name is none; nothing was sent",
+        "{} servers, {weak} of them with a key that does not say wholly what runs, by which nothing is approved; {} left out that have \
+         no key or no name, {beyond} beyond what one import takes; nothing was sent",
         servers.len(),
-        found.left_out + beyond
+        found.left_out
     ));
     Ok(())
 }
