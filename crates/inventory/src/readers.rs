@@ -41,6 +41,8 @@ pub(crate) enum Part {
     ServersOfPlugin,
     /// The manifest of a plugin, which has its servers or names files that have them.
     Manifest,
+    /// Servers in the head of a subagent: names of those that are configured elsewhere, and such as it has for itself.
+    ServersOfAgent(&'static str),
     /// Where plugins are installed.
     Plugins,
     /// Paths of projects as names of members.

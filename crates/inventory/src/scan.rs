@@ -3,6 +3,7 @@
 mod faults;
 mod folders;
 mod parts;
+mod patterns;
 mod plugins;
 
 use crate::client::{Client, Platform};
@@ -13,14 +14,13 @@ use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File, Part};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
 use crate::syntax;
+use patterns::MAX_DEPTH;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// LIMIT: projects of a scan. Ours.
 const MAX_PROJECTS: usize = 500;
-/// LIMIT: folders in folders that `**` stands for. Ours.
-const MAX_DEPTH: usize = 5;
 /// LIMIT: observations of a scan, and their bytes: half of what a report has. Ours. A server has up to 20 KiB of names.
 const MAX_OBSERVED: (usize, usize) = (2_000, 2 << 20);
 /// LIMIT: the same of one project, which may be a clone of anybody's: twenty of them are as much as all. Ours.
@@ -29,11 +29,8 @@ const MAX_OF_PROJECT: (usize, usize) = (100, 100 << 10);
 const MAX_OF_FILE: (usize, usize) = (200, 512 << 10);
 /// LIMIT: faults of one client. Ours.
 const MAX_FAULTS: usize = 100;
-/// LIMIT: files that one pattern stands for. Ours.
-const MAX_MATCHES: usize = 5_000;
-/// Where Claude Code has its plugins, and below it what marketplaces have on offer.
+/// Where Claude Code has its plugins.
 const PLUGINS: &str = ".claude/plugins";
-const OFFERS: &str = "marketplaces";
 /// LIMIT: levels of a document in which credentials are looked for; formats allow no more than twice that. What lies deeper is a fault.
 const MAX_LEVELS: usize = 64;
 
@@ -214,7 +211,9 @@ impl Walk<'_> {
                 vec![(self.root.to_owned(), self.root.to_owned(), None)],
             ),
             At::Project(pattern) | At::Upwards(pattern) => {
-                let project = self.project.iter();
+                // In the home such a folder is the home's own, which is read as that.
+                let is_own = |path: &&PathBuf| *path == self.home && pattern.starts_with(".claude/");
+                let project = self.project.iter().filter(|path| !is_own(path));
                 (pattern, project.map(|path| self.in_project(path)).collect())
             }
         };
@@ -223,6 +222,9 @@ impl Walk<'_> {
             let parts: Vec<&str> = pattern.split('/').collect();
             let mut paths = Vec::new();
             let mut faults = self.matching(&base, &fence, &parts, MAX_DEPTH, &mut paths);
+            // Folders of one name in each other are found by both.
+            let mut seen = BTreeSet::new();
+            paths.retain(|path| seen.insert(path.clone()));
             if project.is_some() && paths.len() > MAX_OF_PROJECT.0 {
                 paths.truncate(MAX_OF_PROJECT.0);
                 faults.insert(Fault::Truncated);
@@ -258,70 +260,6 @@ impl Walk<'_> {
             .flat_map(Path::ancestors)
             .filter(|folder| folder.starts_with(self.root) && !self.projects.contains(*folder));
         above.map(Path::to_owned).collect()
-    }
-
-    /// Finds what a pattern stands for. A folder that cannot be read is a fault, and the next one is gone into.
-    fn matching(
-        &self,
-        folder: &Path,
-        fence: &Path,
-        parts: &[&str],
-        depth: usize,
-        paths: &mut Vec<PathBuf>,
-    ) -> BTreeSet<Fault> {
-        let Some((part, rest)) = parts.split_first() else {
-            if paths.len() == MAX_MATCHES {
-                return BTreeSet::from([Fault::Truncated]);
-            }
-            paths.push(folder.to_owned());
-            return BTreeSet::new();
-        };
-        if !part.contains('*') {
-            return self.matching(&folder.join(part), fence, rest, depth, paths);
-        }
-        let is_deep = *part == "**";
-        let mut faults = BTreeSet::new();
-        if is_deep {
-            faults.extend(self.matching(folder, fence, rest, depth, paths));
-            if depth == 0 {
-                return faults;
-            }
-        }
-        let names = match self.disk.names(folder, fence) {
-            Ok(names) => names,
-            Err(fault) => {
-                faults.insert(fault);
-                return faults;
-            }
-        };
-        let (begin, end) = part.split_once('*').unwrap_or_default();
-        for name in names {
-            if self.disk.is_over() || paths.len() == MAX_MATCHES {
-                faults.insert(Fault::Truncated);
-                break;
-            }
-            if is_deep && name == OFFERS && folder.ends_with(PLUGINS) {
-                continue;
-            }
-            let below = folder.join(&name);
-            if !is_deep {
-                if name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end) {
-                    faults.extend(self.matching(&below, fence, rest, depth, paths));
-                }
-                continue;
-            }
-            match self.disk.kind(&below) {
-                // Links are not walked: they may lead in a circle.
-                Ok(kind) if kind.is_dir() => {
-                    faults.extend(self.matching(&below, fence, parts, depth - 1, paths));
-                }
-                Ok(_) => {}
-                Err(fault) => {
-                    faults.insert(fault);
-                }
-            }
-        }
-        faults
     }
 
     fn file(&mut self, file: &File, spot: &Spot) {

@@ -4,6 +4,7 @@
 //! before a tree is made of it.
 
 mod cost;
+mod head;
 
 use crate::disk::{Fault, MAX_FILE};
 use cost::{Cost, NODE, OBJECT, fits_json, takes_toml};
@@ -29,6 +30,8 @@ pub(crate) enum Format {
     Jsonc,
     Toml,
     Yaml,
+    /// The head of a text: YAML between two lines of three hyphens.
+    Head,
 }
 
 impl Format {
@@ -36,7 +39,7 @@ impl Format {
     pub(crate) fn most(self) -> u64 {
         match self {
             Self::Json | Self::Jsonc => MAX_FILE,
-            Self::Toml | Self::Yaml => MAX_SLOW,
+            Self::Toml | Self::Yaml | Self::Head => MAX_SLOW,
         }
     }
 }
@@ -58,6 +61,7 @@ pub(crate) fn value(bytes: &[u8], format: Format, is_over: &dyn Fn() -> bool) ->
             toml::from_str(text).map_err(|_| Fault::Malformed)
         }
         Format::Yaml => yaml(text, is_over),
+        Format::Head => head::value(text, is_over),
     }
 }
 

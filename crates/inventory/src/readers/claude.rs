@@ -2,13 +2,13 @@
 
 use super::At::{Home, Machine, Plugin, Project, Settings, Upwards};
 use super::Part::{
-    Environment, Extensions, Hooks, Manifest, Plugins, Projects, Servers, ServersOfPlugin, ServersOfProjects,
-    Switch,
+    Environment, Extensions, Hooks, Manifest, Plugins, Projects, Servers, ServersOfAgent, ServersOfPlugin,
+    ServersOfProjects, Switch,
 };
-use super::{File, MCP_SERVERS, Part, file};
+use super::{File, HOOKS, MCP_SERVERS, Part, file};
 use crate::client::Client::{ClaudeCode, ClaudeDesktop};
 use crate::report::Scope;
-use crate::syntax::Format::Json;
+use crate::syntax::Format::{Head, Json};
 
 const CLAUDE_SETTINGS: &[Part] = &[
     Hooks(&["hooks"]),
@@ -27,6 +27,8 @@ const CLAUDE_SETTINGS: &[Part] = &[
         &["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk"],
     ),
 ];
+/// What the heads of subagents, skills and commands bring along.
+const HEAD: &[Part] = &[ServersOfAgent("mcpServers"), Hooks(&["hooks"])];
 const CLAUDE_MACHINE: [&str; 3] = [
     "etc/claude-code/managed-settings.json",
     "Library/Application Support/ClaudeCode/managed-settings.json",
@@ -36,6 +38,11 @@ const CLAUDE_MACHINE_PARTS: [&str; 3] = [
     "etc/claude-code/managed-settings.d/*.json",
     "Library/Application Support/ClaudeCode/managed-settings.d/*.json",
     "Program Files/ClaudeCode/managed-settings.d/*.json",
+];
+const CLAUDE_MACHINE_AGENTS: [&str; 3] = [
+    "etc/claude-code/.claude/agents/**/*.md",
+    "Library/Application Support/ClaudeCode/.claude/agents/**/*.md",
+    "Program Files/ClaudeCode/.claude/agents/**/*.md",
 ];
 const CLAUDE_MACHINE_MCP: [&str; 3] = [
     "etc/claude-code/managed-mcp.json",
@@ -73,6 +80,30 @@ pub(super) const FILES: &[File] = &[
         Scope::User,
         CLAUDE_SETTINGS,
     ),
+    file(
+        ClaudeCode,
+        Home(".claude/agents/**/*.md"),
+        "~/.claude/agents/**/*.md",
+        Head,
+        Scope::User,
+        HEAD,
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/commands/**/*.md"),
+        "~/.claude/commands/**/*.md",
+        Head,
+        Scope::User,
+        HEAD,
+    ),
+    file(
+        ClaudeCode,
+        Home(".claude/skills/*/SKILL.md"),
+        "~/.claude/skills/*/SKILL.md",
+        Head,
+        Scope::User,
+        HEAD,
+    ),
     // Before what stands in plugins: a marketplace lies beside them with everything that it has on offer.
     file(
         ClaudeCode,
@@ -98,6 +129,22 @@ pub(super) const FILES: &[File] = &[
         Scope::Plugin,
         &[Manifest],
     ),
+    file(
+        ClaudeCode,
+        Plugin("hooks/hooks.json", "**/hooks/hooks.json"),
+        "~/.claude/plugins/**/hooks/hooks.json",
+        Json,
+        Scope::Plugin,
+        HOOKS,
+    ),
+    file(
+        ClaudeCode,
+        Plugin("agents/**/*.md", "**/agents/**/*.md"),
+        "~/.claude/plugins/**/agents/**/*.md",
+        Head,
+        Scope::Plugin,
+        HEAD,
+    ),
     // Seen with 2.1.197 and 2.1.329: read from the folder in which it is started up to the root, past the repository's and the home.
     file(
         ClaudeCode,
@@ -122,6 +169,39 @@ pub(super) const FILES: &[File] = &[
         Json,
         Scope::Project,
         CLAUDE_SETTINGS,
+    ),
+    // Documented to be found from the folder in which it is started upwards.
+    file(
+        ClaudeCode,
+        Upwards(".claude/agents/**/*.md"),
+        "P/.claude/agents/**/*.md",
+        Head,
+        Scope::Project,
+        HEAD,
+    ),
+    file(
+        ClaudeCode,
+        Project(".claude/commands/**/*.md"),
+        "P/.claude/commands/**/*.md",
+        Head,
+        Scope::Project,
+        HEAD,
+    ),
+    file(
+        ClaudeCode,
+        Project(".claude/skills/*/SKILL.md"),
+        "P/.claude/skills/*/SKILL.md",
+        Head,
+        Scope::Project,
+        HEAD,
+    ),
+    file(
+        ClaudeCode,
+        Machine(CLAUDE_MACHINE_AGENTS),
+        "claude-code/agents/**/*.md",
+        Head,
+        Scope::Managed,
+        HEAD,
     ),
     file(
         ClaudeCode,

@@ -43,6 +43,10 @@ impl Walk<'_> {
             Part::ServersOfProjects(_) => None,
             Part::ServersOfPlugin => self.unwrapped(spot, file.scope, value),
             Part::Manifest => self.manifest(spot, file.scope, value),
+            Part::ServersOfAgent(member) => {
+                let servers = value.get(member);
+                servers.map_or(Some(()), |servers| self.of_agent(spot, file.scope, servers))
+            }
             Part::Plugins => self.installed(spot, value),
             // What a project says of others is nobody's list.
             Part::Projects(_) if spot.project.is_some() => Some(()),
@@ -68,17 +72,7 @@ impl Walk<'_> {
                 Some(())
             }
             Part::Hooks(pointer) => {
-                let Some(hooks) = pointed(value, pointer) else {
-                    return Some(());
-                };
-                for (event, groups) in hooks.as_object()? {
-                    let commands = commands(groups);
-                    if commands > 0 {
-                        let event = hide::name(self.key, event);
-                        self.note(spot, Observation::Hook { event, commands });
-                    }
-                }
-                Some(())
+                pointed(value, pointer).map_or(Some(()), |hooks| self.hooks(spot, file.scope, hooks))
             }
             Part::Environment(pointer) => {
                 let Some(names) = pointed(value, pointer) else {
@@ -134,6 +128,36 @@ impl Walk<'_> {
             _ => return None,
         };
         self.named_servers(spot, scope, named)
+    }
+
+    /// Notes at which events commands run, and how many.
+    pub(super) fn hooks(&mut self, spot: &Spot, _: Scope, hooks: &Value) -> Option<()> {
+        for (event, groups) in hooks.as_object()? {
+            let commands = commands(groups);
+            if commands > 0 {
+                let event = hide::name(self.key, event);
+                self.note(spot, Observation::Hook { event, commands });
+            }
+        }
+        Some(())
+    }
+
+    /// Reads the servers of a subagent. A text is the name of one that is configured elsewhere.
+    fn of_agent(&mut self, spot: &Spot, scope: Scope, servers: &Value) -> Option<()> {
+        let items = match servers {
+            Value::Array(items) => items.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let mut outcome = Some(());
+        for item in items {
+            let read = match item {
+                Value::Null | Value::String(_) => Some(()),
+                Value::Object(_) => self.servers(spot, scope, item),
+                _ => None,
+            };
+            outcome = outcome.and(read);
+        }
+        outcome
     }
 
     pub(super) fn named_servers(

@@ -9,6 +9,11 @@ use std::collections::BTreeSet;
 
 /// What stands for the folder of a plugin in its own files.
 const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}/";
+/// The file of hooks that a plugin has without naming it.
+const HOOKS: &str = "hooks/hooks.json";
+
+/// Reads a part of a file; `None` when something has a type that its client does not read.
+type Reader<W> = fn(&mut W, &Spot, Scope, &Value) -> Option<()>;
 
 impl Walk<'_> {
     /// Takes where plugins are installed. Each has one place, or one for each project that has it.
@@ -41,15 +46,32 @@ impl Walk<'_> {
         self.named_servers(spot, scope, servers)
     }
 
-    /// Reads the servers of a manifest, or of the files that it names.
+    /// Reads the servers and the hooks of a manifest, or of the files that it names.
     pub(super) fn manifest(&mut self, spot: &Spot, scope: Scope, value: &Value) -> Option<()> {
-        let Some(named) = value.get("mcpServers") else {
-            return Some(());
-        };
-        let paths = match named {
-            Value::String(_) => std::slice::from_ref(named),
-            Value::Array(paths) => paths.as_slice(),
-            servers => return self.servers(spot, scope, servers),
+        let servers = value.get("mcpServers").map_or(Some(()), |servers| {
+            self.named_or_here(spot, scope, servers, (Self::servers, Self::unwrapped))
+        });
+        let hooks = value.get("hooks").map_or(Some(()), |hooks| {
+            self.named_or_here(spot, scope, hooks, (Self::hooks, Self::hooks_of_file))
+        });
+        servers.and(hooks)
+    }
+
+    fn hooks_of_file(&mut self, spot: &Spot, scope: Scope, value: &Value) -> Option<()> {
+        self.hooks(spot, scope, value.get("hooks")?)
+    }
+
+    /// Reads what stands in a manifest by the first reader, and the files that it names by the second.
+    fn named_or_here(
+        &mut self,
+        spot: &Spot,
+        scope: Scope,
+        named: &Value,
+        (here, of_file): (Reader<Self>, Reader<Self>),
+    ) -> Option<()> {
+        let items = match named {
+            Value::Array(items) => items.as_slice(),
+            one => std::slice::from_ref(one),
         };
         let folder = spot.path.parent()?;
         let root = if folder.ends_with(".claude-plugin") {
@@ -57,19 +79,33 @@ impl Walk<'_> {
         } else {
             folder
         };
-        for path in paths {
-            let path = path.as_str()?;
-            let spot = Spot {
-                path: root.join(path.strip_prefix(ROOT).unwrap_or(path)),
-                ..spot_like(spot)
+        let mut outcome = Some(());
+        for item in items {
+            let read = match item {
+                Value::Null => Some(()),
+                Value::Object(_) => here(self, spot, scope, item),
+                Value::String(path) => {
+                    let path = path.strip_prefix(ROOT).unwrap_or(path);
+                    let path = path.strip_prefix("./").unwrap_or(path);
+                    // This one is read wherever it is.
+                    if path != HOOKS {
+                        let spot = Spot {
+                            path: root.join(path),
+                            ..spot_like(spot)
+                        };
+                        self.named(&spot, scope, of_file);
+                    }
+                    Some(())
+                }
+                _ => None,
             };
-            self.named(&spot, scope);
+            outcome = outcome.and(read);
         }
-        Some(())
+        outcome
     }
 
-    /// Reads a file of servers that a manifest names.
-    fn named(&mut self, spot: &Spot, scope: Scope) {
+    /// Reads a file that a manifest names.
+    fn named(&mut self, spot: &Spot, scope: Scope, of_file: Reader<Self>) {
         let read = self.disk.read(&spot.path, &spot.fence, Format::Json.most());
         let read = match read {
             Ok(Some(content)) => syntax::value(&content.bytes, Format::Json, &|| self.disk.is_over()),
@@ -77,8 +113,7 @@ impl Walk<'_> {
             Err(fault) => Err(fault),
         };
         let fault = match read {
-            Ok(value) => self
-                .unwrapped(spot, scope, &value)
+            Ok(value) => of_file(self, spot, scope, &value)
                 .is_none()
                 .then_some(Fault::Malformed),
             Err(fault) => Some(fault),

@@ -1,7 +1,7 @@
 //! Forms that clients write and read themselves: none of them is a fault, and what is configured is in the list.
 
 use super::{Folder, faults, servers};
-use crate::{Client, Observation, Scan};
+use crate::{Client, Fault, Observation, Scan};
 use serde_json::{Value, json};
 
 fn names(scan: &Scan) -> Vec<(&str, &str)> {
@@ -36,7 +36,7 @@ fn servers_of_a_plugin_stand_with_and_without_a_member_around_them() {
     write("named/1/servers.json", json!({"named": npx("named")}));
     write(
         "several/1/.claude-plugin/plugin.json",
-        json!({"mcpServers": ["${CLAUDE_PLUGIN_ROOT}/a.json", "gone.json"]}),
+        json!({"mcpServers": ["${CLAUDE_PLUGIN_ROOT}/a.json", "gone.json", {"beside": npx("beside")}]}),
     );
     write(
         "several/1/a.json",
@@ -50,6 +50,7 @@ fn servers_of_a_plugin_stand_with_and_without_a_member_around_them() {
     let mut found = names(&scan);
     found.sort_unstable();
     let wanted = [
+        ("beside", "npm:beside"),
         ("github", "url:https://api.acme.example/mcp"),
         ("inline", "npm:inline"),
         ("named", "npm:named"),
@@ -58,6 +59,146 @@ fn servers_of_a_plugin_stand_with_and_without_a_member_around_them() {
     ];
     assert_eq!(found, wanted);
     assert_eq!(faults(&scan), []);
+}
+
+/// Returns at which events commands run, and how many.
+fn hooks(scan: &Scan) -> Vec<(&str, usize)> {
+    let found = scan.sections.iter().flat_map(|section| &section.observations);
+    let mut hooks: Vec<(&str, usize)> = found
+        .filter_map(|found| match &found.observation {
+            Observation::Hook { event, commands } => Some((event.as_str(), *commands)),
+            _ => None,
+        })
+        .collect();
+    hooks.sort_unstable();
+    hooks
+}
+
+#[test]
+fn hooks_of_a_plugin_stand_in_its_manifest_and_in_files() {
+    let folder = Folder::new("plugin-hooks");
+    let cache = "home/ada/.claude/plugins/cache/market";
+    let write = |path: &str, value: Value| folder.write(&format!("{cache}/{path}"), &value.to_string());
+    let at = |event: &str| json!({event: [{"hooks": [{"type": "command", "command": "./a.sh"}]}]});
+    write("own/1/hooks/hooks.json", json!({"hooks": at("Stop")}));
+    write(
+        "own/1/.claude-plugin/plugin.json",
+        json!({"name": "own", "hooks": "./hooks/hooks.json"}),
+    );
+    write(
+        "here/1/.claude-plugin/plugin.json",
+        json!({"name": "here", "hooks": at("PreToolUse")}),
+    );
+    write(
+        "named/1/.claude-plugin/plugin.json",
+        json!({"name": "named", "hooks": ["./more.json"]}),
+    );
+    write("named/1/more.json", json!({"hooks": at("SessionStart")}));
+    let scan = folder.scan();
+    assert_eq!(
+        hooks(&scan),
+        [("PreToolUse", 1), ("SessionStart", 1), ("Stop", 1)]
+    );
+    assert_eq!(faults(&scan), []);
+}
+
+#[test]
+fn servers_and_hooks_in_the_head_of_a_subagent_are_found_wherever_it_lies() {
+    let folder = Folder::new("heads");
+    folder.write(
+        "home/ada/.claude.json",
+        r#"{"projects": {"/home/ada/work/repo": {}}}"#,
+    );
+    let one = |name: &str| {
+        format!("---\nname: x\nmcpServers:\n  - {name}: {{command: npx, args: ['-y', {name}]}}\n---\nbody\n")
+    };
+    folder.write(
+        "home/ada/work/repo/.claude/agents/a.md",
+        "---\nname: a\ndescription: one\nmcpServers:\n  - github\n  - zz:\n      command: npx\n      args: ['-y', evil]\n\
+         hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - {type: command, command: ./a.sh}\n---\nbody: [\n",
+    );
+    folder.write(
+        "home/ada/.claude/agents/deep/b.md",
+        "---\nmcpServers: {far: {type: http, url: 'https://far.example/mcp'}}\n---\n",
+    );
+    folder.write("home/ada/work/.claude/agents/above.md", &one("above"));
+    folder.write("home/ada/.claude/plugins/p/agents/c.md", &one("plugged"));
+    folder.write("etc/claude-code/.claude/agents/d.md", &one("managed"));
+    folder.write(
+        "home/ada/.claude/agents/none.md",
+        "no head, and mcpServers: of no account\n",
+    );
+    folder.write(
+        "home/ada/.claude/agents/usual.md",
+        "---\ndescription: Use when: tests fail\n---\n",
+    );
+    folder.write(
+        "home/ada/work/repo/.claude/skills/tidy/SKILL.md",
+        "---\nname: tidy\nhooks: {Stop: [{hooks: [{type: command, command: ./b.sh}]}]}\n---\n",
+    );
+    folder.write(
+        "home/ada/.claude/commands/go/now.md",
+        "---\nhooks: {SessionStart: [{hooks: [{type: command, command: ./c.sh}]}]}\n---\n",
+    );
+    let scan = folder.scan();
+    super::sent_and_kept(&scan);
+    let mut found = names(&scan);
+    found.sort_unstable();
+    let wanted = [
+        ("above", "npm:above"),
+        ("far", "url:https://far.example/mcp"),
+        ("managed", "npm:managed"),
+        ("plugged", "npm:plugged"),
+        ("zz", "npm:evil"),
+    ];
+    assert_eq!(found, wanted);
+    assert_eq!(
+        hooks(&scan),
+        [("PreToolUse", 1), ("SessionStart", 1), ("Stop", 1)]
+    );
+    assert_eq!(faults(&scan), []);
+    assert!(scan.sections.iter().all(|section| section.complete));
+}
+
+/// Proves IV-4.
+#[test]
+fn a_subagent_that_cannot_be_read_is_a_fault() {
+    let head = |text: &str| format!("---\n{text}\n---\n");
+    let texts = [
+        (
+            "a.md",
+            head("description: Use when: x\nmcpServers: [{a: {command: evil}}]"),
+            Fault::Malformed,
+        ),
+        ("a.md", head("mcpServers: true"), Fault::Malformed),
+        (
+            "a.md",
+            head("mcpServers: [{name: a, command: evil}]"),
+            Fault::Malformed,
+        ),
+        ("a.md", head("hooks: [a]"), Fault::Malformed),
+        ("a.md", head("a: x") + &"x".repeat(300 << 10), Fault::TooLarge),
+        ("1/2/3/4/5/6/a.md", head("mcpServers: []"), Fault::Truncated),
+    ];
+    for (at, (path, text, fault)) in texts.iter().enumerate() {
+        for place in ["home/ada/.claude/agents", "home/ada/work/.claude/agents"] {
+            let folder = Folder::new(&format!("heads-bad-{at}"));
+            folder.write("home/ada/.claude.json", r#"{"projects": {"/home/ada/work": {}}}"#);
+            folder.write(&format!("{place}/{path}"), text);
+            let scan = folder.scan();
+            assert_eq!(faults(&scan), [*fault], "{place}/{path}: {text:.40}");
+            assert!(!scan.sections[0].complete);
+        }
+    }
+    let folder = Folder::new("heads-link");
+    folder.write(
+        "home/ada/elsewhere/a.md",
+        &head("mcpServers: [{a: {command: evil}}]"),
+    );
+    folder.write("home/ada/.claude/agents/b.md", "");
+    let link = folder.home().join(".claude/agents/link");
+    std::os::unix::fs::symlink("../../elsewhere", link).unwrap();
+    assert_eq!(faults(&folder.scan()), [Fault::NotPermitted]);
 }
 
 #[test]
