@@ -9,13 +9,15 @@ const MAX_KEY: usize = 512;
 /// LIMIT: letters and digits of a part of a path. Ours; from as many on a text without a known form is a credential.
 const MOST_OF_WORD: usize = 20;
 /// Ends of names that each machine or each network gives to a machine of its own, or to itself.
-const PRIVATE_ENDS: [&str; 18] = [
+const PRIVATE_ENDS: [&str; 22] = [
     "corp",
+    "fritz.box",
     "home",
     "home.arpa",
     "internal",
     "intra",
     "intranet",
+    "lacolhost.com",
     "lan",
     "local",
     "localdomain",
@@ -26,6 +28,8 @@ const PRIVATE_ENDS: [&str; 18] = [
     "private",
     "sslip.io",
     "traefik.me",
+    "ts.net",
+    "vcap.me",
     "workgroup",
     "xip.io",
 ];
@@ -198,6 +202,9 @@ mod tests {
             "http://[2002:7f00:1::]/mcp",
             "http://nas/mcp",
             "http://nas.local/mcp",
+            "http://fritz.box/mcp",
+            "https://nas.tail1234.ts.net/mcp",
+            "http://mcp.vcap.me/mcp",
             "http://mcp.home.arpa/mcp",
             "http://host.docker.internal:8080/mcp",
             "http://127.0.0.1.nip.io/mcp",

@@ -185,10 +185,11 @@ fn known(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identit
         return by_path(program, rest, ground);
     };
     match name.as_str() {
-        "npx" | "bunx" | "pnpx" => javascript::npm(rest, ground, levels),
+        "npx" | "pnpx" => javascript::npm(rest, ground, levels),
+        "bunx" => javascript::bun(rest, ground, levels),
         "npm" if matches!(verb, Some("exec" | "x")) => javascript::npm_exec(&rest[1..], ground, levels),
         "pnpm" | "yarn" if verb == Some("dlx") => javascript::npm(&rest[1..], ground, levels),
-        "bun" if verb == Some("x") => javascript::npm(&rest[1..], ground, levels),
+        "bun" if verb == Some("x") => javascript::bun(&rest[1..], ground, levels),
         "uvx" => python::pypi(rest),
         "uv" => python::uv(rest, ground, levels),
         "pipx" if verb == Some("run") => python::pipx(&rest[1..], ground),

@@ -14,7 +14,7 @@ pub(crate) struct Package {
 }
 
 /// Programs that run what their arguments or their input say, whatever packages them: interpreters, bridges, systems of images.
-const RUNNING_OTHERS: [&str; 77] = [
+const RUNNING_OTHERS: [&str; 81] = [
     "alpine",
     "amazonlinux",
     "ansible",
@@ -37,6 +37,7 @@ const RUNNING_OTHERS: [&str; 77] = [
     "env-cmd",
     "fastmcp",
     "fedora",
+    "forever",
     "golang",
     "gunicorn",
     "hatch",
@@ -56,7 +57,9 @@ const RUNNING_OTHERS: [&str; 77] = [
     "nodejs",
     "nodemon",
     "npm",
+    "npm-run-all",
     "npx",
+    "onchange",
     "openjdk",
     "pdm",
     "perl",
@@ -64,6 +67,7 @@ const RUNNING_OTHERS: [&str; 77] = [
     "pip",
     "pipenv",
     "pipx",
+    "pm2",
     "pnpm",
     "poetry",
     "powershell",
@@ -129,6 +133,12 @@ pub(crate) fn runs_others(key: &str) -> bool {
 fn is_file(text: &str) -> bool {
     let text = text.to_lowercase();
     text.starts_with('.') || FILE_ENDS.iter().any(|end| text.ends_with(end))
+}
+
+/// Says whether somebody else fills in a part of a name or of a version: `$VERSION` may be another package or an address.
+pub(crate) fn is_open(spec: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~@/:+^<>=*|!,[] ".contains(&b);
+    !spec.bytes().all(is_plain)
 }
 
 fn has_capitals(text: &str) -> bool {
@@ -214,7 +224,7 @@ pub(crate) fn npm(spec: &str) -> Option<Package> {
     let mut package =
         is_valid.then(|| package(format!("npm:{}", name.to_lowercase()), version, NPM_NUMBERS))?;
     // Names without a scope may be older than the rule that they have no capitals: two packages would have one key.
-    package.runs_others |= !name.starts_with('@') && has_capitals(name);
+    package.runs_others |= is_open(spec) || (!name.starts_with('@') && has_capitals(name));
     Some(package)
 }
 
@@ -235,7 +245,9 @@ pub(crate) fn pypi(spec: &str) -> Option<Package> {
         None => return None,
     };
     let is_valid = is_name(name, b"-_.") && !is_file(name);
-    is_valid.then(|| package(format!("pypi:{}", normalized(name)), version, 2))
+    let mut package = is_valid.then(|| package(format!("pypi:{}", normalized(name)), version, 2))?;
+    package.runs_others |= is_open(spec);
+    Some(package)
 }
 
 /// Returns the name of a Python package as the index has it (PEP 503).
@@ -246,6 +258,7 @@ pub(crate) fn normalized(name: &str) -> String {
 
 /// `registry/repository:tag@sha256:digest`.
 pub(crate) fn oci(image: &str) -> Option<Package> {
+    let is_open = is_open(image);
     let (image, digest) = match image.split_once('@') {
         Some((image, digest)) => (image, Some(digest)),
         None => (image, None),
@@ -281,7 +294,7 @@ pub(crate) fn oci(image: &str) -> Option<Package> {
         None => None,
     };
     is_valid.then(|| Package {
-        runs_others: runs_others(&key),
+        runs_others: is_open || runs_others(&key),
         key,
         version: match digest {
             Some(hex) => Some(format!("sha256:{}", hex.to_lowercase())),
@@ -306,7 +319,7 @@ pub(crate) fn go(spec: &str) -> Option<Package> {
     let key = module.to_lowercase();
     let is_folded = FOLDING.iter().any(|host| key.starts_with(host));
     let mut package = package(format!("go:{key}"), Some(version), NPM_NUMBERS);
-    package.runs_others |= !is_folded && has_capitals(module);
+    package.runs_others |= is_open(spec) || (!is_folded && has_capitals(module));
     Some(package)
 }
 
@@ -338,5 +351,8 @@ pub(crate) fn nuget(spec: &str) -> Option<Package> {
     let (name, version) = spec
         .split_once('@')
         .map_or((spec, None), |(name, version)| (name, Some(version)));
-    is_name(name, b"-_.").then(|| package(format!("nuget:{}", name.to_lowercase()), version, 2))
+    let mut package =
+        is_name(name, b"-_.").then(|| package(format!("nuget:{}", name.to_lowercase()), version, 2))?;
+    package.runs_others |= is_open(spec);
+    Some(package)
 }

@@ -28,17 +28,67 @@ struct Entry {
 /// Members of which each names a server: clients differ in which of them they read first.
 const COMMANDS: [&str; 2] = ["command", "cmd"];
 const ADDRESSES: [&str; 5] = ["url", "httpUrl", "serverUrl", "uri", "endpoint"];
-/// Members that move a server into another folder, or bring variables from a file.
-const MOVING: [&str; 8] = [
-    "cwd",
-    "dir",
-    "directory",
-    "workingDirectory",
-    "working_directory",
-    "envFile",
-    "env_file",
-    "envFiles",
+/// The other members that are read.
+const READ: [&str; 11] = [
+    "args",
+    "code",
+    "env",
+    "env_http_headers",
+    "env_keys",
+    "env_vars",
+    "environment",
+    "envs",
+    "headers",
+    "http_headers",
+    "requestOptions",
 ];
+/// Members that say something else than what runs: how it is shown, who may call which of its tools, how it signs in, where a list has it
+/// from. Whatever is neither here nor read may be what decides: `headersHelper` is a command, `envFile` brings variables, `cwd` another
+/// folder, and a client of tomorrow has one that nobody knows today. A truth or a number names no program.
+const HARMLESS: [&str; 40] = [
+    "$schema",
+    "_comment",
+    "alwaysAllow",
+    "apiKey",
+    "auth",
+    "authProviderType",
+    "autoApprove",
+    "available_tools",
+    "bearer_token",
+    "bearer_token_env_var",
+    "comment",
+    "default_tools_approval_mode",
+    "description",
+    "disabledTools",
+    "disabled_tools",
+    "display_name",
+    "enabledTools",
+    "enabled_tools",
+    "excludeTools",
+    "faviconUrl",
+    "gallery",
+    "icon",
+    "icons",
+    "id",
+    "includeTools",
+    "instructions",
+    "name",
+    "note",
+    "oauth",
+    "oauth_resource",
+    "scopes",
+    "settings",
+    "source",
+    "targetAudience",
+    "targetServiceAccount",
+    "timeout",
+    "title",
+    "tools",
+    "type",
+    "version",
+];
+/// Members that some clients have beside the type, or in its place.
+const KINDS: [&str; 2] = ["transport", "transportType"];
 /// Types of servers that are started, and of those at an address.
 const STARTED: [&str; 3] = ["", "stdio", "local"];
 const REMOTE: [&str; 7] = [
@@ -86,6 +136,9 @@ pub(crate) fn facts(
             .is_some_and(|own| is_builtin && own != name);
     // What nobody knows to be in a client is no more than a name in its configuration.
     identity.is_weak |= written.command.is_empty() && is_builtin && !wire::is_builtin(client, &identity.key);
+    // It gives a server the variables of a file in the project.
+    identity.is_weak |=
+        client == Client::GeminiCli && !written.command.is_empty() && ground.brings_variables();
     // What Goose takes for a platform's own is nobody's list.
     identity.is_weak |= written.kind == "platform";
     let transport = match (&written.url, written.kind.as_str()) {
@@ -154,8 +207,7 @@ fn written(members: &Map<String, Value>, client: Client) -> Option<Entry> {
         && let Some(inner) = members.get("transport").and_then(Value::as_object)
     {
         let mut entry = described(inner)?;
-        let outside = [&COMMANDS[..], &ADDRESSES, &MOVING, &["args", "env"]];
-        entry.is_doubtful |= outside.iter().any(|names| count(members, names) > 0);
+        entry.is_doubtful |= has_others(members, &[&HARMLESS, &["transport"]]);
         return Some(entry);
     }
     described(members)
@@ -164,8 +216,8 @@ fn written(members: &Map<String, Value>, client: Client) -> Option<Entry> {
 fn described(members: &Map<String, Value>) -> Option<Entry> {
     let mut command = Vec::new();
     let mut variables = names(members, &["env", "envs", "environment"])?;
-    let mut is_doubtful =
-        count(members, &COMMANDS) + count(members, &ADDRESSES) > 1 || count(members, &MOVING) > 0;
+    let mut is_doubtful = count(members, &COMMANDS) + count(members, &ADDRESSES) > 1
+        || has_others(members, &[&COMMANDS, &ADDRESSES, &READ, &HARMLESS, &KINDS]);
     match first(members, &COMMANDS) {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => command.push(text.clone()),
@@ -179,7 +231,7 @@ fn described(members: &Map<String, Value>) -> Option<Entry> {
                 .map_or(Some(none), |args| args.as_array().map(Vec::as_slice));
             command.extend(texts(arguments?)?);
             variables.extend(names(inner, &["env"])?);
-            is_doubtful |= count(inner, &MOVING) > 0 || count(members, &["args"]) > 0;
+            is_doubtful |= has_others(inner, &[&["path", "args", "env"]]) || count(members, &["args"]) > 0;
         }
         Some(_) => return None,
     }
@@ -198,6 +250,12 @@ fn described(members: &Map<String, Value>) -> Option<Entry> {
     let mut headers = names(members, &["headers", "http_headers", "env_http_headers"])?;
     if let Some(options) = members.get("requestOptions").and_then(Value::as_object) {
         headers.extend(names(options, &["headers"])?);
+        // A proxy, certificates, that none are checked: another server may answer.
+        is_doubtful |= options.iter().any(|(name, value)| {
+            !["headers", "timeout"].contains(&name.as_str())
+                && !value.is_null()
+                && value != &Value::Bool(true)
+        });
     }
     let is = |name: &str| members.get(name).and_then(Value::as_bool);
     let kind = match members.get("type") {
@@ -205,8 +263,11 @@ fn described(members: &Map<String, Value>) -> Option<Entry> {
         Some(kind) => kind.as_str()?.to_owned(),
     };
     // Where the type says another thing than the members, nobody knows which of them a client follows.
-    is_doubtful |= (!command.is_empty() && !STARTED.contains(&kind.as_str()))
-        || (url.is_some() && !REMOTE.contains(&kind.as_str()));
+    let is_odd = |kind: &str| {
+        (!command.is_empty() && !STARTED.contains(&kind)) || (url.is_some() && !REMOTE.contains(&kind))
+    };
+    let mut kinds = KINDS.iter().filter_map(|name| members.get(*name));
+    is_doubtful |= is_odd(&kind) || kinds.any(|kind| says(kind) && kind.as_str().is_none_or(&is_odd));
     Some(Entry {
         command,
         url,
@@ -216,6 +277,23 @@ fn described(members: &Map<String, Value>) -> Option<Entry> {
         enabled: is("enabled").unwrap_or(true) && !is("disabled").unwrap_or(false),
         is_doubtful,
     })
+}
+
+/// Says whether a member of another name says something.
+fn has_others(members: &Map<String, Value>, understood: &[&[&str]]) -> bool {
+    members
+        .iter()
+        .any(|(name, value)| says(value) && !understood.iter().any(|names| names.contains(&name.as_str())))
+}
+
+/// Says whether a value may name a program, an address or a file.
+fn says(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+    }
 }
 
 /// Counts the members of these names that say something.

@@ -48,6 +48,18 @@ const TURNING: [&str; 14] = [
     "nuget.config",
     "pnpm-workspace.yaml",
 ];
+/// Files of variables that Bun and Gemini CLI read where they are started: one of them may say where packages come from.
+const VARIABLES: [&str; 9] = [
+    ".env",
+    ".env.development",
+    ".env.development.local",
+    ".env.local",
+    ".env.production",
+    ".env.production.local",
+    ".env.test",
+    ".env.test.local",
+    ".gemini/.env",
+];
 /// LIMIT: programs that a manifest of a project names. Ours; of one with more it is not known which.
 const MAX_PROGRAMS: usize = 200;
 
@@ -125,25 +137,36 @@ impl Ground<'_> {
         self.disk.has(&self.base.0.join(name))
     }
 
+    /// Says whether a project, or a folder above it, has a file of variables. Those of a home are its owner's.
+    pub(crate) fn brings_variables(&self) -> bool {
+        let has = |folder: &Path| VARIABLES.iter().any(|name| self.disk.has(&folder.join(name)));
+        self.folders()
+            .iter()
+            .any(|folder| folder != self.home && has(folder))
+    }
+
+    /// Returns the folder in which a command begins and those above it, up to the home or the root.
+    fn folders(&self) -> Vec<PathBuf> {
+        let base = self.disk.resolved(self.base.0).ok().flatten();
+        let base = base.as_deref().unwrap_or(self.base.0);
+        let mut is_below = true;
+        base.ancestors()
+            .take_while(|folder| {
+                let is_taken = is_below && folder.starts_with(self.root);
+                is_below &= *folder != self.home;
+                is_taken
+            })
+            .map(Path::to_owned)
+            .collect()
+    }
+
     /// Says whether a project brings this package itself, or says where packages come from: tools of JavaScript, Deno and .NET take its
     /// word before that of a registry. They look from the project up; the settings in a home are its owner's.
     pub(super) fn brings(&self, package: Option<&str>) -> bool {
-        let base = self.disk.resolved(self.base.0).ok().flatten();
-        let base = base.as_deref().unwrap_or(self.base.0);
-        for folder in base
-            .ancestors()
-            .take_while(|folder| folder.starts_with(self.root))
-        {
-            let is_home = folder == self.home;
+        self.folders().iter().any(|folder| {
             let is_turned = || TURNING.iter().any(|name| self.disk.has(&folder.join(name)));
-            if (!is_home && is_turned()) || package.is_some_and(|name| self.has_package(folder, name)) {
-                return true;
-            }
-            if is_home {
-                break;
-            }
-        }
-        false
+            (folder != self.home && is_turned()) || package.is_some_and(|name| self.has_package(folder, name))
+        })
     }
 
     /// Says whether a package or its program lies in a folder, or is the folder's own.
@@ -161,21 +184,34 @@ impl Ground<'_> {
         let named = manifests
             .entry(folder.to_owned())
             .or_insert_with(|| self.programs(&manifest));
-        named.as_ref().is_none_or(|named| named.contains(program))
+        named
+            .as_ref()
+            .is_none_or(|named| named.contains(&program.to_lowercase()))
     }
 
-    /// Returns the programs that a manifest names: `npx` runs them from there.
+    /// Returns the programs that a manifest names: `npx` runs them from there. Nothing where it is not wholly understood: a folder of
+    /// programs (`directories`), names that are paths, settings of another tool.
     fn programs(&self, manifest: &Path) -> Option<BTreeSet<String>> {
         let (path, fence) = self.fenced(manifest)?;
         let value = self.json(&path, &fence)?;
-        let own = value["name"].as_str().unwrap_or_default();
-        let own = own.rsplit('/').next().unwrap_or(own);
-        match &value["bin"] {
-            Value::Null => Some(BTreeSet::new()),
-            Value::String(_) => Some(BTreeSet::from([own.to_owned()])),
-            Value::Object(named) if named.len() <= MAX_PROGRAMS => Some(named.keys().cloned().collect()),
-            _ => None,
+        if ["directories", "pnpm"].iter().any(|name| !value[*name].is_null()) {
+            return None;
         }
+        let named: Vec<&str> = match &value["bin"] {
+            Value::Null => Vec::new(),
+            Value::String(_) => {
+                let own = value["name"].as_str().unwrap_or_default();
+                vec![own.rsplit('/').next().unwrap_or(own)]
+            }
+            Value::Object(named) if named.len() <= MAX_PROGRAMS => named.keys().map(String::as_str).collect(),
+            _ => return None,
+        };
+        let is_plain = |name: &&str| {
+            name.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        };
+        let is_whole = value.is_object() && named.iter().all(is_plain);
+        is_whole.then(|| named.iter().map(|name| name.to_lowercase()).collect())
     }
 
     /// Returns the version that stands in a package's own file.

@@ -16,6 +16,13 @@ pub(super) fn npm_exec(words: &[String], ground: &Ground<'_>, levels: usize) -> 
     Some(identity)
 }
 
+/// Returns what `bunx` runs, which reads the variables of a project's file.
+pub(super) fn bun(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
+    let mut identity = npm(words, ground, levels)?;
+    identity.is_weak |= ground.brings_variables();
+    Some(identity)
+}
+
 pub(super) fn npm(words: &[String], ground: &Ground<'_>, levels: usize) -> Option<Identity> {
     let (mut named, mut is_weak, mut at) = (None, false, 0);
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
@@ -47,8 +54,8 @@ pub(super) fn npm(words: &[String], ground: &Ground<'_>, levels: usize) -> Optio
     let rest = words.get(at + 1..).unwrap_or_default();
     let spec = named.as_ref().unwrap_or(command);
     let package = packages::npm(spec)?;
-    // Also where it is a bridge: what a project brings in its place need not lead where its words say.
-    is_weak |= ground.brings(Some(packages::npm_parts(spec).0));
+    // Also where it is a bridge: who says which version may say another package, and what a project brings in its place need not lead where its words say.
+    is_weak |= packages::is_open(spec) || ground.brings(Some(packages::npm_parts(spec).0));
     // A package that holds no such command leaves it to whatever has that name.
     let own = package.key.rsplit([':', '/']).next();
     is_weak |= named.is_some() && own != Some(command.as_str());

@@ -300,7 +300,7 @@ fn what_a_command_names_cannot_be_found_by_trying() {
 }
 
 /// What a project may bring in the place of a package: its files, and the command of which they turn the key.
-const BROUGHT: [(&str, &str, &str); 16] = [
+const BROUGHT: [(&str, &str, &str); 24] = [
     ("node_modules/server-a/index.js", "", "npx -y server-a@1.2.3"),
     ("node_modules/@acme/server-a/index.js", "", "npx @acme/server-a"),
     ("node_modules/.bin/server-a", "", "bunx server-a"),
@@ -329,6 +329,34 @@ const BROUGHT: [(&str, &str, &str); 16] = [
         "npx server-a",
     ),
     ("server-a", "", "pipx run server-a"),
+    (
+        "package.json",
+        r#"{"name": "x", "version": "1.0.0", "directories": {"bin": "bins"}}"#,
+        "npx -y server-a",
+    ),
+    (
+        "../package.json",
+        r#"{"directories": {"lib": "l"}}"#,
+        "npx -y server-a",
+    ),
+    (
+        "package.json",
+        r#"{"bin": {"../server-a": "evil.js"}}"#,
+        "npx server-a",
+    ),
+    (
+        "package.json",
+        r#"{"bin": {"Server-A": "evil.js"}}"#,
+        "npx server-a",
+    ),
+    ("package.json", r#"{"bin": ["server-a"]}"#, "npx server-a"),
+    ("package.json", "[]", "npx server-a"),
+    (
+        ".env",
+        "BUN_CONFIG_REGISTRY=https://evil.example",
+        "bunx server-a",
+    ),
+    ("../.env.local", "", "bun x server-a"),
 ];
 
 /// Returns whether keys of a command in a project are weak.
@@ -364,6 +392,24 @@ fn what_a_project_brings_in_the_place_of_a_package_makes_its_key_weak() {
 }
 
 #[test]
+fn a_file_of_variables_in_a_project_turns_what_a_client_starts_with_it() {
+    let folder = Folder::new("variables");
+    folder.write("home/ada/.claude.json", r#"{"projects": {"/home/ada/work": {}}}"#);
+    let entry = r#"{"mcpServers": {"a": {"command": "npx", "args": ["server-a"]}, "b": {"url": "https://good.example/mcp"}}}"#;
+    folder.write("home/ada/.gemini/settings.json", entry);
+    folder.write("home/ada/work/.gemini/settings.json", entry);
+    folder.write("home/ada/work/.cursor/mcp.json", entry);
+    let weak = || {
+        let scan = folder.scan();
+        servers(&scan).iter().filter(|(_, facts)| facts.weak).count()
+    };
+    folder.write("home/ada/.env", "KEY=x");
+    assert_eq!(weak(), 0, "that of the home is its owner's");
+    folder.write("home/ada/work/.env", "npm_config_registry=https://evil.example");
+    assert_eq!(weak(), 1, "of the one that Gemini CLI starts there");
+}
+
+#[test]
 fn an_entry_that_says_two_things_is_weak() {
     let good = "https://good.example/mcp";
     let weak = [
@@ -385,6 +431,62 @@ fn an_entry_that_says_two_things_is_weak() {
         assert!(facts.weak, "{entry}");
     }
     assert!(!found[10].key.contains("good"), "{}", found[10].key);
+    // What nobody knows may decide what runs, and a client of tomorrow reads it.
+    let started = json!({"command": "npx", "args": ["server-a"]});
+    let remote = json!({"type": "http", "url": good});
+    let others = [
+        ("headersHelper", json!("./get-token.sh")),
+        ("xyz", json!("./a.sh")),
+        ("xyz", json!(["./a.sh"])),
+        ("xyz", json!({"run": "./a.sh"})),
+        ("tcp", json!("evil.example:1")),
+        ("socket", json!("/tmp/evil.sock")),
+        ("transport", json!("evil")),
+        ("transportType", json!({"command": "evil"})),
+        ("requestOptions", json!({"proxy": "http://evil.example"})),
+        ("requestOptions", json!({"verifySsl": false})),
+        (
+            "dev",
+            json!({"debug": {"type": "debugpy", "debugpyPath": "./evil"}}),
+        ),
+    ];
+    let with = |(name, value): &(&str, Value)| {
+        [&started, &remote].map(|entry| {
+            let mut entry = entry.clone();
+            entry[*name] = value.clone();
+            entry
+        })
+    };
+    let mut entries: Vec<Value> = others.iter().flat_map(with).collect();
+    entries.extend(["shell", "cwd"].map(|name| {
+        let mut inner = json!({"path": "npx", "args": ["server-a"]});
+        inner[name] = json!("./evil");
+        json!({"command": inner})
+    }));
+    for (entry, facts) in entries.iter().zip(facts(&entries)) {
+        assert!(facts.weak, "{entry}");
+    }
+    let known = [
+        ("timeout", json!(30)),
+        ("xyz", json!(true)),
+        ("xyz", json!("")),
+        ("xyz", Value::Null),
+        ("description", json!("Files of the team")),
+        ("autoApprove", json!(["read"])),
+        ("oauth", json!({"clientId": "x"})),
+        (
+            "requestOptions",
+            json!({"headers": {"X": "y"}, "timeout": 3, "verifySsl": true}),
+        ),
+        ("env", json!({"API_KEY": "x"})),
+        ("tools", json!(["*"])),
+    ];
+    let mut entries: Vec<Value> = known.iter().flat_map(with).collect();
+    entries.push(json!({"command": "npx", "args": ["server-a"], "transport": "stdio"}));
+    entries.push(json!({"url": good, "transport": "sse"}));
+    for (entry, facts) in entries.iter().zip(facts(&entries)) {
+        assert!(!facts.weak, "{entry}");
+    }
     let strong = facts(&[
         json!({"command": "npx", "args": ["server-a"], "url": null, "type": "stdio", "cwd": null}),
         json!({"url": good, "type": "streamable-http"}),
@@ -508,8 +610,8 @@ fn a_folder_that_cannot_be_read_hides_no_other() {
         .map(|(_, facts)| facts.key.as_str())
         .collect();
     assert_eq!(keys, ["npm:a", "npm:z"]);
-    // One of each pattern: of servers, of plugins and of skills.
-    assert_eq!(faults(&scan), [Fault::Truncated; 3]);
+    // One of each pattern: of servers, of plugins, of hooks, of subagents and of skills.
+    assert_eq!(faults(&scan), [Fault::Truncated; 5]);
 }
 
 /// Proves IV-4.
