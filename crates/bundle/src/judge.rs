@@ -131,14 +131,19 @@ impl Judge {
             let place = (policy.family(), policy.id().to_owned());
             self.needing.contains(&place)
         };
-        let is_open = |reason: Reason| !open.is_empty() && reason == Reason::EvaluationFailed;
+        // Whose groups they would be nobody knows either.
+        let groups = open.contains(&Field::USER).then_some(Field::GROUPS);
+        let reads_open = |policy: &Definition| {
+            let read = policy.fields();
+            open.iter().chain(&groups).any(|field| read.contains(field))
+        };
         // The server alone opens requests for approvals and knows of what was approved.
         let asks = withheld.is_some()
             || outcome.action == Action::RequireApproval
-            || outcome
-                .findings
-                .iter()
-                .any(|finding| needs(&finding.policy) || is_open(finding.reason));
+            || outcome.findings.iter().any(|finding| {
+                let is_open = finding.reason == Reason::EvaluationFailed && reads_open(&finding.policy);
+                is_open || needs(&finding.policy)
+            });
         outcome.doubt(needs);
         if let Some(action) = withheld {
             outcome.raise(action);

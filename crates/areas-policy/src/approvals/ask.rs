@@ -24,7 +24,7 @@ use serde_json::json;
 const REQUEST: MacPurpose = MacPurpose::Own("provost/mac/approval-request/v1");
 /// With it somebody approves a server without being asked.
 const APPROVING: &str = "inventory:write";
-const REQUESTED_SERVER: &str = "/body/serverId";
+const REQUESTED_SERVER: &str = "/serverId";
 
 pub struct AskApproval;
 
@@ -56,6 +56,7 @@ pub struct AskBody {
     /// What is asked for: `mcp_server`. The other kinds are refused by name until they are there.
     kind: Wish,
     /// The MCP server of the inventory.
+    #[schemars(with = "Option<String>")]
     server_id: Option<ServerId>,
     /// How long it is to hold, from the approval on: at most 366 days.
     expires_in_seconds: IntegerBetween<3_600, 31_622_400>,
@@ -146,12 +147,12 @@ fn server_of(body: &AskBody) -> Result<&ServerId> {
             "must name the MCP server that is asked for",
         )),
         (Wish::ToolCall, _) => Err(unfit(
-            "/body/kind",
+            "/kind",
             "tool_call is asked for by the decision about the call, and not by hand",
         )),
         (kind, _) => {
             let message = format!("{} cannot be asked for yet; mcp_server can", kind.as_str());
-            Err(unfit("/body/kind", &message))
+            Err(unfit("/kind", &message))
         }
     }
 }

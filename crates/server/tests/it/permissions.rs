@@ -38,6 +38,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
         "registry:install",
         "service_accounts:rotate_self",
         "fleet:enrol_self",
+        "mcp_approvals:request",
     ]
     .contains(&scope);
     let reads = scope.ends_with(":read");

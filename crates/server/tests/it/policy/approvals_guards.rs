@@ -569,7 +569,8 @@ fn a_preview_is_for_who_decides_and_who_asked() {
             let preview = &shown.ok()["approval"]["preview"];
             assert_eq!(preview.is_object(), sees, "{preview}");
         }
-        // Each look is an entry.
+        // Each look is an entry, a moment after its answer.
+        app.settle().await;
         let entries = app.entries(app.org().as_str(), 0).await;
         let looks = entries
             .iter()
