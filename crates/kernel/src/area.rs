@@ -124,7 +124,8 @@ pub struct Area {
     pub restore: Option<EndCredentials>,
     /// Its records that act, which a restore holds back until somebody releases them.
     pub held: &'static [HeldKind],
-    /// Removes what has been kept long enough, in the unit of the round.
+    /// Removes what has been kept long enough, in units of its own: by [`OperationContext::prune`], which goes on in another unit where there
+    /// is more than one may remove.
     pub prune: Option<fn(&mut OperationContext<'_>, SureTime) -> Result<()>>,
     /// Returns the ids of the sealing keys that its rows need.
     pub sealing_keys: Option<ListTexts>,

@@ -38,8 +38,13 @@ pub struct OperationContext<'a> {
     now: Timestamp,
     rng: UnitRng,
     deadline: Option<Duration>,
+    has_more_to_prune: bool,
     pub(crate) effects: Effects,
 }
+
+/// LIMIT: rows of a table that one unit removes for their age. Ours: a unit has a quarter of a second, and everybody who writes waits for
+/// it; what is due is as much as a setting, or a server that was off, made of it.
+pub const PRUNED_ROWS: i64 = 1_000;
 
 impl<'a> OperationContext<'a> {
     pub(crate) fn new(
@@ -58,6 +63,7 @@ impl<'a> OperationContext<'a> {
             now,
             rng: UnitRng::new(seed),
             deadline,
+            has_more_to_prune: false,
             effects: Effects::default(),
         }
     }
@@ -122,6 +128,19 @@ impl<'a> OperationContext<'a> {
     pub fn queue(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<()> {
         self.check_deadline()?;
         self.tx.queue(statement, params)
+    }
+
+    /// Runs a statement that removes at most [`PRUNED_ROWS`] rows for their age, and keeps in mind whether there may be more:
+    /// [`crate::Kernel::prune`] goes on then.
+    pub fn prune(&mut self, statement: &'static Statement, params: &[Param<'_>]) -> Result<()> {
+        let removed = self.execute(statement, params)?;
+        self.has_more_to_prune |= i64::try_from(removed).unwrap_or(i64::MAX) >= PRUNED_ROWS;
+        Ok(())
+    }
+
+    /// Says whether there may be more that is due than this unit removed.
+    pub fn has_more_to_prune(&self) -> bool {
+        self.has_more_to_prune
     }
 
     /// Returns every row of a statement.

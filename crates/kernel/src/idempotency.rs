@@ -34,14 +34,14 @@ crate::statements! {
     ERASE_CELL = "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE organization_id = ?1 AND token_id = ?2 AND cell IS NOT NULL";
     /// Erases every replay cell of an organization: after a restore none may be read again (D12.9).
     ERASE_EVERY_CELL = "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE organization_id = ?1 AND cell IS NOT NULL";
-    /// Erases every cell that has ended.
-    ERASE_EXPIRED_CELLS = unscoped("cells end by time in every organization") "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE cell IS NOT NULL AND cell_expires_at <= ?1";
+    /// Erases cells that have ended.
+    ERASE_EXPIRED_CELLS = unscoped("cells end by time in every organization") "UPDATE idempotency_keys SET cell = NULL, cell_salt = NULL WHERE (organization_id, principal_id, operation_id, key_mac) IN (SELECT k.organization_id, k.principal_id, k.operation_id, k.key_mac FROM idempotency_keys k WHERE k.cell IS NOT NULL AND k.cell_expires_at <= ?1 ORDER BY k.cell_expires_at, k.organization_id, k.principal_id, k.operation_id, k.key_mac LIMIT ?2)";
     /// How many records are beyond the retention.
     DUE = unscoped("retention is the installation's") "SELECT COUNT(*) FROM idempotency_keys WHERE created_at < ?1";
     /// How many are not, at most `?2`.
     LEFT = unscoped("retention is the installation's") "SELECT COUNT(*) FROM (SELECT 1 FROM idempotency_keys WHERE created_at >= ?1 LIMIT ?2) AS k";
     /// Forgets records beyond the retention.
-    PRUNE = unscoped("retention is the installation's") "DELETE FROM idempotency_keys WHERE created_at < ?1";
+    PRUNE = unscoped("retention is the installation's") "DELETE FROM idempotency_keys WHERE (organization_id, principal_id, operation_id, key_mac) IN (SELECT k.organization_id, k.principal_id, k.operation_id, k.key_mac FROM idempotency_keys k WHERE k.created_at < ?1 ORDER BY k.created_at, k.organization_id, k.principal_id, k.operation_id, k.key_mac LIMIT ?2)";
 }
 
 /// How long a record is kept. Units: seconds (D4.9: 30 days).

@@ -10,7 +10,37 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// LIMIT: units of work by which one round removes what is due for its age. Ours: two hundred thousand rows of each table; the next
+/// round goes on.
+const PRUNING_UNITS: usize = 200;
+
 impl Kernel {
+    /// Removes what is due for its age, a part in each unit of work, until nothing is left or the round has had its units. Whoever else
+    /// writes gets between them: [`OperationContext::prune`] says how much one removes.
+    ///
+    /// Errors: those of a unit of work; what the units before removed is gone.
+    pub async fn prune(
+        &self,
+        organization: &OrganizationId,
+        run: impl Fn(&mut OperationContext<'_>) -> Result<()> + Clone + Send + 'static,
+    ) -> Result<()> {
+        for _ in 0..PRUNING_UNITS {
+            let (run, is_more) = (run.clone(), Arc::new(AtomicBool::new(false)));
+            let more = is_more.clone();
+            let part = move |ctx: &mut OperationContext<'_>| {
+                run(ctx)?;
+                // A unit may run again, and the last time counts.
+                more.store(ctx.has_more_to_prune(), Ordering::SeqCst);
+                Ok(())
+            };
+            self.system(organization.clone(), None, part).await?;
+            if !is_more.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the access summary: one entry for every counted thing (D12.4). Runs every minute and at the end.
     pub fn flush_counts(&self) {
         // Counts wait while their entries would get a false date (CK-2).

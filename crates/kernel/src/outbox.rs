@@ -17,7 +17,7 @@ crate::statements! {
     /// How many it leaves, at most `?2`.
     LEFT = unscoped("retention is the installation's") "SELECT COUNT(*) FROM (SELECT 1 FROM outbox WHERE time >= ?1 LIMIT ?2) AS o";
     /// Removes what is older than the retention, of every organization.
-    PRUNE = unscoped("retention is the installation's") "DELETE FROM outbox WHERE time < ?1";
+    PRUNE = unscoped("retention is the installation's") "DELETE FROM outbox WHERE (organization_id, sequence) IN (SELECT o.organization_id, o.sequence FROM outbox o WHERE o.time < ?1 ORDER BY o.time, o.organization_id, o.sequence LIMIT ?2)";
 }
 
 /// How long events can be read. Units: seconds (D13: seven days).

@@ -5,8 +5,10 @@
 use provost_areas_platform::removal::{self, Removal};
 use provost_kernel::area::Timer;
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::context::PRUNED_ROWS;
+use provost_kernel::db::Statement;
 use provost_kernel::supervisor::Supervisor;
-use provost_kernel::{Kernel, Result, idempotency, outbox, params};
+use provost_kernel::{Kernel, OperationContext, Result, SureTime, idempotency, outbox, params};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,22 +73,43 @@ pub async fn retain(kernel: &Arc<Kernel>) -> Result<()> {
         .await?;
     let keys_go = removal::may_go(kernel, "idempotency".to_owned(), keys, now).await?;
     let events_go = removal::may_go(kernel, "events".to_owned(), events, now).await?;
-    let areas = kernel.areas();
-    kernel
-        .system(OrganizationId::installation(), None, move |ctx| {
-            ctx.queue(&idempotency::ERASE_EXPIRED_CELLS, params![now.instant()])?;
-            if keys_go {
-                ctx.queue(&idempotency::PRUNE, params![old_keys.instant()])?;
+    let mut round = Ok(());
+    let mut goes = |what: &str, outcome: Result<()>| {
+        // What cannot be removed of one kind keeps no other kind (ADR 0067).
+        if let Err(error) = outcome {
+            tracing::warn!(what, cause = ?error.private(), "what is old could not be removed: {error}");
+            if round.is_ok() {
+                round = Err(error);
             }
-            for prune in areas.iter().filter_map(|area| area.prune) {
-                prune(ctx, now)?;
-            }
-            if events_go {
-                ctx.queue(&outbox::PRUNE, params![old_events.instant()])?;
-            }
-            Ok(())
-        })
-        .await?;
+        }
+    };
+    goes(
+        "replay cells",
+        remove(kernel, &idempotency::ERASE_EXPIRED_CELLS, now).await,
+    );
+    if keys_go {
+        goes("keys", remove(kernel, &idempotency::PRUNE, old_keys).await);
+    }
+    for area in kernel.areas().iter() {
+        if let Some(prune) = area.prune {
+            let run = move |ctx: &mut OperationContext<'_>| prune(ctx, now);
+            goes(
+                area.name,
+                kernel.prune(&OrganizationId::installation(), run).await,
+            );
+        }
+    }
+    if events_go {
+        goes("events", remove(kernel, &outbox::PRUNE, old_events).await);
+    }
+    // Whoever lost a cell's day has lost the cell, also where its row could not be changed.
     kernel.keys.destroy_day_keys(now)?;
-    Ok(())
+    round
+}
+
+/// Removes by a statement what ended before an instant.
+async fn remove(kernel: &Arc<Kernel>, statement: &'static Statement, before: SureTime) -> Result<()> {
+    let run =
+        move |ctx: &mut OperationContext<'_>| ctx.prune(statement, params![before.instant(), PRUNED_ROWS]);
+    kernel.prune(&OrganizationId::installation(), run).await
 }

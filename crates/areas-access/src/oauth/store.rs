@@ -43,13 +43,13 @@ statements! {
     /// Counts an exchange of it.
     COUNT_EXCHANGE = "INSERT INTO oauth_exchanges (organization_id, digest, times, expires_at) VALUES (?1, ?2, 1, ?3) ON CONFLICT (organization_id, digest) DO UPDATE SET times = oauth_exchanges.times + 1, expires_at = excluded.expires_at";
     /// Forgets subject tokens that have run out.
-    PRUNE_EXCHANGES = unscoped("retention is the same for every organization") "DELETE FROM oauth_exchanges WHERE expires_at < ?1";
+    PRUNE_EXCHANGES = unscoped("retention is the same for every organization") "DELETE FROM oauth_exchanges WHERE (organization_id, digest) IN (SELECT e.organization_id, e.digest FROM oauth_exchanges e WHERE e.expires_at < ?1 ORDER BY e.expires_at, e.organization_id, e.digest LIMIT ?2)";
     /// Forgets codes that have run out.
-    PRUNE_CODES = unscoped("retention is the same for every organization") "DELETE FROM oauth_codes WHERE expires_at < ?1";
+    PRUNE_CODES = unscoped("retention is the same for every organization") "DELETE FROM oauth_codes WHERE (organization_id, digest) IN (SELECT c.organization_id, c.digest FROM oauth_codes c WHERE c.expires_at < ?1 ORDER BY c.expires_at, c.organization_id, c.digest LIMIT ?2)";
     /// Forgets refresh tokens that have run out.
-    PRUNE_REFRESH = unscoped("retention is the same for every organization") "DELETE FROM oauth_refresh_tokens WHERE ends_at < ?1";
+    PRUNE_REFRESH = unscoped("retention is the same for every organization") "DELETE FROM oauth_refresh_tokens WHERE (organization_id, lookup_id) IN (SELECT r.organization_id, r.lookup_id FROM oauth_refresh_tokens r WHERE r.ends_at < ?1 ORDER BY r.ends_at, r.organization_id, r.lookup_id LIMIT ?2)";
     /// Forgets assertions that have run out.
-    PRUNE_ASSERTIONS = unscoped("retention is the same for every organization") "DELETE FROM oauth_assertions WHERE expires_at < ?1";
+    PRUNE_ASSERTIONS = unscoped("retention is the same for every organization") "DELETE FROM oauth_assertions WHERE (organization_id, digest) IN (SELECT a.organization_id, a.digest FROM oauth_assertions a WHERE a.expires_at < ?1 ORDER BY a.expires_at, a.organization_id, a.digest LIMIT ?2)";
 }
 
 /// A code as it is stored.

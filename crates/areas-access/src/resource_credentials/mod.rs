@@ -52,6 +52,7 @@ use provost_areas_platform::announcements::{Departure, OpenedTo, Opening, Princi
 use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::{Toolset, scope};
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::Entry;
 use provost_kernel::{OperationContext, Result, SureTime, params};
@@ -168,5 +169,5 @@ fn protocol_changes(ctx: &mut OperationContext<'_>, change: &ProtocolChanges) ->
 /// Removes checks that have been kept long enough, within a unit of the installation.
 fn prune_checks(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(checks::model::KEPT_SECS);
-    ctx.queue(&PRUNE_CHECKS, params![before.instant()])
+    ctx.prune(&PRUNE_CHECKS, params![before.instant(), PRUNED_ROWS])
 }

@@ -89,7 +89,7 @@ statements! {
     /// Removes the checks of a credential.
     DELETE_CHECKS = "DELETE FROM resource_credential_checks WHERE organization_id = ?1 AND credential_id = ?2";
     /// Removes old checks.
-    PRUNE_CHECKS = unscoped("the sweep serves every organization") "DELETE FROM resource_credential_checks WHERE created_at <= ?1";
+    PRUNE_CHECKS = unscoped("the sweep serves every organization") "DELETE FROM resource_credential_checks WHERE (organization_id, id) IN (SELECT k.organization_id, k.id FROM resource_credential_checks k WHERE k.created_at <= ?1 ORDER BY k.created_at, k.organization_id, k.id LIMIT ?2)";
 }
 
 fn word(kind: SubjectKind) -> &'static str {

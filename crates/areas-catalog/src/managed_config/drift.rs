@@ -51,8 +51,6 @@ pub async fn watch_targets(kernel: &Arc<Kernel>) -> Result<usize> {
         machines::forget(ctx, now.earlier_by(FORGOTTEN_AFTER_SECS))?;
         pulls::forget(ctx, now)
     };
-    kernel
-        .system(OrganizationId::installation(), None, forget)
-        .await?;
+    kernel.prune(&OrganizationId::installation(), forget).await?;
     Ok(count)
 }

@@ -4,6 +4,7 @@ use super::digest::ContentDigest;
 use super::model::{Machine, Principal, Profile, ProfileId, Release, ReleaseId, ReportedState, TargetState};
 use super::views::MachineCounts;
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, SureTime, Timestamp, params, statements};
@@ -65,7 +66,7 @@ statements! {
     /// Remembers that somebody was told of a machine's drift.
     TOLD = "UPDATE managed_config_targets SET drift_told = ?4 WHERE organization_id = ?1 AND profile_id = ?2 AND target_id = ?3 AND NOT drift_told";
     /// Forgets machines that have been silent for long.
-    FORGET = unscoped("the reconciler serves every organization") "DELETE FROM managed_config_targets WHERE last_reported_at < ?1";
+    FORGET = unscoped("the reconciler serves every organization") "DELETE FROM managed_config_targets WHERE (organization_id, profile_id, target_id) IN (SELECT t.organization_id, t.profile_id, t.target_id FROM managed_config_targets t WHERE t.last_reported_at < ?1 ORDER BY t.last_reported_at, t.organization_id, t.profile_id, t.target_id LIMIT ?2)";
 }
 
 /// LIMIT: machines of one profile; a client that makes up a new id for each report stops here.
@@ -281,5 +282,5 @@ pub fn tell(ctx: &mut OperationContext<'_>, profile: &ProfileId, target_id: &str
 
 /// Forgets machines of every organization that were last heard of before an instant.
 pub fn forget(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
-    ctx.queue(&FORGET, params![before.instant()])
+    ctx.prune(&FORGET, params![before.instant(), PRUNED_ROWS])
 }

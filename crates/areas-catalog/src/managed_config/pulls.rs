@@ -12,6 +12,7 @@ use super::current::GetCurrent;
 use super::model::ProfileId;
 use crate::managed_config::fences;
 use provost_kernel::auth::{Actor, Origin};
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::operation::Operation;
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
@@ -21,7 +22,7 @@ statements! {
     /// Remembers that it does, once.
     TELL = "INSERT INTO managed_config_pulls (organization_id, profile_id, principal_id, hour) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     /// Forgets hours that are long over.
-    FORGET_HOURS = unscoped("the reconciler serves every organization") "DELETE FROM managed_config_pulls WHERE hour < ?1";
+    FORGET_HOURS = unscoped("the reconciler serves every organization") "DELETE FROM managed_config_pulls WHERE (organization_id, profile_id, principal_id, hour) IN (SELECT p.organization_id, p.profile_id, p.principal_id, p.hour FROM managed_config_pulls p WHERE p.hour < ?1 ORDER BY p.hour, p.organization_id, p.profile_id, p.principal_id LIMIT ?2)";
 }
 
 const HOUR_MS: i64 = 3_600_000;
@@ -73,5 +74,5 @@ pub fn tell(ctx: &mut OperationContext<'_>, profile: &ProfileId, caller: &Caller
 /// Forgets the hours that are long over.
 pub fn forget(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = hour(now.instant()) - KEPT_HOURS;
-    ctx.queue(&FORGET_HOURS, params![before])
+    ctx.prune(&FORGET_HOURS, params![before, PRUNED_ROWS])
 }

@@ -197,14 +197,14 @@ fn tell_of_ended(ctx: &mut OperationContext<'_>, ended: &[EnrolmentTokenId]) {
 /// How long tokens are kept that ended. Units: seconds.
 const KEPT_SECS: i64 = 400 * 86_400;
 
-/// Removes tokens and commands that ended long ago, a thousand of each kind in a round. Devices stay, the retired ones too: their keys are dead
+/// Removes tokens and commands that ended long ago, a thousand of each kind in a unit. Devices stay, the retired ones too: their keys are dead
 /// for ever (FL-3), and what was found on them names them.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(KEPT_SECS).instant();
-    ctx.queue(&PRUNE_TOKENS, params![before])?;
-    ctx.queue(&PRUNE_ENROLMENT_TOKENS, params![before])?;
+    ctx.prune(&PRUNE_TOKENS, params![before])?;
+    ctx.prune(&PRUNE_ENROLMENT_TOKENS, params![before])?;
     let commands = now.earlier_by(COMMANDS_SECS).instant();
-    ctx.queue(&PRUNE_COMMANDS, params![commands])
+    ctx.prune(&PRUNE_COMMANDS, params![commands])
 }
 
 /// Revokes every enrolment token of the organization, in the unit that restores it. Its devices are held back.

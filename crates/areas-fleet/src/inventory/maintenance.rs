@@ -20,8 +20,12 @@ statements! {
     FORGET_ASSETS = unscoped("the round is everybody's") "DELETE FROM inventory_assets WHERE (organization_id, id) IN (SELECT s.organization_id, s.id FROM inventory_assets s WHERE s.last_seen_at < ?1 AND NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = s.organization_id AND o.asset_id = s.id) ORDER BY s.last_seen_at, s.organization_id, s.id LIMIT ?2)";
     /// Keeps that nothing of a device is there any more.
     RETIRE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id IN (SELECT o.id FROM inventory_observations o WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.removed_at IS NULL ORDER BY o.seq LIMIT ?4)";
-    /// The same of devices that are retired and had more than one may have.
-    RETIRE_REST = unscoped("the round is everybody's") "UPDATE inventory_observations SET removed_at = ?1 WHERE (organization_id, id) IN (SELECT o.organization_id, o.id FROM devices d CROSS JOIN inventory_observations o WHERE o.organization_id = d.organization_id AND o.device_id = d.id AND d.status = 'retired' AND o.removed_at IS NULL ORDER BY d.organization_id, d.id, o.seq LIMIT ?2)";
+    /// Keeps that more of a device was there than the unit ended that retired it.
+    LEAVE = "INSERT INTO inventory_leftovers (organization_id, device_id) VALUES (?1, ?2) ON CONFLICT (organization_id, device_id) DO NOTHING";
+    /// Ends the rest of such devices. It goes by them: a walk over all that are retired would be as long as ever more of them are kept.
+    RETIRE_REST = unscoped("the round is everybody's") "UPDATE inventory_observations SET removed_at = ?1 WHERE (organization_id, id) IN (SELECT o.organization_id, o.id FROM inventory_leftovers l CROSS JOIN inventory_observations o WHERE o.organization_id = l.organization_id AND o.device_id = l.device_id AND o.removed_at IS NULL ORDER BY l.organization_id, l.device_id, o.seq LIMIT ?2)";
+    /// Forgets those of which nothing is there any more.
+    END_LEFTOVERS = unscoped("the round is everybody's") "DELETE FROM inventory_leftovers WHERE (organization_id, device_id) IN (SELECT l.organization_id, l.device_id FROM inventory_leftovers l WHERE NOT EXISTS (SELECT 1 FROM inventory_observations o WHERE o.organization_id = l.organization_id AND o.device_id = l.device_id AND o.removed_at IS NULL) ORDER BY l.organization_id, l.device_id LIMIT ?1)";
     /// Forgets how the looks at the sections of a device went.
     RETIRE_SECTIONS = "DELETE FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2";
     /// Forgets the last scan of a device.
@@ -43,13 +47,14 @@ statements! {
 /// LIMIT: rows of a device that one unit ends or erases: a device has no more (its observations, and those that are gone). Were there more, an
 /// admin's unit would last as long as the device likes; the rounds end the rest.
 const MOST_OF_UNIT: i64 = MOST_OBSERVATIONS + MOST_REMOVED;
-/// LIMIT: rows of each table that one round removes: all areas prune in one unit, which has a quarter of a second. Ours; the next round
-/// removes more, which is a hundred thousand a day.
+/// LIMIT: rows of each table that one round removes: a unit has a quarter of a second, and these rows stand in many indexes. Ours; the next
+/// round removes more, which is a hundred thousand a day.
 const MOST_OF_ROUND: i64 = 500;
 
 /// Removes what has been kept long enough, of every organization, and what has stood nowhere for as long.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     ctx.queue(&RETIRE_REST, params![now.instant(), MOST_OF_ROUND])?;
+    ctx.queue(&END_LEFTOVERS, params![MOST_OF_ROUND])?;
     let until = now.instant().plus_secs(-REMOVED_SECS);
     for statement in [
         &FORGET,
@@ -67,7 +72,10 @@ pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
 /// marked rows stay for as long as everything that is removed; how the looks of the device went is forgotten at once.
 pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -> Result<()> {
     let (org, now, device) = (ctx.org(), ctx.now(), retired.id.as_str());
-    ctx.queue(&RETIRE, params![org, device, now, MOST_OF_UNIT])?;
+    let ended = ctx.execute(&RETIRE, params![org, device, now, MOST_OF_UNIT])?;
+    if i64::try_from(ended).unwrap_or(i64::MAX) >= MOST_OF_UNIT {
+        ctx.queue(&LEAVE, params![org, device])?;
+    }
     ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
     ctx.queue(&RETIRE_SCAN, params![org, device])
 }

@@ -104,6 +104,7 @@ pub static AREA: Area = Area {
         ("inventory_assets", "what was found decides nothing"),
         ("inventory_observations", "what was found decides nothing"),
         ("inventory_imported", "what was found decides nothing"),
+        ("inventory_leftovers", "what is still to be ended decides nothing"),
         ("inventory_use_queue", "what was used decides nothing"),
         ("inventory_uses", "what was used decides nothing"),
         ("inventory_use_bounds", "what is not kept decides nothing"),

@@ -41,6 +41,7 @@ pub use unresolved::{Counts, UnresolvedReason, flush, of_last_day};
 
 use provost_areas_platform::announcements::SubjectKind;
 use provost_kernel::area::{Area, Check, every};
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::Statement;
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -178,7 +179,7 @@ pub fn end_group(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
 /// Forgets what nobody asks about any more, in the unit of the reconciler.
 fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(REMEMBERED_SECS);
-    ctx.queue(&store::PRUNE_ENDED, params![before.instant()])?;
+    ctx.prune(&store::PRUNE_ENDED, params![before.instant(), PRUNED_ROWS])?;
     ctx.queue(&store::PRUNE_MAPPINGS, params![])?;
     unresolved::prune(ctx, now)
 }

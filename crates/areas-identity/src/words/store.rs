@@ -277,7 +277,7 @@ statements! {
         ON CONFLICT (organization_id, kind, record_id, match_key) DO UPDATE \
         SET word = excluded.word, ended_at = excluded.ended_at";
     /// Forgets the words of records that were deleted long ago.
-    PRUNE_ENDED = unscoped("every record is remembered for the same time") "DELETE FROM ended_words WHERE ended_at <= ?1";
+    PRUNE_ENDED = unscoped("every record is remembered for the same time") "DELETE FROM ended_words WHERE (organization_id, kind, record_id, match_key) IN (SELECT w.organization_id, w.kind, w.record_id, w.match_key FROM ended_words w WHERE w.ended_at <= ?1 ORDER BY w.ended_at, w.organization_id, w.kind, w.record_id, w.match_key LIMIT ?2)";
     /// Forgets the mappings to users who are neither there nor remembered.
     PRUNE_MAPPINGS = unscoped("every record is remembered for the same time") "DELETE \
         FROM identity_mappings \

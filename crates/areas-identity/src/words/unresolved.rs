@@ -6,6 +6,7 @@
 
 use super::Kind;
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
 use provost_kernel::{Kernel, OperationContext, Result, Services, SureTime, Timestamp, params, statements};
@@ -23,7 +24,7 @@ statements! {
     /// The counts since an hour.
     SINCE = "SELECT kind, outcome, CAST(SUM(events) AS BIGINT) FROM unresolved_events WHERE organization_id = ?1 AND hour > ?2 GROUP BY kind, outcome ORDER BY kind, outcome";
     /// Forgets the counts of long ago.
-    PRUNE = unscoped("every organization's are kept for the same time") "DELETE FROM unresolved_events WHERE hour <= ?1";
+    PRUNE = unscoped("every organization's are kept for the same time") "DELETE FROM unresolved_events WHERE (organization_id, hour, kind, outcome) IN (SELECT e.organization_id, e.hour, e.kind, e.outcome FROM unresolved_events e WHERE e.hour <= ?1 ORDER BY e.hour, e.organization_id, e.kind, e.outcome LIMIT ?2)";
 }
 
 /// Why a word is not resolved.
@@ -142,5 +143,5 @@ pub fn of_last_day(
 
 /// Forgets the counts of long ago.
 pub(super) fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
-    ctx.queue(&PRUNE, params![hour(now.instant()) - KEPT_HOURS])
+    ctx.prune(&PRUNE, params![hour(now.instant()) - KEPT_HOURS, PRUNED_ROWS])
 }

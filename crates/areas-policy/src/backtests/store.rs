@@ -3,6 +3,7 @@
 //! Keeps BT-9.
 
 use super::model::{BacktestId, CutReason, Failure, Principal, Progress, Run, State, Status};
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, SureTime, Timestamp, params, statements};
@@ -72,7 +73,7 @@ statements! {
     /// The oldest run that waits.
     WAITING = "SELECT id FROM backtests WHERE organization_id = ?1 AND status = 'queued' ORDER BY seq, id LIMIT 1";
     /// Forgets the results of runs whose time is over. It looks at results alone, which are few, and not at all runs.
-    PRUNE_RESULTS = unscoped("retention is the same for every organization") "DELETE FROM backtest_results WHERE EXISTS (SELECT 1 FROM backtests b WHERE b.organization_id = backtest_results.organization_id AND b.id = backtest_results.backtest_id AND b.expires_at <= ?1)";
+    PRUNE_RESULTS = unscoped("retention is the same for every organization") "DELETE FROM backtest_results WHERE (organization_id, backtest_id) IN (SELECT r.organization_id, r.backtest_id FROM backtest_results r CROSS JOIN backtests b WHERE b.organization_id = r.organization_id AND b.id = r.backtest_id AND b.expires_at <= ?1 ORDER BY r.organization_id, r.backtest_id LIMIT ?2)";
 }
 
 /// What is stored of a run beside its record, as it is stored.
@@ -403,5 +404,5 @@ pub fn work(tx: &mut Tx<'_>, org: &str, id: &BacktestId) -> Result<Work> {
 /// Forgets the results of what has expired, of every organization; a run that has ended has no checkpoint. INVARIANT
 /// BT-9: what was asked stays as long as its audit entry, and entries are not pruned.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
-    ctx.queue(&PRUNE_RESULTS, params![now.instant()])
+    ctx.prune(&PRUNE_RESULTS, params![now.instant(), PRUNED_ROWS])
 }

@@ -21,6 +21,7 @@
 use super::model::NewEvent;
 use provost_backtest::record::{DECISIONS, OwnedRecord};
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::Tx;
 use provost_kernel::{Kernel, OperationContext, Result, SureTime, Timestamp, params};
 use provost_policy::{Field, exact_text, sha256_hex};
@@ -36,7 +37,7 @@ provost_kernel::statements! {
     /// What was decided about a call.
     OF_CALL = "SELECT principal_id, said, created_at FROM history_calls WHERE organization_id = ?1 AND session_key = ?2 AND call_key = ?3 ORDER BY event_id LIMIT 8";
     /// Forgets old calls.
-    FORGET = "DELETE FROM history_calls WHERE organization_id = ?1 AND created_at < ?2";
+    FORGET = "DELETE FROM history_calls WHERE organization_id = ?1 AND (session_key, call_key, event_id) IN (SELECT c.session_key, c.call_key, c.event_id FROM history_calls c WHERE c.organization_id = ?1 AND c.created_at < ?2 ORDER BY c.created_at, c.session_key, c.call_key, c.event_id LIMIT ?3)";
 }
 
 /// How far the clock of who tells may be behind: what began earlier ran before anybody asked, and is an event. Units: milliseconds.
@@ -115,10 +116,10 @@ pub(super) fn note(ctx: &mut OperationContext<'_>, calls: &[DecidedCall]) -> Res
     })
 }
 
-/// Forgets the calls of yesterday.
+/// Forgets calls of yesterday.
 pub(super) fn forget(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let (org, before) = (ctx.org(), now.earlier_by(KEPT_SECS).instant());
-    ctx.execute(&FORGET, params![org, before]).map(drop)
+    ctx.prune(&FORGET, params![org, before, PRUNED_ROWS])
 }
 
 /// Returns what telemetry tells, without what the events of decisions say already (HS-16).

@@ -55,9 +55,9 @@ async fn retain_one(kernel: &Arc<Kernel>, organization: &OrganizationId, now: Su
     let oldest = oldest(kernel, organization, now).await?;
     let expire = move |ctx: &mut OperationContext<'_>| {
         decided_calls::forget(ctx, now)?;
-        store::expire(ctx, oldest).map(drop)
+        store::expire(ctx, oldest)
     };
-    kernel.system(organization.clone(), None, expire).await?;
+    kernel.prune(organization, expire).await?;
     remove_sealed_chunks(kernel, organization, now).await?;
     remove_chunks(kernel, organization, now, oldest).await?;
     remove_files(kernel, organization, now).await

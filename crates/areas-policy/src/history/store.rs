@@ -7,6 +7,7 @@ use super::seen_values::SeenValue;
 use super::sources::{SourceKind, SourceRow};
 use provost_areas_platform::removal::Removal;
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params};
 
@@ -65,7 +66,7 @@ provost_kernel::statements! {
     /// Adds a value that a day does not have yet.
     ADD_VALUE = "INSERT INTO history_values (organization_id, day, field, value_key, value, event_count) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     /// Forgets old days.
-    FORGET_VALUES = "DELETE FROM history_values WHERE organization_id = ?1 AND day < ?2";
+    FORGET_VALUES = "DELETE FROM history_values WHERE organization_id = ?1 AND (day, field, value_key) IN (SELECT v.day, v.field, v.value_key FROM history_values v WHERE v.organization_id = ?1 AND v.day < ?2 ORDER BY v.day, v.field, v.value_key LIMIT ?3)";
     /// The sums of the days since.
     SEEN_SINCE = "SELECT field, value_key, MIN(value), CAST(SUM(event_count) AS BIGINT) FROM history_values WHERE organization_id = ?1 AND day >= ?2 GROUP BY field, value_key ORDER BY CAST(SUM(event_count) AS BIGINT) DESC, field, value_key LIMIT 8000";
     /// What came of an import.
@@ -107,7 +108,7 @@ provost_kernel::statements! {
         AND c.segment_id IS NULL UNION ALL SELECT s.max_at, s.event_count FROM history_segments s \
         WHERE s.organization_id = ?1 AND s.state = 'sealed') AS h";
     /// Gives up segments whose newest event is too old.
-    EXPIRE_SEGMENTS = "UPDATE history_segments SET state = 'removing', updated_at = ?3 WHERE organization_id = ?1 AND state = 'sealed' AND max_at < ?2";
+    EXPIRE_SEGMENTS = "UPDATE history_segments SET state = 'removing', updated_at = ?3 WHERE organization_id = ?1 AND id IN (SELECT s.id FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'sealed' AND s.max_at < ?2 ORDER BY s.max_at, s.id LIMIT ?4)";
     /// Segments whose files are to be removed.
     REMOVABLE = "SELECT id, name FROM history_segments WHERE organization_id = ?1 AND state = 'removing' AND updated_at < ?2 ORDER BY id LIMIT 100";
     /// Forgets a segment whose file is gone.
@@ -128,7 +129,7 @@ provost_kernel::statements! {
     /// Removes a chunk that does not wait to be sealed while somebody seals.
     DELETE_CHUNK = "DELETE FROM history_chunks WHERE organization_id = ?1 AND sequence = ?2 AND (segment_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM history_segments s WHERE s.organization_id = ?1 AND s.state = 'writing'))";
     /// Forgets imports.
-    DELETE_IMPORTS = "DELETE FROM history_imports WHERE organization_id = ?1 AND created_at < ?2 AND told_at IS NOT NULL";
+    DELETE_IMPORTS = "DELETE FROM history_imports WHERE organization_id = ?1 AND (source, sha256) IN (SELECT i.source, i.sha256 FROM history_imports i WHERE i.organization_id = ?1 AND i.created_at < ?2 AND i.told_at IS NOT NULL ORDER BY i.created_at, i.source, i.sha256 LIMIT ?3)";
     /// The names of every segment, whatever its state.
     NAMES = unscoped("a place holds every organization's") "SELECT name FROM history_segments ORDER BY organization_id, id";
     /// The chunks of a segment that are still there.
@@ -262,10 +263,10 @@ pub(super) fn add_value(
     Ok(true)
 }
 
-/// Forgets the days before one.
+/// Forgets some of the days before one; the next count forgets more.
 pub(super) fn forget_values(ctx: &mut OperationContext<'_>, day: i64) -> Result<()> {
     let org = ctx.org();
-    ctx.execute(&FORGET_VALUES, params![org, day]).map(drop)
+    ctx.prune(&FORGET_VALUES, params![org, day, PRUNED_ROWS])
 }
 
 /// Returns the values of the days since, with their attributes, the most frequent first.
@@ -508,11 +509,10 @@ pub(super) fn old(tx: &mut Tx<'_>, org: &str, before: SureTime, released: Timest
 }
 
 /// Gives up segments and forgets imports that are older than the retention.
-pub(super) fn expire(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<u64> {
+pub(super) fn expire(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
     let (org, now, before) = (ctx.org(), ctx.now(), before.instant());
-    let segments = ctx.execute(&EXPIRE_SEGMENTS, params![org, before, now])?;
-    ctx.execute(&DELETE_IMPORTS, params![org, before])?;
-    Ok(segments)
+    ctx.prune(&EXPIRE_SEGMENTS, params![org, before, now, PRUNED_ROWS])?;
+    ctx.prune(&DELETE_IMPORTS, params![org, before, PRUNED_ROWS])
 }
 
 /// Returns segments whose files are to be removed: id and name.

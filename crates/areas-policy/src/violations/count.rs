@@ -132,21 +132,19 @@ fn add(ctx: &mut OperationContext<'_>, mut line: Line, events: i64, known: &mut 
 async fn forget(kernel: &Arc<Kernel>, organization: &OrganizationId, now: SureTime) -> Result<()> {
     let org = organization.clone();
     let read = kernel.read_system(move |tx| {
-        let days = history::retention_days(tx, org.as_str(), now.instant())?;
-        Ok((days, store::oldest(tx, org.as_str())?))
+        let kept_days = history::retention_days(tx, org.as_str(), now.instant())?;
+        let before = now.earlier_by(kept_days.saturating_mul(DAY_MS / 1_000));
+        let day = before
+            .instant()
+            .as_ms()
+            .div_euclid(DAY_MS)
+            .max(now.instant().as_ms().div_euclid(DAY_MS) - DAYS);
+        Ok(store::is_due(tx, org.as_str(), day, before)?.then_some((day, before)))
     });
-    let (kept_days, (oldest_day, oldest_feedback)) = read.await?;
-    let before = now.earlier_by(kept_days.saturating_mul(DAY_MS / 1_000));
-    let day = before
-        .instant()
-        .as_ms()
-        .div_euclid(DAY_MS)
-        .max(now.instant().as_ms().div_euclid(DAY_MS) - DAYS);
-    let is_due = oldest_day.is_some_and(|oldest| oldest < day)
-        || oldest_feedback.is_some_and(|oldest| oldest < before.instant());
-    if !is_due {
+    let Some((day, before)) = read.await? else {
         return Ok(());
-    }
+    };
+    // A retention that is shortened makes many days due at once, and a day has no bound on its lines.
     let run = move |ctx: &mut OperationContext<'_>| store::forget(ctx, day, before);
-    kernel.system(organization.clone(), None, run).await
+    kernel.prune(organization, run).await
 }

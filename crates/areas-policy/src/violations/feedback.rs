@@ -22,6 +22,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub struct Give;
 
+/// LIMIT: decisions of which one subject said something, as long as their events are kept. Ours: all of it goes in the unit in which the
+/// subject is deleted, and an import ends a hundred in one.
+const MOST_SAID: i64 = 50;
+
 /// What somebody says.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -69,7 +73,7 @@ impl Operation for Give {
         "Say that a decision about oneself was wrong",
         "Of one's own events alone, once each, and of decisions of this server: it changes nothing by itself. Whoever reads \
          violations sees how many there are of a policy, and admins and auditors read the text. The same text again is answered as \
-         the first time.",
+         the first time. Nobody says something of more than 50 decisions that are kept.",
     );
     type Path = ViolationPath;
     type Query = Empty;
@@ -176,6 +180,11 @@ impl Giving {
         policies: &[String],
     ) -> Result<Feedback> {
         let (kind, id) = &self.subject;
+        if store::said_by(ctx, kind, id, MOST_SAID)? >= MOST_SAID {
+            let message =
+                "you said something of 50 decisions that are kept still; tell an admin of the others";
+            return Err(Error::new(Code::Conflict, message));
+        }
         store::say(
             ctx,
             &Said {

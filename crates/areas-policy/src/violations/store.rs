@@ -2,6 +2,7 @@
 
 use super::model::{Dimension, Line, NAMES, Outcome, SOURCES};
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params};
 use std::collections::BTreeSet;
@@ -71,16 +72,18 @@ provost_kernel::statements! {
     SOURCES_OF_DAY = "SELECT DISTINCT source FROM violation_days WHERE organization_id = ?1 AND dimension = 'all' AND day = ?2 AND source <> '' ORDER BY source LIMIT ?3";
     /// Adds to what a day has.
     ADD = "INSERT INTO violation_days (organization_id, dimension, day, name, action, mode, source, event_count) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (organization_id, dimension, day, name, action, mode, source) DO UPDATE SET event_count = violation_days.event_count + excluded.event_count";
+    /// Forgets lines of old days, those of the oldest first.
+    FORGET_DAYS = "DELETE FROM violation_days WHERE organization_id = ?1 AND (dimension, day, name, action, mode, source) IN (SELECT d.dimension, d.day, d.name, d.action, d.mode, d.source FROM violation_days d WHERE d.organization_id = ?1 AND d.day < ?2 ORDER BY d.day LIMIT ?3)";
+    /// Forgets what was said of decisions that are forgotten, the oldest first.
+    FORGET_FEEDBACK = "DELETE FROM violation_feedback WHERE organization_id = ?1 AND event_id IN (SELECT f.event_id FROM violation_feedback f WHERE f.organization_id = ?1 AND f.event_at < ?2 ORDER BY f.event_at, f.event_id LIMIT ?3)";
+    /// Forgets of which policies those were.
+    FORGET_FEEDBACK_POLICIES = "DELETE FROM violation_feedback_policies WHERE organization_id = ?1 AND (policy_id, event_id) IN (SELECT p.policy_id, p.event_id FROM violation_feedback_policies p WHERE p.organization_id = ?1 AND p.event_at < ?2 ORDER BY p.event_at, p.event_id, p.policy_id LIMIT ?3)";
+    /// Of how many decisions a subject said something, at most `?4`.
+    SAID_BY = "SELECT COUNT(*) FROM (SELECT 1 FROM violation_feedback WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 LIMIT ?4) AS said";
     /// The oldest day that is counted.
     OLDEST = "SELECT MIN(day) FROM violation_days WHERE organization_id = ?1";
-    /// Forgets old days.
-    FORGET_DAYS = "DELETE FROM violation_days WHERE organization_id = ?1 AND day < ?2";
     /// When the oldest decision happened of which somebody said something.
     OLDEST_FEEDBACK = "SELECT MIN(event_at) FROM violation_feedback WHERE organization_id = ?1";
-    /// Forgets what was said of decisions that are forgotten.
-    FORGET_FEEDBACK = "DELETE FROM violation_feedback WHERE organization_id = ?1 AND event_at < ?2";
-    /// Forgets of which policies those were.
-    FORGET_FEEDBACK_POLICIES = "DELETE FROM violation_feedback_policies WHERE organization_id = ?1 AND event_at < ?2";
     /// Forgets of which policies somebody said something.
     FORGET_POLICIES_OF = "DELETE FROM violation_feedback_policies WHERE organization_id = ?1 AND event_id IN (SELECT f.event_id FROM violation_feedback f WHERE f.organization_id = ?1 AND f.subject_kind = ?2 AND f.subject_id = ?3)";
     /// Forgets what somebody said.
@@ -180,21 +183,32 @@ pub fn add(ctx: &mut OperationContext<'_>, line: &Line, events: i64) -> Result<(
     )
 }
 
-/// Returns the oldest day that is counted, and when the oldest decision happened of which somebody said something.
-pub fn oldest(tx: &mut Tx<'_>, org: &str) -> Result<(Option<i64>, Option<Timestamp>)> {
-    let day = tx.query_opt(&OLDEST, params![org], |row| row.get::<Option<i64>>(0))?;
+/// Says whether a day before one is counted, or something was said of a decision before an instant.
+pub fn is_due(tx: &mut Tx<'_>, org: &str, day: i64, before: SureTime) -> Result<bool> {
+    let counted = tx.query_opt(&OLDEST, params![org], |row| row.get::<Option<i64>>(0))?;
     let said = tx.query_opt(&OLDEST_FEEDBACK, params![org], |row| {
         row.get::<Option<Timestamp>>(0)
     })?;
-    Ok((day.flatten(), said.flatten()))
+    Ok(counted.flatten().is_some_and(|oldest| oldest < day)
+        || said.flatten().is_some_and(|oldest| oldest < before.instant()))
 }
 
-/// Forgets the days before one, and what was said of decisions before an instant.
+/// Forgets lines of the days before one, and what was said of decisions before an instant, as much as one unit removes.
 pub fn forget(ctx: &mut OperationContext<'_>, day: i64, before: SureTime) -> Result<()> {
     let (org, before) = (ctx.org(), before.instant());
-    ctx.queue(&FORGET_DAYS, params![org, day])?;
-    ctx.queue(&FORGET_FEEDBACK, params![org, before])?;
-    ctx.queue(&FORGET_FEEDBACK_POLICIES, params![org, before])
+    ctx.prune(&FORGET_FEEDBACK_POLICIES, params![org, before, PRUNED_ROWS])?;
+    // What is kept of a policy is of a decision of which something is said: the words go last.
+    if !ctx.has_more_to_prune() {
+        ctx.prune(&FORGET_FEEDBACK, params![org, before, PRUNED_ROWS])?;
+    }
+    ctx.prune(&FORGET_DAYS, params![org, day, PRUNED_ROWS])
+}
+
+/// Returns of how many decisions a subject said something, at most as many as are asked for.
+pub fn said_by(ctx: &mut OperationContext<'_>, kind: &str, subject: &str, most: i64) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&SAID_BY, params![org, kind, subject, most], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
 }
 
 /// Forgets what somebody said who is deleted: their words and their id.

@@ -9,6 +9,7 @@ use provost_areas_identity::directory::model::UserId;
 use provost_areas_identity::directory::{HeldLink, RoleGiven};
 use provost_areas_identity::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, ImportApplied, LoginNameChanged, PrincipalEnded};
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::Row;
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 use serde_json::{Value, json};
@@ -58,11 +59,11 @@ statements! {
     /// Notes of the links of those without a role that whoever renamed them may have been able to give nothing.
     IMPORT_NARROWED = "UPDATE oauth_identities SET maker_roles = '' WHERE organization_id = ?1 AND user_id IN (SELECT a.id FROM directory_users a JOIN directory_users b ON b.organization_id = a.organization_id AND b.id = a.id AND b.valid_from = ?2 WHERE a.organization_id = ?1 AND a.valid_to = ?2 AND a.name_key <> b.name_key AND b.permission_role IS NULL)";
     /// Forgets links that ended long ago.
-    PRUNE_FORMER = unscoped("retention is the same for every organization") "DELETE FROM oauth_former_identities WHERE ended_at < ?1";
+    PRUNE_FORMER = unscoped("retention is the same for every organization") "DELETE FROM oauth_former_identities WHERE (organization_id, issuer, user_id) IN (SELECT f.organization_id, f.issuer, f.user_id FROM oauth_former_identities f WHERE f.ended_at < ?1 ORDER BY f.ended_at, f.organization_id, f.issuer, f.user_id LIMIT ?2)";
     /// Forgets names that were changed long ago.
-    PRUNE_RENAMED = unscoped("retention is the same for every organization") "DELETE FROM oauth_renamed_users WHERE renamed_at < ?1";
+    PRUNE_RENAMED = unscoped("retention is the same for every organization") "DELETE FROM oauth_renamed_users WHERE (organization_id, user_id) IN (SELECT r.organization_id, r.user_id FROM oauth_renamed_users r WHERE r.renamed_at < ?1 ORDER BY r.renamed_at, r.organization_id, r.user_id LIMIT ?2)";
     /// Forgets what was allowed and has run out.
-    PRUNE_ALLOWED = unscoped("retention is the same for every organization") "DELETE FROM oauth_relinkings WHERE expires_at < ?1";
+    PRUNE_ALLOWED = unscoped("retention is the same for every organization") "DELETE FROM oauth_relinkings WHERE (organization_id, issuer, user_id) IN (SELECT r.organization_id, r.issuer, r.user_id FROM oauth_relinkings r WHERE r.expires_at < ?1 ORDER BY r.expires_at, r.organization_id, r.issuer, r.user_id LIMIT ?2)";
 }
 
 fn read(row: &Row<'_>) -> Result<LinkView> {
@@ -294,7 +295,7 @@ pub fn import_applied(ctx: &mut OperationContext<'_>, applied: &ImportApplied) -
 /// Forgets what is remembered no longer.
 pub fn tidy(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let (before, now) = (now.earlier_by(REMEMBERED_SECS).instant(), now.instant());
-    ctx.queue(&PRUNE_FORMER, params![before])?;
-    ctx.queue(&PRUNE_RENAMED, params![before])?;
-    ctx.queue(&PRUNE_ALLOWED, params![now])
+    ctx.prune(&PRUNE_FORMER, params![before, PRUNED_ROWS])?;
+    ctx.prune(&PRUNE_RENAMED, params![before, PRUNED_ROWS])?;
+    ctx.prune(&PRUNE_ALLOWED, params![now, PRUNED_ROWS])
 }

@@ -234,7 +234,7 @@ pub async fn tidy(kernel: &Arc<Kernel>) -> Result<usize> {
     count += forgetful.len();
     for organization in forgetful {
         kernel
-            .system(organization, None, move |ctx| ended::forget(ctx, ended_since))
+            .prune(&organization, move |ctx| ended::forget(ctx, ended_since))
             .await?;
     }
     Ok(count)

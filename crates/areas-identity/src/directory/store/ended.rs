@@ -4,6 +4,7 @@ use super::list_256;
 use super::padded;
 use super::{generation, live};
 use provost_kernel::auth::OrganizationId;
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Param, Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
@@ -76,7 +77,7 @@ statements! {
     /// Organizations with records that ended too long ago.
     OLD = unscoped("the reconciler serves every organization") "SELECT DISTINCT organization_id FROM directory_ended WHERE ended_at < ?1 ORDER BY organization_id LIMIT 20";
     /// Forgets records that ended too long ago.
-    FORGET = "DELETE FROM directory_ended WHERE organization_id = ?1 AND ended_at < ?2";
+    FORGET = "DELETE FROM directory_ended WHERE organization_id = ?1 AND (kind, id) IN (SELECT e.kind, e.id FROM directory_ended e WHERE e.organization_id = ?1 AND e.ended_at < ?2 ORDER BY e.ended_at, e.kind, e.id LIMIT ?3)";
 }
 
 /// A user or group that was deleted.
@@ -212,5 +213,5 @@ pub fn old(tx: &mut Tx<'_>, before: Timestamp) -> Result<Vec<OrganizationId>> {
 /// Forgets the records that ended before an instant.
 pub fn forget(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
     let org = ctx.org();
-    ctx.queue(&FORGET, params![org, before.instant()])
+    ctx.prune(&FORGET, params![org, before.instant(), PRUNED_ROWS])
 }

@@ -16,7 +16,12 @@ use std::sync::Arc;
 
 /// What every installation has.
 pub static AREA: Area = Area {
-    migrations: &migrations!["0001_kernel", "0024_right_proofs", "0025_key_readers"],
+    migrations: &migrations![
+        "0001_kernel",
+        "0024_right_proofs",
+        "0025_key_readers",
+        "0046_bounded_ends",
+    ],
     statements: &[
         audit::STATEMENTS,
         doubt::STATEMENTS,

@@ -1,5 +1,6 @@
 //! What the kernel does for every area: units of work, time, repeats, input, limits and proofs.
 
+mod bounded;
 pub mod broken;
 pub mod clock;
 pub mod clock_doubt;

@@ -46,7 +46,7 @@ fn entries_about_a_row_are_looked_for_in_the_index_of_targets() {
 }
 
 /// Statements that walk an organization, and why that is meant.
-const KNOWN: [(&str, &str); 5] = [
+const KNOWN: [(&str, &str); 4] = [
     (
         "::mcp_sessions::find::SCAN",
         "it reads a page in its order, and filters that may be absent narrow it",
@@ -59,10 +59,6 @@ const KNOWN: [(&str, &str); 5] = [
     (
         "::service_accounts::store::PURGE",
         "the check of a foreign key, of an account that ended long ago",
-    ),
-    (
-        "::violations::store::FORGET_POLICIES_OF",
-        "one event has one word of one person: there are few",
     ),
 ];
 

@@ -232,7 +232,7 @@ fn names_are_unique() {
     assert_eq!(names.len(), all.len());
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+pub fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for item in std::fs::read_dir(folder).unwrap() {
         let path = item.unwrap().path();
         if path.is_dir() {
@@ -244,7 +244,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Returns the module that a source file is.
-fn module(krate: &str, root: &Path, file: &Path) -> String {
+pub fn module(krate: &str, root: &Path, file: &Path) -> String {
     let relative = file.strip_prefix(root).unwrap().with_extension("");
     let mut parts = vec![krate.to_owned()];
     parts.extend(

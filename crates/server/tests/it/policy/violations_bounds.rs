@@ -5,9 +5,12 @@ use crate::access::oauth::{token, trusting, user, workshop};
 use crate::policy::decisions::{content, decide_one, policy};
 use crate::policy::history::import;
 use crate::support::{App, each};
+use provost_areas_platform::announcements::{Departure, PrincipalEnded, SubjectKind};
 use provost_areas_policy::history::count_values;
 use provost_areas_policy::violations::count_days;
-use provost_kernel::params;
+use provost_kernel::db::Statement;
+use provost_kernel::time::SystemClock;
+use provost_kernel::{OperationContext, params};
 use provost_policy::Family;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,6 +26,16 @@ provost_kernel::statements! {
     SOURCES = unscoped("a test") "SELECT COUNT(DISTINCT source) FROM violation_days";
     /// How many rows are kept of what was said.
     SAID = unscoped("a test") "SELECT (SELECT COUNT(*) FROM violation_feedback) + (SELECT COUNT(*) FROM violation_feedback_policies)";
+    /// Has a subject have said something of many decisions.
+    SAY_MUCH = "INSERT INTO violation_feedback (organization_id, event_id, subject_kind, subject_id, text, event_at, given_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) SELECT CAST(?1 AS TEXT), 'hev_' || CAST(?2 AS TEXT) || CAST(i AS TEXT), 'user', CAST(?2 AS TEXT), 'no', CAST(?4 AS BIGINT) + i, CAST(?4 AS BIGINT) FROM n";
+    /// The same of two policies each.
+    SAY_MUCH_OF_POLICIES = "INSERT INTO violation_feedback_policies (organization_id, policy_id, event_id, event_at) SELECT f.organization_id, p.id, f.event_id, f.event_at FROM violation_feedback f CROSS JOIN (SELECT 'one' AS id UNION ALL SELECT 'two' AS id) p WHERE f.organization_id = ?1 AND f.subject_id = ?2";
+    /// Has many uses of somebody wait.
+    USE_MUCH = "INSERT INTO inventory_use_queue (organization_id, id, user_id, evidence, name, events, first_at, last_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) SELECT CAST(?1 AS TEXT), 'iob_' || CAST(i AS TEXT), CAST(?2 AS TEXT), 'hook', 'name', 1, 1, 1 FROM n";
+    /// Has sixty days have many lines.
+    COUNT_MUCH = "INSERT INTO violation_days (organization_id, dimension, day, name, action, mode, source, event_count) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?2 AS BIGINT)) SELECT CAST(?1 AS TEXT), 'tool', i % 60 + 1, 'tool' || CAST(i AS TEXT), 'block', 'enforce', '', 1 FROM n";
+    /// How many lines of those days there are.
+    LINES = unscoped("a test") "SELECT COUNT(*) FROM violation_days WHERE day < 100";
 }
 
 async fn values(app: &App) -> i64 {
@@ -70,7 +83,7 @@ fn an_organization_that_cannot_be_counted_keeps_nobody_behind_it_from_being_coun
         decide_one(ill, &json!({ "tool.id": "block" })).await;
         count(&app).await;
         count_values(&app.kernel).await.unwrap();
-        let fill = |ctx: &mut provost_kernel::OperationContext<'_>| {
+        let fill = |ctx: &mut OperationContext<'_>| {
             let org = ctx.org();
             ctx.execute(&FILL_DAYS, params![org])?;
             ctx.execute(&FILL_VALUES, params![org]).map(drop)
@@ -224,6 +237,131 @@ fn what_somebody_said_goes_with_them() {
                 .get("feedback")
                 .is_none()
         );
+        app.kernel.stop().await;
+    });
+}
+
+async fn number(app: &App, statement: &'static Statement) -> i64 {
+    let read = app
+        .kernel
+        .read_system(move |tx| tx.query_opt(statement, params![], |row| row.get::<i64>(0)));
+    read.await.unwrap().unwrap()
+}
+
+/// A hundred users whom an import takes away are ended in one unit; here they are fewer, as a database that is asked costs time of its own.
+/// Each of them would have everything read that others said, and whatever waits of others, so that the unit would be refused at every try.
+#[test]
+fn who_leaves_has_nothing_read_that_others_said() {
+    each("violations_leavers", |app: Arc<App>| async move {
+        let fill = |ctx: &mut OperationContext<'_>| {
+            let (org, now) = (ctx.org(), ctx.now());
+            ctx.execute(&SAY_MUCH, params![org, "usr_stays", 20_000, now])?;
+            ctx.execute(&SAY_MUCH_OF_POLICIES, params![org, "usr_stays"])?;
+            ctx.execute(&USE_MUCH, params![org, "usr_stays", 10_000])?;
+            ctx.execute(&SAY_MUCH, params![org, "usr_7", 50, now])?;
+            ctx.execute(&SAY_MUCH_OF_POLICIES, params![org, "usr_7"])
+                .map(drop)
+        };
+        app.kernel.system(app.org(), None, fill).await.unwrap();
+        assert_eq!(number(&app, &SAID).await, 3 * 20_050);
+        // The limit is one of time: this server has a clock that goes.
+        let server = app.beside(
+            Vec::new(),
+            Arc::new(SystemClock::new()),
+            app.kernel.settings.clone(),
+            app.location(),
+        );
+        let leave = |ctx: &mut OperationContext<'_>| {
+            for number in 0..25 {
+                ctx.announce(&PrincipalEnded {
+                    kind: SubjectKind::User,
+                    id: format!("usr_{number}"),
+                    how: Departure::Deleted,
+                })?;
+            }
+            Ok(())
+        };
+        // A machine that does much else may need another try; seconds of reading would need another one for ever.
+        let mut refused = 0;
+        while let Err(error) = server.kernel.system(server.org(), None, leave).await {
+            refused += 1;
+            assert!(refused < 4, "{error}");
+        }
+        assert_eq!(number(&app, &SAID).await, 3 * 20_000);
+        server.kernel.stop().await;
+        app.kernel.stop().await;
+    });
+}
+
+/// A retention that is shortened makes months due at once, and a day has no bound on its lines.
+///
+/// Proves VI-3.
+#[test]
+fn what_is_old_goes_in_parts_until_nothing_is_left() {
+    each("violations_parts", |app: Arc<App>| async move {
+        policies(&app).await;
+        decide_one(&app, &json!({ "tool.id": "block" })).await;
+        let fill = |ctx: &mut OperationContext<'_>| {
+            let org = ctx.org();
+            ctx.execute(&COUNT_MUCH, params![org, 20_500])?;
+            ctx.execute(&SAY_MUCH, params![org, "usr_1", 2_500, 1])?;
+            ctx.execute(&SAY_MUCH_OF_POLICIES, params![org, "usr_1"])
+                .map(drop)
+        };
+        app.kernel.system(app.org(), None, fill).await.unwrap();
+        let today = app.now();
+        let recent = move |ctx: &mut OperationContext<'_>| {
+            let org = ctx.org();
+            ctx.execute(&SAY_MUCH, params![org, "usr_2", 3, today])?;
+            ctx.execute(&SAY_MUCH_OF_POLICIES, params![org, "usr_2"])
+                .map(drop)
+        };
+        app.kernel.system(app.org(), None, recent).await.unwrap();
+        assert_eq!(
+            (number(&app, &LINES).await, number(&app, &SAID).await),
+            (20_500, 3 * 2_503)
+        );
+        count(&app).await;
+        assert_eq!(
+            (number(&app, &LINES).await, number(&app, &SAID).await),
+            (0, 3 * 3)
+        );
+        app.kernel.stop().await;
+    });
+}
+
+/// All of it goes in the unit in which its subject goes.
+///
+/// Proves VI-4.
+#[test]
+fn nobody_says_something_of_more_decisions_than_go_with_them() {
+    each("violations_much_said", |app: Arc<App>| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        let ann = user(&app, "ann@acme.example", Some("viewer")).await;
+        let may = token(&workshop, |claims| claims["scope"] = "policies:feedback".into());
+        policies(&app).await;
+        let decided =
+            async || id_of(&decide_one(&app, &json!({ "tool.id": "block", "identity.user_id": ann })).await);
+        let (first, second) = (decided().await, decided().await);
+        let whose = ann.clone();
+        let fill = move |ctx: &mut OperationContext<'_>| {
+            let (org, now) = (ctx.org(), ctx.now());
+            ctx.execute(&SAY_MUCH, params![org, whose.as_str(), 49, now])
+                .map(drop)
+        };
+        app.kernel.system(app.org(), None, fill).await.unwrap();
+        let given = say(&app, &may, &first, "this is our own build folder")
+            .await
+            .ok()
+            .clone();
+        say(&app, &may, &second, "this too")
+            .await
+            .refused(409, "conflict");
+        // What was said before is answered as the first time.
+        let again = say(&app, &may, &first, "this is our own build folder").await;
+        assert_eq!(again.ok(), &given);
+        assert_eq!(number(&app, &SAID).await, 51);
         app.kernel.stop().await;
     });
 }
