@@ -36,7 +36,9 @@ statements! {
     MADE_BY = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY id";
     /// How many enrolment tokens of one use somebody made since an instant, ended ones too.
     MADE_LATELY = "SELECT COUNT(*) FROM enrolment_tokens WHERE organization_id = ?1 AND created_by = ?2 AND expires_at > ?3 AND created_at > ?3 AND max_uses = 1";
-    /// Revokes those.
+    /// How many devices are not retired that enrolled by a token of one use which somebody made, at most `?3`.
+    LIVING_OF = "SELECT COUNT(*) FROM (SELECT 1 FROM enrolment_tokens e CROSS JOIN devices d WHERE e.organization_id = ?1 AND e.created_by = ?2 AND e.max_uses = 1 AND d.organization_id = e.organization_id AND d.enrolment_token_id = e.id AND d.status <> 'retired' LIMIT ?3) AS living";
+    /// Revokes the tokens that somebody made.
     REVOKE_MADE_BY = "UPDATE enrolment_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND created_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses";
     /// The enrolment tokens that came by a credential and that still make devices.
     OF_ORIGIN = "SELECT id FROM enrolment_tokens WHERE organization_id = ?1 AND came_by = ?2 AND revoked_at IS NULL AND expires_at > ?3 AND uses < max_uses ORDER BY seq";
@@ -227,6 +229,13 @@ pub fn made_by(ctx: &mut OperationContext<'_>, maker: &str) -> Result<Vec<Enrolm
     ctx.query(&MADE_BY, params![org, maker, now], |row| {
         Ok(EnrolmentTokenId::from_store(row.get(0)?))
     })
+}
+
+/// Returns how many devices are not retired that enrolled by a token of one use which somebody made, at most as many as are asked for.
+pub fn living_of(ctx: &mut OperationContext<'_>, maker: &str, most: usize) -> Result<usize> {
+    let (org, most) = (ctx.org(), i64::try_from(most).unwrap_or(i64::MAX));
+    let living = ctx.query_opt(&LIVING_OF, params![org, maker, most], |row| row.get::<i64>(0))?;
+    Ok(usize::try_from(living.unwrap_or(0)).unwrap_or(usize::MAX))
 }
 
 /// Returns how many enrolment tokens of one use somebody made since an instant, those that were used or ended too.

@@ -100,10 +100,10 @@ pub fn may_enrol(ctx: &mut OperationContext<'_>) -> Result<()> {
 /// Keeps FL-7: the word of a session is worth what the session can do, so that a narrow one makes no device that is taken for all that
 /// its person can do.
 ///
-/// Errors: `Conflict` where the caller owns too many.
+/// Errors: `Conflict` where the caller owns too many, or made too many that nobody owns.
 fn owner(ctx: &mut OperationContext<'_>) -> Result<Option<Owner>> {
     if ctx.actor().kind != PERSON {
-        return Ok(None);
+        return may_make_more(ctx).map(|()| None);
     }
     let user_id = ctx.actor().id.clone();
     if owners::count(ctx, &user_id)? >= MOST_OWNED {
@@ -111,4 +111,18 @@ fn owner(ctx: &mut OperationContext<'_>) -> Result<Option<Owner>> {
     }
     let reach = Reach(ctx.actor().permission);
     Ok(Some(Owner { user_id, reach }))
+}
+
+/// Refuses one more device of a maker who owns none: nothing else bounds how many of theirs wait for an admin. What is on its way counts:
+/// each of these tokens makes one.
+///
+/// Errors: `Conflict`.
+fn may_make_more(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let maker = ctx.actor().id.clone();
+    let waiting = enrolment::made_by(ctx, &maker)?.len();
+    if waiting + enrolment::living_of(ctx, &maker, MOST_OWNED)? < MOST_OWNED {
+        return Ok(());
+    }
+    let message = "you enrolled 32 devices that are not retired, or are about to; have an admin retire some, or make a token of many uses";
+    Err(Error::new(Code::Conflict, message))
 }

@@ -221,6 +221,21 @@ fn who_signs_in_enrols_a_machine_that_is_theirs_where_the_settings_say_so() {
         ask(&robot).await.refused(409, "conflict");
         app.advance(3600);
         ask(&robot).await.ok();
+        // And nobody by taking time: what lives counts, until an admin retires some of it.
+        app.advance(3600);
+        for _ in 1..32 {
+            let made = ask(&robot).await.ok().clone();
+            enrol(&app, made["token"].as_str().unwrap()).await;
+        }
+        app.advance(3600);
+        ask(&robot).await.refused(409, "conflict");
+        let (_, other) = app.account("another", "viewer", &["fleet:enrol_self"]).await;
+        ask(&other).await.ok();
+        let path = format!("/devices/{}/retire", machine.id);
+        app.write("POST", &path, json!({ "confirm": true })).await.ok();
+        ask(&robot).await.ok();
+        // The one that is on its way is the last.
+        ask(&robot).await.refused(409, "conflict");
         app.kernel.stop().await;
     });
 }
