@@ -49,6 +49,8 @@ provost_kernel::event_data! {
 pub const ACTIVATION: &str = "fleet.device.activated";
 /// The action under which the log has a device that never called and was retired.
 pub const ABANDONMENT: &str = "fleet.device.abandoned";
+/// The action under which the log has that more tokens of a retired device were revoked.
+pub const REST: &str = "fleet.device.tokens_revoked";
 /// The action under which the log has that there may be two of a device.
 pub const CLONE: &str = "fleet.device.suspected";
 
@@ -56,7 +58,7 @@ pub const CLONE: &str = "fleet.device.suspected";
 pub const FORMER_KEY: &str = "fleet.device.former_key_used";
 
 provost_kernel::fences! {
-    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, CLONE, FORMER_KEY];
+    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, REST, CLONE, FORMER_KEY];
     targets {
         /// A device.
         DEVICE = "device" => Readers::Everybody;

@@ -2,7 +2,7 @@
 
 use super::command::KEPT_SECS as COMMANDS_SECS;
 use super::model::{DeviceId, EnrolmentTokenId, PENDING_SECS, Status, UNAPPROVED_SECS};
-use super::{enrolment, fences, owners, store, verbs};
+use super::{enrolment, fences, owners, store, token_store, verbs};
 use provost_areas_platform::announcements::{
     AccountNarrowed, PrincipalEnded, SessionsEnded, TokenRevoked, UserNarrowed,
 };
@@ -10,7 +10,8 @@ use provost_areas_platform::settings;
 use provost_areas_platform::store::organizations;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
-use provost_kernel::error::Code;
+use provost_kernel::error::{Code, Error};
+use provost_kernel::jobs::{Handler, NewJob, Work};
 use provost_kernel::{Kernel, OperationContext, Result, SureTime, Timestamp, params, statements};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -27,14 +28,50 @@ statements! {
     PRUNE_COMMANDS = unscoped("retention is the same for every organization") "DELETE FROM device_commands WHERE (organization_id, id) IN (SELECT c.organization_id, c.id FROM device_commands c WHERE c.expires_at < ?1 ORDER BY c.expires_at, c.organization_id, c.id LIMIT 1000)";
     /// Devices of an organization that were neither heard of nor touched since an instant.
     SILENT = "SELECT d.id FROM devices d JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id WHERE d.organization_id = ?1 AND d.status IN ('active', 'quarantined') AND d.held_at IS NULL AND h.at <= ?2 AND d.updated_at <= ?2 ORDER BY d.id LIMIT 100";
-    /// Tokens of retired devices that are not revoked.
-    LIVING = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE d.status = 'retired' AND t.revoked_at IS NULL ORDER BY t.organization_id, t.id";
+    /// Tokens of retired devices that have not run out, are not revoked, and wait for no job to be.
+    LIVING = unscoped("a check looks at every organization") "SELECT t.organization_id, t.id FROM device_tokens t JOIN devices d ON d.organization_id = t.organization_id AND d.id = t.device_id WHERE d.status = 'retired' AND t.revoked_at IS NULL AND t.expires_at > ?1 AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.organization_id = t.organization_id AND j.kind = 'device.revoke_rest' AND j.state = 'queued') ORDER BY t.organization_id, t.id";
     /// Enrolment tokens that made more devices than they may.
     OVERUSED = unscoped("a check looks at every organization") "SELECT organization_id, id FROM enrolment_tokens WHERE uses > max_uses ORDER BY organization_id, id";
     /// Devices whose owner is not beside what whoever said so could give, or stands without it.
     UNSAID = unscoped("a check looks at every organization") "SELECT organization_id, id FROM devices WHERE (owner_user_id IS NULL) <> (owner_reach_role IS NULL) ORDER BY organization_id, id";
     /// Devices whose status and instants contradict each other.
     TORN = unscoped("a check looks at every organization") "SELECT organization_id, id FROM devices WHERE (status = 'retired') <> (retired_at IS NOT NULL) OR status NOT IN ('pending', 'active', 'quarantined', 'retired') ORDER BY organization_id, id";
+}
+
+/// Why tokens are revoked whose device is retired.
+pub const RETIRED: &str = "device_retired";
+
+/// The job that revokes the rest of them.
+const REVOKE_REST: &str = "device.revoke_rest";
+
+/// Runs it.
+pub const HANDLER: Handler = Handler {
+    kind: REVOKE_REST,
+    action: fences::REST,
+    work: Work::Inside(revoke_more),
+};
+
+/// Has a job revoke the tokens that the unit left which retired their device: `tokens` worked until then. None of them opens anything
+/// meanwhile: whoever looks one up reads that the device is retired (FL-2).
+pub fn revoke_rest(ctx: &mut OperationContext<'_>, id: &DeviceId, tokens: usize) {
+    if tokens > token_store::MOST_REVOKED {
+        ctx.enqueue(NewJob {
+            kind: REVOKE_REST,
+            payload: json!({ "deviceId": id.as_str() }),
+            run_at: ctx.now(),
+        });
+    }
+}
+
+fn revoke_more(ctx: &mut OperationContext<'_>, payload: &Value) -> Result<()> {
+    let id = payload["deviceId"].as_str();
+    let id = id.ok_or_else(|| Error::internal("a job names no device"))?;
+    let id = DeviceId::from_store(id.to_owned());
+    ctx.target(&fences::DEVICE, id.as_str());
+    let tokens = token_store::revoke_tokens(ctx, &id, RETIRED)?;
+    ctx.change("/revoked", Value::Null, tokens.min(token_store::MOST_REVOKED));
+    revoke_rest(ctx, &id, tokens);
+    Ok(())
 }
 
 /// Why a device is retired that was not heard of for as long as the settings say.
@@ -213,10 +250,10 @@ pub fn end_every(ctx: &mut OperationContext<'_>, reason: &'static str) -> Result
 }
 
 /// Returns a sentence for everything that breaks an invariant of the area.
-pub fn broken_invariants(tx: &mut Tx<'_>, _: Timestamp) -> Result<Vec<String>> {
+pub fn broken_invariants(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<String>> {
     let found = |row: &provost_kernel::db::Row<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
     let mut broken = Vec::new();
-    for (organization, id) in tx.query(&LIVING, params![], found)? {
+    for (organization, id) in tx.query(&LIVING, params![now], found)? {
         broken.push(format!(
             "the token {id} of a retired device of {organization} is not revoked"
         ));

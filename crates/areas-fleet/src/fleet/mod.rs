@@ -132,7 +132,7 @@ pub static AREA: Area = Area {
         ),
     ],
     retakings: ends::RETAKINGS,
-    jobs: || vec![credentials::LATE_USE],
+    jobs: || vec![credentials::LATE_USE, maintenance::HANDLER],
     timers: &[every(300, "fleet", |kernel, _| {
         Box::pin(maintenance::sweep(kernel))
     })],

@@ -25,6 +25,9 @@ pub const TOKEN_SECS: i64 = 30 * 86_400;
 pub const RENEWAL_SECS: i64 = 15 * 86_400;
 /// LIMIT: successors of one token that work at a time: those of copies, and those whose answers were lost. Ours.
 pub const MOST_SUCCESSORS: i64 = 8;
+/// LIMIT: tokens of a device that work at a time, those of copies among them. Ours: all of them are revoked when it is retired. An honest
+/// machine has two.
+pub const MOST_LIVING: i64 = 32;
 /// How long nobody may have used a successor before it gives way where there are too many. Units: seconds.
 pub const UNUSED_SECS: i64 = 86_400;
 /// How long whoever renewed may still call with the earlier token before that says that there are two. Units: seconds.

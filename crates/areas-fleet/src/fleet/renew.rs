@@ -2,7 +2,7 @@
 
 use super::clones::TamperReason;
 use super::issue::{IssuedDeviceToken, issue};
-use super::model::{MOST_SUCCESSORS, RENEWAL_SECS, UNUSED_SECS};
+use super::model::{DeviceId, MOST_LIVING, MOST_SUCCESSORS, RENEWAL_SECS, UNUSED_SECS};
 use super::view::DevicePath;
 use super::{credentials, fences, store, token_store, verbs};
 use provost_kernel::error::{Code, Error};
@@ -70,6 +70,7 @@ impl Operation for RenewDeviceToken {
             return Err(Error::new(Code::Conflict, message));
         }
         make_room(ctx, &presented.id)?;
+        make_room_of_device(ctx, id, &presented.id)?;
         // INVARIANT FL-5: whoever is one machine renews no token whose successor it has used.
         if token_store::has_used_successor(ctx, &presented.id, ctx.now())? {
             verbs::suspect(ctx, &mut device, TamperReason::TokenForked)?;
@@ -99,5 +100,23 @@ fn make_room(ctx: &mut OperationContext<'_>, token: &str) -> Result<()> {
         return Ok(());
     }
     let message = "this token was renewed as often as it may be; it serves to its own end, and somebody looks at the device";
+    Err(Error::new(Code::Conflict, message))
+}
+
+/// Sees that a device may have one more token. Each successor has successors, so that copies would make thousands in two months, and all
+/// of them are revoked when the device is retired. Before that there are many renewals by tokens whose successors were used, and each of
+/// them says that there are two (FL-5).
+///
+/// Errors: `Conflict`.
+fn make_room_of_device(ctx: &mut OperationContext<'_>, device: &DeviceId, presented: &str) -> Result<()> {
+    if token_store::count_living(ctx, device)? < MOST_LIVING {
+        return Ok(());
+    }
+    let until = ctx.now().plus_secs(-UNUSED_SECS);
+    token_store::revoke_unused_long(ctx, device, until, presented)?;
+    if token_store::count_living(ctx, device)? < MOST_LIVING {
+        return Ok(());
+    }
+    let message = "this device has 32 tokens that work; this one serves to its own end, and somebody looks at the device";
     Err(Error::new(Code::Conflict, message))
 }

@@ -1,6 +1,6 @@
 //! All SQL of the tokens of devices.
 
-use super::model::{Device, DeviceId, DeviceTokenId};
+use super::model::{Device, DeviceId, DeviceTokenId, MOST_LIVING};
 use provost_kernel::error::Result;
 use provost_kernel::token::NewToken;
 use provost_kernel::{OperationContext, Timestamp, params, statements};
@@ -8,14 +8,18 @@ use provost_kernel::{OperationContext, Timestamp, params, statements};
 statements! {
     /// Makes a token of a device.
     INSERT_TOKEN = "INSERT INTO device_tokens (organization_id, id, device_id, key_thumbprint, lookup_id, token_prefix, mac, pepper_id, created_at, expires_at, replay_pending, parent_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    /// The tokens of a device that are not revoked.
-    TOKENS = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL ORDER BY created_at, id";
+    /// The tokens of a device that work, the newest first.
+    TOKENS = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL AND expires_at > ?3 ORDER BY created_at DESC, id DESC LIMIT ?4";
+    /// How many of them there are.
+    COUNT_LIVING = "SELECT COUNT(*) FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL AND expires_at > ?3";
     /// Revokes a token of a device.
     REVOKE_TOKEN = "UPDATE device_tokens SET revoked_at = ?3, revoke_reason = ?4, replay_pending = ?5 WHERE organization_id = ?1 AND id = ?2 AND revoked_at IS NULL";
     /// The tokens of a device beside its key that nobody used.
     UNUSED = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND revoked_at IS NULL AND replay_pending = ?3 AND key_thumbprint = ?4 ORDER BY created_at, id";
     /// The successors of a token that nobody used and that were made until an instant.
     UNUSED_SUCCESSORS = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND parent_id = ?2 AND created_at <= ?3 AND revoked_at IS NULL AND replay_pending = ?4 ORDER BY created_at, id";
+    /// The tokens of a device that work, but for one, that nobody used and that were made until an instant.
+    UNUSED_LONG = "SELECT id FROM device_tokens WHERE organization_id = ?1 AND device_id = ?2 AND created_at <= ?3 AND revoked_at IS NULL AND replay_pending = ?4 AND expires_at > ?5 AND id <> ?6 ORDER BY created_at, id LIMIT ?7";
     /// How many successors of a token work.
     COUNT_SUCCESSORS = "SELECT COUNT(*) FROM device_tokens WHERE organization_id = ?1 AND parent_id = ?2 AND revoked_at IS NULL AND expires_at > ?3";
     /// A successor of a token that was made until an instant and that somebody used.
@@ -60,15 +64,45 @@ pub fn insert_token(
     )
 }
 
-/// Revokes every token of a device, with what could repeat them, and returns how many.
+/// LIMIT: tokens of a device that one unit revokes. Ours: a device has fewer that work, unless it had more before there was a bound.
+pub const MOST_REVOKED: usize = 128;
+
+/// Revokes the tokens of a device, with what could repeat them, up to [`MOST_REVOKED`], and returns how many worked. Those that ran out
+/// are left as they are: a device has ever more of them.
 pub fn revoke_tokens(ctx: &mut OperationContext<'_>, device: &DeviceId, reason: &str) -> Result<usize> {
     let (org, now) = (ctx.org(), ctx.now());
-    let tokens = ctx.query(&TOKENS, params![org, device.as_str()], |row| row.get::<String>(0))?;
+    let living = count_living(ctx, device)?;
+    let most = i64::try_from(MOST_REVOKED).unwrap_or(i64::MAX);
+    let tokens = ctx.query(&TOKENS, params![org, device.as_str(), now, most], |row| {
+        row.get::<String>(0)
+    })?;
     for id in &tokens {
         ctx.queue(&REVOKE_TOKEN, params![org, id.as_str(), now, reason, false])?;
         ctx.erase_replay(id)?;
     }
-    Ok(tokens.len())
+    Ok(usize::try_from(living).unwrap_or(usize::MAX))
+}
+
+/// Returns how many tokens of a device work.
+pub fn count_living(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<i64> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let found = ctx.query_opt(&COUNT_LIVING, params![org, device.as_str(), now], |row| {
+        row.get::<i64>(0)
+    })?;
+    Ok(found.unwrap_or(0))
+}
+
+/// Revokes the tokens of a device that nobody used and that were made until an instant, but for one.
+pub fn revoke_unused_long(
+    ctx: &mut OperationContext<'_>,
+    device: &DeviceId,
+    made_until: Timestamp,
+    but: &str,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.now());
+    let params = params![org, device.as_str(), made_until, true, now, but, MOST_LIVING];
+    let unused = ctx.query(&UNUSED_LONG, params, |row| row.get::<String>(0))?;
+    supersede(ctx, &unused)
 }
 
 /// Revokes one token of a device, and says whether it worked.

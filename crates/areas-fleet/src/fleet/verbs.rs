@@ -3,7 +3,7 @@
 use super::clones::TamperReason;
 use super::model::{Device, DeviceId, Status, Verb};
 use super::view::{DevicePath, DeviceView, OneDevice};
-use super::{fences, store, taken, token_store};
+use super::{fences, maintenance, store, taken, token_store};
 use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -100,7 +100,8 @@ pub fn retire(
     }
     device.retire_reason = why.map(str::to_owned);
     store::save(ctx, &device)?;
-    let tokens = token_store::revoke_tokens(ctx, id, "device_retired")?;
+    let tokens = token_store::revoke_tokens(ctx, id, maintenance::RETIRED)?;
+    maintenance::revoke_rest(ctx, id, tokens);
     ctx.announce(&DeviceRetired { id: id.clone() })?;
     note(ctx, &device, was, waited);
     Ok(Some((device, tokens)))

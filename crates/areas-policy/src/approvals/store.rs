@@ -2,6 +2,7 @@
 
 use super::binding::set_of;
 use super::model::{Approval, ApprovalId, COUNTED_SECS, GrantId, Kind, Party, State};
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Param, Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, SureTime, Timestamp, params, statements};
@@ -45,9 +46,9 @@ statements! {
     /// Those whose time has run out, of every organization.
     OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') AND ((state = 'pending' AND deadline_at <= ?1) OR (state = 'approved' AND grant_until <= ?1)) ORDER BY organization_id, id LIMIT 1000";
     /// Erases what people were shown of calls whose approvals ended long ago.
-    ERASE_SHOWN = unscoped("retention is the same for every organization") "UPDATE approvals SET sealed = NULL, sealing_key_id = NULL WHERE ended_at < ?1 AND sealed IS NOT NULL";
+    ERASE_SHOWN = unscoped("retention is the same for every organization") "UPDATE approvals SET sealed = NULL, sealing_key_id = NULL WHERE (organization_id, id) IN (SELECT organization_id, id FROM approvals WHERE ended_at < ?1 AND sealed IS NOT NULL ORDER BY ended_at LIMIT ?2)";
     /// Forgets what ended long ago.
-    FORGET = unscoped("retention is the same for every organization") "DELETE FROM approvals WHERE ended_at < ?1";
+    FORGET = unscoped("retention is the same for every organization") "DELETE FROM approvals WHERE (organization_id, id) IN (SELECT organization_id, id FROM approvals WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2)";
     /// The sealing keys that rows need.
     SEALING_KEYS = unscoped("keys serve every organization") "SELECT DISTINCT sealing_key_id FROM approvals WHERE sealed IS NOT NULL AND sealing_key_id IS NOT NULL ORDER BY sealing_key_id";
     /// Rows whose counts, states and instants contradict each other.
@@ -275,12 +276,12 @@ pub fn overdue(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<(String, ApprovalI
 
 /// Erases what people were shown of calls, of approvals of every organization that ended before.
 pub fn erase_shown(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
-    ctx.execute(&ERASE_SHOWN, params![before.instant()]).map(drop)
+    ctx.prune(&ERASE_SHOWN, params![before.instant(), PRUNED_ROWS])
 }
 
 /// Forgets approvals of every organization that ended before.
 pub fn forget(ctx: &mut OperationContext<'_>, before: SureTime) -> Result<()> {
-    ctx.execute(&FORGET, params![before.instant()]).map(drop)
+    ctx.prune(&FORGET, params![before.instant(), PRUNED_ROWS])
 }
 
 /// Returns the ids of the sealing keys that rows need.

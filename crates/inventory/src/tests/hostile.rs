@@ -410,6 +410,7 @@ fn a_file_of_variables_in_a_project_turns_what_a_client_starts_with_it() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of spellings")]
 fn an_entry_that_says_two_things_is_weak() {
     let good = "https://good.example/mcp";
     let weak = [

@@ -4,6 +4,7 @@ use super::inventory::{decide, held, in_days, of_key, prune, servers};
 use crate::areas::fleet::Machine;
 use crate::areas::inventory::{SERVERS, report, section, server, skill};
 use crate::support::{App, START, each, each_with};
+use provost_kernel::db::Statement;
 use provost_kernel::kernel::Settings;
 use provost_kernel::time::Clock;
 use provost_kernel::{OperationContext, Timestamp, params};
@@ -17,6 +18,10 @@ provost_kernel::statements! {
     FILL = "INSERT INTO inventory_servers (organization_id, id, seq, key, name, search, standing, found_on, standing_at, first_seen_at, last_seen_at, updated_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 50000) SELECT CAST(?1 AS TEXT), 'srv_' || i, i, 'npm:full' || i, 'full', 'npm:full' || i, 'shadow', 'dev_other', CAST(?2 AS BIGINT), CAST(?2 AS BIGINT), CAST(?2 AS BIGINT), CAST(?2 AS BIGINT) FROM n";
     /// How many servers are known.
     LEFT = unscoped("a test") "SELECT COUNT(*) FROM inventory_servers";
+    /// Has more be there of a device than it may have.
+    OVERFILL = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, is_weak, facts, first_seen_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) SELECT CAST(?1 AS TEXT), 'obs_' || CAST(i AS TEXT), i, CAST(?2 AS TEXT), 'claude_code', 'ada', 'hook', 'hook' || CAST(i AS TEXT), i < 0, '{}', CAST(?4 AS BIGINT) FROM n";
+    /// Of how many devices something is still to be ended.
+    LEFTOVERS = unscoped("a test") "SELECT COUNT(*) FROM inventory_leftovers";
     /// How many observations are removed.
     GONE = unscoped("a test") "SELECT COUNT(*) FROM inventory_observations WHERE removed_at IS NOT NULL";
 }
@@ -169,6 +174,43 @@ fn an_organization_that_is_full_says_so_and_still_sees_what_it_knows() {
         assert_eq!(listed["dataAge"]["full"], json!(["mcp_servers"]));
         let kept = held(&app, &laptop).await["observations"].clone();
         assert_eq!(kept.as_array().unwrap().len(), 2);
+        app.kernel.stop().await;
+    });
+}
+
+/// A device has no more than its part, unless something went wrong; a round goes by the devices of which more was there, and there are none.
+#[test]
+fn what_is_there_of_a_retired_device_beyond_its_part_is_ended_by_rounds() {
+    each("inventory_leftovers", |app: Arc<App>| async move {
+        let (laptop, other) = (Machine::new(&app).await, Machine::new(&app).await);
+        let device = laptop.id.clone();
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let (org, now) = (ctx.org(), ctx.now());
+            ctx.execute(&OVERFILL, params![org, device.as_str(), 3_200, now])
+                .map(|_| ())
+        };
+        app.kernel
+            .system(app.org(), Some("test.filled"), run)
+            .await
+            .unwrap();
+        for machine in [&laptop, &other] {
+            let retire = format!("/devices/{}/retire", machine.id);
+            app.write("POST", &retire, json!({ "confirm": true })).await.ok();
+        }
+        let count = async |statement: &'static Statement| {
+            let counted = app
+                .kernel
+                .read_system(move |tx| tx.query_opt(statement, params![], |row| row.get::<i64>(0)));
+            counted.await.unwrap()
+        };
+        for (gone, left) in [(2_500, 1), (3_000, 1), (3_200, 0)] {
+            assert_eq!(
+                (count(&GONE).await, count(&LEFTOVERS).await),
+                (Some(gone), Some(left))
+            );
+            prune(&app).await;
+        }
+        assert_eq!(count(&GONE).await, Some(3_200));
         app.kernel.stop().await;
     });
 }

@@ -227,7 +227,13 @@ fn enrolment_tokens_that_ended_unused_are_looked_for_in_their_index() {
 /// Proves FL-2.
 #[test]
 fn the_tokens_of_a_device_that_work_are_looked_for_in_an_index_of_no_others() {
-    for (name, count) in [("TOKENS", 2), ("UNUSED", 4), ("COUNT_FORMER", 4)] {
+    for (name, count) in [
+        ("TOKENS", 4),
+        ("COUNT_LIVING", 3),
+        ("UNUSED", 4),
+        ("UNUSED_LONG", 7),
+        ("COUNT_FORMER", 4),
+    ] {
         let Some(plan) = plan(&format!("fleet::token_store::{name}"), &vec!["9"; count]) else {
             return;
         };
