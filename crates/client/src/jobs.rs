@@ -19,6 +19,7 @@ const JOBS: [(&str, &[&str]); 7] = [
             "access-policies",
             "resource-policies",
             "skill-acls",
+            "approvals",
             "violations",
             "backtests",
             "history",

@@ -4,7 +4,7 @@
 use super::statements::{all, module, parameters, sources};
 use crate::areas_beside::every_area;
 use crate::support::START;
-use provost_kernel::db::testing::migrated_file;
+use provost_kernel::db::testing::{TestStore, migrated_file};
 use provost_kernel::db::{Location, Statement};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,12 +125,14 @@ const FEW: [(&str, &str); 1] = [(
     "an end that is not written down yet: a job writes it and drops it",
 )];
 
-fn store(name: &str) -> Option<Connection> {
+/// Returns a store, which goes when this does, and a connection to it; nothing on PostgreSQL.
+fn store(name: &str) -> Option<(TestStore, Connection)> {
     let store = migrated_file(name, every_area().migrations(), START);
-    match store.location() {
-        Location::Sqlite(path) => Some(Connection::open(path).unwrap()),
-        Location::Postgres(_) => None,
-    }
+    let Location::Sqlite(path) = store.location() else {
+        return None;
+    };
+    let conn = Connection::open(path).unwrap();
+    Some((store, conn))
 }
 
 fn plan(conn: &Connection, statement: &Statement) -> Vec<String> {
@@ -159,7 +161,9 @@ fn is_by_id(line: &str) -> bool {
 /// Nobody who leaves would ever be gone otherwise: the unit reads what others have, once for each of a hundred.
 #[test]
 fn whatever_runs_at_an_end_looks_for_its_rows_in_an_index_of_their_ids() {
-    let Some(conn) = store("ends_plans") else { return };
+    let Some((_store, conn)) = store("ends_plans") else {
+        return;
+    };
     let by_name: BTreeMap<&str, &Statement> = all()
         .into_iter()
         .map(|statement| (statement.name, statement))
@@ -357,7 +361,7 @@ fn no_round_goes_by_devices_that_are_retired() {
 /// nothing be forgotten ever again.
 #[test]
 fn what_is_changed_by_a_bound_is_one_row_or_says_how_many() {
-    let Some(conn) = store("bounded_changes") else {
+    let Some((_store, conn)) = store("bounded_changes") else {
         return;
     };
     let keys = keys(&conn);

@@ -281,8 +281,8 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
             "approvals_of_subject (organization_id=? AND subject_kind=? AND subject_id=? AND id<?",
         ),
         ("OVERDUE", 1, "approvals_open_by_id"),
-        ("ERASE_SHOWN", 1, "approvals_shown (ended_at<?"),
-        ("FORGET", 1, "approvals_by_end (ended_at<?"),
+        ("ERASE_SHOWN", 2, "approvals_shown (ended_at<?"),
+        ("FORGET", 2, "approvals_by_end (ended_at<?"),
     ] {
         let Some(plan) = plan(&format!("approvals::store::{name}"), &vec!["9"; count]) else {
             return;
