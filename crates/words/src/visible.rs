@@ -9,7 +9,16 @@ use std::fmt::Write;
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}')
+        || is_invisible(c)
+}
+
+/// Characters that nobody sees and that a machine reads, which carry one text inside another. Source: Unicode 16, property
+/// Default_Ignorable_Code_Point. The selector that makes a sign an emoji is left alone: it stands in ordinary names.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{ffa0}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Returns the text on one line, with every steering character spelled out.
@@ -32,7 +41,9 @@ fn replace(text: &str, keep: fn(char) -> bool) -> Cow<'_, str> {
             out.push(' ');
         } else if steers(c) && !keep(c) {
             // The spelling is that of JSON, so that escaped JSON stays JSON.
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
         } else {
             out.push(c);
         }
@@ -52,6 +63,12 @@ mod tests {
             "a\\u001b[2Jb\\u009b1m\\u202ec\\u000ad"
         );
         assert_eq!(lines_visible("a\nb\rc"), "a\nb\\u000dc");
-        assert!(matches!(visible("plain words, ünïcode"), Cow::Borrowed(_)));
+        assert_eq!(visible("no\u{ad}thing\u{3164}"), "no\\u00adthing\\u3164");
+        // A letter of the plane of tags, as JSON spells it.
+        assert_eq!(visible("a\u{e0061}"), "a\\udb40\\udc61");
+        assert!(matches!(
+            visible("plain words, ünïcode, \u{2764}\u{fe0f}"),
+            Cow::Borrowed(_)
+        ));
     }
 }
