@@ -23,9 +23,10 @@ const NAMES: [&str; 18] = [
 ];
 /// The same, of the end of a name.
 const ENDS: [&str; 7] = ["pass", "_pwd", "-pwd", "_auth", "-auth", "signature", "jwt"];
-/// Ends of names that say where a credential is, what it is called, how many there are, or which program knows it: `GIT_ASKPASS`.
-const NO_VALUES: &str = "file path _name -name _url -url _uri endpoint _type -type _ttl -ttl _env -env stdin bypass askpass helper \
-    command cmd program plugin exec script jar dir -fd";
+/// Ends of names that say where a credential is, what it is called, how much of it there is, or which program knows it: `GIT_ASKPASS`,
+/// `secretName`, `tokenAmount`.
+const NO_VALUES: &str = "file path name _url -url _uri endpoint _type -type _ttl -ttl _env -env stdin bypass askpass helper \
+    command cmd program plugin exec script jar dir -fd id arn amount address domain version";
 /// Parts of names of how many tokens of a model: `max_tokens`.
 const COUNTS: &str = "max min num total input output prompt completion";
 

@@ -4,6 +4,9 @@
 //! which ends where a reader sees it end. What would hide something that could be a command, a path or an expansion, and what looks
 //! like a credential anywhere else, is not hidden: such a call has no approval.
 //!
+//! What a program reads back of such a value is not followed: `echo --password reboot | cut -d' ' -f2 | sh` shows `[hidden]` where the
+//! command is. The guide says so to who approves.
+//!
 //! An agent chooses every byte of the text. A preview that hides what looks secret would show `rm -rf [hidden]`.
 
 use super::names::is_secret_name;
