@@ -14,7 +14,7 @@ fn steers(c: char) -> bool {
 }
 
 /// Characters that nobody sees and that a machine reads, which carry one text inside another. Source: Unicode 16, property
-/// Default_Ignorable_Code_Point. The selector that makes a sign an emoji is left alone: it stands in ordinary names.
+/// `Default_Ignorable_Code_Point`. The selector that makes a sign an emoji is left alone: it stands in ordinary names.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{ffa0}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'

@@ -107,7 +107,7 @@ pub static AREA: Area = Area {
         "0035_devices",
         "0037_device_owners",
         "0038_device_commands",
-        "0045_device_bounds"
+        "0044_device_bounds"
     ],
     statements: &[
         store::STATEMENTS,

@@ -34,7 +34,7 @@ statements! {
     /// The open ones.
     OPEN = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') ORDER BY id");
     /// The open ones that somebody asked for, or that are for them.
-    OF_PARTY = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') AND ((subject_kind = ?2 AND subject_id = ?3) OR (asker_kind = ?2 AND asker_id = ?3)) ORDER BY id");
+    OF_PARTY = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id IN (SELECT id FROM approvals WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 AND state IN ('pending', 'approved') UNION SELECT id FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND state IN ('pending', 'approved')) ORDER BY id");
     /// How many somebody asked for since an instant, whatever became of them, and how many of these for one subject.
     COUNT_OF_ASKER = "SELECT COUNT(*), COUNT(CASE WHEN subject_kind = ?4 AND subject_id = ?5 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND created_at > ?6";
     /// How many wait.

@@ -20,7 +20,7 @@ pub static AREA: Area = Area {
         "0001_kernel",
         "0024_right_proofs",
         "0025_key_readers",
-        "0046_bounded_ends",
+        "0045_bounded_ends",
     ],
     statements: &[
         audit::STATEMENTS,

@@ -216,7 +216,7 @@ fn whoever_listens_to_an_end_says_what_it_runs() {
 }
 
 /// What changes or removes rows by a bound, or of every organization, and why there are few of them in a unit.
-const BOUNDED: [(&str, &str); 18] = [
+const BOUNDED: [(&str, &str); 19] = [
     (
         "provost_areas_access::oauth::store::FORGET_SUCCESSORS",
         "the refresh tokens of one session",
@@ -248,6 +248,10 @@ const BOUNDED: [(&str, &str); 18] = [
     (
         "provost_areas_identity::directory::store::clashes::JUDGE",
         "its caller names a part of the ids",
+    ),
+    (
+        "provost_areas_identity::directory::store::clashes::LOSE_TOO",
+        "the versions of one address",
     ),
     (
         "provost_areas_identity::directory::store::maintenance::MARK_GROUPS",

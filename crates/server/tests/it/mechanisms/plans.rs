@@ -258,7 +258,11 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
     for (name, count, index) in [
         ("OF_CALL", 2, "approvals_open (organization_id=? AND call_mac=?"),
         ("OPEN", 1, "approvals_open_by_id (organization_id=?"),
-        ("OF_PARTY", 3, "approvals_open_by_id (organization_id=?"),
+        (
+            "OF_PARTY",
+            3,
+            "approvals_of_subject (organization_id=? AND subject_kind=? AND subject_id=?",
+        ),
         ("LIST_OPEN", 5, "approvals_open_by_id (organization_id=? AND id<?"),
         (
             "COUNT",
