@@ -221,9 +221,12 @@ impl PolicyBundle {
                 Reduced::OfOthers => false,
                 Reduced::Unsayable => true,
             };
-            // What is only reported raises nothing, and is asked about all the same.
             let action = if policy.is_monitored() {
+                // What is only reported raises nothing, and is asked about all the same.
                 Action::Allow
+            } else if policy.acl().is_some_and(|acl| acl.allows) {
+                // A list that lets its subjects in keeps out whom it does not name.
+                Action::Block
             } else {
                 policy.action()
             };

@@ -18,7 +18,8 @@
 //! INVARIANT LJ-3: a bundle names no user, and no group, but those of the device's own people; of policies that concern none of them
 //! it says no more than where they judge and how strong they are.
 //!
-//! Servers put their verdicts together by it; no device does yet.
+//! Servers put their verdicts together by it; no device does yet. What is judged without asking is in no server's history, so that
+//! conditions on the past have not seen it: a device that judges has to send what it judged before.
 //!
 //! Absent on purpose: input and output, clocks, modules of Rego (their policies are asked about), the past, grants of approvals (what
 //! requires one is asked about: the server opens requests, and knows which call passes once).

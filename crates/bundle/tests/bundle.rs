@@ -361,6 +361,31 @@ fn what_has_no_room_is_asked_about_always() {
     assert_eq!(said.verdict().action(), Action::Block);
 }
 
+/// Proves LJ-1.
+#[test]
+fn an_allow_list_that_has_no_room_keeps_out_whom_the_server_would_keep_out() {
+    let message = "x".repeat(4_000);
+    let weak = |n: usize| {
+        block(
+            &format!("p{n:03}"),
+            &json!({"action": "nudge", "message": message}),
+        )
+    };
+    let mut many: Vec<(Family, Value)> = (0..600).map(weak).collect();
+    let list = json!({
+        "action": "allow", "appliesTo": {"users": ["bob"]}, "message": message,
+        "conditions": {"field": "mcp.server_id", "op": "eq", "value": "srv_1"},
+    });
+    many.push(block("z", &list));
+    let bundle = bundle(&many);
+    assert!(bundle.policies.iter().all(|policy| policy.id != "z"));
+    let judge = Judge::new(bundle).unwrap();
+    let call = json!({"tool.id": "read", "mcp.server_id": "srv_1", "identity.user_id": "ada"});
+    let said = say(&judge, &call);
+    assert!(matches!(said, Judgement::Ask(_)));
+    assert_eq!(said.verdict().action(), Action::Block);
+}
+
 #[test]
 fn an_event_that_nobody_reads_is_an_error_and_no_verdict() {
     let judge = Judge::new(bundle(&[])).unwrap();
