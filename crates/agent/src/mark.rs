@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! begin ──► scan.mark: this run of the system, when, the file that is being read ──► the scan ends ──► no mark
-//!                └──► killed ──► the next round finds it: said in state.json, and that file is left out for a day
+//!                └──► killed ──► the next round finds it: said in state.json; a file in which two of a day ended is left out until
+//!                                                                the first of them is a day old
 //! ```
+//!
+//! One is no reason: a process is killed for many causes, and what kills it is met again at once.
 
 use crate::folder::Folder;
 use crate::machine::boot_id;
@@ -12,14 +15,16 @@ use crate::trouble::Trouble;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const NAME: &str = "scan.mark";
-/// How long a file is left out in which a scan was ended. Units: seconds.
+/// How long a scan counts that was ended. Units: seconds.
 const LEFT_OUT_SECS: i64 = 86_400;
+/// How many scans have to end in a file before it is left out.
+const ENOUGH: usize = 2;
 /// LIMIT: scans that were ended and are remembered. Ours: at one an hour all of a day.
 const MOST: usize = 24;
 
@@ -62,11 +67,16 @@ impl Mark {
         };
         let killed = state.killed_scans.iter();
         let recent = killed.filter(|scan| is_recent(scan.at, now));
+        let mut ended: BTreeMap<String, usize> = BTreeMap::new();
+        for file in recent.filter_map(|scan| scan.file.clone()) {
+            *ended.entry(file).or_default() += 1;
+        }
+        let left_out = ended.into_iter().filter(|(_, times)| *times >= ENOUGH);
         Self {
             folder: folder.clone(),
             file: None,
             line: RefCell::new(line),
-            left_out: recent.filter_map(|scan| scan.file.clone()).collect(),
+            left_out: left_out.map(|(file, _)| file).collect(),
         }
     }
 

@@ -23,7 +23,8 @@ impl KilledScan {
     pub fn says(&self) -> String {
         match &self.file {
             Some(file) => format!(
-                "the agent was killed in its scan of {}, while it read {file:?}; that file is left out for a day",
+                "the agent was killed in its scan of {}, while it read {file:?}; a file where this happens twice within a day is left out for a \
+                 day",
                 self.at
             ),
             None => format!("the agent was killed in its scan of {}", self.at),

@@ -44,7 +44,7 @@ fn cursor(door: &Told) -> Section {
 }
 
 #[test]
-fn a_scan_that_was_killed_is_said_and_the_file_that_it_read_is_left_out_for_a_day() {
+fn a_scan_that_was_killed_is_said_and_a_file_that_two_ended_in_is_left_out_for_a_day() {
     let scratch = Scratch::new();
     let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
     let agent = agent(&folder);
@@ -56,14 +56,24 @@ fn a_scan_that_was_killed_is_said_and_the_file_that_it_read_is_left_out_for_a_da
     door.will(200, &taken());
     assert!(round(&agent, &home, &door).unwrap().has_scanned);
     let section = cursor(&door);
+    assert_eq!((section.complete, section.observations.len()), (true, 1));
+    // The second one in the same file is none by chance.
+    killed(&folder, &second(&home));
+    scan_again(&agent);
+    door.will(200, &beat());
+    door.will(200, &taken());
+    assert!(round(&agent, &home, &door).unwrap().has_scanned);
+    let section = cursor(&door);
     assert_eq!((section.complete, section.observations.len()), (false, 0));
     assert_eq!(section.faults[0].fault, Fault::Truncated);
     assert!(!folder.file("scan.mark").exists());
     let mut state = State::load(&folder).unwrap();
-    assert_eq!(state.killed_scans.len(), 1);
+    assert_eq!(state.killed_scans.len(), 2);
     assert!(!finding(&folder).unwrap().good);
     // The next day it is tried again.
-    state.killed_scans[0].at = state.killed_scans[0].at.plus_secs(-86_400);
+    for scan in &mut state.killed_scans {
+        scan.at = scan.at.plus_secs(-86_400);
+    }
     state.save(&folder).unwrap();
     assert_eq!(finding(&folder), None);
     scan_again(&agent);
