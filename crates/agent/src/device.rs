@@ -169,9 +169,10 @@ impl Agent {
         })
     }
 
-    /// Looks at the folder and at the files that hold secrets again: they may have been opened to others since.
+    /// Looks at the folder and at the files that hold secrets again: they may have been opened to others since, and another process may have
+    /// come by another key or token before this one had the lock. Whoever calls has it.
     ///
-    /// Errors: folder, also when one of them is gone.
+    /// Errors: folder, also when one of them is gone, and where the folder is another device's by now.
     pub(crate) fn look_again(&self) -> Result<(), Trouble> {
         // A home that is away for a moment comes back.
         let folder = Folder::open(self.folder.path()).map_err(|trouble| match trouble.cause {
@@ -186,6 +187,33 @@ impl Agent {
                 let line = format!("{} is gone", folder.file(name).display());
                 return Err(Trouble::new(Cause::Folder, line).fix(ANEW));
             }
+        }
+        self.catch_up()
+    }
+
+    /// Takes the key and the token that lie in the folder in the place of those that were read before: whoever calls by a key that the device
+    /// gave up has it quarantined, and by a token that was renewed has it suspected.
+    ///
+    /// Errors: folder.
+    fn catch_up(&self) -> Result<(), Trouble> {
+        let there = Self::open(&self.folder)?;
+        if there.device.device_id != self.device.device_id {
+            let line = format!(
+                "{} is the device {} by now, and was {}",
+                self.folder.path().display(),
+                there.device.device_id,
+                self.device.device_id
+            );
+            return Err(Trouble::new(Cause::Folder, line)
+                .fix("start the agent again: systemctl restart provost-agent"));
+        }
+        if there.key().thumbprint() != self.key().thumbprint() {
+            self.key.replace(there.key());
+            self.next.replace(None);
+        }
+        // One that found no room on the disk yet is the latest that there is.
+        if self.next.borrow().is_none() {
+            self.token.replace(there.token.into_inner());
         }
         Ok(())
     }

@@ -188,15 +188,6 @@ pub async fn examine_server(
     clock: &dyn Clock,
     entropy: &dyn Entropy,
 ) -> Vec<Finding> {
-    let caller = Caller {
-        door,
-        organization: &agent.device.organization,
-        key: agent.key(),
-        token: agent.token.borrow().text.clone(),
-        clock,
-        entropy,
-        skew_ms: Cell::new(0),
-    };
     let url = door.url();
     // Whoever has the lock counts the calls of the device.
     let lock = agent.folder.lock();
@@ -209,11 +200,23 @@ pub async fn examine_server(
             _ => Finding::of("server", trouble),
         }];
     }
+    if let Err(trouble) = agent.look_again() {
+        return vec![Finding::of("server", trouble)];
+    }
     // Nothing but the change itself is called by the former key.
     if rotation::is_waiting(&agent.folder) {
         let says = format!("the key of this device is being changed, which the agent asks {url} for first");
         return vec![Finding::good("server", says)];
     }
+    let caller = Caller {
+        door,
+        organization: &agent.device.organization,
+        key: agent.key(),
+        token: agent.token.borrow().text.clone(),
+        clock,
+        entropy,
+        skew_ms: Cell::new(0),
+    };
     let server = match heartbeat::send(agent, &caller).await {
         Ok(_) => Finding::good("server", format!("{url} took a heartbeat of this device")),
         Err(trouble) if trouble.cause == Cause::Gone => Finding::bad("server", trouble.line, ANEW),

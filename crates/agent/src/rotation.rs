@@ -139,6 +139,8 @@ pub(crate) async fn rotate(
 /// Errors: busy, where an agent works in the folder; whatever stood in the way.
 pub async fn rotate_now(work: &Loop<'_>) -> Result<bool, Trouble> {
     let _lock = work.agent.folder.lock()?;
+    // Between the first look at the folder and the lock another process may have changed the key.
+    work.agent.look_again()?;
     let state = State::load(&work.agent.folder)?;
     let mut caller = work.caller(&state);
     rotate(work.agent, &mut caller, work.entropy, work.say).await
@@ -230,8 +232,9 @@ fn token_of(answer: &mut Value) -> Option<Token> {
 fn keep(agent: &Agent, next: &DeviceKey, token: &Token) -> Result<(), Trouble> {
     let folder = &agent.folder;
     let place = folder.below(PLACE)?;
-    let bytes = Secret::new(folder.read(NEXT)?.unwrap_or_default());
-    place.replace(KEY, bytes.expose())?;
+    let bytes = folder.read(NEXT)?.map(Secret::new);
+    let gone = || Trouble::new(Cause::Disk, format!("{} is gone", folder.file(NEXT).display()));
+    place.replace(KEY, bytes.ok_or_else(gone)?.expose())?;
     let thumbprint = next.thumbprint();
     let id = machine::machine_id();
     let here = id.as_deref().map(|id| installation(id, &thumbprint));

@@ -3,7 +3,7 @@
 use super::{Scratch, Told, agent, beat, home, now, round, taken};
 use crate::door::Reply;
 use crate::key::DeviceKey;
-use crate::{Agent, Folder, Loop, Trouble, rotate_now};
+use crate::{Agent, Cause, Folder, Loop, Trouble, examine_server, rotate_now};
 use provost_words::entropy::SystemEntropy;
 use provost_words::time::SystemClock;
 use serde_json::{Value, json};
@@ -283,4 +283,57 @@ fn a_command_whose_rotation_was_interrupted_changes_the_key_once() {
     assert!(path.ends_with("/commands/cmd_1/result") && token == "prov_dvt_next");
     assert_eq!(String::from_utf8_lossy(body), r#"{"outcome":"succeeded"}"#);
     assert_eq!(own(&folder), next);
+}
+
+/// Between the first look at the folder and the lock another process changes the key: nobody calls by the former one, which would have the
+/// device held apart.
+/// Proves AG-2.
+#[test]
+fn who_waited_for_the_folder_calls_by_what_lies_in_it_then() {
+    let scratch = Scratch::new();
+    let (folder, home) = (scratch.folder(), home(&scratch));
+    let first = agent(&folder);
+    let waiting: Vec<Agent> = (0..3).map(|_| Agent::open(&folder).unwrap()).collect();
+    let next = begun(&folder);
+    let door = Told::default();
+    door.will(200, &changed(&next));
+    assert!(rotate(&first, &home, &door).unwrap());
+    // A round.
+    let door = Told::default();
+    door.will(200, &beat());
+    door.will(200, &taken());
+    round(&waiting[0], &home, &door).unwrap();
+    // A change of the key at once.
+    door.will(
+        409,
+        &json!({ "code": "conflict", "message": "too often", "keyThumbprint": next }),
+    );
+    assert!(!rotate(&waiting[1], &home, &door).unwrap());
+    // A look at the server.
+    door.will(200, &beat());
+    let clock = SystemClock::new();
+    let findings = now(examine_server(&waiting[2], &door, &clock, &SystemEntropy));
+    assert!(findings[0].good, "{findings:?}");
+    let asked = door.asked.borrow();
+    assert_eq!(asked.len(), 4);
+    assert!(asked.iter().all(|(_, token, ..)| token == "prov_dvt_next"));
+    for agent in &waiting {
+        assert_eq!(agent.key().thumbprint(), next);
+    }
+}
+
+#[test]
+fn who_waited_for_the_folder_of_another_device_calls_nobody() {
+    let scratch = Scratch::new();
+    let (folder, home) = (scratch.folder(), home(&scratch));
+    let agent = agent(&folder);
+    let device = String::from_utf8(folder.read("device.json").unwrap().unwrap()).unwrap();
+    let other = device.replace("5d6e0g1h2", "5d6e0g1h3");
+    assert_ne!(other, device);
+    folder.replace("device.json", other.as_bytes()).unwrap();
+    let door = Told::default();
+    let trouble = round(&agent, &home, &door).unwrap_err();
+    assert_eq!(trouble.cause, Cause::Folder);
+    assert!(trouble.line.contains("by now"), "{trouble}");
+    assert!(door.asked.borrow().is_empty());
 }

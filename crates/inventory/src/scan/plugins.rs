@@ -6,11 +6,14 @@ use crate::report::Scope;
 use crate::syntax::{self, Format};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// What stands for the folder of a plugin in its own files.
 const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}/";
 /// The file of hooks that a plugin has without naming it.
 const HOOKS: &str = "hooks/hooks.json";
+/// LIMIT: files that a manifest names for servers, and for hooks, and that are read. Ours: a plugin names one or two.
+const MAX_NAMED: usize = 20;
 
 /// Reads a part of a file; `None` when something has a type that its client does not read.
 type Reader<W> = fn(&mut W, &Spot, Scope, &Value) -> Option<()>;
@@ -61,7 +64,8 @@ impl Walk<'_> {
         self.hooks(spot, scope, value.get("hooks")?)
     }
 
-    /// Reads what stands in a manifest by the first reader, and the files that it names by the second.
+    /// Reads what stands in a manifest by the first reader, and the files of the plugin that it names by the second. Whoever made the
+    /// plugin is a stranger: what lies elsewhere in the home is not read in its name.
     fn named_or_here(
         &mut self,
         spot: &Spot,
@@ -79,7 +83,7 @@ impl Walk<'_> {
         } else {
             folder
         };
-        let mut outcome = Some(());
+        let (mut outcome, mut files) = (Some(()), 0);
         for item in items {
             let read = match item {
                 Value::Null => Some(()),
@@ -89,11 +93,12 @@ impl Walk<'_> {
                     let path = path.strip_prefix("./").unwrap_or(path);
                     // This one is read wherever it is.
                     if path != HOOKS {
-                        let spot = Spot {
-                            path: root.join(path),
-                            ..spot_like(spot)
-                        };
-                        self.named(&spot, scope, of_file);
+                        files += 1;
+                        if files > MAX_NAMED {
+                            self.fault(spot, Fault::Truncated);
+                            break;
+                        }
+                        self.named(spot, (root, path), scope, of_file);
                     }
                     Some(())
                 }
@@ -104,22 +109,33 @@ impl Walk<'_> {
         outcome
     }
 
-    /// Reads a file that a manifest names.
-    fn named(&mut self, spot: &Spot, scope: Scope, of_file: Reader<Self>) {
-        let read = self.disk.read(&spot.path, &spot.fence, Format::Json.most());
+    /// Reads a file that a manifest names, if it lies in the folder of the plugin.
+    fn named(&mut self, manifest: &Spot, (root, path): (&Path, &str), scope: Scope, of_file: Reader<Self>) {
+        let mut spot = Spot {
+            path: root.join(path),
+            ..spot_like(manifest)
+        };
+        let read = self.disk.resolved(root).and_then(|root| match root {
+            Some(root) if root.starts_with(&spot.fence) => {
+                spot.fence = root;
+                self.disk.read(&spot.path, &spot.fence, Format::Json.most())
+            }
+            Some(_) => Err(Fault::NotPermitted),
+            None => Ok(None),
+        });
         let read = match read {
             Ok(Some(content)) => syntax::value(&content.bytes, Format::Json, &|| self.disk.is_over()),
             Ok(None) => return,
             Err(fault) => Err(fault),
         };
         let fault = match read {
-            Ok(value) => of_file(self, spot, scope, &value)
+            Ok(value) => of_file(self, &spot, scope, &value)
                 .is_none()
                 .then_some(Fault::Malformed),
             Err(fault) => Some(fault),
         };
         if let Some(fault) = fault {
-            self.fault(spot, fault);
+            self.fault(&spot, fault);
         }
     }
 }

@@ -675,3 +675,51 @@ fn names_of_servers_take_no_more_than_their_part() {
     assert!(bytes < 640 << 10, "{bytes}");
     assert!(faults(&scan).contains(&Fault::Truncated) && servers(&scan).len() > 50);
 }
+
+/// Proves IV-4.
+#[test]
+fn a_manifest_names_files_of_its_plugin_alone_and_not_many() {
+    let folder = Folder::new("named");
+    let text = |name: &str| json!({"mcpServers": {name: {"command": "npx", "args": [name]}}}).to_string();
+    let plugin = "home/ada/.claude/plugins/p";
+    for file in [
+        "home/ada/secret.json",
+        "home/ada/.claude/plugins/other.json",
+        &format!("{plugin}/own.json"),
+    ] {
+        folder.write(
+            file,
+            &text("theirs").replace("theirs", file.rsplit('/').next().unwrap()),
+        );
+    }
+    let home = folder.home();
+    let manifest = json!({"mcpServers": [
+        "./own.json", "../other.json", "../../../secret.json", "./x/../../../../secret.json", format!("{}/secret.json", home.display()),
+    ]});
+    folder.write(
+        &format!("{plugin}/.claude-plugin/plugin.json"),
+        &manifest.to_string(),
+    );
+    let keys =
+        |scan: &Scan| -> Vec<String> { servers(scan).iter().map(|(_, facts)| facts.key.clone()).collect() };
+    let scan = folder.scan();
+    assert_eq!(keys(&scan), ["npm:own.json"]);
+    let told = faults(&scan);
+    assert!(
+        !told.is_empty() && told.iter().all(|fault| *fault == Fault::NotPermitted),
+        "{told:?}"
+    );
+    // A plugin that names many files leaves the others theirs.
+    let many: Vec<String> = (0..30).map(|at| format!("many/{at:02}.json")).collect();
+    for path in &many {
+        folder.write(&format!("{plugin}/{path}"), &text(&path.replace('/', "-")));
+    }
+    let manifest = json!({ "mcpServers": many });
+    folder.write(
+        &format!("{plugin}/.claude-plugin/plugin.json"),
+        &manifest.to_string(),
+    );
+    let scan = folder.scan();
+    assert_eq!(keys(&scan).len(), 20);
+    assert_eq!(faults(&scan), [Fault::Truncated]);
+}
