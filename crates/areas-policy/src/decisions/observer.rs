@@ -118,13 +118,18 @@ impl<M: Meaning> Observer<M> {
         for row in rows {
             let codes = [told, told + 1].map(|column| batch.columns[column].codes[row]);
             let is_import = imports.is_imported(codes) && !self.counted.imports;
-            if is_import || (imports.is_of_device(codes) && !self.counted.devices) {
+            let is_of_device = imports.is_of_device(codes);
+            if is_import || (is_of_device && !self.counted.devices) {
                 continue;
             }
             let occasion = view.occasion(batch, row).ok_or(Error::Corrupt("occasion"))?;
             let mut event = Event::new(batch.at[row], occasion);
             for (place, field) in self.lens.fields().iter().enumerate() {
                 event.set(*field, view.value(batch, place, row)?);
+            }
+            // What may be anybody's would put everybody's past in doubt, by the word of one device.
+            if is_of_device && event.is_of_somebody_unknown(symbols) {
+                continue;
             }
             in_time &= past.observe(&event, symbols);
         }
@@ -282,6 +287,40 @@ mod tests {
                 let matched = set().judge(&asked[0], &symbols, &chronicle).action == Action::Block;
                 assert_eq!(matched, !is_device || counted.devices, "{source} {counted:?}");
             }
+        }
+    }
+
+    /// Proves DJ-4.
+    #[test]
+    fn what_a_device_tells_of_nobody_puts_nobodys_past_in_doubt() {
+        for (source, doubts) in [
+            (record::device_source("dev_1"), false),
+            (record::DECISIONS.into(), true),
+        ] {
+            let mut recorder = Recorder::new(record::schema());
+            for n in 0..2 {
+                let said = json!({ "tool.id": "x", "llm.input_tokens": 9 });
+                let missing = ["identity.user_id"];
+                let read = OwnedRecord::read(60_000, Occasion::PreTool, said.as_object().unwrap(), &missing);
+                let mut event = read.unwrap();
+                event.source = Some(source.clone());
+                event.imported = Some(false);
+                record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
+            }
+            let mut past = EventWindow::new(set());
+            let mut observer = Observer::new(&past, EventSelection::SEEN.with_devices(), nothing());
+            let batch = observer.narrow(recorder.finish().unwrap());
+            assert!(observer.observe(&mut past, &batch, 0..2).unwrap());
+            let mut symbols = Symbols::new();
+            let asked = json!({ "identity.user_id": "u" });
+            let asked = OwnedRecord::read(70_000, Occasion::PreTool, asked.as_object().unwrap(), &[]);
+            let asked = [asked.unwrap().event(&mut symbols)];
+            let chronicle = past.recall(&asked, &mut symbols);
+            assert_eq!(
+                set().judge(&asked[0], &symbols, &chronicle).unknown,
+                doubts,
+                "{source}"
+            );
         }
     }
 

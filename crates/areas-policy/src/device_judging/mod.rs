@@ -6,14 +6,15 @@
 //! ```
 //!
 //! What a device says is what a device says. It is kept and shown as that, it can make a verdict of a condition on the past stronger,
-//! and it makes nothing weaker: it decides nothing here, uses no approval, and is nobody's past but that of the device's own people.
+//! and it makes nothing weaker: it decides nothing here, uses no approval, and is the past of no user but the device's own.
 //!
 //! INVARIANT DJ-1: a bundle is given to its device alone, while that is active, and names no user but its owner, no further than the word
 //! of whoever named the owner goes.
 //! INVARIANT DJ-2: the numbers of bundles never go back within an epoch of the store, and whoever has the newest one hears so without it.
 //! INVARIANT DJ-3: entries of a device are taken once, in their order and without a gap, together with the events that they tell of; what
 //! does not follow is refused with the place from which to go on.
-//! INVARIANT DJ-4: no entry of a device is an event of somebody else than its own people, whatever it names.
+//! INVARIANT DJ-4: no entry of a device is an event of another user or account of the organization than its own, whatever it names, and none
+//! that may be anybody's puts the past of others in doubt.
 //! INVARIANT DJ-5: what devices tell of the past makes no verdict weaker than it would be without.
 //!
 //! Absent on purpose: bundles in the store (they follow from what is there); trust in what a device says of itself; a second judgement of

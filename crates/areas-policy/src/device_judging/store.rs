@@ -3,6 +3,7 @@
 use super::entries::Place;
 use provost_areas_fleet::fleet::DeviceId;
 use provost_areas_platform::store as installation;
+use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
@@ -38,8 +39,6 @@ pub const KEPT_SECS: i64 = 30 * 86_400;
 /// LIMIT: counts of a device. Ours: with a handful of tools an hour, more than a month of days at work; what is beyond is counted without
 /// names, so that no device fills the store.
 const MOST_COUNTS: i64 = 5_000;
-/// LIMIT: rows that one round removes.
-const MOST_OF_ROUND: i64 = 500;
 
 /// Returns the epoch of the store.
 pub fn epoch(ctx: &mut OperationContext<'_>) -> Result<u64> {
@@ -229,7 +228,7 @@ pub fn list(
 /// Forgets counts that were kept long enough, of every organization.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let until = now.earlier_by(KEPT_SECS).instant();
-    ctx.prune(&FORGET, params![until, MOST_OF_ROUND])
+    ctx.prune(&FORGET, params![until, PRUNED_ROWS])
 }
 
 /// Returns a sentence for everything that breaks an invariant of the area.
