@@ -4,6 +4,7 @@
 pub mod approvals;
 pub mod backtests;
 pub mod decisions;
+pub mod device_judging;
 pub mod history;
 pub mod modules;
 pub mod otlp;

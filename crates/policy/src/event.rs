@@ -257,6 +257,11 @@ impl Event {
         Subject::of(symbols, |field| self.get(field))
     }
 
+    /// Says whether it is somebody's of whom nobody can say who it is.
+    pub fn is_of_somebody_unknown(&self, symbols: &Symbols) -> bool {
+        matches!(self.subject(symbols), Subject::Unknown(_))
+    }
+
     /// Returns the request with these attributes alone (sorted), in another table.
     pub(crate) fn carried(&self, fields: &[Field], from: &Symbols, to: &mut Symbols) -> Self {
         let kept = self

@@ -67,7 +67,7 @@ mod view;
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::DeviceId;
 pub use owners::{are_seen as owners_are_seen, holders};
-pub use standing::{Standing, is_quarantined, standing};
+pub use standing::{People, Standing, is_quarantined, people, standing};
 pub use verbs::DeviceRetired;
 pub use view::DevicePath;
 

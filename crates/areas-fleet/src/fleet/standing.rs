@@ -1,8 +1,8 @@
 //! What other areas ask of a device.
 
 use super::model::{DeviceId, Status};
-use super::store;
-use provost_kernel::{OperationContext, Result};
+use super::{store, taken};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
 /// Whether a device may say something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,4 +33,38 @@ pub fn standing(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Standin
 /// Errors: `NotFound` for an unknown and another organization's device alike.
 pub fn is_quarantined(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<bool> {
     Ok(store::get(ctx, id)?.status == Status::Quarantined)
+}
+
+/// Of whom a device may speak, and since when.
+#[derive(Clone, Debug)]
+pub struct People {
+    /// Whose machine it is: a user of the directory, suspended or not. Nobody, where the user can do more than whoever named the owner
+    /// could give.
+    pub owner: Option<String>,
+    /// The account that gateways take it for.
+    pub account: Option<String>,
+    /// When it enrolled.
+    pub enrolled_at: Timestamp,
+}
+
+/// Returns of whom a device may speak: what it may know of them, and what it says of them, goes no further than the word of whoever
+/// named them.
+///
+/// Keeps FL-7. Errors: `NotFound` for an unknown and another organization's device alike.
+pub fn people(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<People> {
+    let device = store::get(ctx, id)?;
+    let assignment = taken::assigned(ctx, id)?;
+    let account = match assignment.account {
+        Some(account) if taken::account_is_within(ctx, &account, assignment.reach)? => Some(account),
+        _ => None,
+    };
+    let owner = match device.owner {
+        Some(owner) if taken::owner_is_within(ctx, &owner.user_id, owner.reach)? => Some(owner.user_id),
+        _ => None,
+    };
+    Ok(People {
+        owner,
+        account,
+        enrolled_at: device.created_at,
+    })
 }

@@ -1,5 +1,6 @@
 //! What of the settings is about devices (F2.14): what guards something today, and nothing else.
 
+use super::hooks::{FleetHooks, WantedFleetHooks};
 use provost_kernel::patch::RequiredChange;
 use provost_kernel::text::IntegerBetween;
 use provost_kernel::word;
@@ -11,10 +12,12 @@ use std::borrow::Cow;
 /// How devices come, and when they are given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["enrolment", "retireAfterDays", "silentAfterHours"]))]
+#[schemars(inline, extend("required" = ["enrolment", "hooks", "retireAfterDays", "silentAfterHours"]))]
 pub struct Fleet {
     /// How devices come.
     pub enrolment: FleetEnrolment,
+    /// How their hooks judge.
+    pub hooks: FleetHooks,
     /// How long a device is not heard of before it is retired; 0 means never. Units: days.
     pub retire_after_days: i64,
     /// How long a device is not heard of before it is shown as silent. Units: hours.
@@ -47,6 +50,7 @@ impl Default for Fleet {
         // F2.14
         Self {
             enrolment: FleetEnrolment::default(),
+            hooks: FleetHooks::default(),
             retire_after_days: 90,
             silent_after_hours: 72,
         }
@@ -64,8 +68,9 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 4] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 8] {
         let enrolment = &self.enrolment;
+        let [mode, deadline, on_unknown, offline] = self.hooks.members();
         [
             (
                 "/fleet/enrolment/requireApproval",
@@ -74,6 +79,10 @@ impl Fleet {
             ("/fleet/enrolment/selfEnrol", enrolment.self_enrol.as_str().into()),
             ("/fleet/retireAfterDays", self.retire_after_days.into()),
             ("/fleet/silentAfterHours", self.silent_after_hours.into()),
+            mode,
+            deadline,
+            on_unknown,
+            offline,
         ]
     }
 
@@ -92,6 +101,7 @@ impl Fleet {
 #[schemars(inline)]
 pub(super) struct WantedFleet {
     enrolment: WantedFleetEnrolment,
+    hooks: WantedFleetHooks,
     /// How long a device is not heard of before it is retired, in days; 0 means never, and from 1 on it is at least 30. Sooner than
     /// before needs confirm: a retired device never comes back.
     retire_after_days: RequiredChange<RetirementDays>,
@@ -149,6 +159,7 @@ impl WantedFleet {
                 require_approval: *approval.unwrap_or(&known.require_approval),
                 self_enrol: *self_enrol.unwrap_or(&known.self_enrol),
             },
+            hooks: self.hooks.applied(&base.hooks),
             retire_after_days: self
                 .retire_after_days
                 .get()

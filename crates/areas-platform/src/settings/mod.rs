@@ -11,6 +11,7 @@
 //! INVARIANT SE-5: no change of the settings resets a member that it does not name.
 //! INVARIANT SE-6: nobody gives everybody a role by a setting who could not give it to one, and no setting gives more than `member`.
 //! INVARIANT SE-7: silence retires devices sooner than before only where that was confirmed.
+//! INVARIANT SE-8: hooks of devices let nothing pass that they denied before, by a setting, unless that was confirmed.
 //!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!
@@ -21,6 +22,7 @@ mod ends;
 pub mod fences;
 mod fleet;
 mod get;
+mod hooks;
 mod model;
 mod patch;
 mod put;
@@ -30,6 +32,7 @@ mod tests;
 mod write;
 
 pub use fleet::{Fleet, FleetEnrolment, SelfEnrol};
+pub use hooks::{FleetHooks, HookMode, OnUnknown};
 pub use model::{
     DefaultRole, Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens,
 };

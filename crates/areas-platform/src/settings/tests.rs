@@ -27,6 +27,7 @@ fn factory() -> Value {
         "oauth": { "refreshLeewaySeconds": 600 },
         "fleet": {
             "enrolment": { "requireApproval": false, "selfEnrol": "off" },
+            "hooks": { "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7 },
             "retireAfterDays": 90,
             "silentAfterHours": 72,
         },
@@ -53,6 +54,7 @@ fn what_is_put_is_what_is_got() {
             "oauth": { "refreshLeewaySeconds": 0 },
             "fleet": {
                 "enrolment": { "requireApproval": true, "selfEnrol": "signed_in" },
+                "hooks": { "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30 },
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
             },
@@ -116,6 +118,45 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
             let wanted = json!({ "fleet": { "retireAfterDays": days } });
             assert_eq!(world.put("admin", PATCH, &wanted).status, status, "{days}");
         }
+        for (member, good, bad) in [
+            (
+                "deadlineMs",
+                [json!(50), json!(2_000)],
+                [json!(49), json!(2_001), json!("400"), json!(null)],
+            ),
+            (
+                "offlineDays",
+                [json!(1), json!(30)],
+                [json!(0), json!(31), json!(-1), json!(1.5)],
+            ),
+            (
+                "mode",
+                [json!("enforce"), json!("enforce")],
+                [json!("off"), json!(""), json!(null), json!(true)],
+            ),
+            (
+                "onUnknown",
+                [json!("by_mode"), json!("block")],
+                [json!("ask"), json!(""), json!(null), json!(0)],
+            ),
+        ] {
+            let set = |value: &Value| {
+                world.put(
+                    "admin",
+                    PATCH,
+                    &json!({ "fleet": { "hooks": { member: value } } }),
+                )
+            };
+            for value in &good {
+                assert_eq!(set(value).status, 200, "{member} {value}");
+            }
+            for value in &bad {
+                let refused = set(value);
+                assert_eq!(refused.status, 400, "{member} {value}");
+                let path = &refused.json()["errors"][0]["path"];
+                assert_eq!(path, &json!(format!("/fleet/hooks/{member}")), "{value}");
+            }
+        }
         for (group, member) in [("directory", "defaultRole"), ("fleet", "selfEnrol")] {
             for bad in [json!("viewer"), json!("admin"), json!(null), json!("")] {
                 let value = if group == "fleet" {
@@ -135,6 +176,36 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
             world.put("admin", PUT, &unknown).json()["errors"][0]["path"],
             "/retention/auditDays"
         );
+    });
+}
+
+/// Proves SE-8.
+#[test]
+fn hooks_guard_less_only_where_that_was_confirmed() {
+    on_every_store("settings_hooks", |world| {
+        let set = |hooks: Value, confirm: bool| {
+            let mut body = json!({ "fleet": { "hooks": hooks } });
+            if confirm {
+                body["confirm"] = true.into();
+            }
+            world.put("admin", PATCH, &body)
+        };
+        assert_eq!(set(json!({ "mode": "enforce" }), false).status, 200);
+        for weaker in [json!({ "mode": "monitor" }), json!({ "onUnknown": "allow" })] {
+            let refused = set(weaker.clone(), false);
+            assert_eq!(
+                (refused.status, &refused.json()["error"]["code"]),
+                (400, &json!("confirmation_required")),
+                "{weaker}"
+            );
+            let still = world.get("admin", GET, &[], "").json()["fleet"]["hooks"].clone();
+            assert_eq!(
+                (&still["mode"], &still["onUnknown"]),
+                (&json!("enforce"), &json!("by_mode"))
+            );
+        }
+        assert_eq!(set(json!({ "onUnknown": "allow" }), true).status, 200);
+        assert_eq!(set(json!({ "mode": "monitor" }), true).status, 200);
     });
 }
 

@@ -1,6 +1,6 @@
 //! What both ways to change the settings have in common.
 //!
-//! Keeps SE-3, SE-4, SE-6, SE-7.
+//! Keeps SE-3, SE-4, SE-6, SE-7, SE-8.
 
 use super::model::{AutomationSettings, PendingRetention, Settings};
 use super::store::{self, StoredSettings};
@@ -56,7 +56,8 @@ fn may_give(ctx: &OperationContext<'_>, old: &Settings, after: &Settings) -> Res
 
 /// Stores what the settings become (SE-3, SE-4).
 ///
-/// Errors: `EscalationForbidden`; `ConfirmationRequired` for a shorter retention that nobody confirmed.
+/// Errors: `EscalationForbidden`; `ConfirmationRequired` for a shorter retention, for devices that are retired sooner and for hooks that guard less,
+/// where nobody confirmed it.
 pub(super) fn change(
     ctx: &mut OperationContext<'_>,
     before: Before,
@@ -83,6 +84,10 @@ pub(super) fn change(
             "devices that were not heard of for {} days will be retired for good, within minutes; say confirm: true",
             after.fleet.retire_after_days
         );
+        return Err(Error::new(Code::ConfirmationRequired, message));
+    }
+    if after.fleet.hooks.guards_less_than(&old.fleet.hooks) && !is_confirmed {
+        let message = "hooks of devices would let pass what they deny now, on each device as soon as it hears of it; say confirm: true";
         return Err(Error::new(Code::ConfirmationRequired, message));
     }
     // Time moves on with every change, even when the clock does not (D1.2).

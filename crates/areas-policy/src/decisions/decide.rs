@@ -17,7 +17,7 @@ use provost_kernel::error::{Code, Error};
 use provost_kernel::json::ExactNumbers;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{Kernel, OperationContext, Result};
-use provost_policy::{Action, Field, FieldType, Occasion, Outcome, Reason, SubjectStates, Symbols};
+use provost_policy::{Action, Field, FieldType, Occasion, Outcome, Reason, Symbols};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -285,14 +285,14 @@ pub(super) fn refuse(faults: Vec<Fault>) -> Result<()> {
 
 impl PendingDecision {
     async fn answer(mut self) -> Result<Decisions> {
-        let chronicle = match self.past.take() {
+        let pasts = match self.past.take() {
             Some(wanted) => {
                 let Questions { events, symbols, .. } = &mut self.questions;
                 wanted.recall(&self.kernel, events, symbols).await
             }
-            None => SubjectStates::new(),
+            None => event_windows::Pasts::none(),
         };
-        let (mut asking, outcomes) = self.judge(chronicle).await?;
+        let (mut asking, outcomes) = self.judge(pasts).await?;
         if let Some(asker) = asking.asker.take() {
             return asker.answer(asking, outcomes).await;
         }
@@ -302,16 +302,16 @@ impl PendingDecision {
     }
 
     /// INVARIANT DE-8: what takes long waits for a core of its own; nobody waits for it but its caller.
-    async fn judge(self, mut chronicle: SubjectStates) -> Result<(Self, Vec<Outcome>)> {
+    async fn judge(self, mut pasts: event_windows::Pasts) -> Result<(Self, Vec<Outcome>)> {
         if !self.questions.are_heavy() {
-            let outcomes = self.questions.judge(&mut chronicle, &self.kernel)?;
+            let outcomes = self.questions.judge(&mut pasts, &self.kernel)?;
             return Ok((self, outcomes));
         }
         let core = modules::core(&self.kernel, &self.organization).await?;
         let kernel = self.kernel.clone();
         let work = move || {
             let _core = core;
-            let outcomes = self.questions.judge(&mut chronicle, &self.kernel)?;
+            let outcomes = self.questions.judge(&mut pasts, &self.kernel)?;
             Ok((self, outcomes))
         };
         kernel.blocking(work).await?

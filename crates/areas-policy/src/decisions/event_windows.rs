@@ -19,11 +19,16 @@
 //! for the commit, and looks at the last number again.
 //!
 //! Keeps DE-6: a past that has not seen the decision's number answers nothing; every question about it is unknown.
-//! INVARIANT DE-9: the process keeps the pasts of the two newest sets of each organization, no more.
+//! What devices told of what they judged is part of a second past, which is kept where there is such a thing: each event is judged by both,
+//! and what is stronger holds, policy by policy (`Pasts`).
+//!
+//! INVARIANT DE-9: the process keeps the pasts of the two newest sets of each organization, without and with what devices told, no more.
+//! Keeps DJ-5.
 //!
 //! Absent on purpose: a past in the store (it follows from the history); pasts of sets without history conditions.
 
 use super::observer::{EventSelection, Meaning, Observer};
+use crate::device_judging::device_tells;
 use crate::history;
 use crate::policies::{self, Live};
 use provost_areas_identity::words::{self, WordQuery};
@@ -52,6 +57,8 @@ const AHEAD_MS: i64 = 10 * 60 * 1_000;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How soon a past is made again after it could not be, or was.
 const PAUSE: Duration = Duration::from_secs(10);
+/// The same of one that devices tell: they tell late, all the time.
+const DEVICE_PAUSE: Duration = Duration::from_mins(1);
 
 /// What the process keeps.
 #[derive(Default)]
@@ -90,9 +97,36 @@ struct State {
     made_at: Option<Duration>,
 }
 
+/// What is remembered of subjects, without and with what devices told.
+pub struct Pasts {
+    /// Without it.
+    pub seen: SubjectStates,
+    /// With it; nothing where no device tells anything.
+    pub told: Option<SubjectStates>,
+}
+
+impl Pasts {
+    /// Returns those of a set that asks nothing about the past.
+    pub fn none() -> Self {
+        Self {
+            seen: SubjectStates::new(),
+            told: None,
+        }
+    }
+
+    fn unknown() -> Self {
+        Self {
+            seen: SubjectStates::unknown(),
+            told: None,
+        }
+    }
+}
+
 /// The past that a decision needs.
 pub struct WindowRequest {
     memory: Arc<Memory>,
+    /// The one with what devices told, where they tell something.
+    told: Option<Arc<Memory>>,
     /// The number of the last chunk in the decision's snapshot.
     upto: i64,
 }
@@ -108,17 +142,18 @@ pub fn wanted(ctx: &mut OperationContext<'_>, live: &Live) -> Result<Option<Wind
     }
     let org = ctx.org();
     let counted = counted(&mut ctx.tx(), org)?;
-    let memory = pasts(ctx.services()).of(ctx.organization(), live, counted);
+    let tells = device_tells(&mut ctx.tx(), org)?;
     let upto = history::last_chunk(&mut ctx.tx(), org)?;
-    Ok(Some(WindowRequest { memory, upto }))
+    let request = WindowRequest::of(ctx.services(), ctx.organization(), live, (counted, tells), upto);
+    Ok(Some(request))
 }
 
 /// Returns what the organization lets count (DE-10).
 fn counted(tx: &mut Tx<'_>, org: &str) -> Result<EventSelection> {
-    if settings::of(tx, org)?.history.count_imports {
-        return Ok(EventSelection::SeenAndImported);
-    }
-    Ok(EventSelection::Seen)
+    Ok(EventSelection {
+        imports: settings::of(tx, org)?.history.count_imports,
+        ..EventSelection::SEEN
+    })
 }
 
 fn pasts(services: &Services) -> MutexGuard<'_, WindowsByOrganization> {
@@ -152,7 +187,20 @@ impl WindowsByOrganization {
             memory: memory.clone(),
         });
         own.sort_by_key(|one| std::cmp::Reverse(one.sequence));
-        own.truncate(2);
+        // Of one set, what the setting says now, and nothing of what it said before.
+        own.retain(|one| {
+            one.memory.set.digest() != live.set.digest() || one.memory.counted.imports == counted.imports
+        });
+        let mut newest: Vec<String> = Vec::with_capacity(2);
+        own.retain(|one| {
+            let digest = one.memory.set.digest();
+            let is_known = newest.iter().any(|known| known == digest);
+            if !is_known && newest.len() < 2 {
+                newest.push(digest.to_owned());
+                return true;
+            }
+            is_known
+        });
         memory
     }
 }
@@ -164,13 +212,12 @@ pub async fn remember(kernel: &Arc<Kernel>) -> Result<()> {
         let org = organization.clone();
         let read = kernel.read_system(move |tx| {
             let live = policies::live(tx, org.as_str())?;
-            let counted = counted(tx, org.as_str())?;
+            let counted = (counted(tx, org.as_str())?, device_tells(tx, org.as_str())?);
             Ok((live, counted, history::last_chunk(tx, org.as_str())?))
         });
         match read.await {
             Ok((live, counted, upto)) if live.set.has_history() => {
-                let memory = pasts(kernel).of(&organization, &live, counted);
-                let wanted = WindowRequest { memory, upto };
+                let wanted = WindowRequest::of(kernel, &organization, &live, counted, upto);
                 wanted.recall(kernel, &[], &mut Symbols::new()).await;
             }
             Ok(_) => {
@@ -185,19 +232,46 @@ pub async fn remember(kernel: &Arc<Kernel>) -> Result<()> {
 }
 
 impl WindowRequest {
+    /// Returns what a decision needs of the past up to a chunk: `tells` says whether devices tell something.
+    fn of(
+        services: &Services,
+        organization: &OrganizationId,
+        live: &Live,
+        (counted, tells): (EventSelection, bool),
+        upto: i64,
+    ) -> Self {
+        let mut pasts = pasts(services);
+        let memory = pasts.of(organization, live, counted);
+        let told = tells.then(|| pasts.of(organization, live, counted.with_devices()));
+        Self { memory, told, upto }
+    }
+
     /// Returns what is remembered of the subjects of these events, in the events' table.
-    pub async fn recall(
-        mut self,
+    pub async fn recall(mut self, kernel: &Arc<Kernel>, events: &[Event], symbols: &mut Symbols) -> Pasts {
+        match self.settle(kernel).await {
+            Ok(true) => {}
+            Ok(false) => return Pasts::unknown(),
+            Err(error) => {
+                tracing::warn!(cause = ?error.private(), "history conditions are unknown: {error}");
+                return Pasts::unknown();
+            }
+        }
+        let seen = self.recalled(&self.memory, kernel, events, symbols).await;
+        let told = match &self.told {
+            Some(memory) => Some(self.recalled(memory, kernel, events, symbols).await),
+            None => None,
+        };
+        Pasts { seen, told }
+    }
+
+    async fn recalled(
+        &self,
+        memory: &Memory,
         kernel: &Arc<Kernel>,
         events: &[Event],
         symbols: &mut Symbols,
     ) -> SubjectStates {
-        let ready = match self.settle(kernel).await {
-            Ok(true) => self.ready(kernel).await,
-            Ok(false) => Ok(None),
-            Err(error) => Err(error),
-        };
-        match ready {
+        match self.ready(memory, kernel).await {
             Ok(Some(state)) => match &state.past {
                 Some(past) => past.recall(events, symbols),
                 None => SubjectStates::unknown(),
@@ -223,15 +297,15 @@ impl WindowRequest {
     }
 
     /// Returns the past, once it has seen what the decision may ask about; nothing while it cannot be had.
-    async fn ready(&self, kernel: &Arc<Kernel>) -> Result<Option<OwnedMutexGuard<State>>> {
-        let memory = &self.memory;
+    async fn ready(&self, memory: &Memory, kernel: &Arc<Kernel>) -> Result<Option<OwnedMutexGuard<State>>> {
+        let pause = memory.pause();
         let Some(mut state) = memory.lock().await else {
             return Ok(None);
         };
         // A gap shows while catching up; then it is made once more.
         for _ in 0..2 {
             if state.past.is_none() {
-                if state.is_resting(kernel) {
+                if state.is_resting(kernel, PAUSE) {
                     return Ok(None);
                 }
                 memory.make(kernel, state);
@@ -245,7 +319,7 @@ impl WindowRequest {
                 break;
             }
         }
-        if state.is_late && !state.is_remade && !state.is_resting(kernel) {
+        if state.is_late && !state.is_remade && !state.is_resting(kernel, pause) {
             state.is_remade = true;
             memory.make_anew(kernel);
         }
@@ -254,9 +328,9 @@ impl WindowRequest {
 }
 
 impl State {
-    fn is_resting(&self, kernel: &Kernel) -> bool {
+    fn is_resting(&self, kernel: &Kernel, pause: Duration) -> bool {
         let now = kernel.clock.monotonic();
-        self.made_at.is_some_and(|at| now.saturating_sub(at) < PAUSE)
+        self.made_at.is_some_and(|at| now.saturating_sub(at) < pause)
     }
 
     fn put(&mut self, made: Result<(EventWindow, i64)>, kernel: &Kernel) {
@@ -300,6 +374,10 @@ impl State {
 }
 
 impl Memory {
+    fn pause(&self) -> Duration {
+        if self.counted.devices { DEVICE_PAUSE } else { PAUSE }
+    }
+
     async fn lock(&self) -> Option<OwnedMutexGuard<State>> {
         timeout(PATIENCE, self.state.clone().lock_owned()).await.ok()
     }
@@ -405,6 +483,11 @@ fn whole(
 mod tests {
     use super::*;
 
+    const IMPORTED: EventSelection = EventSelection {
+        imports: true,
+        devices: false,
+    };
+
     fn live(sequence: i64, policies: usize) -> Live {
         let definition = |n: usize| {
             let definition = serde_json::json!({ "id": format!("p{n}"), "name": "p", "action": "block",
@@ -428,35 +511,38 @@ mod tests {
             OrganizationId::parse("acme").unwrap(),
             WindowsByOrganization::default(),
         );
-        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1), EventSelection::Seen));
-        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2), EventSelection::Seen));
+        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1), EventSelection::SEEN));
+        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2), EventSelection::SEEN));
         // The first set comes back as a newer version: the same past.
         assert!(Arc::ptr_eq(
-            &pasts.of(&acme, &live(3, 1), EventSelection::Seen),
+            &pasts.of(&acme, &live(3, 1), EventSelection::SEEN),
             &first.upgrade().unwrap()
         ));
-        pasts.of(&acme, &live(4, 3), EventSelection::Seen);
+        pasts.of(&acme, &live(4, 3), EventSelection::SEEN);
         assert!(second.upgrade().is_none());
         assert!(first.upgrade().is_some());
         // A snapshot that is older than both keeps nothing alive.
-        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2), EventSelection::Seen));
+        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2), EventSelection::SEEN));
         assert!(late.upgrade().is_none());
         assert_eq!(pasts.0[&acme].len(), 2);
         pasts.of(
             &OrganizationId::parse("globex").unwrap(),
             &live(1, 1),
-            EventSelection::Seen,
+            EventSelection::SEEN,
         );
         assert_eq!(pasts.0.len(), 2);
+        // With what devices told there is another one of each set.
+        let told = pasts.of(&acme, &live(4, 3), EventSelection::SEEN.with_devices());
+        assert_eq!((told.counted.devices, pasts.0[&acme].len()), (true, 3));
+        pasts.of(&acme, &live(5, 4), EventSelection::SEEN);
+        assert_eq!(pasts.0[&acme].len(), 3, "the older of the two sets is gone");
+        pasts.of(&acme, &live(6, 3), EventSelection::SEEN);
         // The same set over more events is another past.
-        let more = pasts.of(&acme, &live(4, 3), EventSelection::SeenAndImported);
+        let more = pasts.of(&acme, &live(4, 3), IMPORTED);
         assert_eq!(
-            pasts.of(&acme, &live(4, 3), EventSelection::Seen).counted,
-            EventSelection::Seen
+            pasts.of(&acme, &live(4, 3), EventSelection::SEEN).counted,
+            EventSelection::SEEN
         );
-        assert_eq!(
-            (more.counted, pasts.0[&acme].len()),
-            (EventSelection::SeenAndImported, 2)
-        );
+        assert_eq!((more.counted, pasts.0[&acme].len()), (IMPORTED, 2));
     }
 }

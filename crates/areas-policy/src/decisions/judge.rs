@@ -1,10 +1,11 @@
 //! Judging the events of one request, in their order, within a limit of time.
 
+use super::event_windows::Pasts;
 use crate::modules::Runs;
 use crate::policies::Live;
 use provost_kernel::Kernel;
 use provost_kernel::error::{Error, Result};
-use provost_policy::{Event, Outcome, SubjectStates, Symbols};
+use provost_policy::{Event, Outcome, Symbols};
 use std::time::Duration;
 
 /// LIMIT: time for all events of one request. Ours: a hook waits for the answer.
@@ -29,10 +30,13 @@ impl Questions {
 
     /// Returns the outcome of each event; each sees those before it.
     ///
+    /// Keeps DJ-5: where devices tell of the past, each event is judged without and with it, and each policy has the part that it has in one
+    /// of the two. What modules say is asked once.
+    ///
     /// INVARIANT DE-5: a module whose turn comes after the limit is not asked, and its policy counts as matched.
     ///
     /// Errors: `Unavailable` when the native policies alone take longer than that: no half of an answer is given out.
-    pub fn judge(&self, chronicle: &mut SubjectStates, kernel: &Kernel) -> Result<Vec<Outcome>> {
+    pub fn judge(&self, pasts: &mut Pasts, kernel: &Kernel) -> Result<Vec<Outcome>> {
         let clock = &*kernel.clock;
         let set = &self.live.set;
         let seconds = metrics::histogram!("provost_decision_judge_seconds");
@@ -55,12 +59,19 @@ impl Questions {
                 ));
             }
             let ahead = ahead.get(at);
-            outcomes.push(set.judge_within(event, &self.symbols, chronicle, &modules, &has_time, ahead));
+            let mut outcome = set.judge_within(event, &self.symbols, &pasts.seen, &modules, &has_time, ahead);
+            if let Some(told) = &pasts.told {
+                outcome.join(set.judge_within(event, &self.symbols, told, &modules, &has_time, ahead));
+            }
+            outcomes.push(outcome);
             let after = clock.monotonic();
             seconds.record(after.saturating_sub(before).as_secs_f64());
             before = after;
             if set.has_history() && at + 1 < self.events.len() {
-                chronicle.observe(set, event, &self.symbols);
+                pasts.seen.observe(set, event, &self.symbols);
+                if let Some(told) = &mut pasts.told {
+                    told.observe(set, event, &self.symbols);
+                }
                 before = clock.monotonic();
             }
         }

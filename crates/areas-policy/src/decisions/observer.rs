@@ -20,11 +20,27 @@ const VIEWS: usize = 16;
 
 /// Which recorded events a past is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventSelection {
+pub struct EventSelection {
+    /// Whether what was imported is part of it, beside what this server saw.
+    pub imports: bool,
+    /// Whether what devices told of what they judged is.
+    pub devices: bool,
+}
+
+impl EventSelection {
     /// What this server saw.
-    Seen,
-    /// What was imported as well.
-    SeenAndImported,
+    pub const SEEN: Self = Self {
+        imports: false,
+        devices: false,
+    };
+
+    /// Returns the same with what devices told.
+    pub const fn with_devices(self) -> Self {
+        Self {
+            devices: true,
+            ..self
+        }
+    }
 }
 
 /// Returns what words mean.
@@ -101,13 +117,19 @@ impl<M: Meaning> Observer<M> {
         let mut in_time = true;
         for row in rows {
             let codes = [told, told + 1].map(|column| batch.columns[column].codes[row]);
-            if self.counted == EventSelection::Seen && imports.is_imported(codes) {
+            let is_import = imports.is_imported(codes) && !self.counted.imports;
+            let is_of_device = imports.is_of_device(codes);
+            if is_import || (is_of_device && !self.counted.devices) {
                 continue;
             }
             let occasion = view.occasion(batch, row).ok_or(Error::Corrupt("occasion"))?;
             let mut event = Event::new(batch.at[row], occasion);
             for (place, field) in self.lens.fields().iter().enumerate() {
                 event.set(*field, view.value(batch, place, row)?);
+            }
+            // What may be anybody's would put everybody's past in doubt, by the word of one device.
+            if is_of_device && event.is_of_somebody_unknown(symbols) {
+                continue;
             }
             in_time &= past.observe(&event, symbols);
         }
@@ -201,7 +223,7 @@ mod tests {
     fn rows_by_columns_make_the_past_that_whole_events_make() {
         let set = set();
         let (mut whole, mut narrow) = (EventWindow::new(set.clone()), EventWindow::new(set.clone()));
-        let mut observer = Observer::new(&narrow, EventSelection::Seen, nothing());
+        let mut observer = Observer::new(&narrow, EventSelection::SEEN, nothing());
         let mut told = 0;
         for chunk in 0..40 {
             let mut recorder = Recorder::new(record::schema());
@@ -236,6 +258,72 @@ mod tests {
         assert!(i32::count_ones(told) >= 2, "every answer was the same");
     }
 
+    /// Proves DJ-5.
+    #[test]
+    fn what_devices_told_is_part_of_a_past_of_its_own() {
+        for (source, is_device) in [
+            (record::device_source("dev_1"), true),
+            (record::DECISIONS.into(), false),
+        ] {
+            for counted in [EventSelection::SEEN, EventSelection::SEEN.with_devices()] {
+                let mut recorder = Recorder::new(record::schema());
+                for n in 0..2 {
+                    let said = json!({ "identity.user_id": "u", "tool.id": "x", "llm.input_tokens": 9 });
+                    let said = said.as_object().unwrap();
+                    let mut event = OwnedRecord::read(60_000, Occasion::PreTool, said, &[]).unwrap();
+                    event.source = Some(source.clone());
+                    event.imported = Some(false);
+                    record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
+                }
+                let mut past = EventWindow::new(set());
+                let mut observer = Observer::new(&past, counted, nothing());
+                let batch = observer.narrow(recorder.finish().unwrap());
+                assert!(observer.observe(&mut past, &batch, 0..2).unwrap());
+                let mut symbols = Symbols::new();
+                let asked = json!({ "identity.user_id": "u" });
+                let asked = OwnedRecord::read(70_000, Occasion::PreTool, asked.as_object().unwrap(), &[]);
+                let asked = [asked.unwrap().event(&mut symbols)];
+                let chronicle = past.recall(&asked, &mut symbols);
+                let matched = set().judge(&asked[0], &symbols, &chronicle).action == Action::Block;
+                assert_eq!(matched, !is_device || counted.devices, "{source} {counted:?}");
+            }
+        }
+    }
+
+    /// Proves DJ-4.
+    #[test]
+    fn what_a_device_tells_of_nobody_puts_nobodys_past_in_doubt() {
+        for (source, doubts) in [
+            (record::device_source("dev_1"), false),
+            (record::DECISIONS.into(), true),
+        ] {
+            let mut recorder = Recorder::new(record::schema());
+            for n in 0..2 {
+                let said = json!({ "tool.id": "x", "llm.input_tokens": 9 });
+                let missing = ["identity.user_id"];
+                let read = OwnedRecord::read(60_000, Occasion::PreTool, said.as_object().unwrap(), &missing);
+                let mut event = read.unwrap();
+                event.source = Some(source.clone());
+                event.imported = Some(false);
+                record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
+            }
+            let mut past = EventWindow::new(set());
+            let mut observer = Observer::new(&past, EventSelection::SEEN.with_devices(), nothing());
+            let batch = observer.narrow(recorder.finish().unwrap());
+            assert!(observer.observe(&mut past, &batch, 0..2).unwrap());
+            let mut symbols = Symbols::new();
+            let asked = json!({ "identity.user_id": "u" });
+            let asked = OwnedRecord::read(70_000, Occasion::PreTool, asked.as_object().unwrap(), &[]);
+            let asked = [asked.unwrap().event(&mut symbols)];
+            let chronicle = past.recall(&asked, &mut symbols);
+            assert_eq!(
+                set().judge(&asked[0], &symbols, &chronicle).unknown,
+                doubts,
+                "{source}"
+            );
+        }
+    }
+
     /// Proves DE-10.
     #[test]
     fn what_was_imported_counts_only_where_it_is_asked_for() {
@@ -261,7 +349,10 @@ mod tests {
             event.source = source.map(str::to_owned);
             event.imported = imported;
             assert_eq!(event.is_imported(), is_import);
-            for counted in [EventSelection::Seen, EventSelection::SeenAndImported] {
+            for counted in [false, true].map(|imports| EventSelection {
+                imports,
+                ..EventSelection::SEEN
+            }) {
                 let mut recorder = Recorder::new(record::schema());
                 for n in 0..2 {
                     record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
@@ -276,7 +367,7 @@ mod tests {
                 let asked = [asked.unwrap().event(&mut symbols)];
                 let chronicle = past.recall(&asked, &mut symbols);
                 let matched = set().judge(&asked[0], &symbols, &chronicle).action == Action::Block;
-                let counts = !is_import || counted == EventSelection::SeenAndImported;
+                let counts = !is_import || counted.imports;
                 assert_eq!(matched, counts, "{source:?} {imported:?} {counted:?}");
             }
         }

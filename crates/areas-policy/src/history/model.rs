@@ -1,7 +1,7 @@
 //! Words and numbers of the history, pure.
 
 use super::order::{MARK_BITS, NUMBER_BITS};
-use provost_backtest::record::{Attribute, DECISIONS, OTLP, OwnedRecord};
+use provost_backtest::record::{self, Attribute, DECISIONS, OTLP, OwnedRecord};
 use provost_kernel::auth::Actor;
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
 use provost_kernel::id::TypedId;
@@ -54,6 +54,15 @@ impl Provenance {
     pub fn own(source: &'static str, actor: &Actor) -> Self {
         Self {
             source: source.to_owned(),
+            principal: actor.id.clone(),
+            is_imported: false,
+        }
+    }
+
+    /// Returns that of what a device judged and tells of: under its own name, by nobody else's word.
+    pub fn of_device(device_id: &str, actor: &Actor) -> Self {
+        Self {
+            source: record::device_source(device_id),
             principal: actor.id.clone(),
             is_imported: false,
         }

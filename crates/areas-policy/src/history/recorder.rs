@@ -171,10 +171,21 @@ impl Recorder {
         action: &'static str,
         run: impl Fn(&mut OperationContext<'_>) -> Result<()> + Send + 'static,
     ) -> Result<()> {
+        self.append_in(organization, events, Some(action), run).await
+    }
+
+    /// As [`Self::append_with`]; without an action the unit leaves no entry.
+    pub async fn append_in(
+        &self,
+        organization: &OrganizationId,
+        events: Vec<NewEvent>,
+        action: Option<&'static str>,
+        run: impl Fn(&mut OperationContext<'_>) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
         check(&events)?;
         let kernel = self.kernel.upgrade().filter(|_| !self.closed.is_cancelled());
         let kernel = kernel.ok_or_else(stopping)?;
-        write(&kernel, organization.clone(), events, Some(action), run).await
+        write(&kernel, organization.clone(), events, action, run).await
     }
 
     /// Waits until what this process had answered before it was written is written, or lost; returns whether it ever answered

@@ -4,7 +4,7 @@
 //! telemetry tells of is one event here too (HS-16).
 
 use provost_areas_platform::announcements::{ServerUse, ServersUsed, UseWitness};
-use provost_backtest::record::{self, DECISIONS, Imports, OTLP};
+use provost_backtest::record::{self, DECISIONS, Imports, OTLP, is_device};
 use provost_history::{Batch, Column, Entry};
 use provost_kernel::{Timestamp, id};
 use provost_policy::Field;
@@ -77,6 +77,7 @@ impl Uses {
                 Some(DECISIONS) if is_gateway => UseWitness::Gateway,
                 Some(DECISIONS) => UseWitness::Hook,
                 Some(OTLP) => UseWitness::Telemetry,
+                Some(device) if is_device(device) => UseWitness::Hook,
                 _ => continue,
             };
             let name = text(server, named).filter(|name| (1..=CHARACTERS).contains(&name.chars().count()));

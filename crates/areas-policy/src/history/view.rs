@@ -20,7 +20,7 @@ pub struct EventView {
     at: String,
     /// Where it was judged.
     occasion: String,
-    /// The name under which it came: `decisions`, `otlp`, or the source of an import.
+    /// The name under which it came: `decisions`, `otlp`, `device:` and the id of a device that judged it, or the source of an import.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     /// The principal that handed it in; absent of events from before that was noted.

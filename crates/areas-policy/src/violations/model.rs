@@ -15,6 +15,8 @@ pub const DAYS: i64 = 90;
 pub const NAMES: usize = 1_000;
 /// LIMIT: sources of a day that are told apart. Ours: an organization has a handful; each import may have a name of its own.
 pub const SOURCES: usize = 50;
+/// Under which source counts have what devices told; no import has such a name (HS-10).
+const DEVICES: &str = "device";
 /// LIMIT: characters of a name that is counted by itself: ids, and names of tools. Ours.
 const CHARACTERS: usize = 320;
 /// LIMIT: policies of one event that are counted by themselves. Ours: a decision has a handful.
@@ -197,7 +199,7 @@ impl Tally {
                 name: is_kept(name).then(|| name.to_owned()),
                 action: decision.action.word(),
                 mode: decision.mode.word(),
-                source: event.source.clone().unwrap_or_default(),
+                source: source(event),
             };
             self.raise(line, 1);
         }
@@ -209,7 +211,7 @@ impl Tally {
                 name: None,
                 action: decision.action.word(),
                 mode: decision.mode.word(),
-                source: event.source.clone().unwrap_or_default(),
+                source: source(event),
             };
             self.raise(rest, i64::try_from(more).unwrap_or(i64::MAX));
         }
@@ -221,6 +223,15 @@ impl Tally {
         }
         *self.lines.entry(line).or_default() += by;
     }
+}
+
+/// Returns under which source an event is counted: all devices under one, so that they leave room for the others.
+fn source(event: &OwnedRecord) -> String {
+    let source = event.source.clone().unwrap_or_default();
+    if record::is_device(&source) {
+        return DEVICES.to_owned();
+    }
+    source
 }
 
 /// Says whether a name is counted by itself: PostgreSQL takes no NUL in a text, and no name of something has one.

@@ -46,7 +46,7 @@ pub struct Violation {
     occasion: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// The name under which it came: `decisions`, or the source of an import.
+    /// The name under which it came: `decisions`, `device:` and the id of a device that judged it, or the source of an import.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     /// Whether it was imported: somebody told of it, and this server did not decide it.

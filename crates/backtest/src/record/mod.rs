@@ -21,7 +21,7 @@ mod row_batch;
 mod view;
 
 pub use column::{SCHEMA_VERSION, position, schema};
-pub use origin::{DECISIONS, Imports, OTLP, Origin};
+pub use origin::{DECISIONS, Imports, OTLP, Origin, device_source, is_device};
 pub(crate) use origin::{origin, origin_positions};
 pub use owned::{Attribute, Decision, Mode, OwnedRecord};
 pub use row::{event, owned, put};

@@ -10,6 +10,19 @@ pub const DECISIONS: &str = "decisions";
 /// The source of what exporters of telemetry sent.
 pub const OTLP: &str = "otlp";
 
+/// What the sources begin with of what devices judged and tell of.
+const DEVICE: &str = "device:";
+
+/// Returns the source of what a device judged and tells of.
+pub fn device_source(device_id: &str) -> String {
+    format!("{DEVICE}{device_id}")
+}
+
+/// Says whether a source is a device that tells of what it judged. No import has such a name (HS-10).
+pub fn is_device(source: &str) -> bool {
+    source.starts_with(DEVICE)
+}
+
 /// Where an event comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -47,6 +60,8 @@ pub struct Imports {
     by_source: Vec<bool>,
     /// By code of the column `imported`; nothing where it says nothing.
     by_word: Vec<Option<bool>>,
+    /// By code of the column `source`.
+    devices: Vec<bool>,
 }
 
 impl Imports {
@@ -67,10 +82,21 @@ impl Imports {
             Entry::Boolean(is) => Some(is),
             _ => None,
         });
+        let devices = entries(source, |entry| match entry {
+            Entry::Text(text) => is_device(text),
+            _ => false,
+        });
         Ok(Self {
             by_source: by_source?,
             by_word: by_word?,
+            devices: devices?,
         })
+    }
+
+    /// Returns whether the row of these codes of the two columns is what a device told; of one that nobody can read it is not known, and
+    /// it counts as that.
+    pub fn is_of_device(&self, [source, _]: [u32; 2]) -> bool {
+        self.devices.get(source as usize).copied().unwrap_or(true)
     }
 
     /// Returns whether the row of these codes of the two columns was imported; one that nobody can read was.

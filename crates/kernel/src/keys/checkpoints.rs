@@ -59,6 +59,14 @@ impl Keys {
         keys.take(count).map(sign).collect()
     }
 
+    /// Returns the id of the key that signs documents now.
+    pub fn signing_key_id(&self) -> String {
+        let ring = self.ring();
+        let mut keys = ring.of_purpose(Purpose::Signing).rev();
+        let found = keys.find(|key| !ring.waits(key));
+        found.map_or_else(String::new, |key| key.id.clone())
+    }
+
     /// Returns the public half of every signing key, the oldest first.
     pub fn signing_public_keys(&self) -> Vec<PublicKey> {
         let ring = self.ring();

@@ -104,6 +104,25 @@ impl Outcome {
         self.finish();
     }
 
+    /// Adds what another judgement of the same event by the same policies says, that knew of another past: each policy has the part that it
+    /// has in one of the two, so that nothing is weaker than either says.
+    pub fn join(&mut self, other: Self) {
+        for finding in other.findings {
+            let place = (finding.policy.family(), finding.policy.id());
+            let is_known = self.findings.iter().any(|known| {
+                (known.policy.family(), known.policy.id()) == place && known.action == finding.action
+            });
+            if !is_known {
+                self.findings.push(finding);
+            }
+        }
+        self.findings
+            .sort_by(|a, b| (a.policy.family(), a.policy.id()).cmp(&(b.policy.family(), b.policy.id())));
+        self.action = self.action.max(other.action);
+        self.unknown |= other.unknown;
+        self.finish();
+    }
+
     /// Returns the ids of the policies whose action is the decision; none when nothing matched.
     pub fn deciding(&self) -> impl Iterator<Item = &str> {
         self.findings.iter().filter(|f| f.decides).map(|f| f.policy.id())

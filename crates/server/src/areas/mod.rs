@@ -14,7 +14,9 @@ pub use provost_areas_catalog::{assignments, managed_config, skill_registry};
 pub use provost_areas_fleet::{fleet, inventory};
 pub use provost_areas_identity::{directory, service_accounts, subjects, words};
 pub use provost_areas_platform::{audit, capabilities, events, settings};
-pub use provost_areas_policy::{approvals, backtests, decisions, history, otlp, policies, violations};
+pub use provost_areas_policy::{
+    approvals, backtests, decisions, device_judging, history, otlp, policies, violations,
+};
 
 /// Every area of the product, in the order in which their operations are listed and their work is done.
 pub static ALL: Areas = Areas::of(LIST).answering(include_str!("../../../../openapi/examples.json"));
@@ -45,6 +47,7 @@ static LIST: &[&Area] = &[
     &fleet::AREA,
     &inventory::AREA,
     &assignments::AREA,
+    &device_judging::AREA,
     &restore::AREA,
     &capabilities::AREA,
     &planned::AREA,

@@ -64,7 +64,7 @@ const READS: [&str; 4] = [
 ];
 
 /// What machines say again and again, and what is said once: a repetition is no effect, and only what changes with it is in the audit log.
-const HEARTBEATS: [&str; 6] = [
+const HEARTBEATS: [&str; 7] = [
     // Another one a minute later says the same, and the first one's effect is the activation, which `approve` shows.
     "heartbeatHeadlessDevice",
     // A token has to be fifteen days old.
@@ -77,6 +77,8 @@ const HEARTBEATS: [&str; 6] = [
     "createHeadlessPolicyViolationFeedback",
     // The second one says the same.
     "reportHeadlessDeviceProfile",
+    // The same entries again are answered as taken, and nothing is kept twice.
+    "reportHeadlessDeviceDecisions",
 ];
 
 /// What is there once a person who signed in has said yes; nobody signs in here, and tests of the area call it.

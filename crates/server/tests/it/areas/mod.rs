@@ -7,6 +7,7 @@ pub mod approvals;
 mod assignments;
 pub mod backtests;
 mod decisions;
+pub mod device_judging;
 pub mod directory;
 pub mod dpop;
 pub mod fleet;
@@ -118,6 +119,7 @@ fn all(app: Option<&App>) -> impl Iterator<Item = &'static Samples> {
         approvals::SAMPLES,
         backtests::SAMPLES,
         decisions::SAMPLES,
+        device_judging::SAMPLES,
         directory::SAMPLES,
         fleet::SAMPLES,
         history::SAMPLES,

@@ -14,6 +14,8 @@ mod inventory_credentials;
 mod inventory_imports;
 mod inventory_references;
 mod inventory_uses;
+mod judging;
+mod judging_told;
 mod kept;
 mod lives;
 mod owners;

@@ -1,0 +1,169 @@
+//! What of the settings is about judging on devices (F4.6, F4.12).
+
+use provost_kernel::patch::RequiredChange;
+use provost_kernel::text::IntegerBetween;
+use provost_kernel::word;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How hooks of devices judge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["mode", "deadlineMs", "onUnknown", "offlineDays"]))]
+pub struct FleetHooks {
+    /// What hooks do with verdicts.
+    pub mode: HookMode,
+    /// How long a hook waits for the server. Units: milliseconds.
+    pub deadline_ms: i64,
+    /// What a device does where nobody can say what holds.
+    pub on_unknown: OnUnknown,
+    /// How long what a device judges by is fresh. Units: days.
+    pub offline_days: i64,
+}
+
+word! {
+    /// What hooks do with verdicts.
+    pub enum HookMode {
+        /// Everything passes, and verdicts are reported.
+        Monitor = "monitor",
+        /// What is denied does not happen.
+        Enforce = "enforce",
+    }
+}
+
+word! {
+    /// What a device does where nobody can say what holds.
+    pub enum OnUnknown {
+        /// It blocks where hooks enforce, and lets pass where they monitor.
+        ByMode = "by_mode",
+        /// Everything passes.
+        Allow = "allow",
+        /// Nothing passes.
+        Block = "block",
+    }
+}
+
+impl Default for FleetHooks {
+    fn default() -> Self {
+        // F4.6, F4.7, F4.12
+        Self {
+            mode: HookMode::Monitor,
+            deadline_ms: 400,
+            on_unknown: OnUnknown::ByMode,
+            offline_days: 7,
+        }
+    }
+}
+
+impl FleetHooks {
+    /// Says whether a device blocks where nobody can say what holds.
+    pub fn blocks_unknown(&self) -> bool {
+        match self.on_unknown {
+            OnUnknown::ByMode => self.mode == HookMode::Enforce,
+            OnUnknown::Allow => false,
+            OnUnknown::Block => true,
+        }
+    }
+
+    /// Returns every member with its JSON Pointer.
+    pub(super) fn members(&self) -> [(&'static str, Value); 4] {
+        [
+            ("/fleet/hooks/mode", self.mode.as_str().into()),
+            ("/fleet/hooks/deadlineMs", self.deadline_ms.into()),
+            ("/fleet/hooks/onUnknown", self.on_unknown.as_str().into()),
+            ("/fleet/hooks/offlineDays", self.offline_days.into()),
+        ]
+    }
+
+    /// Says whether something passes by these that did not by others.
+    pub(super) fn guards_less_than(&self, old: &Self) -> bool {
+        let enforced = |hooks: &Self| hooks.mode == HookMode::Enforce;
+        let is_off = enforced(old) && !enforced(self);
+        is_off || (enforced(old) && old.blocks_unknown() && !self.blocks_unknown())
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub(super) struct WantedFleetHooks {
+    /// What hooks of devices do with verdicts: `monitor` reports what they would deny, `enforce` denies it. To `monitor` again needs
+    /// confirm.
+    mode: RequiredChange<HookMode>,
+    /// How long a hook waits for the server where a device has to ask it, in milliseconds.
+    deadline_ms: RequiredChange<IntegerBetween<50, 2_000>>,
+    /// What a device does where nobody can say what holds: `block`, `allow`, or `by_mode`, which blocks where hooks enforce and lets pass
+    /// where they monitor. To let pass while hooks enforce needs confirm.
+    on_unknown: RequiredChange<OnUnknown>,
+    /// How long what a device judges by is fresh, in days. What is older lets nothing pass that it denies, and lets nothing pass by itself
+    /// where hooks enforce.
+    offline_days: RequiredChange<IntegerBetween<1, 30>>,
+}
+
+impl WantedFleetHooks {
+    /// Returns what `base` becomes with what the body names.
+    pub(super) fn applied(&self, base: &FleetHooks) -> FleetHooks {
+        FleetHooks {
+            mode: *self.mode.get().unwrap_or(&base.mode),
+            deadline_ms: self.deadline_ms.get().map_or(base.deadline_ms, |ms| ms.get()),
+            on_unknown: *self.on_unknown.get().unwrap_or(&base.on_unknown),
+            offline_days: self
+                .offline_days
+                .get()
+                .map_or(base.offline_days, |days| days.get()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hooks(mode: HookMode, on_unknown: OnUnknown) -> FleetHooks {
+        FleetHooks {
+            mode,
+            on_unknown,
+            ..FleetHooks::default()
+        }
+    }
+
+    #[test]
+    fn the_unknown_is_blocked_where_hooks_enforce_unless_somebody_says_otherwise() {
+        use HookMode::{Enforce, Monitor};
+        for (mode, on_unknown, blocks) in [
+            (Monitor, OnUnknown::ByMode, false),
+            (Enforce, OnUnknown::ByMode, true),
+            (Monitor, OnUnknown::Block, true),
+            (Enforce, OnUnknown::Allow, false),
+        ] {
+            assert_eq!(
+                hooks(mode, on_unknown).blocks_unknown(),
+                blocks,
+                "{mode:?} {on_unknown:?}"
+            );
+        }
+    }
+
+    /// Proves SE-8.
+    #[test]
+    fn less_is_guarded_where_something_passes_that_did_not() {
+        use HookMode::{Enforce, Monitor};
+        use OnUnknown::{Allow, Block, ByMode};
+        let less = |is: (HookMode, OnUnknown), was: (HookMode, OnUnknown)| {
+            hooks(is.0, is.1).guards_less_than(&hooks(was.0, was.1))
+        };
+        assert!(less((Monitor, ByMode), (Enforce, ByMode)));
+        assert!(less((Monitor, Block), (Enforce, Block)));
+        assert!(less((Monitor, Allow), (Enforce, Allow)));
+        assert!(less((Enforce, Allow), (Enforce, ByMode)));
+        assert!(less((Enforce, Allow), (Enforce, Block)));
+        assert!(!less((Enforce, Block), (Enforce, ByMode)));
+        assert!(!less((Enforce, Block), (Enforce, Allow)));
+        assert!(!less((Enforce, Allow), (Monitor, ByMode)));
+        assert!(
+            !less((Monitor, Allow), (Monitor, Block)),
+            "everything passes there"
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! Judging on devices: what a device judges by, and what it says that it judged (F4.6, F4.10).
+//!
+//! ```text
+//!   server   live policies, people of the device, settings ─► bundle, signed ─► the device, for itself
+//!   device   an event ─► a verdict by the bundle ─► a chain of entries ─► here: history, under `device:<id>`
+//! ```
+//!
+//! What a device says is what a device says. It is kept and shown as that, it can make a verdict of a condition on the past stronger,
+//! and it makes nothing weaker: it decides nothing here, uses no approval, and is the past of no user but the device's own.
+//!
+//! INVARIANT DJ-1: a bundle is given to its device alone, while that is active, and names no user but its owner, no further than the word
+//! of whoever named the owner goes.
+//! INVARIANT DJ-2: the numbers of bundles never go back within an epoch of the store, and whoever has the newest one hears so without it.
+//! INVARIANT DJ-3: entries of a device are taken once, in their order and without a gap, together with the events that they tell of; what
+//! does not follow is refused with the place from which to go on.
+//! INVARIANT DJ-4: no entry of a device is an event of another user or account of the organization than its own, whatever it names, and none
+//! that may be anybody's puts the past of others in doubt.
+//! INVARIANT DJ-5: what devices tell of the past makes no verdict weaker than it would be without.
+//!
+//! Absent on purpose: bundles in the store (they follow from what is there); trust in what a device says of itself; a second judgement of
+//! what it left parts of out; a finding for a device that judges otherwise (an entry and an event tell of it).
+
+mod again;
+mod bundle;
+mod counts;
+mod entries;
+pub mod fences;
+mod report;
+mod store;
+mod taking;
+
+pub use store::tells as device_tells;
+
+use provost_kernel::area::{Area, Check};
+use provost_kernel::migrations;
+use provost_kernel::operation::Entry;
+
+/// The area.
+pub static AREA: Area = Area {
+    operations,
+    fences: Some(&fences::FENCES),
+    migrations: &migrations!["0046_device_decisions", "0047_device_decision_counts"],
+    statements: &[store::STATEMENTS],
+    records: &[
+        (
+            "device_decision_chains",
+            "how far a device has told what it judged",
+        ),
+        ("device_decision_counts", "how often something passed"),
+    ],
+    prune: Some(store::prune),
+    check: Check::Find(store::broken_invariants),
+    floor: 5,
+    ..Area::named(
+        "device_judging",
+        "What devices judge by, and what they say that they judged",
+    )
+};
+
+fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<bundle::GetPolicyBundle>(),
+        Entry::of::<report::ReportDecisions>(),
+        Entry::of::<counts::ListDecisionCounts>(),
+    ]
+}

@@ -1,0 +1,160 @@
+//! What devices judge by: who gets it, what is in it, and when there is another one.
+
+use super::act;
+use crate::areas::directory::{group, user};
+use crate::areas::fleet::Machine;
+use crate::policy::decisions::{content, policy};
+use crate::support::{App, Reply, each};
+use provost_bundle::{Addressee, AskedEvent, Judge, Judgement, PolicyBundle, open};
+use provost_kernel::dsse::Envelope;
+use provost_policy::{Action, Family};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ADA: &str = "ada@acme.test";
+
+/// Makes somebody the owner of a machine.
+pub async fn owned(app: &App, owner: &str) -> Machine {
+    let machine = Machine::new(app).await;
+    let body = json!({ "ownerUserId": owner });
+    let path = format!("/devices/{}", machine.id);
+    app.write("PATCH", &path, body).await.ok();
+    machine
+}
+
+async fn fetch(app: &App, machine: &Machine, etag: Option<&str>) -> Reply {
+    let path = format!("/devices/{}/policy-bundle", machine.id);
+    let mut call = app.request("GET", &path).token(&machine.token);
+    if let Some(etag) = etag {
+        call = call.header("if-none-match", etag);
+    }
+    call.send().await
+}
+
+/// Returns the bundle of an answer, as the device believes it.
+fn opened(app: &App, machine: &Machine, reply: &Reply) -> PolicyBundle {
+    let envelope: Envelope = serde_json::from_value(reply.ok().clone()).unwrap();
+    let addressee = Addressee {
+        organization_id: &app.organization,
+        device_id: &machine.id,
+        floor: None,
+    };
+    open(&envelope, &app.kernel.keys.signing_public_keys(), &addressee).unwrap()
+}
+
+/// Proves DJ-1, LJ-3.
+#[test]
+fn a_device_gets_its_own_bundle_with_nobody_but_its_owner_in_it() {
+    each("judging_bundle", |app: Arc<App>| async move {
+        let (ada, bob) = (user(&app, ADA).await, user(&app, "bob@acme.test").await);
+        let (ours, theirs) = (group(&app, "engineering").await, group(&app, "law").await);
+        for (group, member) in [(&ours, &ada), (&theirs, &bob)] {
+            let path = format!("/directory/groups/{group}/members/{member}");
+            app.write("PUT", &path, json!({})).await.ok();
+        }
+        let of = |users: Value| json!({ "appliesTo": { "users": users } });
+        policy(
+            &app,
+            Family::Content,
+            content("of.bob", "block", &of(json!([bob]))),
+        )
+        .await;
+        policy(
+            &app,
+            Family::Content,
+            content("of.both", "block", &of(json!([ada, bob]))),
+        )
+        .await;
+        let (hers, nobodys) = (owned(&app, &ada).await, Machine::new(&app).await);
+        let reply = fetch(&app, &hers, None).await;
+        let bundle = opened(&app, &hers, &reply);
+        assert_eq!(bundle.users.len(), 1);
+        assert_eq!(bundle.users[0].user_id, ada);
+        assert!(bundle.users[0].words.iter().any(|word| word == ADA));
+        assert_eq!(
+            bundle.users[0].group_ids.as_deref(),
+            Some([ours.clone()].as_slice())
+        );
+        let text = bundle.canonical();
+        for other in [bob.as_str(), "bob@", "law", theirs.as_str(), "of.bob"] {
+            assert!(!text.contains(other), "{other} stands in {text}");
+        }
+        assert_eq!(
+            bundle.not_after.as_ms() - bundle.issued_at.as_ms(),
+            7 * 86_400_000
+        );
+        assert_eq!((bundle.mode.as_str(), bundle.record_all), ("monitor", false));
+        // It judges as the server does.
+        let judge = Judge::new(bundle).unwrap();
+        let event =
+            json!({ "occasion": "pre_tool", "attributes": { "tool.id": "x", "identity.user_id": ADA } });
+        let said = judge.judge(app.now(), &AskedEvent::of(&event).unwrap()).unwrap();
+        assert!(matches!(said, Judgement::Verdict(_)));
+        assert_eq!(said.verdict().action(), Action::Block);
+        let nobody = opened(&app, &nobodys, &fetch(&app, &nobodys, None).await);
+        assert!(nobody.users.is_empty() && nobody.groups.is_empty());
+        // Nobody else gets it: no other device, no admin.
+        let path = format!("/devices/{}/policy-bundle", hers.id);
+        for token in [&nobodys.token, &app.admin] {
+            let reply = app.request("GET", &path).token(token).send().await;
+            reply.refused(403, "role_forbidden");
+        }
+        act(&app, &hers.id, "quarantine").await.ok();
+        let reply = fetch(&app, &hers, None).await;
+        reply.refused(409, "conflict");
+        assert_eq!(reply.json["status"], "quarantined");
+        act(&app, &hers.id, "release").await.ok();
+        fetch(&app, &hers, None).await.ok();
+        act(&app, &hers.id, "retire").await.ok();
+        fetch(&app, &hers, None).await.refused(401, "token_revoked");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-2.
+#[test]
+fn whoever_has_the_newest_bundle_hears_so_until_something_changes_or_a_day_ends() {
+    each("judging_etag", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let first = fetch(&app, &machine, None).await;
+        let mut newest = opened(&app, &machine, &first).floor();
+        let mut etag = first.header("etag").to_owned();
+        let unchanged = async |etag: &str| {
+            let same = fetch(&app, &machine, Some(etag)).await;
+            (same.status.as_u16(), same.bytes.len())
+        };
+        assert_eq!(unchanged(&etag).await, (304, 0));
+        // What is none of its business: another machine.
+        Machine::new(&app).await;
+        assert_eq!(unchanged(&etag).await, (304, 0));
+        for change in ["policy", "settings", "group", "day"] {
+            match change {
+                "policy" => policy(&app, Family::Content, content("p", "block", &json!({}))).await,
+                "settings" => {
+                    let body = json!({ "fleet": { "hooks": { "mode": "enforce" } } });
+                    app.write("PATCH", "/automation/settings", body).await.ok();
+                }
+                "group" => {
+                    let group = group(&app, "engineering").await;
+                    let path = format!("/directory/groups/{group}/members/{ada}");
+                    app.write("PUT", &path, json!({})).await.ok();
+                }
+                _ => app.advance(86_400),
+            }
+            let reply = fetch(&app, &machine, Some(&etag)).await;
+            let next = opened(&app, &machine, &reply);
+            assert!(next.floor() > newest, "{change}: {newest:?} {:?}", next.floor());
+            assert!(next.not_after.as_ms() > app.now().as_ms() + 6 * 86_400_000);
+            newest = next.floor();
+            reply.header("etag").clone_into(&mut etag);
+            assert_eq!(unchanged(&etag).await, (304, 0), "{change}");
+        }
+        let last = opened(&app, &machine, &fetch(&app, &machine, None).await);
+        assert_eq!(
+            (last.mode.as_str(), last.hooks.on_unknown.as_str()),
+            ("enforce", "block")
+        );
+        app.kernel.stop().await;
+    });
+}
