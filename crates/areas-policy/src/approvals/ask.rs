@@ -96,6 +96,7 @@ impl Operation for AskApproval {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneApproval> {
         let body = &input.body;
         let id = server_of(body)?;
+        store::keep_time(ctx)?;
         let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
         let asker = Party::of(actor);
         let expires_in_seconds = body.expires_in_seconds.get();
@@ -187,12 +188,10 @@ fn opened(
     justification: &str,
 ) -> Result<Approval> {
     let (org, now) = (ctx.org(), ctx.latest());
-    let counts = store::counts(&mut ctx.tx(), org, &asker, &asker, now)?;
-    let open = store::of_party(ctx, &asker.kind, &asker.id)?;
-    let own = |open: &&Approval| open.kind != Kind::ToolCall && open.asker == asker;
-    let waiting = open.iter().filter(own).count();
+    let owner_id = rights::owner_of(&mut ctx.tx(), org, &asker)?;
+    let counts = store::counts(&mut ctx.tx(), org, (&asker, &owner_id), &asker, now)?;
     // What is asked for by hand waits for days, and leaves half of the queue to calls.
-    if waiting >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || counts.waiting >= MOST / 2 {
+    if counts.by_hand >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || counts.waiting >= MOST / 2 {
         let message = "too many approvals were asked for or wait; ask again when some are decided";
         return Err(Error::new(Code::RateLimited, message).retry_after(3_600));
     }
@@ -212,6 +211,7 @@ fn opened(
         state: State::Pending,
         subject: asker.clone(),
         asker,
+        owner_id,
         subject_rights,
         binding_mac: binding::digest(&kernel.keys, org, &id, &call_mac, &[])?,
         call_mac,

@@ -46,6 +46,7 @@ impl Operation for DecideApproval {
     )
     .access(rights::DECIDE, &[Admin])
     .command("approvals", "decide")
+    .for_people()
     .example(
         r#"{"decision": "approve", "bindingDigest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#,
     )
@@ -68,7 +69,10 @@ impl Operation for DecideApproval {
         let mut approval = store::get(ctx, id)?;
         let shown = match body.decision {
             // A yes is to what can be shown; a no needs nothing.
-            Word::Approve => call_of(ctx, &approval)?,
+            Word::Approve => {
+                store::keep_time(ctx)?;
+                call_of(ctx, &approval)?
+            }
             Word::Deny | Word::Abstain => call_of(ctx, &approval).ok().flatten(),
         };
         if approval.binding_mac != body.binding_digest.as_str() {

@@ -41,9 +41,11 @@ impl OfApproval {
 pub const SETTLEMENT: &str = "approvals.settled";
 /// The action under which the log has an approval whose time ran out.
 pub const EXPIRY: &str = "approvals.expired";
+/// The action under which the log has an approval that ended because the clock was set back.
+pub const UNTIMED: &str = "approvals.clock_set_back";
 
 provost_kernel::fences! {
-    acts Readers::Everybody, [SETTLEMENT, EXPIRY];
+    acts Readers::Everybody, [SETTLEMENT, EXPIRY, UNTIMED];
     targets {
         /// An approval.
         APPROVAL = "approval" => Readers::Everybody;

@@ -10,7 +10,7 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10 and AP-11.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11 and AP-12.
 //!
 //! Beside calls somebody asks by hand that an MCP server of the inventory is approved (`ask.rs`); the vote that decides it does it.
 //!
@@ -82,7 +82,7 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0043_approvals"],
+    migrations: &migrations!["0043_approvals", "0049_approval_routes"],
     statements: &[store::STATEMENTS],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
@@ -217,9 +217,34 @@ fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     store::forget(ctx, now.earlier_by(KEPT_SECS))
 }
 
+/// Ends what is open while the clock is behind what it showed before: once it has come there again, what is open would last anew.
+///
+/// Keeps AP-12.
+async fn end_untimed(kernel: &Arc<Kernel>) -> Result<()> {
+    let mut outcome = Ok(());
+    for (organization, id) in kernel.read_system(store::open_of_all).await? {
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let mut approval = store::get(ctx, &id)?;
+            ctx.target(&fences::APPROVAL, id.as_str());
+            let before = approval.state;
+            make_void(ctx, &mut approval, "clock_set_back")?;
+            ctx.change("/state", before.as_str(), approval.state.as_str());
+            Ok(())
+        };
+        let organization = OrganizationId::from_store(organization);
+        let written = kernel.system(organization, Some(fences::UNTIMED), run).await;
+        outcome = outcome.and(written);
+    }
+    outcome
+}
+
 /// Writes down whose time ran out, if nobody doubts the clock.
 async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
-    let Some(now) = kernel.undoubted().await? else {
+    let undoubted = kernel.undoubted().await?;
+    if kernel.is_set_back() {
+        return end_untimed(&kernel).await;
+    }
+    let Some(now) = undoubted else {
         return Ok(());
     };
     let due = kernel

@@ -6,6 +6,8 @@
 //! since it was asked; of the others those alone who may decide at the moment in which the last vote comes; one who lost the right before
 //! does not count. Nothing passes by the yes of somebody who stands behind the call, or may not decide any more, when it is used.
 //! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
+//! INVARIANT AP-12: while the clock shows more than a minute less than it showed before, nothing is asked for, approved or used, and what
+//! was open by then ends within a minute: a clock that was set back neither lengthens nor revives anything.
 
 use provost_kernel::auth::Actor;
 use provost_kernel::{Timestamp, id};
@@ -26,15 +28,15 @@ pub const GRANT_SECS: i64 = 900;
 /// Within which requests are counted, whatever became of them. Units: seconds. Source: F8.9. Not less than [`PENDING_SECS`]: what
 /// waits is among them.
 pub const COUNTED_SECS: i64 = PENDING_SECS;
-/// LIMIT: requests that one principal asks for one subject within that time. Source: F8.9. Another asker has others: nobody uses up
-/// the requests of somebody whom they name.
+/// LIMIT: requests that one principal, and all that one person owns, ask for one subject within that time. Source: F8.9. Another asker
+/// has others: nobody uses up the requests of somebody whom they name.
 pub const MOST_OF_SUBJECT: i64 = 20;
-/// LIMIT: requests of one principal within that time: its share of the queue. Ours: a fifth.
+/// LIMIT: requests of one principal, and of all that one person owns, within that time: its share of the queue. Ours: a fifth.
 pub const MOST_OF_ASKER: i64 = 200;
 /// How long a request that somebody made by hand waits. Units: seconds. Ours: a week, in which somebody is at work.
 pub const BY_HAND_SECS: i64 = 7 * 86_400;
-/// LIMIT: requests by hand of one principal that wait. Ours.
-pub const MOST_BY_HAND: usize = 100;
+/// LIMIT: requests by hand of one principal, and of all that one person owns, that wait. Ours.
+pub const MOST_BY_HAND: i64 = 100;
 /// LIMIT: waiting requests of an organization. Source: F8.9.
 pub const MOST: i64 = 1_000;
 provost_kernel::word! {
@@ -168,6 +170,8 @@ pub struct Approval {
     pub state: State,
     /// Whose question opened it: only their questions are answered by it.
     pub asker: Party,
+    /// Who owns the asker; the asker where that is a person, or nobody owns it. Requests count as theirs.
+    pub owner_id: String,
     /// Whose call it is.
     pub subject: Party,
     /// What the subject could do then, in words that are compared.

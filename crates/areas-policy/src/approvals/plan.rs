@@ -9,9 +9,9 @@
 //! INVARIANT AP-4: an approval answers the policies that it names, in the definitions that were live when it was asked for,
 //! and no other: whatever else a decision rests on decides as if there were no approval. Proof: in part, by the decisions.
 //! INVARIANT AP-7: a use and the decision that it allows are one commit; neither is there without the other.
-//! INVARIANT AP-8: within an hour one principal asks for at most 20 approvals for one subject and 200 in all, whatever becomes of
-//! them and whatever limits of rates say, and in an organization at most 1 000 wait; by hand one principal has at most 100 waiting, and
-//! nobody asks where half of the queue waits; an equal request joins the one that waits, and no two for one call and the same
+//! INVARIANT AP-8: within an hour one principal, and whatever one person owns together, asks for at most 20 approvals for one subject and
+//! 200 in all, whatever becomes of them and whatever limits of rates say, those counted in that wait for longer; in an organization at
+//! most 1 000 wait; by hand they have at most 100 waiting, and nobody asks where half of the queue waits; an equal request joins the one that waits, and no two for one call and the same
 //! policies are open.
 //! INVARIANT AP-10: an approval is used where all events of its call pass, of those that one request asks about; where another one is
 //! blocked or waits, it stays.
@@ -126,7 +126,9 @@ pub async fn plan(
             kernel: &of,
             org: organization.as_str(),
             asker: &asker,
+            owner: rights::owner_of(tx, organization.as_str(), &asker)?,
             now: of.latest(),
+            is_set_back: of.is_set_back(),
             rows: BTreeMap::new(),
             opened: BTreeMap::new(),
             steps: Vec::new(),
@@ -147,7 +149,10 @@ struct Draft<'a> {
     kernel: &'a Kernel,
     org: &'a str,
     asker: &'a Party,
+    owner: String,
     now: Timestamp,
+    /// No lifetime can be measured.
+    is_set_back: bool,
     /// The open approvals of calls that were asked about, as they will be after the steps.
     rows: BTreeMap<String, Vec<Approval>>,
     /// How many this plan opens for each subject.
@@ -206,6 +211,10 @@ impl Draft<'_> {
             Ok(call) => call,
             Err(unbound) => return Ok(Answer::Unbound(*unbound)),
         };
+        // Keeps AP-12.
+        if self.is_set_back {
+            return Ok(Answer::Unbound(Unbound::SetBack));
+        }
         let Some(rights) = rights::of_party(tx, self.org, &call.subject)? else {
             return Ok(Answer::Unbound(Unbound::NoSubject));
         };
@@ -291,7 +300,7 @@ impl Draft<'_> {
         policies: &[BoundPolicy],
     ) -> Result<Answer> {
         let subject = (call.subject.kind.clone(), call.subject.id.clone());
-        let mut counts = store::counts(tx, self.org, self.asker, &call.subject, self.now)?;
+        let mut counts = store::counts(tx, self.org, (self.asker, &self.owner), &call.subject, self.now)?;
         let opened: i64 = self.opened.values().sum();
         counts.for_subject += self.opened.get(&subject).copied().unwrap_or_default();
         counts.of_asker += opened;
@@ -309,6 +318,7 @@ impl Draft<'_> {
             kind: Kind::ToolCall,
             state: State::Pending,
             asker: self.asker.clone(),
+            owner_id: self.owner.clone(),
             subject: call.subject.clone(),
             subject_rights,
             binding_mac: binding::digest(&self.kernel.keys, self.org, &id, &call_mac, policies)?,

@@ -3,6 +3,7 @@
 use super::model::{Approval, Behind, Party};
 use provost_areas_access::{oauth, workload_trusts};
 use provost_areas_fleet::fleet;
+use provost_areas_identity::directory::model::UserId;
 use provost_areas_identity::{directory, service_accounts};
 use provost_areas_platform::audit;
 use provost_kernel::Result;
@@ -69,7 +70,10 @@ pub fn is_made_by_those(
     if !party.is_person() {
         return Ok(false);
     }
-    let hands = audit::hands_since(tx, org, &party.id, ACTS_ON_USERS, approval.created_at)?;
+    let (user, since) = (UserId::from_store(party.id.clone()), approval.created_at);
+    let mut hands = audit::hands_since(tx, org, &party.id, ACTS_ON_USERS, since)?;
+    // What changes many at once has another target in the log.
+    hands.append(&mut directory::hands_since(tx, org, &user, since)?);
     let is_theirs = |hand: &String| [&approval.asker.id, &approval.subject.id].contains(&hand);
     if hands.iter().any(is_theirs) {
         return Ok(true);
@@ -99,6 +103,19 @@ fn doors(tx: &mut Tx<'_>, org: &str, account: &str) -> Result<Vec<String>> {
     let mut doors = workload_trusts::ids_of_account(tx, org, account)?;
     doors.append(&mut oauth::clients_of_account(tx, org, account)?);
     Ok(doors)
+}
+
+/// Returns the id of the person who owns who asks: of a person their own, of an account its owner's, and of an account that nobody owns
+/// its own.
+///
+/// Keeps AP-8.
+pub fn owner_of(tx: &mut Tx<'_>, org: &str, asker: &Party) -> Result<String> {
+    let owner = if asker.is_person() {
+        None
+    } else {
+        service_accounts::owner_of(tx, org, &asker.id)?
+    };
+    Ok(owner.unwrap_or_else(|| asker.id.clone()))
 }
 
 /// Says whether somebody may decide about approvals at this moment, whatever they come with.

@@ -39,7 +39,8 @@ pub struct ApprovalView {
     grant: Option<GrantView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
-    /// Why it is void: `policies_changed`, `subject_changed`, `subject_ended`, `voter_behind`, `voter_ended`, `restored` or `lost`. Open.
+    /// Why it is void: `policies_changed`, `subject_changed`, `subject_ended`, `voter_behind`, `voter_ended`,
+    /// `clock_set_back`, `restored` or `lost`. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
     /// What is decided about, of one approval, for who decides and who asked; absent elsewhere, and 30 days after the end.

@@ -18,6 +18,7 @@ fn asked(quorum: i64, max_uses: i64) -> Approval {
         kind: Kind::ToolCall,
         state: State::Pending,
         asker: party("hook"),
+        owner_id: "hook".into(),
         subject: party("ada"),
         subject_rights: String::new(),
         call_mac: String::new(),

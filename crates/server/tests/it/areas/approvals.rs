@@ -10,6 +10,16 @@ use serde_json::{Value, json};
 pub const SAMPLES: Samples = Samples {
     absent: |ulid| vec![("approvalId", format!("apr_{ulid}")), (DIGEST, "0".repeat(64))],
     make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    make_own: |app, meta, token| {
+        Box::pin(async move {
+            if meta.id != CANCEL {
+                return Vec::new();
+            }
+            let (id, _) = one(app).await;
+            take(app, &id, token).await;
+            vec![("approvalId", id)]
+        })
+    },
     body,
     fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
     varied,
@@ -19,6 +29,7 @@ pub const SAMPLES: Samples = Samples {
 
 /// The path parameter that no operation has: what a vote repeats.
 const DIGEST: &str = "approvalDigest";
+const CANCEL: &str = "cancelHeadlessApproval";
 const REVOKE: &str = "revokeHeadlessApproval";
 const ASK: &str = "createHeadlessApproval";
 
@@ -59,6 +70,8 @@ pub async fn one(app: &App) -> (String, String) {
 provost_kernel::statements! {
     /// As if somebody had said yes.
     APPROVE = "UPDATE approvals SET state = 'approved', decided_at = ?3, grant_until = ?4, revision = revision + 1 WHERE organization_id = ?1 AND id = ?2 AND state = 'pending'";
+    /// As if somebody had asked.
+    TAKE = "UPDATE approvals SET asker_kind = 'service_account', asker_id = ?3 WHERE organization_id = ?1 AND id = ?2";
 }
 
 /// Has a request be approved. People alone say yes, and the nets know no people: `policy/approvals*.rs` has them sign in.
@@ -68,6 +81,24 @@ pub async fn approve(app: &App, id: &str) {
         let (org, now) = (ctx.org(), ctx.now());
         let until = now.plus_secs(900);
         ctx.execute(&APPROVE, params![org, id.as_str(), now, until])
+            .map(drop)
+    };
+    app.kernel
+        .system(app.org(), Some("approvals.settled"), run)
+        .await
+        .unwrap();
+}
+
+/// Has a request be that of the account that a token is of.
+async fn take(app: &App, id: &str, token: &str) {
+    let known = app.request("GET", "/capabilities").token(token).send().await;
+    let (id, by) = (
+        id.to_owned(),
+        known.ok()["principal"]["id"].as_str().unwrap().to_owned(),
+    );
+    let run = move |ctx: &mut OperationContext<'_>| {
+        let org = ctx.org();
+        ctx.execute(&TAKE, params![org, id.as_str(), by.as_str()])
             .map(drop)
     };
     app.kernel
@@ -103,7 +134,7 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
             // What a service account may say.
             Some(json!({ "decision": "deny", "bindingDigest": digest }))
         }
-        "cancelHeadlessApproval" | REVOKE => Some(json!({})),
+        CANCEL | REVOKE => Some(json!({})),
         ASK => Some(wish(target.others.get("serverId").map_or("", String::as_str))),
         _ => None,
     }
@@ -121,7 +152,7 @@ async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
     }
     let (verb, event) = match operation {
         "decideHeadlessApproval" => ("decision", "approval.denied"),
-        "cancelHeadlessApproval" => ("cancel", "approval.canceled"),
+        CANCEL => ("cancel", "approval.canceled"),
         REVOKE => ("revoke", "grant.revoked"),
         _ => return None,
     };

@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 31] = [
+const BY_TIME: [&str; 32] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -95,6 +95,7 @@ const BY_TIME: [&str; 31] = [
     "provost_areas_fleet::inventory::maintenance::FORGET_IMPORTED",
     "provost_areas_fleet::inventory::maintenance::FORGET_SERVERS",
     "provost_areas_fleet::inventory::maintenance::FORGET_USES",
+    "provost_areas_identity::directory::hands::FORGET",
     "provost_areas_identity::directory::store::ended::FORGET",
     "provost_areas_identity::words::store::PRUNE_ENDED",
     "provost_areas_identity::words::unresolved::PRUNE",

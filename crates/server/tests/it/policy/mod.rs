@@ -3,6 +3,7 @@
 pub mod approvals;
 pub mod approvals_by_hand;
 pub mod approvals_guards;
+pub mod approvals_hands;
 pub mod approvals_hook;
 pub mod approvals_people;
 pub mod backtests;
