@@ -62,7 +62,7 @@ pub(crate) use crate::joined_user;
 pub use hands::{hands_since, note_hand, note_hand_on_everybody};
 pub use imports::tidy;
 pub use rights::{HeldLink, RoleGiven};
-pub use store::users::{Principal, principal};
+pub use store::users::{Principal, principal, with_role};
 
 use provost_kernel::Result;
 use provost_kernel::area::{Area, Check, every};
@@ -161,6 +161,11 @@ fn operations() -> Vec<Entry> {
 /// Returns the ids of the groups that a user is in, sorted.
 pub fn groups_of(tx: &mut Tx<'_>, org: &str, user_id: &str) -> Result<Vec<String>> {
     store::memberships::of_user(tx, org, user_id)
+}
+
+/// Says whether there is a group of this id.
+pub fn has_group(tx: &mut Tx<'_>, org: &str, group_id: &str) -> Result<bool> {
+    store::groups::is_there(tx, org, group_id)
 }
 
 /// The query of lists that nothing narrows.

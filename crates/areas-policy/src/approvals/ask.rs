@@ -6,6 +6,8 @@
 use super::model::{
     Approval, ApprovalId, BY_HAND_SECS, GrantId, Kind, MOST, MOST_BY_HAND, MOST_OF_ASKER, Party, State,
 };
+use super::plan::QUORUM;
+use super::routes::{self, Route, Wanted};
 use super::view::{ApprovalView, CallView, OneApproval, ServerWish};
 use super::{binding, expire, fences, rights, store};
 use provost_areas_fleet::inventory::{self, ServerId};
@@ -198,6 +200,21 @@ fn opened(
     let Some(subject_rights) = rights::of_party(&mut ctx.tx(), org, &asker)? else {
         return Err(Error::new(Code::Conflict, "the caller acts no more"));
     };
+    let sought = Wanted {
+        kind: Kind::McpServer,
+        tool: &wish.key,
+        asker: &asker,
+        subject: &asker,
+    };
+    let mut tx = ctx.tx();
+    let route = routes::fitting(&mut tx, org, &sought)?;
+    let frozen = match &route {
+        Some(route) => {
+            let behind = rights::behind_parties(&mut tx, org, (&asker, &asker), None)?;
+            Some(routes::freeze(&mut tx, org, route, &sought, &behind)?)
+        }
+        None => None,
+    };
     let id: ApprovalId = ctx.new_id();
     let shown = json!({ "server": wish, "justification": lines_visible(justification) });
     let shown = serde_json::to_vec(&shown).map_err(Error::internal)?;
@@ -217,11 +234,12 @@ fn opened(
         call_mac,
         tool: wish.key.clone(),
         policies: Vec::new(),
-        quorum: 1,
+        quorum: route.as_ref().map_or(QUORUM, Route::quorum),
         votes: Vec::new(),
         max_uses: 1,
         uses: Vec::new(),
-        deadline_at: now.plus_secs(BY_HAND_SECS),
+        deadline_at: now.plus_secs(route.as_ref().map_or(BY_HAND_SECS, Route::deadline_secs)),
+        route: frozen,
         grant_until: None,
         sealed: Some(sealed),
         created_at: now,

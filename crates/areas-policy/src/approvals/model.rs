@@ -9,6 +9,7 @@
 //! INVARIANT AP-12: while the clock shows more than a minute less than it showed before, nothing is asked for, approved or used, and what
 //! was open by then ends within a minute: a clock that was set back neither lengthens nor revives anything.
 
+use super::routes::{Frozen, OnDeadline};
 use provost_kernel::auth::Actor;
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
@@ -114,6 +115,25 @@ impl Party {
         }
     }
 
+    /// Returns a person.
+    pub fn person(id: String) -> Self {
+        Self {
+            kind: "user".to_owned(),
+            id,
+        }
+    }
+
+    /// Returns whom an id names: an account by its first letters, else a person.
+    pub fn named(id: &str) -> Self {
+        if id.starts_with("sa_") {
+            return Self {
+                kind: "service_account".to_owned(),
+                id: id.to_owned(),
+            };
+        }
+        Self::person(id.to_owned())
+    }
+
     /// Says whether it is somebody and not something.
     pub fn is_person(&self) -> bool {
         self.kind == "user"
@@ -184,6 +204,8 @@ pub struct Approval {
     pub tool: String,
     /// What the approval answers.
     pub policies: Vec<BoundPolicy>,
+    /// The route by which it is decided, as it was then; nothing where none fitted.
+    pub route: Option<Frozen>,
     /// Distinct people who have to say yes.
     pub quorum: i64,
     /// What was said, in the order of the last word of each.
@@ -243,10 +265,13 @@ impl Approval {
             State::Approved => Some(self.grant_until.unwrap_or(self.created_at)),
             _ => None,
         };
-        if end.is_some_and(|end| now >= end) {
-            State::Expired
-        } else {
-            self.state
+        if end.is_none_or(|end| now < end) {
+            return self.state;
+        }
+        let denies = |route: &Frozen| route.on_deadline == OnDeadline::Deny;
+        match self.state {
+            State::Pending if self.route.as_ref().is_some_and(denies) => State::Denied,
+            _ => State::Expired,
         }
     }
 
@@ -282,12 +307,14 @@ impl Approval {
         self.end(State::Void, now, Some(reason))
     }
 
-    /// Writes down that its time ran out.
+    /// Writes down that its time ran out: as its route says, where nobody decided.
     pub fn expire(&mut self, now: Timestamp) -> Effect {
-        if self.state.is_ended() || self.state_at(now) != State::Expired {
+        let state = self.state_at(now);
+        if self.state.is_ended() || !state.is_ended() {
             return Effect::Nothing;
         }
-        self.end(State::Expired, now, None)
+        let reason = (state == State::Denied).then_some("deadline");
+        self.end(state, now, reason)
     }
 
     /// Lets one call pass, by the decision that allows it. A decision that is there already uses nothing again: a unit of work

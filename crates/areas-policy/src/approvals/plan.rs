@@ -21,6 +21,7 @@ use super::model::{
     Approval, ApprovalId, BoundPolicy, Effect, GrantId, Kind, MOST, MOST_OF_ASKER, MOST_OF_SUBJECT,
     PENDING_SECS, Party, State,
 };
+use super::routes::{self, Route, Wanted};
 use super::store::Counts;
 use super::{rights, store};
 use provost_kernel::auth::OrganizationId;
@@ -31,8 +32,8 @@ use provost_kernel::{Kernel, Result, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// People who have to say yes to what a decision opened. Ours: one, until routes say otherwise.
-const QUORUM: i64 = 1;
+/// People who have to say yes to what a decision opened, where no route says otherwise.
+pub(super) const QUORUM: i64 = 1;
 
 /// A decision that asks for an approval.
 #[derive(Clone, Debug)]
@@ -308,6 +309,21 @@ impl Draft<'_> {
         if is_full(counts) {
             return Ok(Answer::Unbound(Unbound::TooMany));
         }
+        let wanted = Wanted {
+            kind: Kind::ToolCall,
+            tool: &call.tool,
+            asker: self.asker,
+            subject: &call.subject,
+        };
+        let device = call.device.as_deref();
+        let route = routes::fitting(tx, self.org, &wanted)?;
+        let frozen = match &route {
+            Some(route) => {
+                let behind = rights::behind_parties(tx, self.org, (self.asker, &call.subject), device)?;
+                Some(routes::freeze(tx, self.org, route, &wanted, &behind)?)
+            }
+            None => None,
+        };
         let mut rng = self.kernel.rng();
         let id = ApprovalId::mint(self.now, &mut rng);
         let shown = serde_json::to_vec(&call.shown).map_err(Error::internal)?;
@@ -325,11 +341,14 @@ impl Draft<'_> {
             call_mac: call_mac.clone(),
             tool: call.tool.clone(),
             policies: policies.to_vec(),
-            quorum: QUORUM,
+            quorum: route.as_ref().map_or(QUORUM, Route::quorum),
             votes: Vec::new(),
             max_uses: 1,
             uses: Vec::new(),
-            deadline_at: self.now.plus_secs(PENDING_SECS),
+            deadline_at: self
+                .now
+                .plus_secs(route.as_ref().map_or(PENDING_SECS, Route::deadline_secs)),
+            route: frozen,
             grant_until: None,
             sealed: Some(sealed),
             created_at: self.now,

@@ -1,6 +1,7 @@
 //! Who acts, who may decide, and what somebody can do, in words that are compared.
 
 use super::model::{Approval, Behind, Party};
+use super::routes::{self, Frozen};
 use provost_areas_access::{oauth, workload_trusts};
 use provost_areas_fleet::fleet;
 use provost_areas_identity::directory::model::UserId;
@@ -39,11 +40,23 @@ pub fn of_party(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Option<Stri
 ///
 /// Keeps AP-3.
 pub fn behind(tx: &mut Tx<'_>, org: &str, approval: &Approval, device: Option<&str>) -> Result<Behind> {
+    behind_parties(tx, org, (&approval.asker, &approval.subject), device)
+}
+
+/// The same of who would ask, and for whom.
+///
+/// Keeps AP-3.
+pub fn behind_parties(
+    tx: &mut Tx<'_>,
+    org: &str,
+    (asker, subject): (&Party, &Party),
+    device: Option<&str>,
+) -> Result<Behind> {
     let held = match device {
         Some(device) => fleet::holders(tx, org, device)?,
         None => Vec::new(),
     };
-    let mut parties = vec![approval.asker.id.as_str(), approval.subject.id.as_str()];
+    let mut parties = vec![asker.id.as_str(), subject.id.as_str()];
     parties.extend(held.iter().map(String::as_str));
     service_accounts::people_behind(tx, org, &parties, doors)
 }
@@ -95,7 +108,9 @@ pub fn lapse(
     if approval.is_of_own(&behind) {
         return Ok(Some("voter_behind"));
     }
-    let has_quorum = approval.has_quorum(&behind, &mut |party| may_decide(tx, org, party))?;
+    let has_quorum = approval.has_quorum(&behind, &mut |party| {
+        may_decide_about(tx, org, approval.route.as_ref(), party)
+    })?;
     Ok((!has_quorum).then_some("voter_ended"))
 }
 
@@ -124,6 +139,13 @@ pub fn may_decide(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<bool> {
         Standing::Acting(permission) => permission.role == Role::Admin && permission.scopes.has(DECIDE),
         Standing::Gone | Standing::WithoutRole => false,
     })
+}
+
+/// Says the same about a request with a route.
+///
+/// Keeps AP-13.
+pub fn may_decide_about(tx: &mut Tx<'_>, org: &str, route: Option<&Frozen>, party: &Party) -> Result<bool> {
+    Ok(may_decide(tx, org, party)? && routes::lets(tx, org, route, party)?)
 }
 
 fn standing(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Standing> {

@@ -25,6 +25,7 @@ fn asked(quorum: i64, max_uses: i64) -> Approval {
         binding_mac: String::new(),
         tool: "Bash".into(),
         policies: Vec::new(),
+        route: None,
         quorum,
         votes: Vec::new(),
         max_uses,
