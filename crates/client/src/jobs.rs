@@ -20,6 +20,7 @@ const JOBS: [(&str, &[&str]); 7] = [
             "resource-policies",
             "skill-acls",
             "approvals",
+            "approval-routes",
             "violations",
             "backtests",
             "history",

@@ -216,4 +216,9 @@ impl Services {
     pub fn latest(&self) -> Timestamp {
         self.clockwatch.latest(self.clock.now())
     }
+
+    /// Says whether the clock was set back behind the last kept instant: lifetimes cannot be measured until it has come there again.
+    pub fn is_set_back(&self) -> bool {
+        self.clockwatch.is_set_back(self.clock.now())
+    }
 }

@@ -48,6 +48,7 @@
 mod ends;
 pub mod fences;
 mod groups;
+mod hands;
 mod held;
 mod imports;
 pub mod model;
@@ -58,9 +59,10 @@ pub(crate) mod store;
 mod users;
 
 pub(crate) use crate::joined_user;
+pub use hands::{hands_since, note_hand, note_hand_on_everybody};
 pub use imports::tidy;
 pub use rights::{HeldLink, RoleGiven};
-pub use store::users::{Principal, principal};
+pub use store::users::{Principal, principal, with_role};
 
 use provost_kernel::Result;
 use provost_kernel::area::{Area, Check, every};
@@ -76,7 +78,8 @@ use serde::Deserialize;
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
 
 /// Every list of statements of the area.
-const STATEMENTS: [&[&Statement]; 12] = [
+const STATEMENTS: [&[&Statement]; 13] = [
+    hands::STATEMENTS,
     ends::STATEMENTS,
     restored::STATEMENTS,
     store::users::STATEMENTS,
@@ -106,11 +109,20 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0004_directory", "0015_directory_return", "0020_import_warnings"],
+    migrations: &migrations![
+        "0004_directory",
+        "0015_directory_return",
+        "0020_import_warnings",
+        "0048_directory_hands"
+    ],
     statements: &STATEMENTS,
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
     records: &[
+        (
+            "directory_hands",
+            "notes of what was done, which keep somebody from voting and give nobody anything",
+        ),
         (
             "directory_import_names",
             "an import that is not finished shows nothing",
@@ -128,6 +140,7 @@ pub static AREA: Area = Area {
         Box::pin(async move { imports::tidy(&kernel).await.map(drop) })
     })],
     held: &[restored::KIND],
+    prune: Some(hands::forget),
     check: Check::Nothing("versions, memberships and generations are held by keys and checks of the schema"),
     guides: &[provost_kernel::guide!("directory", "Users and groups")],
     floor: 2,
@@ -148,6 +161,11 @@ fn operations() -> Vec<Entry> {
 /// Returns the ids of the groups that a user is in, sorted.
 pub fn groups_of(tx: &mut Tx<'_>, org: &str, user_id: &str) -> Result<Vec<String>> {
     store::memberships::of_user(tx, org, user_id)
+}
+
+/// Says whether there is a group of this id.
+pub fn has_group(tx: &mut Tx<'_>, org: &str, group_id: &str) -> Result<bool> {
+    store::groups::is_there(tx, org, group_id)
 }
 
 /// The query of lists that nothing narrows.

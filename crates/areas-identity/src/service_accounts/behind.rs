@@ -37,6 +37,14 @@ statements! {
     OWNER = "SELECT owner_console_user_id FROM service_accounts WHERE organization_id = ?1 AND id = ?2";
 }
 
+/// Returns the id of the user who owns an account; nothing of an account that nobody owns.
+pub fn owner_of(tx: &mut Tx<'_>, organization: &str, account: &str) -> Result<Option<String>> {
+    let owner = tx.query_opt(&OWNER, params![organization, account], |row| {
+        row.get::<Option<String>>(0)
+    })?;
+    Ok(owner.flatten())
+}
+
 /// Returns the ids of the users who stand behind accounts, whether they act now or not.
 ///
 /// Keeps SA-13. Errors: `Unavailable` when too many accounts stand behind one another to say it.
@@ -58,10 +66,7 @@ pub fn people_behind(
         }
     }
     while let Some(id) = open.pop() {
-        let owner = tx.query_opt(&OWNER, params![organization, id.as_str()], |row| {
-            row.get::<Option<String>>(0)
-        })?;
-        people.extend(owner.flatten());
+        people.extend(owner_of(tx, organization, &id)?);
         let mut hands = audit::hands_on(tx, organization, &id, ACTS)?;
         for door in doors(tx, organization, &id)? {
             hands.append(&mut audit::hands_on(tx, organization, &door, ACTS_AT_DOORS)?);

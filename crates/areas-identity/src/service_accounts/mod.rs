@@ -35,7 +35,7 @@ mod store;
 mod update;
 mod worker;
 
-pub use behind::{Doors, people_behind};
+pub use behind::{Doors, owner_of, people_behind};
 pub use credentials::{AccountTokens, FORM};
 pub use held::is_held;
 use maintenance::{broken_invariants, revoke_every_token};

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 ///
 /// Errors: `Conflict` when a row is another than the plan's, or there is no room any more; then a new plan is due.
 pub fn apply(ctx: &mut OperationContext<'_>, plan: &Plan) -> Result<()> {
+    // Keeps AP-12: a new plan says so.
+    if !plan.writes_nothing() && ctx.services().is_set_back() {
+        return Err(store::moved());
+    }
     let mut done: [Vec<String>; 4] = Default::default();
     for step in &plan.steps {
         match step {
@@ -71,7 +75,8 @@ fn open(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()> {
         return Ok(());
     }
     // Others may have opened as many in the meantime.
-    let counts = store::counts(&mut ctx.tx(), org, &approval.asker, &approval.subject, now)?;
+    let asker = (&approval.asker, approval.owner_id.as_str());
+    let counts = store::counts(&mut ctx.tx(), org, asker, &approval.subject, now)?;
     if is_full(counts) {
         return Err(store::moved());
     }

@@ -6,6 +6,8 @@
 use super::model::{
     Approval, ApprovalId, BY_HAND_SECS, GrantId, Kind, MOST, MOST_BY_HAND, MOST_OF_ASKER, Party, State,
 };
+use super::plan::QUORUM;
+use super::routes::{self, Route, Wanted};
 use super::view::{ApprovalView, CallView, OneApproval, ServerWish};
 use super::{binding, expire, fences, rights, store};
 use provost_areas_fleet::inventory::{self, ServerId};
@@ -96,6 +98,7 @@ impl Operation for AskApproval {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneApproval> {
         let body = &input.body;
         let id = server_of(body)?;
+        store::keep_time(ctx)?;
         let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
         let asker = Party::of(actor);
         let expires_in_seconds = body.expires_in_seconds.get();
@@ -187,17 +190,30 @@ fn opened(
     justification: &str,
 ) -> Result<Approval> {
     let (org, now) = (ctx.org(), ctx.latest());
-    let counts = store::counts(&mut ctx.tx(), org, &asker, &asker, now)?;
-    let open = store::of_party(ctx, &asker.kind, &asker.id)?;
-    let own = |open: &&Approval| open.kind != Kind::ToolCall && open.asker == asker;
-    let waiting = open.iter().filter(own).count();
+    let owner_id = rights::owner_of(&mut ctx.tx(), org, &asker)?;
+    let counts = store::counts(&mut ctx.tx(), org, (&asker, &owner_id), &asker, now)?;
     // What is asked for by hand waits for days, and leaves half of the queue to calls.
-    if waiting >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || counts.waiting >= MOST / 2 {
+    if counts.by_hand >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || counts.waiting >= MOST / 2 {
         let message = "too many approvals were asked for or wait; ask again when some are decided";
         return Err(Error::new(Code::RateLimited, message).retry_after(3_600));
     }
     let Some(subject_rights) = rights::of_party(&mut ctx.tx(), org, &asker)? else {
         return Err(Error::new(Code::Conflict, "the caller acts no more"));
+    };
+    let sought = Wanted {
+        kind: Kind::McpServer,
+        tool: &wish.key,
+        asker: &asker,
+        subject: &asker,
+    };
+    let mut tx = ctx.tx();
+    let route = routes::fitting(&mut tx, org, &sought)?;
+    let frozen = match &route {
+        Some(route) => {
+            let behind = rights::behind_parties(&mut tx, org, (&asker, &asker), None)?;
+            Some(routes::freeze(&mut tx, org, route, &sought, &behind)?)
+        }
+        None => None,
     };
     let id: ApprovalId = ctx.new_id();
     let shown = json!({ "server": wish, "justification": lines_visible(justification) });
@@ -212,16 +228,18 @@ fn opened(
         state: State::Pending,
         subject: asker.clone(),
         asker,
+        owner_id,
         subject_rights,
         binding_mac: binding::digest(&kernel.keys, org, &id, &call_mac, &[])?,
         call_mac,
         tool: wish.key.clone(),
         policies: Vec::new(),
-        quorum: 1,
+        quorum: route.as_ref().map_or(QUORUM, Route::quorum),
         votes: Vec::new(),
         max_uses: 1,
         uses: Vec::new(),
-        deadline_at: now.plus_secs(BY_HAND_SECS),
+        deadline_at: now.plus_secs(route.as_ref().map_or(BY_HAND_SECS, Route::deadline_secs)),
+        route: frozen,
         grant_until: None,
         sealed: Some(sealed),
         created_at: now,

@@ -62,6 +62,8 @@ provost_kernel::word! {
         Blocked = "call_is_blocked",
         /// As many requests wait, or were made within an hour, as may.
         TooMany = "too_many_open",
+        /// The clock of the server was set back: nobody can say how long an approval lasts.
+        SetBack = "clock_set_back",
     }
 }
 

@@ -46,6 +46,7 @@ impl Operation for DecideApproval {
     )
     .access(rights::DECIDE, &[Admin])
     .command("approvals", "decide")
+    .for_people()
     .example(
         r#"{"decision": "approve", "bindingDigest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#,
     )
@@ -54,6 +55,7 @@ impl Operation for DecideApproval {
         "One vote for each; the last counts until the decision. One no ends the request. People alone approve, and neither who \
          asked, nor whom it is for, nor who owns, made or changed an account of the two, nor whom one of these gave a role or a \
          sign-in since it was asked; a vote counts while its voter may decide. \
+         Where a route says who decides, they alone say yes, as many as it says; no may say whoever may decide. \
          An approved call passes once, within 15 minutes, when it is asked about again with equal arguments. A server that was asked \
          for by hand stands approved with the vote, which needs inventory:write as well.",
     );
@@ -68,7 +70,10 @@ impl Operation for DecideApproval {
         let mut approval = store::get(ctx, id)?;
         let shown = match body.decision {
             // A yes is to what can be shown; a no needs nothing.
-            Word::Approve => call_of(ctx, &approval)?,
+            Word::Approve => {
+                store::keep_time(ctx)?;
+                call_of(ctx, &approval)?
+            }
             Word::Deny | Word::Abstain => call_of(ctx, &approval).ok().flatten(),
         };
         if approval.binding_mac != body.binding_digest.as_str() {
@@ -121,8 +126,10 @@ fn say(
             behind.insert(party.id.clone());
         }
     }
+    // A no gives nothing to anybody: whoever may decide about anything says it, whatever the route.
+    let route = approval.route.clone().filter(|_| choice == Choice::Approve);
     let said = approval.vote(vote, now, &behind, &mut |party| {
-        rights::may_decide(&mut tx, org, party)
+        rights::may_decide_about(&mut tx, org, route.as_ref(), party)
     })?;
     let effect = said.map_err(|refusal: Refusal| refused(refusal, approval, now))?;
     if effect == Effect::Changed {

@@ -4,22 +4,52 @@
 
 use super::model::{ApprovalId, State};
 use super::{fences, make_void, store};
-use provost_areas_platform::ends::unclear;
+use provost_areas_platform::ends::{by_hand, unclear};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{OperationContext, Result, Timestamp};
 
 const APPROVAL: &str = "approval";
+const ROUTES: &str = "approval_routes";
 
 /// The tables that decide what somebody may do.
-pub const RIGHTS: &[Right] = &[Right::ending("approvals", approval)];
+pub const RIGHTS: &[Right] = &[
+    Right::ending("approval_routes", routes),
+    Right::ending("approvals", approval),
+];
 
 /// The ways back.
-pub const RETAKINGS: &[RepeatedRevocation] = &[RepeatedRevocation {
-    what: APPROVAL,
-    again: approval_again,
-}];
+pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
+        what: APPROVAL,
+        again: approval_again,
+    },
+    RepeatedRevocation {
+        what: ROUTES,
+        again: routes_again,
+    },
+];
+
+/// Any change is one: fewer may decide, or more of them have to.
+fn routes(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
+    let is_same = match (&change.was, &change.is) {
+        (Some(was), Some(is)) => was.agrees(is, &["document"])?,
+        _ => false,
+    };
+    if is_same {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Revocation {
+        what: ROUTES,
+        how: "changed",
+        ids: vec![change.organization.clone()],
+    }])
+}
+
+fn routes_again(_: &mut OperationContext<'_>, _: &str, _: &[String]) -> Result<Again> {
+    by_hand("the routes of approvals are what they were before; write them again")
+}
 
 fn is_open(side: &Side) -> Result<bool> {
     let state = side.text("state")?;

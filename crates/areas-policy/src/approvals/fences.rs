@@ -15,6 +15,11 @@ provost_kernel::event_data! {
         /// Whose call it is.
         subject_id: String,
     } like r#"{"approvalId":"apr_01kaf9q2m4x7t8v3c5d6e0g1h2","subjectKind":"user","subjectId":"usr_01kaf9q2m4x7t8v3c5d6e0g1h3"}"#;
+    /// The routes.
+    OfRoutes {
+        /// How often they were written.
+        revision: i64,
+    } like r#"{"revision":3}"#;
     /// A use of an approval.
     UsedApproval {
         /// The approval.
@@ -41,12 +46,16 @@ impl OfApproval {
 pub const SETTLEMENT: &str = "approvals.settled";
 /// The action under which the log has an approval whose time ran out.
 pub const EXPIRY: &str = "approvals.expired";
+/// The action under which the log has an approval that ended because the clock was set back.
+pub const UNTIMED: &str = "approvals.clock_set_back";
 
 provost_kernel::fences! {
-    acts Readers::Everybody, [SETTLEMENT, EXPIRY];
+    acts Readers::Everybody, [SETTLEMENT, EXPIRY, UNTIMED];
     targets {
         /// An approval.
         APPROVAL = "approval" => Readers::Everybody;
+        /// The routes; their id is the organization.
+        ROUTES = "approval_routes" => Readers::Overseers;
     }
     events {
         /// A call waits for an approval.
@@ -61,6 +70,8 @@ provost_kernel::fences! {
         EXPIRED: OfApproval = "approval.expired" => Readers::Everybody;
         /// A request was taken back.
         CANCELED: OfApproval = "approval.canceled" => Readers::Everybody;
+        /// Who decides about what is asked for is said otherwise.
+        ROUTES_CHANGED: OfRoutes = "approval.routes_changed" => Readers::Everybody;
         /// A call passed by an approval.
         USED: UsedApproval = "grant.consumed" => Readers::Everybody;
         /// What was approved was taken back.

@@ -10,14 +10,14 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10 and AP-11.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12 and AP-13.
 //!
 //! Beside calls somebody asks by hand that an MCP server of the inventory is approved (`ask.rs`); the vote that decides it does it.
 //!
 //! Absent on purpose: calls that nobody's decision asked about (nobody types the exact call of a machine); waiting inside a
 //! decision (who asks again is answered); comments of voters (the reason of each write is in the log); links that vote.
-//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill`, `access`, `exception` and `operation`, routes,
-//! delegation, and places of consumption other than the servers.
+//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill`, `access`, `exception` and `operation`, delegation, and places of
+//! consumption other than the servers.
 
 mod apply;
 mod ask;
@@ -33,6 +33,7 @@ mod own;
 mod plan;
 mod preview;
 mod rights;
+mod routes;
 mod secrets;
 mod store;
 mod values;
@@ -45,7 +46,7 @@ pub use model::{ApprovalId, BoundPolicy, Party};
 pub use plan::{Answer, Plan, Question, plan};
 
 use crate::policies::PolicyChanged;
-use model::{Approval, Effect, Refusal};
+use model::{Approval, Effect, Refusal, State};
 use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded, SubjectKind};
 use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};
@@ -82,8 +83,8 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0043_approvals"],
-    statements: &[store::STATEMENTS],
+    migrations: &migrations!["0043_approvals", "0049_approval_routes"],
+    statements: &[store::STATEMENTS, routes::STATEMENTS],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
     timers: &[every(60, "approvals", |kernel, _| Box::pin(sweep(kernel)))],
@@ -102,7 +103,7 @@ pub static AREA: Area = Area {
 };
 
 fn operations() -> Vec<Entry> {
-    vec![
+    let mut all = vec![
         Entry::of::<list::ListApprovals>(),
         Entry::of::<ask::AskApproval>(),
         Entry::of::<own::ListOwnApprovals>(),
@@ -110,7 +111,9 @@ fn operations() -> Vec<Entry> {
         Entry::of::<decide::DecideApproval>(),
         Entry::of::<verbs::CancelApproval>(),
         Entry::of::<verbs::RevokeApproval>(),
-    ]
+    ];
+    all.extend(routes::operations());
+    all
 }
 
 /// Returns the refusal of an act, in words.
@@ -137,7 +140,7 @@ fn refused(refusal: Refusal, approval: &Approval, now: Timestamp) -> Error {
         ),
         Refusal::MayNotDecide => Error::new(
             Code::EscalationForbidden,
-            "the caller may not decide about approvals any more",
+            "the route of this approval names others who decide, or the caller may not decide any more; GET shows whom it names",
         ),
         Refusal::TooMany => {
             let message = format!(
@@ -165,7 +168,11 @@ fn expire(ctx: &mut OperationContext<'_>, approval: &mut Approval) -> Result<boo
         return Ok(false);
     }
     store::save(ctx, approval)?;
-    ctx.emit(&fences::EXPIRED, &fences::OfApproval::of(approval));
+    let kind = match approval.state {
+        State::Denied => &fences::DENIED,
+        _ => &fences::EXPIRED,
+    };
+    ctx.emit(kind, &fences::OfApproval::of(approval));
     Ok(true)
 }
 
@@ -217,9 +224,34 @@ fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     store::forget(ctx, now.earlier_by(KEPT_SECS))
 }
 
+/// Ends what is open while the clock is behind what it showed before: once it has come there again, what is open would last anew.
+///
+/// Keeps AP-12.
+async fn end_untimed(kernel: &Arc<Kernel>) -> Result<()> {
+    let mut outcome = Ok(());
+    for (organization, id) in kernel.read_system(store::open_of_all).await? {
+        let run = move |ctx: &mut OperationContext<'_>| {
+            let mut approval = store::get(ctx, &id)?;
+            ctx.target(&fences::APPROVAL, id.as_str());
+            let before = approval.state;
+            make_void(ctx, &mut approval, "clock_set_back")?;
+            ctx.change("/state", before.as_str(), approval.state.as_str());
+            Ok(())
+        };
+        let organization = OrganizationId::from_store(organization);
+        let written = kernel.system(organization, Some(fences::UNTIMED), run).await;
+        outcome = outcome.and(written);
+    }
+    outcome
+}
+
 /// Writes down whose time ran out, if nobody doubts the clock.
 async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
-    let Some(now) = kernel.undoubted().await? else {
+    let undoubted = kernel.undoubted().await?;
+    if kernel.is_set_back() {
+        return end_untimed(&kernel).await;
+    }
+    let Some(now) = undoubted else {
         return Ok(());
     };
     let due = kernel

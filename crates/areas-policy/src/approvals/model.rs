@@ -6,7 +6,10 @@
 //! since it was asked; of the others those alone who may decide at the moment in which the last vote comes; one who lost the right before
 //! does not count. Nothing passes by the yes of somebody who stands behind the call, or may not decide any more, when it is used.
 //! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
+//! INVARIANT AP-12: while the clock shows more than a minute less than it showed before, nothing is asked for, approved or used, and what
+//! was open by then ends within a minute: a clock that was set back neither lengthens nor revives anything.
 
+use super::routes::{Frozen, OnDeadline};
 use provost_kernel::auth::Actor;
 use provost_kernel::{Timestamp, id};
 use schemars::JsonSchema;
@@ -26,15 +29,15 @@ pub const GRANT_SECS: i64 = 900;
 /// Within which requests are counted, whatever became of them. Units: seconds. Source: F8.9. Not less than [`PENDING_SECS`]: what
 /// waits is among them.
 pub const COUNTED_SECS: i64 = PENDING_SECS;
-/// LIMIT: requests that one principal asks for one subject within that time. Source: F8.9. Another asker has others: nobody uses up
-/// the requests of somebody whom they name.
+/// LIMIT: requests that one principal, and all that one person owns, ask for one subject within that time. Source: F8.9. Another asker
+/// has others: nobody uses up the requests of somebody whom they name.
 pub const MOST_OF_SUBJECT: i64 = 20;
-/// LIMIT: requests of one principal within that time: its share of the queue. Ours: a fifth.
+/// LIMIT: requests of one principal, and of all that one person owns, within that time: its share of the queue. Ours: a fifth.
 pub const MOST_OF_ASKER: i64 = 200;
 /// How long a request that somebody made by hand waits. Units: seconds. Ours: a week, in which somebody is at work.
 pub const BY_HAND_SECS: i64 = 7 * 86_400;
-/// LIMIT: requests by hand of one principal that wait. Ours.
-pub const MOST_BY_HAND: usize = 100;
+/// LIMIT: requests by hand of one principal, and of all that one person owns, that wait. Ours.
+pub const MOST_BY_HAND: i64 = 100;
 /// LIMIT: waiting requests of an organization. Source: F8.9.
 pub const MOST: i64 = 1_000;
 provost_kernel::word! {
@@ -112,6 +115,25 @@ impl Party {
         }
     }
 
+    /// Returns a person.
+    pub fn person(id: String) -> Self {
+        Self {
+            kind: "user".to_owned(),
+            id,
+        }
+    }
+
+    /// Returns whom an id names: an account by its first letters, else a person.
+    pub fn named(id: &str) -> Self {
+        if id.starts_with("sa_") {
+            return Self {
+                kind: "service_account".to_owned(),
+                id: id.to_owned(),
+            };
+        }
+        Self::person(id.to_owned())
+    }
+
     /// Says whether it is somebody and not something.
     pub fn is_person(&self) -> bool {
         self.kind == "user"
@@ -168,6 +190,8 @@ pub struct Approval {
     pub state: State,
     /// Whose question opened it: only their questions are answered by it.
     pub asker: Party,
+    /// Who owns the asker; the asker where that is a person, or nobody owns it. Requests count as theirs.
+    pub owner_id: String,
     /// Whose call it is.
     pub subject: Party,
     /// What the subject could do then, in words that are compared.
@@ -180,6 +204,8 @@ pub struct Approval {
     pub tool: String,
     /// What the approval answers.
     pub policies: Vec<BoundPolicy>,
+    /// The route by which it is decided, as it was then; nothing where none fitted.
+    pub route: Option<Frozen>,
     /// Distinct people who have to say yes.
     pub quorum: i64,
     /// What was said, in the order of the last word of each.
@@ -239,10 +265,13 @@ impl Approval {
             State::Approved => Some(self.grant_until.unwrap_or(self.created_at)),
             _ => None,
         };
-        if end.is_some_and(|end| now >= end) {
-            State::Expired
-        } else {
-            self.state
+        if end.is_none_or(|end| now < end) {
+            return self.state;
+        }
+        let denies = |route: &Frozen| route.on_deadline == OnDeadline::Deny;
+        match self.state {
+            State::Pending if self.route.as_ref().is_some_and(denies) => State::Denied,
+            _ => State::Expired,
         }
     }
 
@@ -278,12 +307,14 @@ impl Approval {
         self.end(State::Void, now, Some(reason))
     }
 
-    /// Writes down that its time ran out.
+    /// Writes down that its time ran out: as its route says, where nobody decided.
     pub fn expire(&mut self, now: Timestamp) -> Effect {
-        if self.state.is_ended() || self.state_at(now) != State::Expired {
+        let state = self.state_at(now);
+        if self.state.is_ended() || !state.is_ended() {
             return Effect::Nothing;
         }
-        self.end(State::Expired, now, None)
+        let reason = (state == State::Denied).then_some("deadline");
+        self.end(state, now, reason)
     }
 
     /// Lets one call pass, by the decision that allows it. A decision that is there already uses nothing again: a unit of work

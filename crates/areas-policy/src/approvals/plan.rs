@@ -9,9 +9,9 @@
 //! INVARIANT AP-4: an approval answers the policies that it names, in the definitions that were live when it was asked for,
 //! and no other: whatever else a decision rests on decides as if there were no approval. Proof: in part, by the decisions.
 //! INVARIANT AP-7: a use and the decision that it allows are one commit; neither is there without the other.
-//! INVARIANT AP-8: within an hour one principal asks for at most 20 approvals for one subject and 200 in all, whatever becomes of
-//! them and whatever limits of rates say, and in an organization at most 1 000 wait; by hand one principal has at most 100 waiting, and
-//! nobody asks where half of the queue waits; an equal request joins the one that waits, and no two for one call and the same
+//! INVARIANT AP-8: within an hour one principal, and whatever one person owns together, asks for at most 20 approvals for one subject and
+//! 200 in all, whatever becomes of them and whatever limits of rates say, those counted in that wait for longer; in an organization at
+//! most 1 000 wait; by hand they have at most 100 waiting, and nobody asks where half of the queue waits; an equal request joins the one that waits, and no two for one call and the same
 //! policies are open.
 //! INVARIANT AP-10: an approval is used where all events of its call pass, of those that one request asks about; where another one is
 //! blocked or waits, it stays.
@@ -21,6 +21,7 @@ use super::model::{
     Approval, ApprovalId, BoundPolicy, Effect, GrantId, Kind, MOST, MOST_OF_ASKER, MOST_OF_SUBJECT,
     PENDING_SECS, Party, State,
 };
+use super::routes::{self, Route, Wanted};
 use super::store::Counts;
 use super::{rights, store};
 use provost_kernel::auth::OrganizationId;
@@ -31,8 +32,8 @@ use provost_kernel::{Kernel, Result, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// People who have to say yes to what a decision opened. Ours: one, until routes say otherwise.
-const QUORUM: i64 = 1;
+/// People who have to say yes to what a decision opened, where no route says otherwise.
+pub(super) const QUORUM: i64 = 1;
 
 /// A decision that asks for an approval.
 #[derive(Clone, Debug)]
@@ -126,7 +127,9 @@ pub async fn plan(
             kernel: &of,
             org: organization.as_str(),
             asker: &asker,
+            owner: rights::owner_of(tx, organization.as_str(), &asker)?,
             now: of.latest(),
+            is_set_back: of.is_set_back(),
             rows: BTreeMap::new(),
             opened: BTreeMap::new(),
             steps: Vec::new(),
@@ -147,7 +150,10 @@ struct Draft<'a> {
     kernel: &'a Kernel,
     org: &'a str,
     asker: &'a Party,
+    owner: String,
     now: Timestamp,
+    /// No lifetime can be measured.
+    is_set_back: bool,
     /// The open approvals of calls that were asked about, as they will be after the steps.
     rows: BTreeMap<String, Vec<Approval>>,
     /// How many this plan opens for each subject.
@@ -206,6 +212,10 @@ impl Draft<'_> {
             Ok(call) => call,
             Err(unbound) => return Ok(Answer::Unbound(*unbound)),
         };
+        // Keeps AP-12.
+        if self.is_set_back {
+            return Ok(Answer::Unbound(Unbound::SetBack));
+        }
         let Some(rights) = rights::of_party(tx, self.org, &call.subject)? else {
             return Ok(Answer::Unbound(Unbound::NoSubject));
         };
@@ -291,7 +301,7 @@ impl Draft<'_> {
         policies: &[BoundPolicy],
     ) -> Result<Answer> {
         let subject = (call.subject.kind.clone(), call.subject.id.clone());
-        let mut counts = store::counts(tx, self.org, self.asker, &call.subject, self.now)?;
+        let mut counts = store::counts(tx, self.org, (self.asker, &self.owner), &call.subject, self.now)?;
         let opened: i64 = self.opened.values().sum();
         counts.for_subject += self.opened.get(&subject).copied().unwrap_or_default();
         counts.of_asker += opened;
@@ -299,6 +309,21 @@ impl Draft<'_> {
         if is_full(counts) {
             return Ok(Answer::Unbound(Unbound::TooMany));
         }
+        let wanted = Wanted {
+            kind: Kind::ToolCall,
+            tool: &call.tool,
+            asker: self.asker,
+            subject: &call.subject,
+        };
+        let device = call.device.as_deref();
+        let route = routes::fitting(tx, self.org, &wanted)?;
+        let frozen = match &route {
+            Some(route) => {
+                let behind = rights::behind_parties(tx, self.org, (self.asker, &call.subject), device)?;
+                Some(routes::freeze(tx, self.org, route, &wanted, &behind)?)
+            }
+            None => None,
+        };
         let mut rng = self.kernel.rng();
         let id = ApprovalId::mint(self.now, &mut rng);
         let shown = serde_json::to_vec(&call.shown).map_err(Error::internal)?;
@@ -309,17 +334,21 @@ impl Draft<'_> {
             kind: Kind::ToolCall,
             state: State::Pending,
             asker: self.asker.clone(),
+            owner_id: self.owner.clone(),
             subject: call.subject.clone(),
             subject_rights,
             binding_mac: binding::digest(&self.kernel.keys, self.org, &id, &call_mac, policies)?,
             call_mac: call_mac.clone(),
             tool: call.tool.clone(),
             policies: policies.to_vec(),
-            quorum: QUORUM,
+            quorum: route.as_ref().map_or(QUORUM, Route::quorum),
             votes: Vec::new(),
             max_uses: 1,
             uses: Vec::new(),
-            deadline_at: self.now.plus_secs(PENDING_SECS),
+            deadline_at: self
+                .now
+                .plus_secs(route.as_ref().map_or(PENDING_SECS, Route::deadline_secs)),
+            route: frozen,
             grant_until: None,
             sealed: Some(sealed),
             created_at: self.now,

@@ -1,8 +1,10 @@
 //! Who acts, who may decide, and what somebody can do, in words that are compared.
 
 use super::model::{Approval, Behind, Party};
+use super::routes::{self, Frozen};
 use provost_areas_access::{oauth, workload_trusts};
 use provost_areas_fleet::fleet;
+use provost_areas_identity::directory::model::UserId;
 use provost_areas_identity::{directory, service_accounts};
 use provost_areas_platform::audit;
 use provost_kernel::Result;
@@ -38,11 +40,23 @@ pub fn of_party(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Option<Stri
 ///
 /// Keeps AP-3.
 pub fn behind(tx: &mut Tx<'_>, org: &str, approval: &Approval, device: Option<&str>) -> Result<Behind> {
+    behind_parties(tx, org, (&approval.asker, &approval.subject), device)
+}
+
+/// The same of who would ask, and for whom.
+///
+/// Keeps AP-3.
+pub fn behind_parties(
+    tx: &mut Tx<'_>,
+    org: &str,
+    (asker, subject): (&Party, &Party),
+    device: Option<&str>,
+) -> Result<Behind> {
     let held = match device {
         Some(device) => fleet::holders(tx, org, device)?,
         None => Vec::new(),
     };
-    let mut parties = vec![approval.asker.id.as_str(), approval.subject.id.as_str()];
+    let mut parties = vec![asker.id.as_str(), subject.id.as_str()];
     parties.extend(held.iter().map(String::as_str));
     service_accounts::people_behind(tx, org, &parties, doors)
 }
@@ -69,7 +83,10 @@ pub fn is_made_by_those(
     if !party.is_person() {
         return Ok(false);
     }
-    let hands = audit::hands_since(tx, org, &party.id, ACTS_ON_USERS, approval.created_at)?;
+    let (user, since) = (UserId::from_store(party.id.clone()), approval.created_at);
+    let mut hands = audit::hands_since(tx, org, &party.id, ACTS_ON_USERS, since)?;
+    // What changes many at once has another target in the log.
+    hands.append(&mut directory::hands_since(tx, org, &user, since)?);
     let is_theirs = |hand: &String| [&approval.asker.id, &approval.subject.id].contains(&hand);
     if hands.iter().any(is_theirs) {
         return Ok(true);
@@ -91,7 +108,9 @@ pub fn lapse(
     if approval.is_of_own(&behind) {
         return Ok(Some("voter_behind"));
     }
-    let has_quorum = approval.has_quorum(&behind, &mut |party| may_decide(tx, org, party))?;
+    let has_quorum = approval.has_quorum(&behind, &mut |party| {
+        may_decide_about(tx, org, approval.route.as_ref(), party)
+    })?;
     Ok((!has_quorum).then_some("voter_ended"))
 }
 
@@ -101,12 +120,32 @@ fn doors(tx: &mut Tx<'_>, org: &str, account: &str) -> Result<Vec<String>> {
     Ok(doors)
 }
 
+/// Returns the id of the person who owns who asks: of a person their own, of an account its owner's, and of an account that nobody owns
+/// its own.
+///
+/// Keeps AP-8.
+pub fn owner_of(tx: &mut Tx<'_>, org: &str, asker: &Party) -> Result<String> {
+    let owner = if asker.is_person() {
+        None
+    } else {
+        service_accounts::owner_of(tx, org, &asker.id)?
+    };
+    Ok(owner.unwrap_or_else(|| asker.id.clone()))
+}
+
 /// Says whether somebody may decide about approvals at this moment, whatever they come with.
 pub fn may_decide(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<bool> {
     Ok(match standing(tx, org, party)? {
         Standing::Acting(permission) => permission.role == Role::Admin && permission.scopes.has(DECIDE),
         Standing::Gone | Standing::WithoutRole => false,
     })
+}
+
+/// Says the same about a request with a route.
+///
+/// Keeps AP-13.
+pub fn may_decide_about(tx: &mut Tx<'_>, org: &str, route: Option<&Frozen>, party: &Party) -> Result<bool> {
+    Ok(may_decide(tx, org, party)? && routes::lets(tx, org, route, party)?)
 }
 
 fn standing(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Standing> {

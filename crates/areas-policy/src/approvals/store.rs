@@ -14,7 +14,7 @@ macro_rules! columns {
     () => {
         "id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, \
          votes, uses, quorum, max_uses, deadline_at, grant_until, sealing_key_id, sealed, created_at, decided_at, ended_at, \
-         end_reason, revision, binding_mac"
+         end_reason, revision, binding_mac, owner_id, route"
     };
 }
 
@@ -37,12 +37,18 @@ statements! {
     OF_PARTY = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id IN (SELECT id FROM approvals WHERE organization_id = ?1 AND subject_kind = ?2 AND subject_id = ?3 AND state IN ('pending', 'approved') UNION SELECT id FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND state IN ('pending', 'approved')) ORDER BY id");
     /// How many somebody asked for since an instant, whatever became of them, and how many of these for one subject.
     COUNT_OF_ASKER = "SELECT COUNT(*), COUNT(CASE WHEN subject_kind = ?4 AND subject_id = ?5 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND created_at > ?6";
+    /// The same of all that one person owns: the accounts of that person, and the person.
+    COUNT_OF_OWNER = "SELECT COUNT(*), COUNT(CASE WHEN subject_kind = ?3 AND subject_id = ?4 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?2 AND created_at > ?5";
+    /// How many of these wait that were asked for before an instant, for one subject, and how many that somebody asked for by hand.
+    WAITING_OF_OWNER = "SELECT COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 THEN 1 END), COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 AND subject_kind = ?3 AND subject_id = ?4 THEN 1 END), COUNT(CASE WHEN kind <> 'tool_call' THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?2 AND state = 'pending' AND deadline_at > ?5";
     /// How many wait.
     COUNT = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
     /// Adds one, unless another one is open for the same.
-    INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23) ON CONFLICT DO NOTHING";
+    INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256, owner_id, route) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23, ?24, ?25) ON CONFLICT DO NOTHING";
     /// Stores what became of one, unless it is another by now.
     SAVE = "UPDATE approvals SET state = ?3, votes = ?4, uses = ?5, use_count = ?6, grant_until = ?7, decided_at = ?8, ended_at = ?9, end_reason = ?10, revision = ?11 + 1 WHERE organization_id = ?1 AND id = ?2 AND revision = ?11";
+    /// Those that are open, of every organization.
+    OPEN_OF_ALL = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') ORDER BY organization_id, id LIMIT 1000";
     /// Those whose time has run out, of every organization.
     OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') AND ((state = 'pending' AND deadline_at <= ?1) OR (state = 'approved' AND grant_until <= ?1)) ORDER BY organization_id, id LIMIT 1000";
     /// Erases what people were shown of calls whose approvals ended long ago.
@@ -97,6 +103,12 @@ fn read(row: &Row<'_>) -> Result<Approval> {
         end_reason: row.get(23)?,
         revision: row.get(24)?,
         binding_mac: row.get(25)?,
+        owner_id: row.get(26)?,
+        route: row
+            .get::<Option<String>>(27)?
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(Error::internal)?,
     })
 }
 
@@ -163,16 +175,27 @@ pub fn of_party(ctx: &mut OperationContext<'_>, kind: &str, id: &str) -> Result<
 /// How many requests there are already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Those of one asker within the time that counts, whatever became of them.
+    /// Those of one asker, or of all that its owner owns where these are more: within the time that counts, whatever became of them,
+    /// and those of before that wait still.
     pub of_asker: i64,
     /// The same, for one subject.
     pub for_subject: i64,
+    /// Those that the asker, or whatever its owner owns, made by hand and that wait.
+    pub by_hand: i64,
     /// Those that wait, of everybody.
     pub waiting: i64,
 }
 
 /// Returns how many requests there are.
-pub fn counts(tx: &mut Tx<'_>, org: &str, asker: &Party, subject: &Party, now: Timestamp) -> Result<Counts> {
+///
+/// Keeps AP-8.
+pub fn counts(
+    tx: &mut Tx<'_>,
+    org: &str,
+    (asker, owner): (&Party, &str),
+    subject: &Party,
+    now: Timestamp,
+) -> Result<Counts> {
     let since = Timestamp::from_ms(now.as_ms().saturating_sub(COUNTED_SECS * 1_000));
     let values = params![
         org,
@@ -183,11 +206,22 @@ pub fn counts(tx: &mut Tx<'_>, org: &str, asker: &Party, subject: &Party, now: T
         since,
     ];
     let own = tx.query_opt(&COUNT_OF_ASKER, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (kind, id) = (subject.kind.as_str(), subject.id.as_str());
+    let of_owner = tx.query_opt(&COUNT_OF_OWNER, params![org, owner, kind, id, since], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let of_before = tx.query_opt(
+        &WAITING_OF_OWNER,
+        params![org, owner, kind, id, now, since],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
     let waiting = tx.query_opt(&COUNT, params![org, now], |row| row.get(0))?;
-    let (of_asker, for_subject) = own.unwrap_or_default();
+    let (own, of_owner): ((i64, i64), (i64, i64)) = (own.unwrap_or_default(), of_owner.unwrap_or_default());
+    let (before, before_for, by_hand): (i64, i64, i64) = of_before.unwrap_or_default();
     Ok(Counts {
-        of_asker,
-        for_subject,
+        of_asker: own.0.max(of_owner.0) + before,
+        for_subject: own.1.max(of_owner.1) + before_for,
+        by_hand,
         waiting: waiting.unwrap_or_default(),
     })
 }
@@ -225,6 +259,8 @@ pub fn insert(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()>
         approval.created_at,
         approval.binding_mac.as_str(),
         set_of(&approval.policies)?,
+        approval.owner_id.as_str(),
+        approval.route.as_ref().map(text).transpose()?,
     ]
     .into();
     if ctx.execute(&INSERT, &values)? == 1 {
@@ -265,6 +301,25 @@ pub fn moved() -> Error {
         Code::Conflict,
         "the approval changed in the meantime; look at it and try again",
     )
+}
+
+/// Refuses what would give something while the clock is behind what it showed before: nobody can say how long it would last.
+///
+/// Keeps AP-12. Errors: `Unavailable`.
+pub fn keep_time(ctx: &OperationContext<'_>) -> Result<()> {
+    if ctx.services().is_set_back() {
+        let message = "the clock of this server was set back, so that nobody can say how long an approval would last; an operator sets it \
+                       right, or says that it is right (provost store accept --clock)";
+        return Err(Error::unavailable(message));
+    }
+    Ok(())
+}
+
+/// Returns open approvals with their organizations.
+pub fn open_of_all(tx: &mut Tx<'_>) -> Result<Vec<(String, ApprovalId)>> {
+    tx.query(&OPEN_OF_ALL, params![], |row| {
+        Ok((row.get(0)?, ApprovalId::from_store(row.get(1)?)))
+    })
 }
 
 /// Returns the approvals whose time has run out, with their organizations.

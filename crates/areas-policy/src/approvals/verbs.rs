@@ -1,13 +1,34 @@
 //! Taking back: a request that waits, and what was approved.
 
-use super::model::Effect;
+use super::model::{Approval, Effect, Party, Refusal};
 use super::view::{ApprovalPath, ApprovalView, OneApproval};
 use super::{fences, refused, store};
-use provost_kernel::auth::Role::Admin;
-use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{OperationContext, Result};
+use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
+use provost_kernel::error::Error;
+use provost_kernel::event::EventOf;
+use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
+use provost_kernel::{OperationContext, Result, Timestamp};
 
-const WRITE: &str = "mcp_approvals:write";
+pub(super) const WRITE: &str = "mcp_approvals:write";
+
+/// Takes an approval back in one way, and says so once.
+fn take_back(
+    ctx: &mut OperationContext<'_>,
+    mut approval: Approval,
+    act: fn(&mut Approval, Timestamp) -> std::result::Result<Effect, Refusal>,
+    event: &'static EventOf<fences::OfApproval>,
+) -> Result<OneApproval> {
+    let (before, now) = (approval.state, ctx.latest());
+    let effect = act(&mut approval, now).map_err(|refusal| refused(refusal, &approval, now))?;
+    if effect == Effect::Changed {
+        store::save(ctx, &approval)?;
+        ctx.change("/state", before.as_str(), approval.state.as_str());
+        ctx.emit(event, &fences::OfApproval::of(&approval));
+    }
+    Ok(OneApproval {
+        approval: ApprovalView::of(approval, now, None),
+    })
+}
 
 pub struct CancelApproval;
 
@@ -18,9 +39,17 @@ impl Operation for CancelApproval {
         "/approvals/{approvalId}/cancel",
         "mcp_approvals",
     )
-    .access(WRITE, &[Admin])
+    .rule(Access::ScopedEither {
+        scope: WRITE,
+        other: "mcp_approvals:request",
+        roles: &[Admin, Operator, Auditor, Viewer],
+    })
     .command("approvals", "cancel")
-    .says("Take a request back", "Only while it waits.");
+    .says(
+        "Take a request back",
+        "Only while it waits. Whoever asked takes their own back with mcp_approvals:request; of others an admin does, and for \
+         everybody else there is no such request.",
+    );
     type Path = ApprovalPath;
     type Query = Empty;
     type Body = Empty;
@@ -29,19 +58,13 @@ impl Operation for CancelApproval {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneApproval> {
         let id = &input.path.approval_id;
         ctx.target(&fences::APPROVAL, id.as_str());
-        let (mut approval, now) = (store::get(ctx, id)?, ctx.latest());
-        let before = approval.state;
-        let effect = approval
-            .cancel(now)
-            .map_err(|refusal| refused(refusal, &approval, now))?;
-        if effect == Effect::Changed {
-            store::save(ctx, &approval)?;
-            ctx.change("/state", before.as_str(), approval.state.as_str());
-            ctx.emit(&fences::CANCELED, &fences::OfApproval::of(&approval));
+        let approval = store::get(ctx, id)?;
+        let actor = ctx.actor();
+        let is_of_all = actor.permission.role == Admin && actor.permission.scopes.has(WRITE);
+        if !is_of_all && approval.asker != Party::of(actor) {
+            return Err(Error::not_found("approval"));
         }
-        Ok(OneApproval {
-            approval: ApprovalView::of(approval, now, None),
-        })
+        take_back(ctx, approval, Approval::cancel, &fences::CANCELED)
     }
 }
 
@@ -68,18 +91,7 @@ impl Operation for RevokeApproval {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneApproval> {
         let id = &input.path.approval_id;
         ctx.target(&fences::APPROVAL, id.as_str());
-        let (mut approval, now) = (store::get(ctx, id)?, ctx.latest());
-        let before = approval.state;
-        let effect = approval
-            .revoke(now)
-            .map_err(|refusal| refused(refusal, &approval, now))?;
-        if effect == Effect::Changed {
-            store::save(ctx, &approval)?;
-            ctx.change("/state", before.as_str(), approval.state.as_str());
-            ctx.emit(&fences::REVOKED, &fences::OfApproval::of(&approval));
-        }
-        Ok(OneApproval {
-            approval: ApprovalView::of(approval, now, None),
-        })
+        let approval = store::get(ctx, id)?;
+        take_back(ctx, approval, Approval::revoke, &fences::REVOKED)
     }
 }

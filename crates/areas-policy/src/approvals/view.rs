@@ -1,6 +1,7 @@
 //! An approval as its readers see it.
 
 use super::model::{Approval, ApprovalId, BoundPolicy, GrantId, Kind, Party, State, Use, Vote};
+use super::routes::Frozen;
 use provost_areas_fleet::inventory::ServerId;
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -28,6 +29,9 @@ pub struct ApprovalView {
     policies: Vec<BoundPolicy>,
     /// Distinct people who have to say yes.
     quorum: i64,
+    /// Who of those who may decide does, as a route said when it was asked for; absent where none fitted: all who may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    route: Option<Frozen>,
     votes: Vec<Vote>,
     created_at: Timestamp,
     /// Until when it waits for its decision.
@@ -39,7 +43,8 @@ pub struct ApprovalView {
     grant: Option<GrantView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
-    /// Why it is void: `policies_changed`, `subject_changed`, `subject_ended`, `voter_behind`, `voter_ended`, `restored` or `lost`. Open.
+    /// Why it is denied, where nobody said no: `deadline`. Why it is void: `policies_changed`, `subject_changed`, `subject_ended`, `voter_behind`, `voter_ended`,
+    /// `clock_set_back`, `restored` or `lost`. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
     /// What is decided about, of one approval, for who decides and who asked; absent elsewhere, and 30 days after the end.
@@ -165,6 +170,7 @@ impl ApprovalView {
             tool: approval.tool,
             policies: approval.policies,
             quorum: approval.quorum,
+            route: approval.route,
             votes: approval.votes,
             created_at: approval.created_at,
             deadline_at: approval.deadline_at,

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::params;
 use crate::time::{Clock, Timestamp};
 use crate::witness::Witness;
-use model::{Mind, Record};
+use model::{Mind, Record, TOLERANCE_MS};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -103,6 +103,12 @@ impl Clockwatch {
     /// Returns the later of an instant and the last kept one (CK-3).
     pub fn latest(&self, now: Timestamp) -> Timestamp {
         now.max(Timestamp::from_ms(self.kept.load(Ordering::Relaxed)))
+    }
+
+    /// Says whether a clock shows so much less than the last kept instant that it was set back. Until it has come there again, what
+    /// ends by time neither ends nor comes nearer to its end.
+    pub fn is_set_back(&self, now: Timestamp) -> bool {
+        self.latest(now).as_ms().saturating_sub(now.as_ms()) > TOLERANCE_MS
     }
 
     /// Returns why no change can be dated now, if it is so.

@@ -60,9 +60,11 @@ pub fn is_text(media_type: &str) -> bool {
 }
 
 /// Says whether an operation is offered as a tool. Left out is what takes recorded events in a binary form: that is
-/// the protocol of exporters, whose form no model writes. And what machines call for themselves alone.
+/// the protocol of exporters, whose form no model writes. And what machines call for themselves alone, and what people say themselves.
 pub fn is_offered(meta: &Meta) -> bool {
-    !matches!(meta.access, Access::OfKind { .. }) && (!meta.ingests || content(meta) != Some(Content::Base64))
+    !meta.of_people
+        && !matches!(meta.access, Access::OfKind { .. })
+        && (!meta.ingests || content(meta) != Some(Content::Base64))
 }
 
 /// Says whether a tool changes nothing: neither state nor history.

@@ -219,6 +219,8 @@ pub struct Meta {
     pub of_item: bool,
     /// What is sent is kept as history, by the operation itself (D9.11).
     pub ingests: bool,
+    /// It is what a person says, and no tool of MCP: a model that works for a person does not say it in their place.
+    pub of_people: bool,
     /// The precondition that it honours.
     pub precondition: Option<Precondition>,
     /// The headers of its answers, beside those that every answer has.
@@ -351,6 +353,7 @@ impl Meta {
             previews_where_asked: false,
             of_item: false,
             ingests: false,
+            of_people: false,
             precondition: None,
             answers: &[],
             example: "{}",
@@ -573,6 +576,15 @@ impl Meta {
         );
         Self {
             of_item: true,
+            ..self
+        }
+    }
+
+    /// Declares that a person says it, and no model for them: it is no tool of MCP.
+    #[must_use]
+    pub const fn for_people(self) -> Self {
+        Self {
+            of_people: true,
             ..self
         }
     }

@@ -5,6 +5,7 @@ use super::model::Issuer;
 use super::store;
 use crate::oauth::fences;
 use crate::resources::definition::AtMost;
+use provost_areas_identity::directory;
 use provost_areas_identity::directory::model::UserId;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Code;
@@ -95,10 +96,14 @@ impl Operation for AllowRelinking {
         let expires_at = ctx.now().plus_secs(input.body.expires_in_seconds.get());
         let user_ids = input.body.user_ids.as_ref().map(|ids| ids.to_vec());
         match &user_ids {
-            None => store::allow(ctx, issuer, EVERYBODY, expires_at)?,
+            None => {
+                store::allow(ctx, issuer, EVERYBODY, expires_at)?;
+                directory::note_hand_on_everybody(ctx)?;
+            }
             Some(ids) => {
                 for id in ids {
                     store::allow(ctx, issuer, id.as_str(), expires_at)?;
+                    directory::note_hand(ctx, id.as_str())?;
                 }
             }
         }

@@ -3,6 +3,7 @@
 use super::model::{Issuer, LinkView, Subject};
 use super::store;
 use crate::oauth::fences;
+use provost_areas_identity::directory;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -84,6 +85,7 @@ impl Operation for RemoveIdentityLinks {
         };
         for link in &removed {
             store::unlink(ctx, link)?;
+            directory::note_hand(ctx, link.user_id.as_str())?;
         }
         let named = removed
             .iter()

@@ -5,7 +5,7 @@ use super::super::store::users::{self, Filter};
 use super::super::store::{groups, memberships};
 use super::super::{PageQuery, READERS};
 use super::opened;
-use crate::directory::fences;
+use crate::directory::{fences, hands};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::page::{self, Cursor};
@@ -108,6 +108,7 @@ impl Operation for AddGroupMember {
         if memberships::add(ctx, group, &found)? {
             ctx.change("/members", Value::Null, user.as_str());
             opened::note(ctx, group)?;
+            hands::note_hand(ctx, user.as_str())?;
             ctx.emit(
                 &fences::GROUP_MEMBER_ADDED,
                 &fences::OfMembership::of(group, user),

@@ -4,9 +4,9 @@ use super::super::model::{Status, User, UserId};
 use super::super::rights::{HeldLink, may_change};
 use super::super::store::{groups, held, memberships, users};
 use super::model::{HeldChange, HeldChangeId, Picture};
-use crate::directory::fences;
 use crate::directory::groups::opened;
 use crate::directory::users::update::follow;
+use crate::directory::{fences, hands};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -177,6 +177,7 @@ fn apply(ctx: &mut OperationContext<'_>, change: &HeldChange) -> Result<Option<S
     let after = change.after.painted_on(user, ctx.now());
     may_change(ctx.actor().permission, user, &after)?;
     let held_identity_links = make(ctx, user, &after)?;
+    hands::note_hand(ctx, after.id.as_str())?;
     for group in &change.joins {
         if memberships::add(ctx, group, &after)? {
             opened::note(ctx, group)?;

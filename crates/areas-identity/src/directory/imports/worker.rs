@@ -8,7 +8,7 @@ use super::super::store::{clashes as store, ended, held, imports};
 use super::super::users::suspended;
 use super::clashes::{self, ClashProgress};
 use super::model::{ABANDONED_AFTER_SECS, AbortReason, Import, ImportId, KEPT_SECS, Mode, State};
-use crate::directory::fences;
+use crate::directory::{fences, hands};
 use crate::subjects::{Record, lost_with, tell};
 use crate::words::{self, Kind};
 use provost_kernel::error::Error;
@@ -112,6 +112,7 @@ pub fn swap(ctx: &mut OperationContext<'_>, import: &mut Import) -> Result<()> {
     // Whom it removes or suspends may wait in this very commit (WK-4).
     ctx.invalidate_cached_credentials();
     imports::swap(ctx, import)?;
+    hands::note_import(ctx, import)?;
     words::settle_imported(ctx, import.id.as_str())?;
     import.finish(ctx.now(), State::Applied);
     imports::save(ctx, import)?;

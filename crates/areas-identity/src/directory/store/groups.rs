@@ -2,7 +2,7 @@
 
 use super::super::model::{FOR_GOOD, Group, GroupId, Validity};
 use super::{generation, live, visible};
-use provost_kernel::db::Row;
+use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::text::name_key;
 use provost_kernel::{OperationContext, Result, params, statements};
@@ -102,6 +102,12 @@ pub fn get(ctx: &mut OperationContext<'_>, id: &GroupId) -> Result<Group> {
     let org = ctx.org();
     ctx.query_opt(&GET, params![org, id.as_str()], read)?
         .ok_or_else(|| Error::not_found("group"))
+}
+
+/// Says whether there is a group of an id.
+pub fn is_there(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<bool> {
+    let found = tx.query_opt(&GET, params![organization, id], |_| Ok(()))?;
+    Ok(found.is_some())
 }
 
 /// Returns the versions of a group that a change must reach, the visible one first (DI-4).

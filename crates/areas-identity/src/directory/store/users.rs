@@ -86,6 +86,8 @@ statements! {
     GET = concat!("SELECT ", columns!(), " FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", visible!("u"));
     /// Who a user is now, for tokens that act for it.
     PRINCIPAL = concat!("SELECT u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", visible!("u"));
+    /// Who has a role and acts. Those are few, whatever the directory holds.
+    WITH_ROLE = concat!("SELECT u.id FROM directory_users u WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND u.permission_role = ?2 AND u.status = 'active' AND ", visible!("u"), " ORDER BY u.id LIMIT 1000");
     /// The live versions of a user, the visible one first, if there is one.
     VERSIONS = concat!("SELECT ", columns!(), ", CASE WHEN u.valid_from <= ", generation!(), " THEN 1 ELSE 0 END FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", live!("u"), " ORDER BY u.valid_from, u.id");
     /// The live versions of a name in a directory.
@@ -178,6 +180,11 @@ pub fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option
             enabled: row.str(2)? == Status::Active.as_str(),
         })
     })
+}
+
+/// Returns the ids of the users who act in a role, sorted; 1 000 at most.
+pub fn with_role(tx: &mut Tx<'_>, organization: &str, role: Role) -> Result<Vec<String>> {
+    tx.query(&WITH_ROLE, params![organization, role.as_str()], |row| row.get(0))
 }
 
 /// Returns the versions of a user that a change must reach, the visible one first (DI-4).

@@ -2,6 +2,7 @@
 
 use super::model::{Kind, kinds};
 use crate::areas::restore::fences;
+use provost_areas_identity::directory;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -97,6 +98,9 @@ impl Operation for ReleaseHeld {
             ("/workloadTrustIds", &released.workload_trust_ids),
             ("/deviceIds", &released.device_ids),
         ];
+        for id in &released.user_ids {
+            directory::note_hand(ctx, id)?;
+        }
         for (path, ids) in kinds.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             ctx.change(path, Value::Null, json!(ids));
         }

@@ -10,6 +10,16 @@ use serde_json::{Value, json};
 pub const SAMPLES: Samples = Samples {
     absent: |ulid| vec![("approvalId", format!("apr_{ulid}")), (DIGEST, "0".repeat(64))],
     make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
+    make_own: |app, meta, token| {
+        Box::pin(async move {
+            if meta.id != CANCEL {
+                return Vec::new();
+            }
+            let (id, _) = one(app).await;
+            take(app, &id, token).await;
+            vec![("approvalId", id)]
+        })
+    },
     body,
     fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
     varied,
@@ -19,7 +29,10 @@ pub const SAMPLES: Samples = Samples {
 
 /// The path parameter that no operation has: what a vote repeats.
 const DIGEST: &str = "approvalDigest";
+const CANCEL: &str = "cancelHeadlessApproval";
 const REVOKE: &str = "revokeHeadlessApproval";
+const ROUTE: &str = "putHeadlessApprovalRoutes";
+const PREVIEW: &str = "previewHeadlessApprovalRoute";
 const ASK: &str = "createHeadlessApproval";
 
 /// Makes a request for a call of a tool of its own, which a policy of its own asks about, and returns its id and digest.
@@ -59,6 +72,10 @@ pub async fn one(app: &App) -> (String, String) {
 provost_kernel::statements! {
     /// As if somebody had said yes.
     APPROVE = "UPDATE approvals SET state = 'approved', decided_at = ?3, grant_until = ?4, revision = revision + 1 WHERE organization_id = ?1 AND id = ?2 AND state = 'pending'";
+    /// As if somebody had asked.
+    TAKE = "UPDATE approvals SET asker_kind = 'service_account', asker_id = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// As if nobody had written any.
+    FORGET_ROUTES = "DELETE FROM approval_routes WHERE organization_id = ?1";
 }
 
 /// Has a request be approved. People alone say yes, and the nets know no people: `policy/approvals*.rs` has them sign in.
@@ -76,6 +93,42 @@ pub async fn approve(app: &App, id: &str) {
         .unwrap();
 }
 
+/// Has a request be that of the account that a token is of.
+async fn take(app: &App, id: &str, token: &str) {
+    let known = app.request("GET", "/capabilities").token(token).send().await;
+    let (id, by) = (
+        id.to_owned(),
+        known.ok()["principal"]["id"].as_str().unwrap().to_owned(),
+    );
+    let run = move |ctx: &mut OperationContext<'_>| {
+        let org = ctx.org();
+        ctx.execute(&TAKE, params![org, id.as_str(), by.as_str()])
+            .map(drop)
+    };
+    app.kernel
+        .system(app.org(), Some("approvals.settled"), run)
+        .await
+        .unwrap();
+}
+
+async fn forget_routes(app: &App) {
+    let run = |ctx: &mut OperationContext<'_>| {
+        let org = ctx.org();
+        ctx.execute(&FORGET_ROUTES, params![org]).map(drop)
+    };
+    app.kernel
+        .system(app.org(), Some("approvals.settled"), run)
+        .await
+        .unwrap();
+}
+
+/// Routes of which nobody wrote any before.
+fn routes(name: &str) -> Value {
+    let route = json!({ "name": name, "match": { "tool": "a tool that nobody has" }, "approvers": { "roles": ["admin"] },
+        "quorum": 1, "deadlineSeconds": 3_600, "onDeadline": "expire" });
+    json!({ "routes": [route], "expectedRevision": 0 })
+}
+
 /// What somebody says who wants a server.
 pub fn wish(server: &str) -> Value {
     json!({ "kind": "mcp_server", "serverId": server, "expiresInSeconds": 86_400, "justification": "my team needs it" })
@@ -84,6 +137,9 @@ pub fn wish(server: &str) -> Value {
 async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
     if operation == ASK {
         return vec![("serverId", inventory::one(app).await)];
+    }
+    if operation == ROUTE {
+        forget_routes(app).await;
     }
     if !parameters.contains(&"approvalId") {
         return vec![];
@@ -103,7 +159,10 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
             // What a service account may say.
             Some(json!({ "decision": "deny", "bindingDigest": digest }))
         }
-        "cancelHeadlessApproval" | REVOKE => Some(json!({})),
+        // The revision is that of an organization whose routes nobody wrote: `make` has them be forgotten.
+        ROUTE => Some(routes("one")),
+        PREVIEW => Some(json!({ "kind": "tool_call", "tool": "Bash", "requestedBy": "usr_01kaf9q2m4x7t8v3c5d6e0g1h2" })),
+        CANCEL | REVOKE => Some(json!({})),
         ASK => Some(wish(target.others.get("serverId").map_or("", String::as_str))),
         _ => None,
     }
@@ -119,9 +178,14 @@ async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
             Some("approval.requested"),
         ));
     }
+    if operation == ROUTE {
+        forget_routes(app).await;
+        let event = Some("approval.routes_changed");
+        return Some(Fixture::json("PUT", "/approval-routes", routes("one"), event));
+    }
     let (verb, event) = match operation {
         "decideHeadlessApproval" => ("decision", "approval.denied"),
-        "cancelHeadlessApproval" => ("cancel", "approval.canceled"),
+        CANCEL => ("cancel", "approval.canceled"),
         REVOKE => ("revoke", "grant.revoked"),
         _ => return None,
     };
@@ -142,6 +206,8 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
     body[member] = match (operation, member) {
         ("decideHeadlessApproval", "decision") => json!("abstain"),
         ("decideHeadlessApproval", "bindingDigest") => json!("f".repeat(64)),
+        (ROUTE, "routes") => routes("other")["routes"].clone(),
+        (ROUTE, "expectedRevision") => json!(7),
         (ASK, "kind") => json!("skill"),
         (ASK, "serverId") => json!("srv_01kaf9q2m4x7t8v3c5d6e0g1h2"),
         (ASK, "expiresInSeconds") => json!(7_200),

@@ -95,6 +95,7 @@ const BY_TIME: [&str; 32] = [
     "provost_areas_fleet::inventory::maintenance::FORGET_IMPORTED",
     "provost_areas_fleet::inventory::maintenance::FORGET_SERVERS",
     "provost_areas_fleet::inventory::maintenance::FORGET_USES",
+    "provost_areas_identity::directory::hands::FORGET",
     "provost_areas_identity::directory::store::ended::FORGET",
     "provost_areas_identity::words::store::PRUNE_ENDED",
     "provost_areas_identity::words::unresolved::PRUNE",

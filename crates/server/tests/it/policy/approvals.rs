@@ -366,10 +366,12 @@ fn who_asked_whom_it_is_for_and_who_may_not_decide_do_not_vote() {
             .send()
             .await;
         assert_eq!(shown.ok()["approval"]["preview"], Value::Null);
+        // Of who may not, and did not ask, there is nothing to cancel.
         scene
             .act(&reader, &id, "cancel", json!({}))
             .await
-            .refused(403, "role_forbidden");
+            .refused(404, "not_found");
+        assert_eq!(scene.state(&id).await.0, "pending");
         scene.vote(&bob, &id, "deny").await.ok();
         scene.vote(&bob, &id, "deny").await.ok();
         scene

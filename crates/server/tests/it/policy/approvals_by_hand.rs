@@ -184,6 +184,45 @@ fn what_stands_otherwise_by_now_is_not_approved_and_what_ended_neither() {
     });
 }
 
+/// Proves AP-11.
+#[test]
+fn who_asked_by_hand_takes_it_back_and_nobody_elses() {
+    each("approvals_canceled", |app: Arc<App>| async move {
+        let server = one(&app).await;
+        let ann = Person::of(&app, "ann", "viewer").await;
+        let dora = Person::of(&app, "dora", "viewer").await;
+        let bob = Person::of(&app, "bob", "admin").await;
+        let id = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        let cancel = async |token: &str| {
+            let body = with_trio(json!({}), &fresh_key());
+            let call = app.request("POST", &format!("/approvals/{id}/cancel"));
+            call.token(token).json(body).send().await
+        };
+        for other in [
+            dora.token(&app).await,
+            bob.token_for(&app, &["mcp_approvals:request"]).await,
+        ] {
+            cancel(&other).await.refused(404, "not_found");
+        }
+        assert_eq!(shown(&app, &id).await["state"], "pending");
+        let own = ann.token_for(&app, &["mcp_approvals:request"]).await;
+        assert_eq!(cancel(&own).await.ok()["approval"]["state"], "canceled");
+        cancel(&own).await.ok();
+        vote(&app, &bob.token(&app).await, &id, "approve")
+            .await
+            .refused(409, "already_terminal");
+        assert_eq!(standing(&app, &server).await["standing"], "shadow");
+        // What was decided is nothing that waits.
+        let id = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        vote(&app, &bob.token(&app).await, &id, "approve").await.ok();
+        let body = with_trio(json!({}), &fresh_key());
+        let call = app
+            .request("POST", &format!("/approvals/{id}/cancel"))
+            .token(&own);
+        call.json(body).send().await.refused(409, "already_terminal");
+    });
+}
+
 #[test]
 fn what_cannot_be_asked_for_is_refused_by_name() {
     each("approvals_refused", |app: Arc<App>| async move {

@@ -6,7 +6,8 @@ use crate::support::{App, fresh_key};
 use serde_json::json;
 
 /// What the client of a person may do for it, as far as its role goes.
-const SCOPES: [&str; 9] = [
+const SCOPES: [&str; 10] = [
+    "automation_settings:write",
     "inventory:read",
     "inventory:write",
     "mcp_approvals:decide",

@@ -3,8 +3,10 @@
 pub mod approvals;
 pub mod approvals_by_hand;
 pub mod approvals_guards;
+pub mod approvals_hands;
 pub mod approvals_hook;
 pub mod approvals_people;
+pub mod approvals_routes;
 pub mod backtests;
 pub mod backtests_inspect;
 pub mod backtests_worker;

@@ -77,6 +77,12 @@ const ENDINGS: &[&str] = &[
 /// Every table of `ALL.rights()`, in its order.
 pub const TABLES: &[Table] = &[
     things(
+        "approval_routes",
+        &[],
+        &["mcp_approvals:write"],
+        "a route says of those who may decide which do; it gives nobody a right (AP-13)",
+    ),
+    things(
         "approvals",
         &["id"],
         &[

@@ -36,6 +36,17 @@ pub const OPERATIONS: &[Operation] = &[
         let path = waiting(maker)?;
         Ok(maker.bare("POST", &format!("{path}/cancel")).showing(path))
     }),
+    keyed("putHeadlessApprovalRoutes", |maker| {
+        let path = maker.bootstrap.path("approval-routes");
+        let shown = maker.send(&Request::get(path, &maker.bootstrap.token))?;
+        let revision = shown.pointer("/revision").context("routes without a revision")?.clone();
+        let route = json!({
+            "name": maker.unique, "match": { "tool": maker.unique }, "approvers": { "roles": ["admin"] },
+            "quorum": 1, "deadlineSeconds": 3_600, "onDeadline": "expire",
+        });
+        let body = json!({ "routes": [route], "expectedRevision": revision });
+        Ok(maker.call("PUT", "approval-routes", body).showing("approval-routes"))
+    }),
 ];
 
 /// The path of a request for a call of a tool of its own, which an account of its own asks about.

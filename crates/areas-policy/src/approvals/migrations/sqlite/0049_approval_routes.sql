@@ -1,0 +1,17 @@
+-- Who owns the asker: requests count as theirs. '' where nobody wrote it down, as before this.
+ALTER TABLE approvals ADD COLUMN owner_id TEXT NOT NULL DEFAULT '';
+CREATE INDEX approvals_by_owner ON approvals (organization_id, owner_id, created_at);
+-- The waiting ones are few, whatever has ended.
+CREATE INDEX approvals_waiting_of_owner ON approvals (organization_id, owner_id, deadline_at) WHERE state = 'pending';
+-- The route by which a request is decided, as JSON, as it was when it was asked for.
+ALTER TABLE approvals ADD COLUMN route TEXT;
+
+-- Who decides about what is asked for: one document of an organization.
+CREATE TABLE approval_routes (
+  organization_id TEXT NOT NULL,
+  document TEXT NOT NULL,
+  revision INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (organization_id),
+  FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
+) STRICT;

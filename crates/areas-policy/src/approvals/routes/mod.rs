@@ -1,0 +1,157 @@
+//! Routes: which of those who may decide do, how many, and until when.
+//!
+//! ```text
+//!   asked for ──► the first route that fits ──► frozen into the request ──► votes of its approvers alone
+//!                 none fits                 ──► all who may decide, one of them
+//! ```
+//!
+//! INVARIANT AP-13: a route gives nobody a right: it says of those who may decide anyway which do. It stands in the request as it was
+//! when that was asked for, whatever becomes of the routes. Where fewer of its approvers can be reached then than have to say yes, all
+//! who may decide do, as many of them, and the request says so.
+
+mod get;
+mod model;
+mod preview;
+mod put;
+mod store;
+
+pub use model::{Frozen, OnDeadline, Route};
+pub(super) use store::STATEMENTS;
+
+use super::model::Behind;
+use super::model::{Kind, Party};
+use super::rights;
+use model::Approvers;
+use provost_areas_identity::directory;
+use provost_kernel::Result;
+use provost_kernel::auth::Role;
+use provost_kernel::db::Tx;
+use provost_kernel::operation::Entry;
+
+/// Returns the operations on routes.
+pub fn operations() -> Vec<Entry> {
+    vec![
+        Entry::of::<get::GetRoutes>(),
+        Entry::of::<put::PutRoutes>(),
+        Entry::of::<preview::PreviewRoute>(),
+    ]
+}
+
+/// What is asked for, as far as routes tell one from another.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What is asked for.
+    pub kind: Kind,
+    /// The tool of the call, or the key of the server.
+    pub tool: &'a str,
+    /// Who asks.
+    pub asker: &'a Party,
+    /// For whom.
+    pub subject: &'a Party,
+}
+
+impl Wanted<'_> {
+    /// Returns the person whose groups count: for whom it is, else who asks; nobody where both are accounts.
+    fn person(&self) -> Option<&str> {
+        [self.subject, self.asker]
+            .into_iter()
+            .find(|party| party.is_person())
+            .map(|party| party.id.as_str())
+    }
+}
+
+/// Returns the first route that fits what is asked for.
+///
+/// Cost: one statement, and one more where a route names groups.
+pub fn fitting(tx: &mut Tx<'_>, org: &str, wanted: &Wanted<'_>) -> Result<Option<Route>> {
+    let routes = store::load(tx, org)?.map_or_else(Vec::new, |stored| stored.routes);
+    let mut groups: Option<Vec<String>> = None;
+    for route in routes {
+        if !route.is_about(wanted.kind, wanted.tool) {
+            continue;
+        }
+        if route.has_groups() && groups.is_none() {
+            groups = Some(match wanted.person() {
+                Some(person) => directory::groups_of(tx, org, person)?,
+                None => Vec::new(),
+            });
+        }
+        if route.is_of(groups.as_deref().unwrap_or_default()) {
+            return Ok(Some(route));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns a route as it stands in a request from now on.
+///
+/// Keeps AP-13.
+pub fn freeze(
+    tx: &mut Tx<'_>,
+    org: &str,
+    route: &Route,
+    wanted: &Wanted<'_>,
+    behind: &Behind,
+) -> Result<Frozen> {
+    let quorum = usize::try_from(route.quorum()).unwrap_or(usize::MAX);
+    let reached = reachable(tx, org, Some(&route.approvers), wanted, behind, quorum)?;
+    Ok(route.frozen(reached.len() < quorum))
+}
+
+/// Returns the ids of people who could say yes now, so many at most: of the approvers, or of all who may decide.
+///
+/// Cost: one statement, and two for each person who may decide until there are enough.
+fn reachable(
+    tx: &mut Tx<'_>,
+    org: &str,
+    approvers: Option<&Approvers>,
+    wanted: &Wanted<'_>,
+    behind: &Behind,
+    most: usize,
+) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for id in directory::with_role(tx, org, Role::Admin)? {
+        if found.len() >= most {
+            break;
+        }
+        let party = Party::person(id);
+        let is_behind = behind.contains(&party.id) || party == *wanted.asker || party == *wanted.subject;
+        if is_behind || !rights::may_decide(tx, org, &party)? {
+            continue;
+        }
+        let is_named = match approvers {
+            Some(approvers) => names(tx, org, approvers, &party)?,
+            None => true,
+        };
+        if is_named {
+            found.push(party.id);
+        }
+    }
+    Ok(found)
+}
+
+/// Says whether approvers name a person, who may decide.
+fn names(tx: &mut Tx<'_>, org: &str, approvers: &Approvers, party: &Party) -> Result<bool> {
+    if approvers.name(&party.id) {
+        return Ok(true);
+    }
+    // Who may decide has the one role that may.
+    if approvers.name_everybody() {
+        return Ok(true);
+    }
+    if !approvers.have_groups() {
+        return Ok(false);
+    }
+    Ok(approvers.name_one_of(&directory::groups_of(tx, org, &party.id)?))
+}
+
+/// Says whether the route of a request has somebody decide who may decide anyway.
+///
+/// Keeps AP-13.
+pub fn lets(tx: &mut Tx<'_>, org: &str, route: Option<&Frozen>, party: &Party) -> Result<bool> {
+    match route {
+        None => Ok(true),
+        Some(route) if route.falls_to_admins => Ok(true),
+        Some(route) => names(tx, org, &route.approvers, party),
+    }
+}
