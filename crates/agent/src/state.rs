@@ -1,6 +1,7 @@
 //! What the agent did last, for `status` and for whether something is due.
 
 use crate::folder::Folder;
+use crate::privacy::{Privacy, PrivacyChange};
 use crate::trouble::Trouble;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,12 @@ pub struct State {
     /// When the agent last had the key changed by itself, or tried to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation_tried_at: Option<Timestamp>,
+    /// How people and their machines are shown to others, as the server said last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
+    /// The last change of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy_changed: Option<PrivacyChange>,
     /// What stood in the way the last time; absent when nothing did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_problem: Option<String>,

@@ -2,7 +2,7 @@
 
 use super::evidence::EvidenceView;
 use super::store::Age;
-use crate::fleet::DeviceId;
+use crate::fleet::{DeviceId, Sight};
 use provost_inventory::Client;
 use provost_inventory::wire::{self, SectionFault};
 use provost_kernel::error::{Code, Error, Result};
@@ -215,7 +215,7 @@ pub struct ServerView {
     /// The end of an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing_until: Option<Timestamp>,
-    /// The id of whoever decided.
+    /// The id of whoever decided; where people are pseudonymous, what stands for somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing_by: Option<String>,
     first_seen_at: Timestamp,
@@ -234,7 +234,9 @@ pub struct ServerView {
 
 impl ServerView {
     /// Returns what is seen of a server at an instant, with what events say of it.
-    pub fn of(server: Server, now: Timestamp, used: Vec<EvidenceView>) -> Self {
+    ///
+    /// Keeps PV-1.
+    pub fn of(server: Server, now: Timestamp, used: Vec<EvidenceView>, sight: &Sight<'_>) -> Self {
         let standing = server.stands(now);
         Self {
             standing,
@@ -247,7 +249,7 @@ impl ServerView {
                 _ => server.standing_at,
             },
             standing_until: server.standing_until.filter(|_| standing == Standing::Approved),
-            standing_by: server.standing_by,
+            standing_by: server.standing_by.map(|by| sight.maker(by)),
             first_seen_at: server.first_seen_at,
             last_seen_at: server.last_seen_at,
             devices: server.counts.devices,
@@ -327,7 +329,7 @@ pub struct ObservationView {
     pub device_id: DeviceId,
     /// The client. Open.
     pub client: String,
-    /// The account whose home was read.
+    /// The account whose home was read; where people are pseudonymous, what stands for it on a device that is not the caller's.
     pub account: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_id: Option<ServerId>,
@@ -351,7 +353,7 @@ pub struct ObservationView {
 pub struct SectionView {
     /// The client. Open.
     pub client: String,
-    /// The account whose home was read.
+    /// The account whose home was read; where people are pseudonymous, what stands for it on a device that is not the caller's.
     pub account: String,
     /// Whether the last look could read everything. Where it could not, what an earlier one found is kept.
     pub complete: bool,

@@ -1,5 +1,6 @@
 //! What of the settings is about devices (F2.14): what guards something today, and nothing else.
 
+use super::privacy::{Privacy, WantedPrivacy};
 use provost_kernel::patch::RequiredChange;
 use provost_kernel::text::IntegerBetween;
 use provost_kernel::word;
@@ -11,7 +12,7 @@ use std::borrow::Cow;
 /// How devices come, and when they are given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["enrolment", "retireAfterDays", "silentAfterHours"]))]
+#[schemars(inline, extend("required" = ["enrolment", "privacy", "retireAfterDays", "silentAfterHours"]))]
 pub struct Fleet {
     /// How devices come.
     pub enrolment: FleetEnrolment,
@@ -19,6 +20,8 @@ pub struct Fleet {
     pub retire_after_days: i64,
     /// How long a device is not heard of before it is shown as silent. Units: hours.
     pub silent_after_hours: i64,
+    /// How people and their machines are shown to others.
+    pub privacy: Privacy,
 }
 
 /// How devices come.
@@ -49,6 +52,7 @@ impl Default for Fleet {
             enrolment: FleetEnrolment::default(),
             retire_after_days: 90,
             silent_after_hours: 72,
+            privacy: Privacy::default(),
         }
     }
 }
@@ -64,8 +68,9 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 4] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 6] {
         let enrolment = &self.enrolment;
+        let [people, host_names] = self.privacy.members();
         [
             (
                 "/fleet/enrolment/requireApproval",
@@ -74,6 +79,8 @@ impl Fleet {
             ("/fleet/enrolment/selfEnrol", enrolment.self_enrol.as_str().into()),
             ("/fleet/retireAfterDays", self.retire_after_days.into()),
             ("/fleet/silentAfterHours", self.silent_after_hours.into()),
+            people,
+            host_names,
         ]
     }
 
@@ -97,6 +104,7 @@ pub(super) struct WantedFleet {
     retire_after_days: RequiredChange<RetirementDays>,
     /// How long a device is not heard of before it is shown as silent, in hours.
     silent_after_hours: RequiredChange<IntegerBetween<24, 720>>,
+    privacy: WantedPrivacy,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -154,6 +162,7 @@ impl WantedFleet {
                 .get()
                 .map_or(base.retire_after_days, |days| days.0),
             silent_after_hours: silence.map_or(base.silent_after_hours, |hours| hours.get()),
+            privacy: self.privacy.applied(base.privacy),
         }
     }
 }

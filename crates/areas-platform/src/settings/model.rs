@@ -256,7 +256,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 17] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 19] {
         let Self {
             tokens,
             managed_config,
@@ -269,7 +269,7 @@ impl Settings {
             fleet,
             retention_shortening: _,
         } = self;
-        let [approval, self_enrolment, retirement, silence] = fleet.members();
+        let [approval, self_enrolment, retirement, silence, people, host_names] = fleet.members();
         [
             ("/tokens/secretReplaySeconds", tokens.secret_replay_seconds.into()),
             ("/tokens/defaultGraceSeconds", tokens.default_grace_seconds.into()),
@@ -297,6 +297,8 @@ impl Settings {
             self_enrolment,
             retirement,
             silence,
+            people,
+            host_names,
         ]
     }
 }

@@ -29,6 +29,7 @@ fn factory() -> Value {
             "enrolment": { "requireApproval": false, "selfEnrol": "off" },
             "retireAfterDays": 90,
             "silentAfterHours": 72,
+            "privacy": { "people": "directory", "hostNames": "show" },
         },
     })
 }
@@ -55,6 +56,7 @@ fn what_is_put_is_what_is_got() {
                 "enrolment": { "requireApproval": true, "selfEnrol": "signed_in" },
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
+                "privacy": { "people": "pseudonymous", "hostNames": "hide" },
             },
         });
         let put = world.put("admin", PUT, &wanted).json();

@@ -17,6 +17,7 @@ mod inventory_uses;
 mod kept;
 mod lives;
 mod owners;
+mod privacy;
 mod proofs;
 mod renewal;
 mod retire_own;
