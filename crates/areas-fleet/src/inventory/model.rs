@@ -340,10 +340,23 @@ pub struct ObservationView {
     pub standing: Option<Standing>,
     /// What was found: an observation of a report, as its device sent it.
     pub found: Map<String, Value>,
+    /// Whether a project may bring another program of this name: its client starts the server in whatever project it is started in, and a
+    /// package there comes before the one of the key. An approval holds for the key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub replaceable_by_project: bool,
     pub first_seen_at: Timestamp,
     /// When a complete look at its section no longer found it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed_at: Option<Timestamp>,
+}
+
+/// Says whether a project may bring another program in the place of what was found: a package of npm that is configured for every project. In
+/// the configuration of a project the scan has looked, and says `weak` where the project does.
+pub fn is_replaceable(found: &Map<String, Value>) -> bool {
+    let says = |member: &str| found.get(member).and_then(Value::as_str).unwrap_or_default();
+    let is_weak = found.get("weak").and_then(Value::as_bool).unwrap_or_default();
+    says("kind") == "mcp_server" && says("key").starts_with("npm:") && says("scope") != "project" && !is_weak
 }
 
 /// What is known of one client in one home of a device.
@@ -370,6 +383,26 @@ pub struct SectionView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_package_that_every_project_may_bring_is_marked_and_nothing_else_is() {
+        let of = |kind: &str, key: &str, scope: &str, weak: bool| {
+            let found = json!({ "kind": kind, "key": key, "scope": scope, "weak": weak });
+            is_replaceable(found.as_object().unwrap())
+        };
+        assert!(of("mcp_server", "npm:@acme/files", "user", false));
+        assert!(of("mcp_server", "npm:@acme/files", "plugin", false));
+        for (kind, key, scope, weak) in [
+            ("mcp_server", "npm:@acme/files", "project", false),
+            ("mcp_server", "npm:@acme/files", "user", true),
+            ("mcp_server", "pypi:files", "user", false),
+            ("mcp_server", "url:https://npm.acme.example/mcp", "user", false),
+            ("extension", "npm:@acme/files", "user", false),
+        ] {
+            assert!(!of(kind, key, scope, weak), "{kind} {key} {scope} {weak}");
+        }
+    }
 
     const NOW: Timestamp = Timestamp::from_ms(1_000_000);
 

@@ -2,6 +2,7 @@
 
 use super::model::{
     AssetId, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId, Standing,
+    is_replaceable,
 };
 use super::sections::{Ready, Scan};
 use crate::fleet::{self, DeviceId, Sight};
@@ -112,7 +113,9 @@ fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
         )),
         None => None,
     };
+    let found = read(row.str(8)?)?;
     Ok(ObservationView {
+        replaceable_by_project: is_replaceable(&found),
         id: ObservationId::from_store(row.get(0)?),
         seq: row.get(1)?,
         device_id: DeviceId::from_store(row.get(2)?),
@@ -121,7 +124,7 @@ fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
         server_id: row.get::<Option<String>>(5)?.map(ServerId::from_store),
         asset_id: row.get::<Option<String>>(6)?.map(AssetId::from_store),
         standing,
-        found: read(row.str(8)?)?,
+        found,
         first_seen_at: row.get(9)?,
         removed_at: row.get(10)?,
     })
