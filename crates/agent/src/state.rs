@@ -73,6 +73,9 @@ pub struct State {
     /// When the server last refused to renew the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_refused_at: Option<Timestamp>,
+    /// Whether that was because the token, or the device, has as many tokens as it may: copies renewed it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_crowded: bool,
     /// The key that the device had when it was last looked at, and since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<KnownKey>,
