@@ -23,6 +23,7 @@ pub(crate) async fn beat(
     let next = next.map_or(INTERVAL, Duration::from_secs);
     state.last_heartbeat_at = Some(caller.clock.now());
     state.next_heartbeat_seconds = Some(next.as_secs());
+    state.hear_privacy(&answer, caller.clock.now());
     // What `explain` shows of it is worth no failure.
     let _ = sent::keep_heartbeat(&agent.folder, body.as_bytes());
     Ok((next, commands::told(&answer)))

@@ -5,6 +5,8 @@
 //!                          └── lost answer, kill: the earlier one serves to its own end and asks again; the server takes a
 //!                              successor that nobody used for a lost answer, and the next one is in its place
 //! ```
+//! Where copies took all the places that successors of a token have, the renewal is refused. In the last week of its token the agent then changes
+//! its key (`rotation.rs`): whoever goes on with the former one has the device held apart, and nobody is shut out (ADR 0123).
 //! What is left: who is killed between the two and stays off until the end of the earlier one enrols anew.
 
 use crate::caller::Caller;
@@ -20,6 +22,8 @@ const EARLY_SECS: i64 = 15 * 86_400;
 /// How long before its end it is renewed although the disk takes nothing: what is lost by a restart is lost either way then. Units:
 /// seconds.
 const LATE_SECS: i64 = 2 * 86_400;
+/// How long before its end a token that is not renewed says that there are too many of it. Units: seconds.
+const CROWDED_SECS: i64 = 7 * 86_400;
 /// How long a server that finds the token too young, or has no such operation, is left alone. Units: seconds.
 const PAUSE_SECS: i64 = 3_600;
 /// How long the earlier token serves where the answer does not say it. Units: seconds.
@@ -61,6 +65,8 @@ pub(crate) async fn renew(
         Ok((_, answer)) => answer,
         Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405 | 409)) => {
             state.renewal_refused_at = Some(now);
+            // So old no token is too young.
+            state.is_crowded = trouble.cause == Cause::Refused(409) && now >= ends.plus_secs(-CROWDED_SECS);
             return Ok(false);
         }
         Err(trouble) => return Err(trouble),
@@ -71,7 +77,7 @@ pub(crate) async fn renew(
             "the answer is no token; is this a Provost server?",
         )
     })?;
-    state.renewal_refused_at = None;
+    (state.renewal_refused_at, state.is_crowded) = (None, false);
     agent.next.replace(Some(next));
     settle(agent, now)?;
     caller.token = agent.token.borrow().text.clone();

@@ -40,7 +40,7 @@ const OLD_SECS: i64 = 365 * 86_400;
 /// How long the agent waits before it tries that again. Units: seconds.
 const AGAIN_SECS: i64 = 86_400;
 
-/// Says whether the key is so old that it is changed by itself, and keeps since when the device has it. Where that is lost, or of another
+/// Says whether the key is so old, or so many tokens stand beside it, that it is changed by itself, and keeps since when the device has it. Where that is lost, or of another
 /// time than there can be, the year begins again.
 pub(crate) fn is_due(agent: &Agent, state: &mut State, now: Timestamp) -> bool {
     let thumbprint = agent.key().thumbprint();
@@ -49,11 +49,14 @@ pub(crate) fn is_due(agent: &Agent, state: &mut State, now: Timestamp) -> bool {
     let Some(since) = since.map(|known| known.since) else {
         let since = now;
         state.key = Some(KnownKey { thumbprint, since });
+        state.is_crowded = false;
         return false;
     };
     let tried = state.rotation_tried_at;
     let is_tried = tried.is_some_and(|at| at <= now && now < at.plus_secs(AGAIN_SECS));
-    now >= since.plus_secs(OLD_SECS) && !is_tried
+    // What the former key enrolled to has no more room for a token, or it is a year old.
+    let is_wanted = state.is_crowded || now >= since.plus_secs(OLD_SECS);
+    is_wanted && !is_tried
 }
 
 /// Says whether the device is about to have another key.

@@ -1,6 +1,7 @@
 //! What the agent did last, for `status` and for whether something is due.
 
 use crate::folder::Folder;
+use crate::privacy::{Privacy, PrivacyChange};
 use crate::trouble::Trouble;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -73,12 +74,21 @@ pub struct State {
     /// When the server last refused to renew the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_refused_at: Option<Timestamp>,
+    /// Whether that was because the token, or the device, has as many tokens as it may: copies renewed it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_crowded: bool,
     /// The key that the device had when it was last looked at, and since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<KnownKey>,
     /// When the agent last had the key changed by itself, or tried to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation_tried_at: Option<Timestamp>,
+    /// How people and their machines are shown to others, as the server said last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
+    /// The last change of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy_changed: Option<PrivacyChange>,
     /// What stood in the way the last time; absent when nothing did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_problem: Option<String>,

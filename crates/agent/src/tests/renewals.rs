@@ -204,6 +204,41 @@ fn a_clock_that_is_wrong_misses_no_renewal() {
     }
 }
 
+/// Copies took all the places of its successors: it is not shut out at the end of its token, and they are found out by the former key.
+#[test]
+fn a_machine_whose_token_has_no_room_changes_its_key_in_the_last_week() {
+    for (refusal, days_left, changes) in [(409, 8, false), (404, 6, false), (409, 6, true)] {
+        let scratch = Scratch::new();
+        let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+        let _ = agent(&folder);
+        let start = SystemClock::new().now();
+        ends_at(&folder, OLD, start.plus_secs(days_left * DAY + 7_200));
+        let agent = Agent::open(&folder).unwrap();
+        let clock = Jumping(Mutex::new((start, Duration::ZERO)));
+        let refused = json!({ "code": "conflict", "message": "there are too many" });
+        for (hours, is_asked) in [(0, false), (2, changes), (4, false), (28, changes)] {
+            clock.0.lock().unwrap().0 = start.plus_secs(hours * 3_600);
+            door.asked.borrow_mut().clear();
+            for (status, body) in [
+                (200, beat()),
+                (refusal, refused.clone()),
+                (200, taken()),
+                (409, refused.clone()),
+            ] {
+                door.will(status, &body);
+            }
+            let _ = round_at(&agent, &home, &door, &clock);
+            door.answers.borrow_mut().clear();
+            let mut ends = tokens(&door).into_iter().map(|(end, _)| end);
+            assert_eq!(
+                ends.any(|end| end == "key"),
+                is_asked,
+                "{refusal} {days_left} {hours}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_token_that_has_ended_is_said_and_asked_with_again() {
     let scratch = Scratch::new();

@@ -12,6 +12,7 @@
 //! person. Absent on purpose: a command that retires, because `POST …/retire` does so at once and without the machine's help.
 
 use super::model::DeviceId;
+use super::sight::Sight;
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
 use schemars::JsonSchema;
@@ -21,7 +22,7 @@ id!(CommandId, "cmd", "Names a command to a device.");
 
 /// LIMIT: commands that wait for a device (F2.10).
 pub const MOST_WAITING: usize = 8;
-/// LIMIT: commands of a device that are kept, beside those that wait. Ours.
+/// LIMIT: commands of a device that are kept, beside those that wait and those that ended unanswered, of which an hour has eight. Ours.
 pub const MOST_KEPT: i64 = 64;
 /// The life of a command where nobody says. Units: seconds.
 pub const LIFE_SECS: i64 = 86_400;
@@ -95,7 +96,7 @@ pub struct Command {
     pub kind: CommandKind,
     /// How far it is.
     pub state: CommandState,
-    /// The id of whoever gave it.
+    /// The id of whoever gave it; where people are pseudonymous, what stands for somebody else.
     pub created_by: String,
     /// When it was given.
     pub created_at: Timestamp,
@@ -123,6 +124,16 @@ impl Command {
             self.state = CommandState::Expired;
         }
         self
+    }
+
+    /// Returns what the caller sees of it.
+    ///
+    /// Keeps PV-1.
+    pub fn seen(self, sight: &Sight<'_>) -> Self {
+        Self {
+            created_by: sight.maker(self.created_by),
+            ..self
+        }
     }
 
     /// Says whether the device has yet to say what came of it.

@@ -2,6 +2,7 @@
 
 use super::command::{Command, CommandId, OneCommand, Outcome};
 use super::model::DeviceId;
+use super::sight::Sight;
 use super::{command_store, credentials, fences, store};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
@@ -110,6 +111,7 @@ impl Operation for ReportResult {
             has_another_key(ctx, &command)?;
         }
         finish(ctx, &mut command, input.body.outcome, code)?;
+        let command = command.seen(&Sight::load(ctx)?);
         Ok(OneCommand { command })
     }
 }

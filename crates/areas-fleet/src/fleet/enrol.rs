@@ -91,7 +91,7 @@ impl Operation for EnrolDevice {
         };
         Ok(Enrolled {
             taken_for_nobody,
-            device: DeviceView::seen(ctx, device)?,
+            device: DeviceView::of_itself(ctx, device)?,
             token,
         })
     }

@@ -2,6 +2,7 @@
 
 use super::bounds::Bounds;
 use super::model::{EnrolmentTokenId, Mode, Owner};
+use super::sight::Sight;
 use super::taken;
 use provost_kernel::db::{Param, Row};
 use provost_kernel::error::{Error, Result};
@@ -58,7 +59,7 @@ pub struct EnrolmentToken {
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) seq: i64,
-    /// Its name.
+    /// Its name; where names of machines are hidden, what stands for it, for everybody but its maker.
     pub name: String,
     /// The part of the token that may be shown.
     pub token_prefix: String,
@@ -75,7 +76,7 @@ pub struct EnrolmentToken {
     /// Which machines enrol by it.
     #[serde(flatten)]
     pub bounds: Bounds,
-    /// The id of whoever made it.
+    /// The id of whoever made it; where people are pseudonymous, what stands for somebody else.
     pub created_by: String,
     /// When it was made.
     pub created_at: Timestamp,
@@ -88,7 +89,7 @@ pub struct EnrolmentToken {
     /// `origin_ended`: the token or the session by which it was made was ended. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoke_reason: Option<String>,
-    /// The application by which a person made it for a machine of their own.
+    /// The application by which the caller made it for a machine of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_with: Option<String>,
     /// Whether its maker made it for a machine of their own.
@@ -140,6 +141,24 @@ fn enrolment_token(row: &Row<'_>) -> Result<EnrolmentToken> {
         labels: serde_json::from_str(row.str(18)?).map_err(Error::internal)?,
         bounds: Bounds::from_store(row.get::<Option<String>>(19)?.as_deref())?,
     })
+}
+
+impl EnrolmentToken {
+    /// Returns what the caller sees of it: which application somebody else uses is not the caller's to know.
+    ///
+    /// Keeps PV-1.
+    pub fn seen(self, sight: &Sight<'_>) -> Self {
+        Self {
+            made_with: self.made_with.filter(|_| sight.is_me(&self.created_by)),
+            name: sight.name(
+                sight.is_me(&self.created_by),
+                ("token", self.id.as_str()),
+                self.name,
+            ),
+            created_by: sight.maker(self.created_by),
+            ..self
+        }
+    }
 }
 
 /// Returns what the application is called by whose session the caller acts; nothing where it is none.

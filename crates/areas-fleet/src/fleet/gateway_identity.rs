@@ -1,6 +1,7 @@
 //! `GET`, `PUT`, `DELETE …/devices/{deviceId}/gateway-identity`: whom gateways take a device for (client contract #48–50).
 
 use super::model::{Device, DeviceId, Reach, Status};
+use super::sight::Sight;
 use super::taken::{self, Assignment, Resolution, Taken};
 use super::view::DevicePath;
 use super::{fences, owners, store};
@@ -24,7 +25,7 @@ pub struct GatewayIdentity {
     device_id: DeviceId,
     resolution: Resolution,
     subject_kind: SubjectKind,
-    /// The service account, or the user who owns the device.
+    /// The service account, or the user who owns the device; where people are pseudonymous, what stands for a user.
     subject_id: String,
     /// What gateways call the device, whomever it is taken for.
     managed_principal_id: String,
@@ -41,19 +42,37 @@ const PATH: &str = "/devices/{deviceId}/gateway-identity";
 /// Errors: `NotFound` where gateways take the device for nobody.
 fn resolve(ctx: &mut OperationContext<'_>, device: &Device) -> Result<GatewayIdentity> {
     match taken::resolve(ctx, device)? {
-        Taken::For(resolution, subject_kind, subject_id) => Ok(GatewayIdentity {
+        Taken::For(resolution, subject_kind, id) => Ok(GatewayIdentity {
             device_id: device.id.clone(),
             resolution,
             subject_kind,
-            subject_id,
+            subject_id: Sight::load(ctx)?.maker(id),
             managed_principal_id: device.id.as_str().replacen("dev_", "mdp_", 1),
             revision: taken::assigned(ctx, &device.id)?.revision,
         }),
         Taken::Nobody(why) => {
+            let why = shown(ctx, device, why)?;
             let message = format!("gateways take the device for nobody: {why}");
             Err(Error::new(Code::NotFound, message))
         }
     }
+}
+
+/// Returns why gateways take a device for nobody, as the caller may know it: who is suspended, and what somebody can do, stands in the
+/// directory beside the name.
+///
+/// Keeps PV-1.
+fn shown(ctx: &mut OperationContext<'_>, device: &Device, why: &'static str) -> Result<&'static str> {
+    let is_of_owner = taken::OF_OWNERS.contains(&why);
+    let sight = Sight::load(ctx)?;
+    let is_seen = device
+        .owner
+        .as_ref()
+        .is_none_or(|owner| sight.shows(&owner.user_id));
+    if is_seen || !is_of_owner {
+        return Ok(why);
+    }
+    Ok("its owner is suspended, deleted, or can do more than whoever named the owner could give")
 }
 
 impl Operation for GetGatewayIdentity {

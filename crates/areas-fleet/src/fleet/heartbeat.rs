@@ -5,6 +5,7 @@ use super::command::{CommandState, Told};
 use super::model::{Device, DeviceId, EARLY_SECS, GRACE_SECS, INTERVAL_SECS, Status};
 use super::view::DevicePath;
 use super::{command_store, credentials, fences, store, token_store, verbs};
+use provost_areas_platform::settings::{self, Privacy};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::text::{IntegerBetween, Name};
@@ -43,6 +44,9 @@ pub struct HeartbeatAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     commands: Vec<Told>,
+    /// How people and their machines are shown to others; absent where the heartbeat was early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    privacy: Option<Privacy>,
 }
 
 impl Default for HeartbeatAnswer {
@@ -52,6 +56,7 @@ impl Default for HeartbeatAnswer {
             now: Timestamp::EPOCH,
             next_heartbeat_seconds: INTERVAL_SECS,
             commands: Vec::new(),
+            privacy: None,
         }
     }
 }
@@ -70,7 +75,7 @@ impl Operation for HeartbeatOperation {
             "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
              admin has yet to approve it. The last one is kept, and no other. A counter that goes back, and a run of the system \
              that comes back, mean that there are two of it: that is said of the device, and both go on. So is a counter that leaps further \
-             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands.",
+             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands and without how people are shown.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -86,6 +91,7 @@ impl Operation for HeartbeatOperation {
             });
         }
         let call = Beat {
+            privacy: settings::load(ctx)?.fleet.privacy,
             begins: begins(&device),
             organization: ctx.organization().clone(),
             actor: ctx.actor().clone(),
@@ -142,6 +148,7 @@ struct Beat {
     id: DeviceId,
     heartbeat: Heartbeat,
     begins: bool,
+    privacy: Privacy,
     /// What this heartbeat says against the one before it, found by whoever writes.
     contradiction: Arc<Mutex<Option<TamperReason>>>,
     /// What the device is told, found by whoever writes.
@@ -151,7 +158,7 @@ struct Beat {
 impl Beat {
     /// Keeps the heartbeat. Only the first one is an entry of the audit log: the others are no news.
     async fn keep(self, kernel: Arc<Kernel>) -> Result<HeartbeatAnswer> {
-        let now = self.heartbeat.at;
+        let (now, privacy) = (self.heartbeat.at, Some(self.privacy));
         let action = self.begins.then_some(fences::ACTIVATION);
         let beat = Arc::new(self);
         let (organization, writing) = (beat.organization.clone(), beat.clone());
@@ -166,6 +173,7 @@ impl Beat {
             now,
             next_heartbeat_seconds: INTERVAL_SECS,
             commands,
+            privacy,
         })
     }
 

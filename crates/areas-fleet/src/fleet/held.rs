@@ -1,6 +1,7 @@
 //! Devices that a restore holds back (RH-1): none of their tokens works until somebody releases them.
 
 use super::model::{DeviceId, Reach, Status};
+use super::sight::Sight;
 use super::{store, taken};
 use provost_areas_identity::visible;
 use provost_kernel::auth::{Permission, Role, may_mint};
@@ -52,11 +53,13 @@ fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
 }
 
 fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
+    let sight = Sight::load(ctx)?;
     let org = ctx.org();
     ctx.query(&HELD, params![org, RETIRED, limit, offset], |row| {
+        let id = row.get::<String>(0)?;
         Ok(Held {
-            id: row.get(0)?,
-            name: row.get(1)?,
+            name: sight.name(false, ("device", &id), row.get(1)?),
+            id,
             role: None,
             last_changed_at: row.get(2)?,
         })

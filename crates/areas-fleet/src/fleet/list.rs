@@ -4,6 +4,7 @@ use super::labels::Label;
 use super::model::{EnrolmentTokenId, Platform, Status};
 use super::owners;
 use super::presence::{AwaySecs, Presence};
+use super::sight::Sight;
 use super::store::{self, Filter};
 use super::view::DeviceView;
 use provost_areas_identity::directory::model::UserId;
@@ -28,13 +29,13 @@ pub struct ListQuery {
     presence: Option<Presence>,
     /// Only devices with this label.
     label: Option<Label>,
-    /// Only devices whose name has this in it, small and capital letters of English alike.
+    /// Only devices whose name has this in it, small and capital letters of English alike; not where names are hidden.
     query: Option<Name>,
     /// Only devices of this platform.
     platform: Option<Platform>,
     /// Only devices that enrolled by this token.
     enrolment_token_id: Option<EnrolmentTokenId>,
-    /// Only devices of this owner; for callers who may read the directory.
+    /// Only devices of this owner; for callers who may read the directory. Where people are pseudonymous, only of the caller.
     owner_user_id: Option<UserId>,
     /// How many at most.
     #[serde(default)]
@@ -88,8 +89,13 @@ impl Operation for ListDevices {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DevicePage> {
         let query = &input.query;
-        if query.owner_user_id.is_some() {
+        let sight = Sight::load(ctx)?;
+        if let Some(owner) = &query.owner_user_id {
             owners::may_find(ctx)?;
+            sight.may_find_by_owner(owner.as_str())?;
+        }
+        if query.query.is_some() {
+            sight.may_find_by_name()?;
         }
         let away = AwaySecs::load(ctx)?;
         let filter = Filter {
@@ -122,7 +128,7 @@ impl Operation for ListDevices {
         Ok(DevicePage {
             devices: found
                 .into_iter()
-                .map(|device| DeviceView::among(ctx, device, away))
+                .map(|device| DeviceView::among(ctx, device, (away, &sight)))
                 .collect(),
             next_cursor,
         })

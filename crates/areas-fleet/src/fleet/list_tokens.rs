@@ -1,6 +1,7 @@
 //! `GET …/devices/enrolment-tokens`
 
 use super::enrolment::{self, EnrolmentToken};
+use super::sight::Sight;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
@@ -59,10 +60,11 @@ impl Operation for ListEnrolmentTokens {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<TokenPage> {
         let query = &input.query;
         let before = page::start(ctx, LIST, query.cursor.as_ref(), i64::MAX)?;
-        let mut enrolment_tokens = enrolment::list(ctx, before, query.limit.get() + 1)?;
-        let next_cursor = page::end(ctx, LIST, query.limit, &mut enrolment_tokens, |token| token.seq);
+        let mut found = enrolment::list(ctx, before, query.limit.get() + 1)?;
+        let next_cursor = page::end(ctx, LIST, query.limit, &mut found, |token| token.seq);
+        let sight = Sight::load(ctx)?;
         Ok(TokenPage {
-            enrolment_tokens,
+            enrolment_tokens: found.into_iter().map(|token| token.seen(&sight)).collect(),
             next_cursor,
         })
     }

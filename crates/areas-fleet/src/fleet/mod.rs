@@ -55,6 +55,7 @@ mod renew;
 mod retire_own;
 mod revoke_token;
 mod rotate_key;
+mod sight;
 mod standing;
 mod store;
 mod taken;
@@ -66,7 +67,8 @@ mod view;
 
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::DeviceId;
-pub use owners::{are_seen as owners_are_seen, holders};
+pub use owners::{are_seen as owners_are_seen, holders, own as own_devices};
+pub use sight::Sight;
 pub use standing::{People, Standing, is_quarantined, people, standing};
 pub use verbs::DeviceRetired;
 pub use view::DevicePath;

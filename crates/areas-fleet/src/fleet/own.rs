@@ -3,12 +3,13 @@
 use super::presence::AwaySecs;
 use super::view::DeviceView;
 use super::{enrolment, store};
+use provost_areas_platform::settings::{self, Privacy};
 use provost_kernel::auth::Role;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub struct ListOwnDevices;
 
@@ -24,12 +25,18 @@ pub struct OwnQuery {
     cursor: Option<Cursor>,
 }
 
-provost_kernel::page! {
-    /// One page of devices.
-    pub struct OwnPage {
-        /// The caller's devices, the newest first.
-        devices: DeviceView,
-    }
+/// One page of devices.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct OwnPage {
+    /// The caller's devices, the newest first.
+    devices: Vec<DeviceView>,
+    /// How the caller and these devices are shown to others.
+    privacy: Privacy,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
 }
 
 const LIST: &str = "listHeadlessOwnDevices";
@@ -54,7 +61,8 @@ impl Operation for ListOwnDevices {
         ])
         .says(
             "List the devices of the caller",
-            "What is held here about the devices that the caller owns, newest first, and by which application the caller had them enrolled. \
+            "What is held here about the devices that the caller owns, newest first, by which application the caller had them enrolled, and \
+             how they are shown to others. \
              Only people own devices, and a person without a role calls no operation: the role member is enough.",
         );
     type Path = Empty;
@@ -77,6 +85,10 @@ impl Operation for ListOwnDevices {
             let with = by.made_with.filter(|_| by.created_by == me);
             devices.push(DeviceView::of(device, now, away).enrolled_with(with));
         }
-        Ok(OwnPage { devices, next_cursor })
+        Ok(OwnPage {
+            devices,
+            privacy: settings::load(ctx)?.fleet.privacy,
+            next_cursor,
+        })
     }
 }

@@ -133,6 +133,12 @@ pub fn too_many() -> Error {
     Error::new(Code::Conflict, message)
 }
 
+/// Returns the devices that the caller owns, the retired ones among them; at most [`MOST_OWNED`].
+pub fn own(ctx: &mut OperationContext<'_>) -> Result<Vec<DeviceId>> {
+    let me = ctx.actor().id.as_str();
+    owned(ctx, me)
+}
+
 fn owned(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<DeviceId>> {
     let org = ctx.org();
     ctx.query(&OWNED, params![org, user], |row| {

@@ -1,6 +1,7 @@
 //! `POST …/devices/enrolment-tokens/{enrolmentTokenId}/revoke`
 
 use super::enrolment::{self, EnrolmentToken, EnrolmentTokenPath};
+use super::sight::Sight;
 use super::{fences, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -49,9 +50,10 @@ impl Operation for RevokeEnrolmentToken {
             };
             ctx.emit(&fences::TOKEN_REVOKED, &of);
         }
+        let sight = Sight::load(ctx)?;
         Ok(Revoked {
             devices: store::count_by_token(ctx, id)?,
-            enrolment_token: enrolment::get(ctx, id)?,
+            enrolment_token: enrolment::get(ctx, id)?.seen(&sight),
         })
     }
 }

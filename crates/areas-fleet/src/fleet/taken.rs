@@ -57,6 +57,12 @@ pub struct Assignment {
     pub manager: Manager,
 }
 
+const OWNER_ENDED: &str = "its owner is suspended or deleted";
+const OWNER_BEYOND: &str =
+    "its owner can do more than whoever named the owner could give; name the owner again";
+/// Why a device is taken for nobody, where that says something of its owner.
+pub const OF_OWNERS: [&str; 2] = [OWNER_ENDED, OWNER_BEYOND];
+
 /// Whom a device is taken for.
 pub enum Taken {
     /// Somebody.
@@ -176,14 +182,12 @@ pub fn unfit_owner(ctx: &mut OperationContext<'_>, id: &str, reach: Reach) -> Re
     let org = ctx.org();
     let user = directory::principal(&mut ctx.tx(), org, id)?;
     if user.is_none_or(|user| !user.enabled) {
-        return Ok(Some("its owner is suspended or deleted"));
+        return Ok(Some(OWNER_ENDED));
     }
     if owner_is_within(ctx, id, reach)? {
         return Ok(None);
     }
-    Ok(Some(
-        "its owner can do more than whoever named the owner could give; name the owner again",
-    ))
+    Ok(Some(OWNER_BEYOND))
 }
 
 /// Says whether an account can do, and could do before somebody narrowed it, no more than a reach gives; enabled or not.

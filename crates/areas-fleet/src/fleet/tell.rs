@@ -2,6 +2,7 @@
 
 use super::command::{Command, CommandKind, CommandState, LIFE_SECS, MOST_WAITING, OneCommand};
 use super::model::Status;
+use super::sight::Sight;
 use super::view::DevicePath;
 use super::{command_store, fences, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
@@ -129,7 +130,7 @@ impl Operation for ListCommands {
         ])
         .says(
             "List the commands to a device",
-            "Newest first. The last sixty-four are kept, for thirty days after their time.",
+            "Newest first. Of those that the device answered the last sixty-four are kept, and of all those of the last thirty days.",
         );
     type Path = DevicePath;
     type Query = ListQuery;
@@ -143,9 +144,12 @@ impl Operation for ListCommands {
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
         let mut found = command_store::list(ctx, id, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |command| command.seq);
-        let now = ctx.now();
+        let (now, sight) = (ctx.now(), Sight::load(ctx)?);
         Ok(CommandPage {
-            commands: found.into_iter().map(|command| command.at(now)).collect(),
+            commands: found
+                .into_iter()
+                .map(|command| command.at(now).seen(&sight))
+                .collect(),
             next_cursor,
         })
     }

@@ -2,6 +2,7 @@
 
 use super::labels::Labels;
 use super::model::Device;
+use super::sight::Sight;
 use super::view::{DevicePath, DeviceView, OneDevice};
 use super::{fences, owners, store};
 use provost_kernel::auth::Role::Admin;
@@ -59,6 +60,7 @@ impl Operation for UpdateDevice {
         let before = device.clone();
         let body = &input.body;
         if let Some(name) = body.name.get() {
+            Sight::load(ctx)?.may_name()?;
             name.as_str().clone_into(&mut device.name);
         }
         if let Some(labels) = body.labels.get() {

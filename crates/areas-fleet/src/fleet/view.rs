@@ -1,9 +1,10 @@
 //! A device as its readers see it.
 
 use super::clones::Tamper;
-use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Platform, Status};
+use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Owner, Platform, Status};
 use super::owners;
 use super::presence::{AwaySecs, Presence};
+use super::sight::Sight;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,14 +16,20 @@ use serde::{Deserialize, Serialize};
 pub struct DeviceView {
     id: DeviceId,
     organization_id: String,
+    /// What people call it; where names are hidden from the caller, what stands for it.
     name: String,
+    /// Whether the settings hide its name from the caller.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    name_hidden: bool,
     status: Status,
     presence: Presence,
     /// An admin has yet to approve it.
     needs_approval: bool,
     tamper: Tamper,
     labels: Vec<String>,
-    /// Whose machine it is; callers who may not read the directory do not see it.
+    /// Whose machine it is; callers who may not read the directory do not see it. Where people are pseudonymous it is a pseudonym
+    /// (`psn_…`), which no operation takes, for everybody but the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner_user_id: Option<String>,
     mode: Mode,
@@ -62,14 +69,44 @@ pub struct DeviceView {
 impl DeviceView {
     /// Returns what the caller sees of a device.
     pub fn seen(ctx: &mut OperationContext<'_>, device: Device) -> Result<Self> {
-        let away = AwaySecs::load(ctx)?;
-        Ok(Self::among(ctx, device, away))
+        let (away, sight) = (AwaySecs::load(ctx)?, Sight::load(ctx)?);
+        Ok(Self::among(ctx, device, (away, &sight)))
     }
 
     /// Returns what the caller sees of one of several devices.
-    pub fn among(ctx: &OperationContext<'_>, device: Device, away: AwaySecs) -> Self {
+    ///
+    /// Keeps PV-1.
+    pub fn among(ctx: &OperationContext<'_>, device: Device, (away, sight): (AwaySecs, &Sight<'_>)) -> Self {
+        let is_shown = sight.shows_name(&device);
         let owner = device.owner.clone().filter(|_| owners::are_seen(ctx));
-        Self::of(Device { owner, ..device }, ctx.now(), away)
+        let owner = owner.map(|owner| Owner {
+            user_id: sight.person(owner.user_id),
+            ..owner
+        });
+        let name = sight.name(is_shown, ("device", device.id.as_str()), device.name.clone());
+        let seen = Self::of(
+            Device {
+                name,
+                owner,
+                ..device
+            },
+            ctx.now(),
+            away,
+        );
+        Self {
+            name_hidden: !is_shown,
+            ..seen
+        }
+    }
+
+    /// Returns what a machine sees of itself.
+    pub fn of_itself(ctx: &mut OperationContext<'_>, device: Device) -> Result<Self> {
+        let away = AwaySecs::load(ctx)?;
+        let device = Device {
+            owner: None,
+            ..device
+        };
+        Ok(Self::of(device, ctx.now(), away))
     }
 
     /// Says of a device by which application its owner had it enrolled.
@@ -80,7 +117,7 @@ impl DeviceView {
         }
     }
 
-    /// Returns what is known of a device at an instant.
+    /// Returns what is known of a device at an instant, for its owner.
     pub fn of(device: Device, now: Timestamp, away: AwaySecs) -> Self {
         let last = device.heartbeat.as_ref().map(|beat| beat.at);
         let (os_version, agent_version) = device
@@ -91,6 +128,7 @@ impl DeviceView {
             id: device.id,
             organization_id: device.organization_id,
             name: device.name,
+            name_hidden: false,
             status: device.status,
             presence: Presence::of(last, now, away),
             needs_approval: device.needs_approval,

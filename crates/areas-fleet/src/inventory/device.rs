@@ -66,7 +66,7 @@ impl Operation for GetDeviceInventory {
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |one| one.seq);
         Ok(DeviceInventory {
             last_scan: observations::last_scan(ctx, id.as_str())?,
-            sections: observations::sections(ctx, id.as_str())?,
+            sections: observations::sections(ctx, id)?,
             observations: found,
             data_age: store::age(ctx)?,
             next_cursor,

@@ -4,7 +4,7 @@ use super::evidence::{Certainty, Evidence};
 use super::model::ServerId;
 use super::store::{self, Age};
 use super::uses::{self, Filter, UseView};
-use crate::fleet;
+use crate::fleet::{self, Sight};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
@@ -90,10 +90,10 @@ impl Operation for ListUses {
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
         let mut uses = uses::list(ctx, &filter, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut uses, |one| one.seq);
-        if !fleet::owners_are_seen(ctx) {
-            for one in &mut uses {
-                one.user_id = None;
-            }
+        let (sight, are_seen) = (Sight::load(ctx)?, fleet::owners_are_seen(ctx));
+        for one in &mut uses {
+            let person = one.user_id.take().filter(|_| are_seen);
+            one.user_id = person.map(|person| sight.person(person));
         }
         Ok(UsePage {
             uses,

@@ -33,7 +33,7 @@
 //! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
 //! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
 //! tools of servers, assets
-//! of other kinds than skills and extensions, findings, pseudonyms, counts of what was forgotten; a section of an account of which its
+//! of other kinds than skills and extensions, findings, counts of what was forgotten; a section of an account of which its
 //! device says nothing more stays until the device is retired.
 
 mod credentials;

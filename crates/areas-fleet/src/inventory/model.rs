@@ -2,7 +2,7 @@
 
 use super::evidence::EvidenceView;
 use super::store::Age;
-use crate::fleet::DeviceId;
+use crate::fleet::{DeviceId, Sight};
 use provost_inventory::Client;
 use provost_inventory::wire::{self, SectionFault};
 use provost_kernel::error::{Code, Error, Result};
@@ -215,7 +215,7 @@ pub struct ServerView {
     /// The end of an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing_until: Option<Timestamp>,
-    /// The id of whoever decided.
+    /// The id of whoever decided; where people are pseudonymous, what stands for somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
     standing_by: Option<String>,
     first_seen_at: Timestamp,
@@ -234,7 +234,9 @@ pub struct ServerView {
 
 impl ServerView {
     /// Returns what is seen of a server at an instant, with what events say of it.
-    pub fn of(server: Server, now: Timestamp, used: Vec<EvidenceView>) -> Self {
+    ///
+    /// Keeps PV-1.
+    pub fn of(server: Server, now: Timestamp, used: Vec<EvidenceView>, sight: &Sight<'_>) -> Self {
         let standing = server.stands(now);
         Self {
             standing,
@@ -247,7 +249,7 @@ impl ServerView {
                 _ => server.standing_at,
             },
             standing_until: server.standing_until.filter(|_| standing == Standing::Approved),
-            standing_by: server.standing_by,
+            standing_by: server.standing_by.map(|by| sight.maker(by)),
             first_seen_at: server.first_seen_at,
             last_seen_at: server.last_seen_at,
             devices: server.counts.devices,
@@ -327,7 +329,7 @@ pub struct ObservationView {
     pub device_id: DeviceId,
     /// The client. Open.
     pub client: String,
-    /// The account whose home was read.
+    /// The account whose home was read; where people are pseudonymous, what stands for it on a device that is not the caller's.
     pub account: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_id: Option<ServerId>,
@@ -338,10 +340,23 @@ pub struct ObservationView {
     pub standing: Option<Standing>,
     /// What was found: an observation of a report, as its device sent it.
     pub found: Map<String, Value>,
+    /// Whether a project may bring another program of this name: its client starts the server in whatever project it is started in, and a
+    /// package there comes before the one of the key. An approval holds for the key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub replaceable_by_project: bool,
     pub first_seen_at: Timestamp,
     /// When a complete look at its section no longer found it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed_at: Option<Timestamp>,
+}
+
+/// Says whether a project may bring another program in the place of what was found: a package of npm that is configured for every project. In
+/// the configuration of a project the scan has looked, and says `weak` where the project does.
+pub fn is_replaceable(found: &Map<String, Value>) -> bool {
+    let says = |member: &str| found.get(member).and_then(Value::as_str).unwrap_or_default();
+    let is_weak = found.get("weak").and_then(Value::as_bool).unwrap_or_default();
+    says("kind") == "mcp_server" && says("key").starts_with("npm:") && says("scope") != "project" && !is_weak
 }
 
 /// What is known of one client in one home of a device.
@@ -351,7 +366,7 @@ pub struct ObservationView {
 pub struct SectionView {
     /// The client. Open.
     pub client: String,
-    /// The account whose home was read.
+    /// The account whose home was read; where people are pseudonymous, what stands for it on a device that is not the caller's.
     pub account: String,
     /// Whether the last look could read everything. Where it could not, what an earlier one found is kept.
     pub complete: bool,
@@ -368,6 +383,26 @@ pub struct SectionView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_package_that_every_project_may_bring_is_marked_and_nothing_else_is() {
+        let of = |kind: &str, key: &str, scope: &str, weak: bool| {
+            let found = json!({ "kind": kind, "key": key, "scope": scope, "weak": weak });
+            is_replaceable(found.as_object().unwrap())
+        };
+        assert!(of("mcp_server", "npm:@acme/files", "user", false));
+        assert!(of("mcp_server", "npm:@acme/files", "plugin", false));
+        for (kind, key, scope, weak) in [
+            ("mcp_server", "npm:@acme/files", "project", false),
+            ("mcp_server", "npm:@acme/files", "user", true),
+            ("mcp_server", "pypi:files", "user", false),
+            ("mcp_server", "url:https://npm.acme.example/mcp", "user", false),
+            ("extension", "npm:@acme/files", "user", false),
+        ] {
+            assert!(!of(kind, key, scope, weak), "{kind} {key} {scope} {weak}");
+        }
+    }
 
     const NOW: Timestamp = Timestamp::from_ms(1_000_000);
 

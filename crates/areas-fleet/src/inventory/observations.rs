@@ -2,9 +2,10 @@
 
 use super::model::{
     AssetId, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId, Standing,
+    is_replaceable,
 };
 use super::sections::{Ready, Scan};
-use crate::fleet::DeviceId;
+use crate::fleet::{self, DeviceId, Sight};
 use provost_kernel::db::{Row, Statement};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
@@ -112,7 +113,9 @@ fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
         )),
         None => None,
     };
+    let found = read(row.str(8)?)?;
     Ok(ObservationView {
+        replaceable_by_project: is_replaceable(&found),
         id: ObservationId::from_store(row.get(0)?),
         seq: row.get(1)?,
         device_id: DeviceId::from_store(row.get(2)?),
@@ -121,7 +124,7 @@ fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
         server_id: row.get::<Option<String>>(5)?.map(ServerId::from_store),
         asset_id: row.get::<Option<String>>(6)?.map(AssetId::from_store),
         standing,
-        found: read(row.str(8)?)?,
+        found,
         first_seen_at: row.get(9)?,
         removed_at: row.get(10)?,
     })
@@ -258,20 +261,26 @@ pub fn touch(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<()> {
     ctx.queue(&TOUCH, params![org, of.device, of.client, of.account, now])
 }
 
-/// Returns the sections of a device.
-pub fn sections(ctx: &mut OperationContext<'_>, device: &str) -> Result<Vec<SectionView>> {
+/// Returns the sections of a device, as the caller sees them.
+///
+/// Keeps PV-1.
+pub fn sections(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<Vec<SectionView>> {
+    let accounts = Accounts::load(ctx)?;
     let org = ctx.org();
-    ctx.query(&SECTIONS, params![org, device], |row| {
+    let mut sections = ctx.query(&SECTIONS, params![org, device.as_str()], |row| {
         Ok(SectionView {
             client: row.get(0)?,
-            account: row.get(1)?,
+            account: accounts.of(device, row.get(1)?),
             complete: row.get(2)?,
             truncated: row.get::<i64>(3)? > 0,
             not_kept: row.get(3)?,
             faults: read(row.str(4)?)?,
             reported_at: row.get(5)?,
         })
-    })
+    })?;
+    // The order of what is hidden would say something of it.
+    sections.sort_by(|one, other| (&one.client, &one.account).cmp(&(&other.client, &other.account)));
+    Ok(sections)
 }
 
 /// Returns each client, on how many devices it is, and how many of its sections are not complete.
@@ -389,7 +398,9 @@ pub fn forget(ctx: &mut OperationContext<'_>, device: &str, most: i64) -> Result
     Ok(count)
 }
 
-/// Returns instances of a server before a place, the newest first.
+/// Returns instances of a server before a place, the newest first, as the caller sees them.
+///
+/// Keeps PV-1.
 pub fn of_server(
     ctx: &mut OperationContext<'_>,
     id: &ServerId,
@@ -399,7 +410,9 @@ pub fn of_server(
     page(ctx, &OF_SERVER, id.as_str(), (before, limit))
 }
 
-/// Returns observations of a device before a place, the newest first.
+/// Returns observations of a device before a place, the newest first, as the caller sees them.
+///
+/// Keeps PV-1.
 pub fn of_device(
     ctx: &mut OperationContext<'_>,
     id: &DeviceId,
@@ -415,6 +428,31 @@ fn page(
     id: &str,
     (before, limit): (i64, i64),
 ) -> Result<Vec<ObservationView>> {
+    let accounts = Accounts::load(ctx)?;
     let (org, now) = (ctx.org(), ctx.latest());
-    ctx.query(of, params![org, id, before, limit], |row| observation(row, now))
+    ctx.query(of, params![org, id, before, limit], |row| {
+        let found = observation(row, now)?;
+        let account = accounts.of(&found.device_id, found.account);
+        Ok(ObservationView { account, ..found })
+    })
+}
+
+/// What the caller sees of accounts of devices.
+struct Accounts<'a> {
+    sight: Sight<'a>,
+    own: Vec<DeviceId>,
+}
+
+impl<'a> Accounts<'a> {
+    fn load(ctx: &mut OperationContext<'a>) -> Result<Self> {
+        Ok(Self {
+            sight: Sight::load(ctx)?,
+            own: fleet::own_devices(ctx)?,
+        })
+    }
+
+    /// Returns what the caller sees of an account.
+    fn of(&self, device: &DeviceId, account: String) -> String {
+        self.sight.account(device, self.own.contains(device), account)
+    }
 }

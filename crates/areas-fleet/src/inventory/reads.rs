@@ -5,6 +5,7 @@ use super::model::{
 };
 use super::store::{self, Age, Filter, Used};
 use super::{fences, observations, uses};
+use crate::fleet::Sight;
 use provost_inventory::wire::Transport;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
@@ -132,12 +133,13 @@ impl Operation for ListServers {
         let now = ctx.latest();
         let ids: Vec<&ServerId> = found.iter().map(|server| &server.id).collect();
         let mut used = uses::of_servers(ctx, &ids)?;
+        let sight = Sight::load(ctx)?;
         Ok(ServerPage {
             servers: found
                 .into_iter()
                 .map(|server| {
                     let used = used.remove(&server.id).unwrap_or_default();
-                    ServerView::of(server, now, used)
+                    ServerView::of(server, now, used, &sight)
                 })
                 .collect(),
             data_age: store::age(ctx)?,
@@ -164,8 +166,9 @@ impl Operation for GetServer {
         let id = &input.path.server_id;
         let server = store::get(ctx, id)?;
         let used = uses::of_servers(ctx, &[id])?.remove(id).unwrap_or_default();
+        let sight = Sight::load(ctx)?;
         Ok(ServerNow {
-            server: ServerView::of(server, ctx.latest(), used),
+            server: ServerView::of(server, ctx.latest(), used, &sight),
             data_age: store::age(ctx)?,
         })
     }

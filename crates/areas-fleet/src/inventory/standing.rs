@@ -2,6 +2,7 @@
 
 use super::model::{OneServer, Server, ServerId, ServerPath, ServerView, Standing, Verdict};
 use super::{fences, store, uses};
+use crate::fleet::Sight;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Input, Meta, Method, Operation};
@@ -49,8 +50,9 @@ impl Operation for SetStanding {
         let now = ctx.latest();
         stand(ctx, &mut server, input.body.standing, input.body.expires_at)?;
         let used = uses::of_servers(ctx, &[id])?.remove(id).unwrap_or_default();
+        let sight = Sight::load(ctx)?;
         Ok(OneServer {
-            server: ServerView::of(server, now, used),
+            server: ServerView::of(server, now, used, &sight),
         })
     }
 }

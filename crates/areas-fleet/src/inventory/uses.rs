@@ -127,7 +127,7 @@ pub struct UseView {
     #[serde(skip_serializing_if = "Option::is_none")]
     server_id: Option<ServerId>,
     /// Whose events they are; absent where they name nobody whom the directory knows, and for those who do not see whose machines devices
-    /// are.
+    /// are. Where people are pseudonymous, what stands for somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user_id: Option<String>,
     /// How many events named it.

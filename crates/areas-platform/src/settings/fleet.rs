@@ -1,6 +1,7 @@
 //! What of the settings is about devices (F2.14): what guards something today, and nothing else.
 
 use super::hooks::{FleetHooks, WantedFleetHooks};
+use super::privacy::{Privacy, WantedPrivacy};
 use provost_kernel::patch::RequiredChange;
 use provost_kernel::text::IntegerBetween;
 use provost_kernel::word;
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 /// How devices come, and when they are given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["enrolment", "hooks", "retireAfterDays", "silentAfterHours"]))]
+#[schemars(inline, extend("required" = ["enrolment", "hooks", "privacy", "retireAfterDays", "silentAfterHours"]))]
 pub struct Fleet {
     /// How devices come.
     pub enrolment: FleetEnrolment,
@@ -22,6 +23,8 @@ pub struct Fleet {
     pub retire_after_days: i64,
     /// How long a device is not heard of before it is shown as silent. Units: hours.
     pub silent_after_hours: i64,
+    /// How people and their machines are shown to others.
+    pub privacy: Privacy,
 }
 
 /// How devices come.
@@ -53,6 +56,7 @@ impl Default for Fleet {
             hooks: FleetHooks::default(),
             retire_after_days: 90,
             silent_after_hours: 72,
+            privacy: Privacy::default(),
         }
     }
 }
@@ -68,9 +72,10 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 8] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 10] {
         let enrolment = &self.enrolment;
         let [mode, deadline, on_unknown, offline] = self.hooks.members();
+        let [people, host_names] = self.privacy.members();
         [
             (
                 "/fleet/enrolment/requireApproval",
@@ -83,6 +88,8 @@ impl Fleet {
             deadline,
             on_unknown,
             offline,
+            people,
+            host_names,
         ]
     }
 
@@ -107,6 +114,7 @@ pub(super) struct WantedFleet {
     retire_after_days: RequiredChange<RetirementDays>,
     /// How long a device is not heard of before it is shown as silent, in hours.
     silent_after_hours: RequiredChange<IntegerBetween<24, 720>>,
+    privacy: WantedPrivacy,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -165,6 +173,7 @@ impl WantedFleet {
                 .get()
                 .map_or(base.retire_after_days, |days| days.0),
             silent_after_hours: silence.map_or(base.silent_after_hours, |hours| hours.get()),
+            privacy: self.privacy.applied(base.privacy),
         }
     }
 }

@@ -10,8 +10,11 @@
 //! INVARIANT SE-4: a shorter retention is confirmed and acts after 7 days; until then a longer one takes it back.
 //! INVARIANT SE-5: no change of the settings resets a member that it does not name.
 //! INVARIANT SE-6: nobody gives everybody a role by a setting who could not give it to one, and no setting gives more than `member`.
-//! INVARIANT SE-7: silence retires devices sooner than before only where that was confirmed.
+//! INVARIANT SE-7: no change of the settings has silence retire devices sooner than before where that was not confirmed; where nobody said
+//! anything, it does so after 90 days.
 //! INVARIANT SE-8: hooks of devices let nothing pass that they denied before, by a setting, unless that was confirmed.
+//! INVARIANT SE-9: people are shown again that were pseudonyms, and names of machines that were hidden, only where that was confirmed;
+//! pseudonyms never stand beside names of machines.
 //!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!
@@ -25,6 +28,7 @@ mod get;
 mod hooks;
 mod model;
 mod patch;
+mod privacy;
 mod put;
 mod store;
 #[cfg(test)]
@@ -36,6 +40,7 @@ pub use hooks::{FleetHooks, HookMode, OnUnknown};
 pub use model::{
     DefaultRole, Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens,
 };
+pub use privacy::{HostNames, People, Privacy};
 
 pub use store::read;
 

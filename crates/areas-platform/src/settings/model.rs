@@ -256,7 +256,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 21] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 23] {
         let Self {
             tokens,
             managed_config,
@@ -278,6 +278,8 @@ impl Settings {
             deadline,
             on_unknown,
             offline,
+            people,
+            host_names,
         ] = fleet.members();
         [
             ("/tokens/secretReplaySeconds", tokens.secret_replay_seconds.into()),
@@ -310,6 +312,8 @@ impl Settings {
             deadline,
             on_unknown,
             offline,
+            people,
+            host_names,
         ]
     }
 }

@@ -30,6 +30,7 @@ fn factory() -> Value {
             "hooks": { "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7 },
             "retireAfterDays": 90,
             "silentAfterHours": 72,
+            "privacy": { "people": "directory", "hostNames": "show" },
         },
     })
 }
@@ -57,6 +58,7 @@ fn what_is_put_is_what_is_got() {
                 "hooks": { "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30 },
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
+                "privacy": { "people": "pseudonymous", "hostNames": "hide" },
             },
         });
         let put = world.put("admin", PUT, &wanted).json();

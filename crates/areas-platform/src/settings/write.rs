@@ -1,6 +1,6 @@
 //! What both ways to change the settings have in common.
 //!
-//! Keeps SE-3, SE-4, SE-6, SE-7, SE-8.
+//! Keeps SE-3, SE-4, SE-6, SE-7, SE-8, SE-9.
 
 use super::model::{AutomationSettings, PendingRetention, Settings};
 use super::store::{self, StoredSettings};
@@ -56,8 +56,8 @@ fn may_give(ctx: &OperationContext<'_>, old: &Settings, after: &Settings) -> Res
 
 /// Stores what the settings become (SE-3, SE-4).
 ///
-/// Errors: `EscalationForbidden`; `ConfirmationRequired` for a shorter retention, for devices that are retired sooner and for hooks that guard less,
-/// where nobody confirmed it.
+/// Errors: `EscalationForbidden`; `ConfirmationRequired` for what nobody confirmed; `InvalidDefinition` for pseudonyms beside names of
+/// machines.
 pub(super) fn change(
     ctx: &mut OperationContext<'_>,
     before: Before,
@@ -90,6 +90,7 @@ pub(super) fn change(
         let message = "hooks of devices would let pass what they deny now, on each device as soon as it hears of it; say confirm: true";
         return Err(Error::new(Code::ConfirmationRequired, message));
     }
+    after.fleet.privacy.admit(old.fleet.privacy, is_confirmed)?;
     // Time moves on with every change, even when the clock does not (D1.2).
     let updated_at = before.updated_at.map_or(now, |at| now.max(at.plus_ms(1)));
     let after = StoredSettings {

@@ -3,7 +3,7 @@
 use super::model::{Dimension, Line, NAMES, Outcome, SOURCES};
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::context::PRUNED_ROWS;
-use provost_kernel::db::{Row, Tx};
+use provost_kernel::db::{Param, Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params};
 use std::collections::BTreeSet;
 
@@ -234,6 +234,24 @@ pub struct Wanted<'a> {
     pub outcome: Option<Outcome>,
 }
 
+impl Wanted<'_> {
+    /// Returns it as the statements that list want it.
+    fn params<'a>(&'a self, org: &'a str, limit: i64) -> [Param<'a>; 10] {
+        [
+            org.into(),
+            self.dimension.as_str().into(),
+            self.first_day.into(),
+            self.last_day.into(),
+            self.name.into(),
+            self.action.into(),
+            self.mode.into(),
+            self.source.into(),
+            self.outcome.map(Outcome::as_str).into(),
+            limit.into(),
+        ]
+    }
+}
+
 /// How many events there are, and how many of each outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
@@ -258,38 +276,18 @@ pub fn groups(
     wanted: &Wanted<'_>,
     limit: i64,
 ) -> Result<Vec<(String, Sums)>> {
-    let (org, outcome) = (ctx.org(), wanted.outcome.map(Outcome::as_str));
-    let params = params![
-        org,
-        wanted.dimension.as_str(),
-        wanted.first_day,
-        wanted.last_day,
-        wanted.name,
-        wanted.action,
-        wanted.mode,
-        wanted.source,
-        outcome,
-        limit,
-    ];
-    ctx.query(&GROUPS, params, |row| Ok((row.get(0)?, sums(row)?)))
+    let org = ctx.org();
+    ctx.query(&GROUPS, &wanted.params(org, limit), |row| {
+        Ok((row.get(0)?, sums(row)?))
+    })
 }
 
 /// Returns the newest days that have something.
 pub fn days(ctx: &mut OperationContext<'_>, wanted: &Wanted<'_>, limit: i64) -> Result<Vec<(i64, Sums)>> {
-    let (org, outcome) = (ctx.org(), wanted.outcome.map(Outcome::as_str));
-    let params = params![
-        org,
-        wanted.dimension.as_str(),
-        wanted.first_day,
-        wanted.last_day,
-        wanted.name,
-        wanted.action,
-        wanted.mode,
-        wanted.source,
-        outcome,
-        limit,
-    ];
-    ctx.query(&DAYS, params, |row| Ok((row.get(0)?, sums(row)?)))
+    let org = ctx.org();
+    ctx.query(&DAYS, &wanted.params(org, limit), |row| {
+        Ok((row.get(0)?, sums(row)?))
+    })
 }
 
 /// Returns how many names and how many days fit, and how many events are counted beside them because their days had no room for their

@@ -29,7 +29,7 @@ pub fn explain_command() -> Command {
     Command::new("explain")
         .about("Shows what was sent last, byte for byte, and what never is")
         .long_about(
-            "Shows what is collected and what never is, what was sent in the last seven days or waits to be, and of each kind the \
+            "Shows what is collected and what never is, how others are shown it, what was sent in the last seven days or waits to be, and of each kind the \
              last as it was sent. With -o json each of them is there, byte for byte. No server is asked.",
         )
         .args(place_args())
@@ -60,6 +60,7 @@ pub fn status(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> 
     });
     let state = State::load(&agent.folder).map_err(failure)?;
     let is_gone = state.is_gone;
+    shown_to_others(&mut status, &state);
     if let (Value::Object(state), Some(status)) = (json!(state), status.as_object_mut()) {
         status.extend(state);
     }
@@ -76,18 +77,26 @@ pub fn status(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> 
 pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
     let folder = Folder::open(&folder_path(matches, terminal)?).map_err(failure)?;
     let uploads = uploads(&folder).map_err(failure)?;
+    let state = State::load(&folder).map_err(failure)?;
     let form = Form::chosen(matches, terminal);
     if form != Form::Table {
         let shown = uploads.iter().map(|upload| {
             json!({ "kind": upload.kind, "state": upload.state, "at": upload.at, "bytes": upload.body.len(), "body": text(upload) })
         });
-        let all = json!({ "rules": RULES, "uploads": shown.collect::<Vec<_>>() });
+        let mut all = json!({ "rules": RULES, "uploads": shown.collect::<Vec<_>>() });
+        shown_to_others(&mut all, &state);
         printer(matches, terminal, false).object(&all)?;
         return Ok(());
     }
     let mut page = String::new();
     for rule in RULES {
         let _ = writeln!(page, "{rule}");
+    }
+    if let Some(privacy) = &state.privacy {
+        let _ = writeln!(page, "shown by the server: {}", privacy.says());
+    }
+    if let Some(change) = &state.privacy_changed {
+        let _ = writeln!(page, "{}", change.says());
     }
     for upload in &uploads {
         let _ = writeln!(
@@ -110,6 +119,16 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
     }
     terminal.print(terminal.shown(&page).as_bytes())?;
     Ok(())
+}
+
+/// Adds what others see of this machine, as the server said it last, and how that changed.
+fn shown_to_others(page: &mut Value, state: &State) {
+    if let Some(privacy) = &state.privacy {
+        page["shownToOthers"] = privacy.says().into();
+    }
+    if let Some(change) = &state.privacy_changed {
+        page["shownToOthersChanged"] = change.says().into();
+    }
 }
 
 fn text(upload: &Upload) -> String {

@@ -26,13 +26,13 @@ async fn machine_of(app: &App, id: &str) -> Machine {
 }
 
 /// Counts what was recorded, and joins what that names.
-async fn count(app: &App) {
+pub async fn count(app: &App) {
     count_values(&app.kernel).await.unwrap();
     join_uses(&app.kernel).await.unwrap();
 }
 
 /// Asks as a hook does before a tool of a server; a gateway names itself.
-async fn ask(app: &App, user: &str, server: &str, gateway: Option<&str>) {
+pub async fn ask(app: &App, user: &str, server: &str, gateway: Option<&str>) {
     let mut attributes = json!({
         "identity.user_id": user, "tool.id": format!("mcp__{server}__read"), "mcp.server_id": server, "mcp.tool_id": "read",
     });

@@ -19,6 +19,7 @@ mod judging_told;
 mod kept;
 mod lives;
 mod owners;
+mod privacy;
 mod proofs;
 mod renewal;
 mod retire_own;

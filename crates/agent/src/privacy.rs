@@ -1,0 +1,114 @@
+//! How people and their machines are shown to others, as the server says it, and when that changed.
+
+use crate::State;
+use provost_words::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How people and their machines are shown to others. Words that this version does not know are kept as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Privacy {
+    /// `directory`: others see whose machine it is. `pseudonymous`: they see a pseudonym.
+    pub people: String,
+    /// `show`: others see what the machine is called. `hide`: they do not.
+    pub host_names: String,
+}
+
+impl PrivacyChange {
+    /// Returns what happened, for whoever owns the machine.
+    pub fn says(&self) -> String {
+        format!(
+            "changed, as this machine heard at {}; before: {}",
+            self.at,
+            self.was.says()
+        )
+    }
+}
+
+impl Privacy {
+    /// Returns what that means, for whoever owns the machine.
+    pub fn says(&self) -> String {
+        let people = match self.people.as_str() {
+            "directory" => "others see whose machine this is by its owner's id".to_owned(),
+            "pseudonymous" => {
+                "others see a pseudonym in place of its owner and of the home's account".to_owned()
+            }
+            other => format!("people are shown as {other:?}"),
+        };
+        let names = match self.host_names.as_str() {
+            "show" => "what it is called".to_owned(),
+            "hide" => "not what it is called".to_owned(),
+            other => format!("its name as {other:?}"),
+        };
+        format!("{people}, and {names}")
+    }
+}
+
+/// A change of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PrivacyChange {
+    /// When this machine heard of it, by its clock.
+    pub at: Timestamp,
+    /// What it was before.
+    pub was: Privacy,
+}
+
+impl State {
+    /// Takes what a heartbeat was answered about it. An answer that says nothing of it changes nothing.
+    pub(crate) fn hear_privacy(&mut self, answer: &Value, now: Timestamp) {
+        let said = answer.get("privacy").cloned();
+        let said = said.and_then(|said| serde_json::from_value::<Privacy>(said).ok());
+        let Some(said) = said else { return };
+        match self.privacy.replace(said) {
+            Some(was) if self.privacy.as_ref() != Some(&was) => {
+                self.privacy_changed = Some(PrivacyChange { at: now, was });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_change_is_kept_with_what_was_before_until_the_next_one() {
+        let mut state = State::default();
+        let (first, later, last) = (
+            Timestamp::from_ms(1_000),
+            Timestamp::from_ms(2_000),
+            Timestamp::from_ms(3_000),
+        );
+        let open = json!({ "privacy": { "people": "directory", "hostNames": "show" } });
+        let hidden = json!({ "privacy": { "people": "pseudonymous", "hostNames": "hide", "later": 1 } });
+        state.hear_privacy(&open, first);
+        state.hear_privacy(&open, later);
+        assert_eq!(
+            state.privacy_changed, None,
+            "what was not known before has not changed"
+        );
+        state.hear_privacy(&hidden, later);
+        let half = json!({ "privacy": { "people": "directory" } });
+        for nothing in [&hidden, &json!({}), &json!({ "privacy": 7 }), &half] {
+            state.hear_privacy(nothing, last);
+        }
+        let kept: State = serde_json::from_value(serde_json::to_value(&state).unwrap()).unwrap();
+        let change = kept.privacy_changed.unwrap();
+        assert_eq!((change.at, change.was.people.as_str()), (later, "directory"));
+        assert!(
+            change.says().contains("before: others see whose machine"),
+            "{}",
+            change.says()
+        );
+        let is = kept.privacy.unwrap();
+        assert!(
+            is.says().contains("a pseudonym") && is.says().ends_with("and not what it is called"),
+            "{}",
+            is.says()
+        );
+    }
+}

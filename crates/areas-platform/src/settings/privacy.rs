@@ -1,0 +1,150 @@
+//! How people and their machines are shown to others (F5.2): what is kept today, and nothing else.
+//!
+//! Refused by its name, because nothing would read it: what of prompts and of arguments of tools is collected, names of projects (they
+//! are never collected), and what is done with machines that people enrol themselves (ADR 0120).
+
+use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::patch::RequiredChange;
+use provost_kernel::word;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+word! {
+    /// How people are shown in answers about machines and about what is on them.
+    pub enum People {
+        /// By their ids of the directory.
+        Directory = "directory",
+        /// By a name that nobody can compute and that is another one in the next quarter; to themselves by their ids.
+        Pseudonymous = "pseudonymous",
+    }
+}
+
+word! {
+    /// Whether names of machines are shown.
+    pub enum HostNames {
+        /// To whoever sees the machine.
+        Show = "show",
+        /// To the owner alone.
+        Hide = "hide",
+    }
+}
+
+/// How people and their machines are shown to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(inline, extend("required" = ["people", "hostNames"]))]
+pub struct Privacy {
+    /// How people are shown in answers about machines and about what is on them.
+    pub people: People,
+    /// Whether names of machines, and of the tokens by which they enrolled, are shown to others than their owners.
+    pub host_names: HostNames,
+}
+
+impl Default for Privacy {
+    fn default() -> Self {
+        Self {
+            people: People::Directory,
+            host_names: HostNames::Show,
+        }
+    }
+}
+
+impl Privacy {
+    /// Says whether people are shown by pseudonyms.
+    pub fn is_pseudonymous(self) -> bool {
+        self.people == People::Pseudonymous
+    }
+
+    /// Says whether names of machines are hidden.
+    pub fn hides_names(self) -> bool {
+        self.host_names == HostNames::Hide
+    }
+
+    /// Returns every member with its JSON Pointer.
+    pub(super) fn members(self) -> [(&'static str, Value); 2] {
+        [
+            ("/fleet/privacy/people", self.people.as_str().into()),
+            ("/fleet/privacy/hostNames", self.host_names.as_str().into()),
+        ]
+    }
+
+    /// Refuses what would promise more than it keeps, and what shows more of people than before and was not confirmed.
+    ///
+    /// Keeps SE-9.
+    ///
+    /// Errors: `InvalidDefinition`, `ConfirmationRequired`.
+    pub(super) fn admit(self, old: Self, is_confirmed: bool) -> Result<()> {
+        if self.is_pseudonymous() && !self.hides_names() {
+            let message = "names of machines say whose they are: where people are pseudonymous, hostNames is hide; set both";
+            return Err(Error::unfit("/body/fleet/privacy/hostNames", message));
+        }
+        let shows_more =
+            old.is_pseudonymous() && !self.is_pseudonymous() || old.hides_names() && !self.hides_names();
+        if shows_more && !is_confirmed {
+            let message = "people and names of machines will be shown that were not, and every machine tells its person; say confirm: true";
+            return Err(Error::new(Code::ConfirmationRequired, message));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub(super) struct WantedPrivacy {
+    /// How people are shown in answers about machines and about what is on them: by their ids of the directory, or each by a pseudonym of
+    /// the quarter. Pseudonyms need `hostNames` to be `hide`. To show people again needs confirm.
+    people: RequiredChange<People>,
+    /// Whether names of machines, and of the tokens by which they enrolled, are shown to others than their owners. To show them again needs
+    /// confirm.
+    host_names: RequiredChange<HostNames>,
+}
+
+impl WantedPrivacy {
+    /// Returns what `base` becomes with what the body names.
+    pub(super) fn applied(&self, base: Privacy) -> Privacy {
+        Privacy {
+            people: *self.people.get().unwrap_or(&base.people),
+            host_names: *self.host_names.get().unwrap_or(&base.host_names),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPEN: Privacy = Privacy {
+        people: People::Directory,
+        host_names: HostNames::Show,
+    };
+    const NAMELESS: Privacy = Privacy {
+        host_names: HostNames::Hide,
+        ..OPEN
+    };
+    const PRIVATE: Privacy = Privacy {
+        people: People::Pseudonymous,
+        ..NAMELESS
+    };
+
+    /// Proves SE-9.
+    #[test]
+    fn people_are_shown_again_only_where_that_was_confirmed() {
+        let code =
+            |new: Privacy, old, is_confirmed| new.admit(old, is_confirmed).map_err(|error| error.code());
+        for (new, old) in [(OPEN, NAMELESS), (OPEN, PRIVATE), (NAMELESS, PRIVATE)] {
+            assert_eq!(code(new, old, false), Err(Code::ConfirmationRequired));
+            assert_eq!(code(new, old, true), Ok(()));
+            assert_eq!(code(old, new, false), Ok(()));
+        }
+        let half = Privacy {
+            host_names: HostNames::Show,
+            ..PRIVATE
+        };
+        for old in [OPEN, NAMELESS, PRIVATE] {
+            assert_eq!(code(half, old, true), Err(Code::InvalidDefinition));
+            assert_eq!(code(old, old, false), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What of people and of their machines others see, where the settings hide it (F5, ADR 0120).
+
+use super::inventory::{in_days, of_key};
+use super::inventory_uses::{ask, count};
+use super::lives;
+use crate::access::oauth::{token, trusting, user, workshop};
+use crate::areas::fleet::{Machine, TOKENS, beat, laptop, let_people_enrol, new_key, send};
+use crate::areas::inventory::{SERVERS, server};
+use crate::support::{App, Reply, each, fresh_key, with_trio};
+use provost_kernel::operation::Method;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const DAY: u64 = 86_400;
+const ANN: &str = "ann@acme.example";
+const BOB: &str = "bob@acme.example";
+const ALL: &str = "fleet:enrol_self fleet:enrol fleet:write fleet:read inventory:read inventory:write directory:read llm_gateway:read";
+/// What stands in the store of Ann, beside her id.
+const SHOWN: [&str; 4] = [
+    "ann-host-canary",
+    "ann-own-token-canary",
+    "ann-token-canary",
+    "ann-account-canary",
+];
+/// What the directory knows of her.
+const KNOWN: [&str; 2] = [ANN, "Ann Canary"];
+
+async fn set(app: &App, privacy: Value, confirm: bool) -> Reply {
+    let mut body = json!({ "fleet": { "privacy": privacy } });
+    if confirm {
+        body["confirm"] = true.into();
+    }
+    app.write("PATCH", "/automation/settings", body).await
+}
+
+async fn hide(app: &App) {
+    let hidden = json!({ "people": "pseudonymous", "hostNames": "hide" });
+    set(app, hidden, false).await.ok();
+}
+
+async fn post(app: &App, by: &str, path: &str, body: Value) -> Value {
+    let call = app.request("POST", path).token(by);
+    call.json(with_trio(body, &fresh_key())).send().await.ok().clone()
+}
+
+async fn get(app: &App, by: &str, path: &str) -> Reply {
+    app.request("GET", path).token(by).send().await
+}
+
+/// Enrols a machine by an enrolment token.
+async fn enrolled(app: &App, secret: &str, name: &str) -> Machine {
+    let key = new_key();
+    let reply = send(app, &key, secret, "/devices/enrol", laptop(name)).await;
+    assert_eq!(
+        reply.ok()["device"]["name"],
+        name,
+        "a machine sees what it is called"
+    );
+    Machine::of(app, key, &reply)
+}
+
+/// Ann, her machine, and what she did.
+struct World {
+    ann: String,
+    session: String,
+    machine: Machine,
+    ids: Vec<(&'static str, String)>,
+}
+
+async fn world(app: &Arc<App>) -> (Arc<App>, World) {
+    let workshop = workshop(app);
+    let app = trusting(app, &workshop);
+    let_people_enrol(&app).await;
+    let ann = user(&app, ANN, Some("admin")).await;
+    let path = format!("/directory/users/{ann}");
+    app.write("PATCH", &path, json!({ "displayName": KNOWN[1] }))
+        .await
+        .ok();
+    let session = token(&workshop, |claims| claims["scope"] = ALL.into());
+    let own = post(
+        &app,
+        &session,
+        "/devices/own/enrolment-tokens",
+        json!({ "name": SHOWN[1] }),
+    )
+    .await;
+    let machine = enrolled(&app, own["token"].as_str().unwrap(), SHOWN[0]).await;
+    machine.beat(&app).await.ok();
+    let made = post(&app, &session, TOKENS, json!({ "name": SHOWN[2] })).await;
+    let found = json!([server("files", "npm:files", false)]);
+    machine.has(&app, SHOWN[3], &found).await.ok();
+    app.advance(60);
+    ask(&app, ANN, "files", None).await;
+    count(&app).await;
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let server = text(&of_key(&app, "npm:files").await["id"]);
+    let verdict = json!({ "standing": "approved", "expiresAt": in_days(&app, 30) });
+    post(&app, &session, &format!("{SERVERS}/{server}/standing"), verdict).await;
+    let told = format!("/devices/{}/commands", machine.id);
+    let told = post(&app, &session, &told, json!({ "kind": "rescan" })).await;
+    let ids = vec![
+        ("deviceId", machine.id.clone()),
+        ("serverId", server),
+        ("enrolmentTokenId", text(&made["enrolmentToken"]["id"])),
+        ("commandId", text(&told["command"]["id"])),
+    ];
+    let world = World {
+        ann,
+        session,
+        machine,
+        ids,
+    };
+    (app, world)
+}
+
+/// Returns the answers of every read of devices and of the inventory to somebody, refusals among them.
+async fn answers(app: &App, world: &World, by: &str) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    let reads = app.kernel.registry.entries().iter().filter(|entry| {
+        matches!(entry.meta.toolset, "fleet" | "inventory") && entry.meta.method == Method::Get
+    });
+    for entry in reads {
+        let path = world
+            .ids
+            .iter()
+            .fold(entry.meta.path.to_owned(), |path, (name, id)| {
+                path.replace(&format!("{{{name}}}"), id)
+            });
+        assert!(!path.contains('{'), "{path}");
+        all.push((entry.meta.id, get(app, by, &path).await.text()));
+    }
+    assert!(all.len() >= 12, "{}", all.len());
+    all
+}
+
+/// Proves PV-1.
+#[test]
+fn no_answer_names_somebody_else_where_people_are_pseudonymous() {
+    each("fleet_privacy", |app: Arc<App>| async move {
+        let (app, world) = world(&app).await;
+        let mut readers = vec![app.admin.clone()];
+        for role in ["operator", "auditor", "viewer"] {
+            readers.push(app.account(role, role, &[]).await.1);
+        }
+        let mut seen = BTreeSet::new();
+        let secret: Vec<&str> = SHOWN.into_iter().chain([world.ann.as_str()]).collect();
+        for by in &readers {
+            for (_, text) in answers(&app, &world, by).await {
+                seen.extend(secret.iter().filter(|word| text.contains(**word)).copied());
+            }
+        }
+        assert_eq!(
+            seen,
+            secret.iter().copied().collect(),
+            "what is not shown before proves nothing"
+        );
+        hide(&app).await;
+        let check = |id: &str, text: &str| {
+            for word in secret.iter().copied().chain(KNOWN) {
+                assert!(!text.contains(word), "{id} says {word}: {text}");
+            }
+        };
+        for by in &readers {
+            for (id, text) in answers(&app, &world, by).await {
+                check(id, &text);
+            }
+        }
+        // What is answered to who changes something.
+        let device = format!("/devices/{}", world.machine.id);
+        for (path, body) in [
+            (format!("{device}/quarantine"), json!({})),
+            (format!("{device}/commands"), json!({ "kind": "rescan" })),
+            (
+                format!("{SERVERS}/{}/standing", world.ids[1].1),
+                json!({ "standing": "denied" }),
+            ),
+            (format!("{TOKENS}/{}/revoke", world.ids[2].1), json!({})),
+        ] {
+            let text = app.write("POST", &path, body).await;
+            text.ok();
+            check(&path, &text.text());
+        }
+        let labelled = app
+            .write("PATCH", &device, json!({ "labels": ["site:berlin"] }))
+            .await;
+        assert_eq!(labelled.ok()["device"]["nameHidden"], true);
+        check("update", &labelled.text());
+        lives::hold(&app, &world.machine.id).await;
+        let held = app.get("/restore/held").await;
+        assert_eq!(held.ok()["held"].as_array().map(Vec::len), Some(1));
+        check("held", &held.text());
+        let retired = app
+            .write("POST", &format!("{device}/retire"), json!({ "confirm": true }))
+            .await;
+        retired.ok();
+        check("retire", &retired.text());
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves PV-1.
+#[test]
+fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
+    each("fleet_pseudonyms", |app: Arc<App>| async move {
+        let (app, world) = world(&app).await;
+        hide(&app).await;
+        let device = format!("/devices/{}", world.machine.id);
+        let hers = get(&app, &world.session, &device).await.ok()["device"].clone();
+        assert_eq!(
+            (&hers["name"], &hers["ownerUserId"]),
+            (&json!(SHOWN[0]), &json!(world.ann))
+        );
+        assert_eq!(hers.get("nameHidden"), None);
+        let own = get(&app, &world.session, "/devices/own").await.ok().clone();
+        assert_eq!(own["devices"][0]["name"], SHOWN[0]);
+        assert_eq!(
+            own["privacy"],
+            json!({ "people": "pseudonymous", "hostNames": "hide" })
+        );
+        let inventory = format!("{device}/inventory");
+        let found = get(&app, &world.session, &inventory).await.ok().clone();
+        assert_eq!(found["observations"][0]["account"], SHOWN[3]);
+        assert_eq!(found["sections"][0]["account"], SHOWN[3]);
+
+        let pseudonyms = async || {
+            let owner = app.get(&device).await.ok()["device"]["ownerUserId"].clone();
+            let uses = app.get("/inventory/uses").await.ok()["uses"][0]["userId"].clone();
+            let made = app.get(TOKENS).await.ok()["enrolmentTokens"][0]["createdBy"].clone();
+            let by = app.get(&format!("{SERVERS}/{}", world.ids[1].1)).await;
+            [owner, uses, made, by.ok()["server"]["standingBy"].clone()]
+        };
+        let first = pseudonyms().await;
+        let name = first[0].as_str().unwrap().to_owned();
+        assert!(name.starts_with("psn_") && name.len() == 36, "{name}");
+        assert!(first.iter().all(|one| *one == first[0]), "{first:?}");
+        // The same word on another machine is another one: whoever has a machine could try words out.
+        let bob = Machine::new(&app).await;
+        bob.has(&app, SHOWN[3], &json!([server("files", "npm:files", false)]))
+            .await
+            .ok();
+        let account = async |id: &str| {
+            let found = app.get(&format!("/devices/{id}/inventory")).await.ok().clone();
+            let account = found["observations"][0]["account"].clone();
+            assert_eq!(account, found["sections"][0]["account"]);
+            account
+        };
+        let (hers, his) = (account(&world.machine.id).await, account(&bob.id).await);
+        assert!(hers.as_str().unwrap().starts_with("psn_"), "{hers}");
+        assert_ne!(hers, his);
+        // No word that is not hers says it to who counts characters.
+        assert!(!name.contains(&hers.as_str().unwrap()[4..]));
+        app.advance(50 * DAY);
+        let later = app.get(&device).await.ok()["device"]["ownerUserId"].clone();
+        assert!(
+            later.as_str().unwrap().starts_with("psn_") && later != first[0],
+            "{later}"
+        );
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves PV-1.
+#[test]
+fn no_filter_no_name_and_no_gateway_says_whose_a_machine_is() {
+    each("fleet_oracles", |app: Arc<App>| async move {
+        let (app, world) = world(&app).await;
+        let bob = user(&app, BOB, None).await;
+        let his = Machine::new(&app).await;
+        let path = format!("/devices/{}", his.id);
+        app.write("PATCH", &path, json!({ "ownerUserId": bob }))
+            .await
+            .ok();
+        let identity = format!("{path}/gateway-identity");
+        assert_eq!(app.get(&identity).await.ok()["subjectId"], json!(bob));
+        hide(&app).await;
+        let by_owner = format!("/devices?ownerUserId={}", world.ann);
+        for filter in [
+            by_owner.as_str(),
+            "/devices?query=ann-host",
+            &format!("/devices?ownerUserId={bob}"),
+        ] {
+            app.get(filter).await.refused(422, "invalid_definition");
+        }
+        let found = get(&app, &world.session, &by_owner).await;
+        assert_eq!(
+            found.ok()["devices"].as_array().map(Vec::len),
+            Some(1),
+            "her own she finds"
+        );
+        get(&app, &world.session, &format!("/devices?ownerUserId={bob}"))
+            .await
+            .refused(422, "invalid_definition");
+        app.write("PATCH", &path, json!({ "name": "bob-laptop" }))
+            .await
+            .refused(409, "conflict");
+        // The family's client needs no person: anything but `explicit` is none of its own.
+        let taken = app.get(&identity).await.ok().clone();
+        let owner = app.get(&path).await.ok()["device"]["ownerUserId"].clone();
+        assert_eq!(
+            (&taken["resolution"], &taken["subjectKind"]),
+            (&json!("assigned_user"), &json!("user"))
+        );
+        assert_eq!(taken["subjectId"], owner);
+        assert!(owner.as_str().unwrap().starts_with("psn_"), "{owner}");
+        app.write("PATCH", &path, json!({ "ownerUserId": owner }))
+            .await
+            .refused(422, "invalid_definition");
+        // Who is suspended stands in the directory, beside the name.
+        let beyond = app
+            .get(&format!("/devices/{}/gateway-identity", world.machine.id))
+            .await;
+        beyond.refused(404, "not_found");
+        app.write("POST", &format!("/directory/users/{bob}/suspend"), json!({}))
+            .await
+            .ok();
+        let suspended = app.get(&identity).await;
+        suspended.refused(404, "not_found");
+        assert_eq!(suspended.text(), beyond.text());
+        assert!(
+            beyond.text().contains("suspended, deleted, or can do more"),
+            "{}",
+            beyond.text()
+        );
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves SE-9.
+#[test]
+fn machines_are_told_how_they_are_shown_and_what_is_not_kept_is_no_setting() {
+    each("fleet_privacy_told", |app: Arc<App>| async move {
+        let machine = Machine::new(&app).await;
+        let told = async || {
+            app.advance(60);
+            machine.beat(&app).await.ok()["privacy"].clone()
+        };
+        assert_eq!(
+            told().await,
+            json!({ "people": "directory", "hostNames": "show" })
+        );
+        let half = json!({ "people": "pseudonymous" });
+        set(&app, half, true).await.refused(422, "invalid_definition");
+        hide(&app).await;
+        assert_eq!(
+            told().await,
+            json!({ "people": "pseudonymous", "hostNames": "hide" })
+        );
+        for open in [
+            json!({ "people": "directory" }),
+            json!({ "people": "directory", "hostNames": "show" }),
+        ] {
+            set(&app, open, false).await.refused(400, "confirmation_required");
+        }
+        set(&app, json!({ "hostNames": "show" }), true)
+            .await
+            .refused(422, "invalid_definition");
+        set(&app, json!({ "people": "directory", "hostNames": "show" }), true)
+            .await
+            .ok();
+        assert_eq!(told().await["people"], "directory");
+        for member in [
+            "prompts",
+            "toolArguments",
+            "ask",
+            "projectNames",
+            "personalDevices",
+        ] {
+            let refused = set(&app, json!({ member: "hide" }), true).await;
+            refused.refused(400, "invalid_request");
+            assert!(
+                refused.text().contains(&format!("/fleet/privacy/{member}")),
+                "{}",
+                refused.text()
+            );
+        }
+        // One that is early is answered without, and means nothing by it.
+        let again = send(
+            &app,
+            &machine.key,
+            &machine.token,
+            &format!("/devices/{}/heartbeat", machine.id),
+            beat(),
+        )
+        .await;
+        assert_eq!(again.ok().get("privacy"), None);
+        app.kernel.stop().await;
+    });
+}
