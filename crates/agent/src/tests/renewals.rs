@@ -207,7 +207,7 @@ fn a_clock_that_is_wrong_misses_no_renewal() {
 /// Copies took all the places of its successors: it is not shut out at the end of its token, and they are found out by the former key.
 #[test]
 fn a_machine_whose_token_has_no_room_changes_its_key_in_the_last_week() {
-    for (refusal, days_left, changes) in [(409, 8, false), (404, 6, false), (409, 6, true)] {
+    for (refusal, days_left, changes) in [(409, 9, false), (404, 6, false), (409, 6, true)] {
         let scratch = Scratch::new();
         let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
         let _ = agent(&folder);

@@ -93,11 +93,10 @@ impl Privacy {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct WantedPrivacy {
-    /// How people are shown in answers about machines and about what is on them: by their ids of the directory, or each by a pseudonym of
-    /// the quarter. Pseudonyms need `hostNames` to be `hide`. To show people again needs confirm.
+    /// How people are shown in answers about machines: by their ids, or by a pseudonym of the quarter, which needs `hostNames` to be
+    /// `hide`. To show them again needs confirm.
     people: RequiredChange<People>,
-    /// Whether names of machines, and of the tokens by which they enrolled, are shown to others than their owners. To show them again needs
-    /// confirm.
+    /// Whether names of machines and of enrolment tokens are shown to others than their owners. To show them again needs confirm.
     host_names: RequiredChange<HostNames>,
 }
 
