@@ -512,6 +512,7 @@ mod tests {
             request_id: "req_1".into(),
             client_request_id: Some("c".into()),
             source_ip: "::1".parse().unwrap(),
+            is_of_unknown_proxy: false,
             user_agent: Some("curl".into()),
             manager: Some(crate::operation::Manager {
                 id: "m".into(),

@@ -267,6 +267,8 @@ pub struct Origin {
     pub client_request_id: Option<String>,
     /// The client's address.
     pub source_ip: IpAddr,
+    /// Whether that may be a proxy's which nobody named (`http.trusted_proxies`). No part of what is written.
+    pub is_of_unknown_proxy: bool,
     /// The client's `User-Agent`, cut at 256 characters.
     pub user_agent: Option<String>,
     /// The labels of the managing program, if it sent both. They are what it says of itself.
@@ -282,10 +284,17 @@ impl Origin {
             request_id: RequestIdText::mint(now, rng).as_str().to_owned(),
             client_request_id: None,
             source_ip: IpAddr::from([127, 0, 0, 1]),
+            is_of_unknown_proxy: false,
             user_agent: None,
             manager: None,
             arrival: Arrival::default(),
         }
+    }
+
+    /// Returns the client's address where that is certain enough to narrow by it what a credential is good for; nothing where it may be
+    /// a proxy's, or where nobody knows it.
+    pub fn certain_address(&self) -> Option<IpAddr> {
+        Some(self.source_ip).filter(|ip| !self.is_of_unknown_proxy && !ip.is_unspecified())
     }
 }
 

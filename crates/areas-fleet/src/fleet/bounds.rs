@@ -1,7 +1,8 @@
 //! Which machines an enrolment token enrols.
 //!
 //! What a machine runs and what it is called are its own word: they keep mistakes away, and nobody who lies. From where it calls the
-//! server sees by itself, as far as it knows its proxies (`http.trusted_proxies`).
+//! server sees by itself, as far as it knows its proxies (`http.trusted_proxies`). An address that may be the one of a proxy which nobody
+//! named lies in no network: each machine would have it.
 //!
 //! INVARIANT FL-12: by an enrolment token no machine enrols that calls from outside its networks, or says that it is another one than it is
 //! for.
@@ -124,7 +125,14 @@ impl Bounds {
             from.is_some_and(|from| network.is_some_and(|network| network.contains(from)))
         };
         if !self.networks.is_empty() && !self.networks.iter().any(is_in) {
-            return refuse("this enrolment token is for machines that call from another network");
+            let message = match from {
+                Some(_) => "this enrolment token is for machines that call from another network",
+                None => {
+                    "this enrolment token is for machines of some networks, and the server does not know from where this one calls; whoever \
+                     runs the server names its proxies in http.trusted_proxies"
+                }
+            };
+            return refuse(message);
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ const DEVICE_TOKEN: &str = "device_token";
 const ENROLMENT_TOKEN: &str = "enrolment_token";
 const OWNER: &str = "device_owner";
 const GATEWAY_IDENTITY: &str = "device_gateway_identity";
+const KEY: &str = "device_key";
 const QUARANTINED: &str = "quarantined";
 
 const SEEN: &[&str] = &["last_used_at", "last_used_ip"];
@@ -36,6 +37,10 @@ pub const RETAKINGS: &[RepeatedRevocation] = &[
     RepeatedRevocation {
         what: OWNER,
         again: owner_again,
+    },
+    RepeatedRevocation {
+        what: KEY,
+        again: key_again,
     },
     RepeatedRevocation {
         what: GATEWAY_IDENTITY,
@@ -65,6 +70,7 @@ fn device(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revoca
     if was.text("status")? == retired {
         return Ok(found);
     }
+    found.extend(given_up(was, change.is.as_ref())?);
     let how = match &change.is {
         None => "deleted",
         Some(is) if is.text("status")? == retired => "retired",
@@ -86,6 +92,17 @@ fn disowned(was: &Side, is: Option<&Side>) -> Result<Vec<Revocation>> {
     }
     let ids = was.ids(&["id", "owner_user_id"])?;
     let (what, how) = (OWNER, "disowned");
+    Ok(vec![Revocation { what, how, ids }])
+}
+
+/// A device that is there still and has another key.
+fn given_up(was: &Side, is: Option<&Side>) -> Result<Vec<Revocation>> {
+    let Some(is) = is else { return Ok(Vec::new()) };
+    if was.text("key_thumbprint")? == is.text("key_thumbprint")? {
+        return Ok(Vec::new());
+    }
+    let ids = was.ids(&["id", "key_thumbprint"])?;
+    let (what, how) = (KEY, "given_up");
     Ok(vec![Revocation { what, how, ids }])
 }
 
@@ -172,6 +189,21 @@ fn owner_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Resul
         store::describe(ctx, &device)?;
         ctx.change("/ownerUserId", user.as_str(), Value::Null);
         Ok(Again::Done("disowned"))
+    }))
+}
+
+/// A device that went back to a key that it gave up is held apart: somebody else may have that key, and the machine has another one.
+fn key_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id, key] = ids else { return Ok(unclear()) };
+    let id = DeviceId::from_store(id.clone());
+    ctx.target(&fences::DEVICE, id.as_str());
+    let device = store::get(ctx, &id);
+    or_gone(device.and_then(|device| {
+        if device.key_thumbprint != *key || device.status != Status::Active {
+            return Ok(Again::Already);
+        }
+        verbs::quarantine_for_former_key(ctx, &id)?;
+        Ok(Again::Done(QUARANTINED))
     }))
 }
 

@@ -1,5 +1,6 @@
 //! `POST …/devices/enrol`
 
+use super::enrolment::EnrolmentToken;
 use super::issue::{IssuedDeviceToken, issue};
 use super::model::{
     Device, EnrolmentTokenId, KeyProtection, MOST_ANSWERS, MOST_OWNED, MOST_PENDING, PENDING_SECS, Platform,
@@ -8,6 +9,7 @@ use super::model::{
 use super::view::DeviceView;
 use super::{credentials, enrolment, fences, own_token, owners, store, taken, token_store};
 use provost_areas_platform::settings;
+use provost_kernel::auth::Origin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation, RateClass};
 use provost_kernel::text::Name;
@@ -77,6 +79,7 @@ impl Operation for EnrolDevice {
         let device = match store::of_key(ctx, &key)? {
             Some(known) => {
                 may_repeat(ctx, &known, &by)?;
+                admit(ctx, &by, &input.body)?;
                 ctx.target(&fences::DEVICE, known.id.as_str());
                 token_store::revoke_tokens(ctx, &known.id, "superseded")?;
                 ctx.status(200);
@@ -137,6 +140,22 @@ fn is_by_the_same(
     Ok(first.is_own && by.is_own && first.created_by == by.created_by)
 }
 
+/// Returns the enrolment token where the machine is one that it enrols. Each answer is asked anew, those to a machine that lost one among them.
+///
+/// Keeps FL-12.
+///
+/// Errors: `Conflict`.
+fn admit(ctx: &mut OperationContext<'_>, by: &EnrolmentTokenId, body: &EnrolBody) -> Result<EnrolmentToken> {
+    let by = enrolment::get(ctx, by)?;
+    if by.is_own {
+        // The settings may have changed since it was made.
+        own_token::may_enrol(ctx)?;
+    }
+    let from = ctx.origin().and_then(Origin::certain_address);
+    by.bounds.admit(body.platform, body.name.as_str(), from)?;
+    Ok(by)
+}
+
 /// Makes the device of a key.
 ///
 /// Errors: `Conflict` when the enrolment token has no use left.
@@ -151,13 +170,7 @@ fn make(
         let message = "this key was a device's that has another one now; make a new key and enrol again";
         return Err(Error::new(Code::Conflict, message));
     }
-    let by = enrolment::get(ctx, &enrolment_token_id)?;
-    if by.is_own {
-        // The settings may have changed since it was made.
-        own_token::may_enrol(ctx)?;
-    }
-    let from = ctx.origin().map(|origin| origin.source_ip);
-    by.bounds.admit(body.platform, body.name.as_str(), from)?;
+    let by = admit(ctx, &enrolment_token_id, body)?;
     let device = Device {
         id: ctx.new_id(),
         organization_id: ctx.org().to_owned(),

@@ -18,7 +18,7 @@
 //! INVARIANT FL-3: a retired device stays retired, and its key enrols nowhere in its organization again.
 //! INVARIANT FL-4: by an enrolment token no more devices come to be than it says, however many ask at once.
 //! INVARIANT FL-5: of two machines with one key the organization is told by an entry and an event; neither is shut out by it, and none
-//! shuts the other one out.
+//! ends a token that the other one uses: whoever cannot renew any more goes on to the end of the token it has.
 //! INVARIANT FL-10: an enrolment token ends with the session or the token of an account by which it was made, unless that was rotated.
 //!
 //! Absent on purpose: a shell, scripts, retrieval of files, screens, places, lists of processes, for ever; serial numbers and

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What machines have may be much, and is read and compared where nobody waits for it; a unit writes some dozens of rows. The unit that
-//! writes them ends their waiting, and does nothing where another server did it meanwhile. An organization that fails stops no other one.
+//! writes them ends their waiting first: what does not wait any more was joined by another server, or was of somebody who is deleted by now. An organization that fails stops no other one.
 //!
 //! Keeps IN-8, IN-9.
 
@@ -38,8 +38,8 @@ statements! {
     ORGANIZATIONS = unscoped("a round looks at every organization") "SELECT DISTINCT organization_id FROM inventory_use_queue ORDER BY organization_id";
     /// What waits first.
     WAITING = "SELECT id, user_id, evidence, name, events, first_at, last_at FROM inventory_use_queue WHERE organization_id = ?1 ORDER BY id LIMIT ?2";
-    /// What waits first of all.
-    FIRST = "SELECT MIN(id) FROM inventory_use_queue WHERE organization_id = ?1";
+    /// Whether a server is there.
+    IS_THERE = "SELECT 1 FROM inventory_servers WHERE organization_id = ?1 AND id = ?2";
     /// Ends the waiting.
     DONE = "DELETE FROM inventory_use_queue WHERE organization_id = ?1 AND id = ?2";
     /// The servers that devices of a user have or had, and under which names: devices first, or SQLite walks the organization.
@@ -73,9 +73,16 @@ type RowKey = (Evidence, String, String, Certainty);
 /// What a unit writes.
 struct Joined {
     waiting: Vec<Waiting>,
-    /// By the place of what waited: the user, and the rows.
-    rows: Vec<(usize, String, RowKey)>,
-    not_kept: i64,
+    rows: Vec<JoinedRow>,
+}
+
+/// What something that waits means.
+struct JoinedRow {
+    /// The place of what waits.
+    at: usize,
+    user: String,
+    /// Nothing where there is no room for the row.
+    key: Option<RowKey>,
 }
 
 /// What is known of a user while names are joined.
@@ -117,17 +124,10 @@ async fn join_some(kernel: &Arc<Kernel>, organization: &OrganizationId) -> Resul
     let joined = kernel
         .read_system(move |tx| Joined::read(tx, org.as_str()))
         .await?;
-    let Some(first) = joined.waiting.first().map(|one| one.id.clone()) else {
+    if joined.waiting.is_empty() {
         return Ok(false);
-    };
-    let write = move |ctx: &mut OperationContext<'_>| {
-        let org = ctx.org();
-        let still = ctx.query_opt(&FIRST, params![org], |row| row.get::<Option<String>>(0))?;
-        if still.flatten().as_ref() != Some(&first) {
-            return Ok(());
-        }
-        joined.write(ctx)
-    };
+    }
+    let write = move |ctx: &mut OperationContext<'_>| joined.write(ctx);
     kernel.system(organization.clone(), None, write).await?;
     Ok(true)
 }
@@ -150,7 +150,7 @@ impl Joined {
         let mut room = MOST_USES - all.unwrap_or(0);
         let mut people: BTreeMap<String, Person> = BTreeMap::new();
         let mut kept: BTreeMap<String, BTreeSet<RowKey>> = BTreeMap::new();
-        let (mut rows, mut not_kept) = (Vec::new(), 0);
+        let mut rows = Vec::new();
         for (at, one) in waiting.iter().enumerate() {
             let person = match people.entry(one.user.clone()) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -166,35 +166,56 @@ impl Joined {
                 } else {
                     MOST_OF_USER
                 };
-                if !of_person.contains(&key) {
-                    if of_person.len() >= most || room <= 0 {
-                        not_kept += 1;
-                        continue;
-                    }
+                let is_new = !of_person.contains(&key);
+                let has_room = !is_new || (of_person.len() < most && room > 0);
+                if is_new && has_room {
                     room -= 1;
                     of_person.insert(key.clone());
                 }
-                rows.push((at, person.id.clone(), key));
+                rows.push(JoinedRow {
+                    at,
+                    user: person.id.clone(),
+                    key: has_room.then_some(key),
+                });
             }
         }
-        Ok(Self {
-            waiting,
-            rows,
-            not_kept,
-        })
+        Ok(Self { waiting, rows })
     }
 
+    /// Writes what is known of what waits still.
+    ///
+    /// Keeps IN-8: between the reading and the writing a person is deleted, another server joins, and a server is forgotten.
     fn write(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
         let org = ctx.org();
-        for (at, user, (evidence, name, server, certainty)) in &self.rows {
-            let Some(one) = self.waiting.get(*at) else {
+        let mut ended = BTreeSet::new();
+        for (at, one) in self.waiting.iter().enumerate() {
+            if ctx.execute(&DONE, params![org, one.id.as_str()])? > 0 {
+                ended.insert(at);
+            }
+        }
+        let mut known = BTreeMap::from([(String::new(), true)]);
+        let mut not_kept = 0;
+        for row in &self.rows {
+            let Some(one) = self.waiting.get(row.at).filter(|_| ended.contains(&row.at)) else {
                 continue;
             };
+            let Some((evidence, name, server, certainty)) = &row.key else {
+                not_kept += 1;
+                continue;
+            };
+            if !known.contains_key(server) {
+                let found = ctx.query_opt(&IS_THERE, params![org, server.as_str()], |_| Ok(()))?;
+                known.insert(server.clone(), found.is_some());
+            }
+            if known.get(server) != Some(&true) {
+                not_kept += 1;
+                continue;
+            }
             ctx.queue(
                 &SAVE,
                 params![
                     org,
-                    user.as_str(),
+                    row.user.as_str(),
                     evidence.as_str(),
                     name.as_str(),
                     server.as_str(),
@@ -205,11 +226,8 @@ impl Joined {
                 ],
             )?;
         }
-        for one in &self.waiting {
-            ctx.queue(&DONE, params![org, one.id.as_str()])?;
-        }
-        if self.not_kept > 0 {
-            ctx.queue(&LEAVE_OUT, params![org, self.not_kept])?;
+        if not_kept > 0 {
+            ctx.queue(&LEAVE_OUT, params![org, not_kept])?;
         }
         Ok(())
     }

@@ -394,6 +394,7 @@ impl World {
                 request_id: "req_test".into(),
                 client_request_id: None,
                 source_ip: [192, 0, 2, 1].into(),
+                is_of_unknown_proxy: false,
                 user_agent: Some("test \"agent\"".into()),
                 manager: None,
                 arrival: provost_kernel::arrival::Arrival::default(),

@@ -4,7 +4,7 @@
 
 use super::fences;
 use super::get::{ViolationPath, in_our_words, not_found};
-use super::model::Outcome;
+use super::model::{Outcome, POLICIES};
 use super::store::{self, Said};
 use super::view::Feedback;
 use crate::history;
@@ -136,8 +136,9 @@ impl Giving {
         if history::subject(&event) != Some((*kind, id.as_str())) {
             return Err(not_found());
         }
-        let policies = match Outcome::of_event(&event) {
-            Some((_, decision)) => decision.policy_ids.clone(),
+        let policies: Vec<String> = match Outcome::of_event(&event) {
+            // As many as a violation counts under: what a person says ends with the person, in one unit.
+            Some((_, decision)) => decision.policy_ids.iter().take(POLICIES).cloned().collect(),
             None => return Err(not_found()),
         };
         if event.is_imported() {

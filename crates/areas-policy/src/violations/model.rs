@@ -20,7 +20,7 @@ const DEVICES: &str = "device";
 /// LIMIT: characters of a name that is counted by itself: ids, and names of tools. Ours.
 const CHARACTERS: usize = 320;
 /// LIMIT: policies of one event that are counted by themselves. Ours: a decision has a handful.
-const POLICIES: usize = 64;
+pub const POLICIES: usize = 64;
 /// LIMIT: lines that one unit of work writes. Ours: it has a quarter of a second.
 const LINES: usize = 1_000;
 /// So many lines are enough for a unit.

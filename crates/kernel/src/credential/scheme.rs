@@ -71,7 +71,7 @@ pub trait TokenScheme: Send + Sync {
     fn first_use(&self, ctx: &mut OperationContext<'_>, token_id: &str) -> Result<()>;
 
     /// Says whether an operation notes the first use of its caller's token by itself, because it is for the operation to say
-    /// what that use was.
+    /// what that use was. Where the request is refused before the operation is called, the use is noted as any other.
     fn is_noted_by(&self, _operation: &str) -> bool {
         false
     }

@@ -36,6 +36,8 @@ pub struct AuthenticatedCaller {
     pub actor: Actor,
     /// The recognized token, for the operations of this HTTP request and of no other.
     pub presented: Arc<BearerToken>,
+    /// The use of the token, where it is the first one and nobody noted it yet.
+    pub(super) unnoted: Option<First>,
 }
 
 /// The result of looking a token up in one snapshot.
@@ -50,7 +52,7 @@ type EarlyStep = Option<(Request, Step)>;
 
 /// The result of authenticating a request on a reader thread.
 enum LookupOutcome {
-    Known(Box<(Actor, EarlyStep)>),
+    Known(Box<(Actor, Option<First>, EarlyStep)>),
     First(OrganizationId, First),
     Refused(Outcome),
 }
@@ -210,8 +212,13 @@ where
         submitted.map_err(|error| Outcome::refused(error, None))?;
         match answer.await {
             Ok(LookupOutcome::Known(known)) => {
-                let (actor, begun) = *known;
-                return Ok((AuthenticatedCaller { actor, presented }, begun));
+                let (actor, unnoted, begun) = *known;
+                let caller = AuthenticatedCaller {
+                    actor,
+                    presented,
+                    unnoted,
+                };
+                return Ok((caller, begun));
             }
             Ok(LookupOutcome::First(organization, first)) => {
                 super::settle(kernel, &unauthenticated.origin, organization, first).await?;
@@ -294,14 +301,20 @@ fn look(
             return Ok(LookupOutcome::Refused(dead));
         }
         let Some(request) = want(&actor, presented) else {
+            let mut unnoted = None;
             if !actor.replay_only {
                 note_use();
+                unnoted = First::use_of(presented, &credential);
             }
-            return Ok(LookupOutcome::Known(Box::new((actor, None))));
+            return Ok(LookupOutcome::Known(Box::new((actor, unnoted, None))));
         };
         let case = Case::of(kernel, &request, actor.clone(), now);
-        let step = case.proceed(tx, presented, credential)?;
-        Ok(LookupOutcome::Known(Box::new((actor, Some((request, step))))))
+        let step = case.proceed(tx, presented, &credential)?;
+        Ok(LookupOutcome::Known(Box::new((
+            actor,
+            None,
+            Some((request, step)),
+        ))))
     });
     found.unwrap_or_else(|error| LookupOutcome::Refused(Outcome::refused(error, None)))
 }

@@ -120,6 +120,24 @@ enum First {
     Join(Box<ClientArrival>),
 }
 
+impl std::fmt::Debug for First {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Use(..) => "Use",
+            Self::Open(_) => "Open",
+            Self::Join(_) => "Join",
+        })
+    }
+}
+
+impl First {
+    /// Returns the use of a token, where it is the first one.
+    fn use_of(presented: &BearerToken, credential: &Credential) -> Option<Self> {
+        let is_first = credential.replay_pending;
+        is_first.then(|| Self::Use(presented.scheme(), credential.token_id.clone()))
+    }
+}
+
 /// A token that comes to the MCP endpoint as a client for the first time.
 #[derive(Clone)]
 struct ClientArrival {
@@ -324,9 +342,19 @@ pub async fn precheck(
     if identity.actor.replay_only {
         return Ok(identity.presented);
     }
-    let AuthenticatedCaller { actor, presented } = identity;
+    let AuthenticatedCaller {
+        actor,
+        presented,
+        unnoted,
+    } = identity;
+    let organization = actor.organization.clone();
     let case = Case::of(kernel, request, actor, kernel.clock.now());
-    match case.admit(&path_of(case.entry, request)) {
+    let admitted = case.admit(&path_of(case.entry, request));
+    let notes_itself = admitted.is_ok() && presented.scheme().is_noted_by(case.entry.meta.id);
+    if let Some(first) = unnoted.filter(|_| !notes_itself) {
+        settle(kernel, &request.origin, organization, first).await?;
+    }
+    match admitted {
         Ok(()) => Ok(presented),
         Err(error) => Err(case.denied(error)),
     }
@@ -380,7 +408,7 @@ fn in_snapshot(
     if case.actor.replay_only {
         return Ok(case.fetch_lost_answer(presented, credential));
     }
-    case.proceed(tx, presented, credential)
+    case.proceed(tx, presented, &credential)
 }
 
 /// A request whose caller is known, with the instant at which all of its checks are made.
@@ -406,28 +434,31 @@ impl<'a> Case<'a> {
     }
 
     /// Everything behind the authentication, for a token that is alive.
-    fn proceed(self, tx: &mut Tx<'_>, presented: &BearerToken, credential: Credential) -> Result<Step> {
-        if credential.replay_pending && !presented.scheme().is_noted_by(self.entry.meta.id) {
-            return Ok(Step::First(
-                self.actor.organization,
-                First::Use(presented.scheme(), credential.token_id),
-            ));
+    fn proceed(self, tx: &mut Tx<'_>, presented: &BearerToken, credential: &Credential) -> Result<Step> {
+        let organization = self.actor.organization.clone();
+        let mut unnoted = First::use_of(presented, credential).map(|first| Step::First(organization, first));
+        if let Some(first) = unnoted.take_if(|_| !presented.scheme().is_noted_by(self.entry.meta.id)) {
+            return Ok(first);
         }
-        let used = Use::of(&credential, &self.request.origin, self.now);
+        let used = Use::of(credential, &self.request.origin, self.now);
         note_use(self.kernel, presented.scheme(), credential.last_used_at, used);
         let path = path_of(self.entry, self.request);
         if let Err(error) = self.admit(&path) {
-            return Ok(Step::Done(self.denied(error)));
+            return Ok(unnoted.unwrap_or_else(|| Step::Done(self.denied(error))));
         }
+        // A bucket that is empty says nothing of the use: the same request comes again, and is noted then.
         let rate = match self.take_rate() {
             Ok(rate) => rate,
             Err((error, rate)) => return Ok(self.throttled(error, rate)),
         };
         let decoded = match decode(self.kernel, self.entry, self.request, &self.actor, path) {
             Ok(decoded) => decoded,
+            // What the operation would have noted is noted all the same: it is not called.
             Err(error) => {
-                self.note_denial(&error);
-                return Ok(refused(error, rate));
+                return Ok(unnoted.unwrap_or_else(|| {
+                    self.note_denial(&error);
+                    refused(error, rate)
+                }));
             }
         };
         let kind = if decoded.is_preview {

@@ -8,7 +8,7 @@
 //! INVARIANT ED-1: nothing of a body is waited for, parsed or acted on before its caller was authenticated and may
 //! call; a declared length above the limit is refused before.
 
-use super::edge::{ClientIp, RequestId, check_declared, read_body, respond};
+use super::edge::{ClientIp, RequestId, UnknownProxy, check_declared, read_body, respond};
 use super::template::Template;
 use crate::arrival::Arrival;
 use crate::auth::Origin;
@@ -282,6 +282,7 @@ pub fn origin(parts: &http::request::Parts, id: &RequestId) -> Origin {
             .extensions
             .get::<ClientIp>()
             .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ip| ip.0),
+        is_of_unknown_proxy: parts.extensions.get::<UnknownProxy>().is_some(),
         user_agent: text("user-agent", 256),
         // Labels that are none are refused where the operation's input is read.
         manager: mutation_metadata::manager(&parts.headers).unwrap_or_default(),

@@ -380,6 +380,7 @@ impl App {
             by: None,
             headers: HeaderMap::new(),
             body: None,
+            peer: None,
         }
     }
 
@@ -506,6 +507,7 @@ pub struct Call<'a> {
     by: Option<LateCaller>,
     headers: HeaderMap,
     body: Option<Vec<u8>>,
+    peer: Option<SocketAddr>,
 }
 
 /// A caller that is found or made when a call is sent.
@@ -549,6 +551,12 @@ impl Call<'_> {
 
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.append(name, value.parse().unwrap());
+        self
+    }
+
+    /// Has it come over a connection from there.
+    pub fn from(mut self, address: &str) -> Self {
+        self.peer = Some(SocketAddr::new(address.parse().unwrap(), 4_711));
         self
     }
 
@@ -606,6 +614,9 @@ impl Call<'_> {
                 let proof = dpop::proof_of(&self.method, &key, token, now, &fresh_key(), &url);
                 headers.append("dpop", proof.parse().unwrap());
             }
+        }
+        if let Some(peer) = self.peer {
+            request = request.extension(edge::Peer(peer));
         }
         let request = request.body(Body::from(self.body.unwrap_or_default())).unwrap();
         self.app.answer(request).await

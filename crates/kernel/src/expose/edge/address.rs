@@ -38,6 +38,24 @@ impl ClientIp {
     }
 }
 
+/// Stands beside an address that may be somebody else's than the caller's: whoever is connected says for whom it asks, and nobody named it
+/// a proxy.
+#[derive(Clone, Copy, Debug)]
+pub struct UnknownProxy;
+
+/// By what proxies say for whom they ask.
+const HANDED_ON: [&str; 3] = ["x-forwarded-for", "forwarded", "x-real-ip"];
+
+impl UnknownProxy {
+    /// Returns whether whoever is connected is such a one.
+    pub(super) fn of(peer: Option<Peer>, headers: &HeaderMap, trusted: &[Network]) -> Option<Self> {
+        let Peer(peer) = peer?;
+        let is_trusted = trusted.iter().any(|network| network.contains(peer.ip()));
+        let is_handed_on = HANDED_ON.iter().any(|name| headers.contains_key(*name));
+        (is_handed_on && !is_trusted).then_some(Self)
+    }
+}
+
 /// Proxies write `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::7` or `[2001:db8::7]:4711`.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
@@ -113,6 +131,27 @@ mod tests {
         assert_eq!(client("10.1.2.3", &["203.0.113.7"]), "203.0.113.7");
         assert_eq!(client("::ffff:10.1.2.3", &["203.0.113.7"]), "203.0.113.7");
         assert_eq!(client("10.1.2.3", &[]), "10.1.2.3");
+    }
+
+    #[test]
+    fn whoever_says_for_whom_it_asks_is_a_proxy_that_somebody_has_to_name() {
+        let trusted: Vec<Network> = vec!["10.0.0.0/8".parse().unwrap()];
+        let is_unknown = |peer: Option<&str>, header: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(header) = header {
+                headers.insert(header, "203.0.113.7".parse().unwrap());
+            }
+            let peer = peer.map(|peer| Peer(SocketAddr::new(peer.parse().unwrap(), 4711)));
+            UnknownProxy::of(peer, &headers, &trusted).is_some()
+        };
+        for header in HANDED_ON {
+            assert!(is_unknown(Some("192.168.0.1"), Some(header)), "{header}");
+            assert!(!is_unknown(Some("10.0.0.1"), Some(header)), "{header}");
+            assert!(!is_unknown(Some("::ffff:10.0.0.1"), Some(header)), "{header}");
+        }
+        assert!(!is_unknown(Some("192.168.0.1"), None));
+        assert!(!is_unknown(Some("192.168.0.1"), Some("via")));
+        assert!(!is_unknown(None, Some("forwarded")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What happens to every request before and after its route.
 
-use super::address::{ClientIp, Peer};
+use super::address::{ClientIp, Peer, UnknownProxy};
 use super::body::{ReadProgress, skip};
 use super::callers::Callers;
 use super::head;
@@ -96,7 +96,9 @@ impl Edge {
         let method = request.method().clone();
         let is_http_1 = request.version() <= Version::HTTP_11;
         let peer = request.extensions().get::<Peer>().copied();
-        let client = ClientIp::of(peer, request.headers(), &self.0.settings.trusted_proxies);
+        let trusted = &self.0.settings.trusted_proxies;
+        let client = ClientIp::of(peer, request.headers(), trusted);
+        let stranger = UnknownProxy::of(peer, request.headers(), trusted);
         let link = request
             .extensions()
             .get::<Connection>()
@@ -109,6 +111,9 @@ impl Edge {
             .filter(|ip| !self.is_trusted(*ip));
         request.extensions_mut().insert(request_id.clone());
         request.extensions_mut().insert(client);
+        if let Some(stranger) = stranger {
+            request.extensions_mut().insert(stranger);
+        }
         request.extensions_mut().insert(Arrival::through(visit.clone()));
         let (parts, body) = request.into_parts();
         let (body, reading) = ReadProgress::of(body);

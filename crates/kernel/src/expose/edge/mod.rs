@@ -29,7 +29,7 @@ mod visit;
 #[cfg(test)]
 mod tests;
 
-pub use address::{ClientIp, Network, Peer};
+pub use address::{ClientIp, Network, Peer, UnknownProxy};
 pub use body::{check_declared, read_body};
 pub use layer::{Edge, RequestId};
 pub use respond::{Page, respond};

@@ -71,6 +71,11 @@ fn paragraph(lines: &[&str]) -> String {
     words
 }
 
+/// Says whether a line makes a test of the function below it.
+fn is_test_attribute(line: &str) -> bool {
+    line.starts_with("#[test]") || line.starts_with("#[tokio::test")
+}
+
 /// Collects the marks of a file.
 fn read(source: &Source, found: &mut BTreeMap<Id, Invariant>, faults: &mut Vec<String>) {
     let lines: Vec<&str> = source.text.lines().collect();
@@ -83,8 +88,13 @@ fn read(source: &Source, found: &mut BTreeMap<Id, Invariant>, faults: &mut Vec<S
                 .iter()
                 .take(16)
                 .find_map(|line| line.trim_start().split_once("fn "));
+            // A helper proves nothing: between the words and the function stands what makes it a test.
+            let is_test = lines[at..]
+                .iter()
+                .take_while(|line| !line.contains("fn "))
+                .any(|line| is_test_attribute(line.trim()));
             match function.and_then(|(_, rest)| rest.split_once('(')) {
-                Some((name, _)) if !proved.is_empty() && rest == "." => {
+                Some((name, _)) if !proved.is_empty() && rest == "." && is_test => {
                     for id in proved {
                         found.entry(id).or_default().tests.insert(name.to_owned());
                     }

@@ -8,9 +8,10 @@ use crate::policy::decisions;
 use crate::support::{App, each, fresh_key};
 use provost_areas_fleet::inventory::join_uses;
 use provost_areas_policy::history::count_values;
-use provost_kernel::{params, statements};
+use provost_kernel::{OperationContext, params, statements};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use tokio::task::JoinSet;
 
 const ADA: &str = "ada@acme.test";
 const BOB: &str = "bob@acme.test";
@@ -85,7 +86,6 @@ fn pairs(wanted: &[(&str, &str)]) -> Vec<(String, String)> {
     wanted.iter().map(own).collect()
 }
 
-/// Proves IN-4, IN-9.
 /// Deletes a user of the directory.
 async fn delete(app: &App, user: &str) {
     let call = app.request("DELETE", &format!("/directory/users/{user}"));
@@ -94,6 +94,7 @@ async fn delete(app: &App, user: &str) {
     call.send().await.ok();
 }
 
+/// Proves IN-4, IN-9.
 #[test]
 fn a_name_in_an_event_is_what_that_persons_own_machines_have_under_it() {
     each("inventory_used", |app: Arc<App>| async move {
@@ -333,6 +334,58 @@ fn whom_the_directory_does_not_know_is_nobody_and_the_deleted_do_not_come_back()
         let found = uses(&app, "").await;
         assert_eq!((found.len(), found[0].get("userId")), (1, None), "{found:?}");
         assert_eq!(found[0]["events"], 2);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves IN-8.
+#[test]
+fn whoever_is_deleted_while_names_are_joined_does_not_come_back() {
+    each("inventory_used_deleted", |app: Arc<App>| async move {
+        let (ada, bob) = (user(&app, ADA).await, user(&app, BOB).await);
+        // What is Bob's waits first.
+        for one in [BOB, ADA] {
+            ask(&app, one, "files", None).await;
+            count_values(&app.kernel).await.unwrap();
+            app.advance(1);
+        }
+        // The writer is busy: the deletion waits behind it, and what was read before the deletion is written behind that.
+        let (release, end) = mpsc::channel::<()>();
+        let (began, start) = mpsc::channel::<()>();
+        let (kernel, org) = (app.kernel.clone(), app.org());
+        let mut busy = JoinSet::new();
+        busy.spawn(async move {
+            let wait = move |_: &mut OperationContext<'_>| {
+                began.send(()).unwrap();
+                end.recv().unwrap();
+                Ok(())
+            };
+            kernel.system(org, None, wait).await
+        });
+        while start.try_recv().is_err() {
+            tokio::task::yield_now().await;
+        }
+        let waiting = async |count| {
+            while app.kernel.waiting_units() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        let ((), joined, ()) = tokio::join!(
+            delete(&app, &ada),
+            async {
+                waiting(1).await;
+                join_uses(&app.kernel).await
+            },
+            async {
+                waiting(2).await;
+                release.send(()).unwrap();
+            }
+        );
+        busy.join_next().await.unwrap().unwrap().unwrap();
+        joined.unwrap();
+        let found = uses(&app, "").await;
+        assert_eq!((found.len(), &found[0]["userId"]), (1, &json!(bob)), "{found:?}");
+        assert_eq!(rows(&app).await, 1);
         app.kernel.stop().await;
     });
 }

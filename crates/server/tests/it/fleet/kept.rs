@@ -3,6 +3,7 @@
 use super::{act, laptop_body, seen};
 use crate::access::oauth::unit;
 use crate::areas::directory;
+use crate::areas::dpop::thumbprint;
 use crate::areas::fleet::{Machine, enrol, enrolment_token, new_key, send};
 use crate::support::{App, each};
 use provost_kernel::area::Again;
@@ -90,6 +91,21 @@ fn what_a_lost_answer_took_away_is_taken_away_again() {
             assert_eq!(seen(&app, &other.id).await["status"], status);
             assert_eq!(again(&app, "device", how, &[&other.id]).await, Again::Already);
         }
+        // A store that went back behind a rotation has the former key.
+        let back = Machine::new(&app).await;
+        let former = thumbprint(&back.key);
+        let ids = [back.id.as_str(), former.as_str()];
+        let of_another = [back.id.as_str(), "another"];
+        assert_eq!(
+            again(&app, "device_key", "given_up", &of_another).await,
+            Again::Already
+        );
+        let done = again(&app, "device_key", "given_up", &ids).await;
+        assert_eq!(done, Again::Done("quarantined"));
+        let device = seen(&app, &back.id).await;
+        let standing = (&device["status"], &device["tamper"]["reason"]);
+        assert_eq!(standing, (&json!("quarantined"), &json!("former_key")));
+        assert_eq!(again(&app, "device_key", "given_up", &ids).await, Again::Already);
         let nothing = "dev_01kadh5j9v0000000000000000";
         for (what, how) in [("device", "retired"), ("device_owner", "disowned")] {
             let ids: &[&str] = if what == "device" {

@@ -2,7 +2,7 @@
 
 use super::{act, seen};
 use crate::access::oauth::{token, trusting, user, workshop};
-use crate::areas::fleet::{Machine, enrol, enrolment_token, let_people_enrol, new_key, own_of, send};
+use crate::areas::fleet::{Machine, enrolment_token, let_people_enrol, new_key, own_of, send};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -180,7 +180,17 @@ fn nobody_enrols_a_machine_of_their_own_where_the_settings_no_longer_say_so() {
         refused.refused(409, "conflict");
         assert_eq!(app.get("/devices").await.ok()["devices"], json!([]));
         set("signed_in").await;
-        enrol(&app, &secret).await.beat(&app).await.ok();
+        let enrols = async || {
+            let body = crate::areas::fleet::laptop("laptop");
+            send(&app, &own, &secret, "/devices/enrol", body).await
+        };
+        enrols().await.ok();
+        // Nor another answer where the first one was lost.
+        set("off").await;
+        enrols().await.refused(409, "conflict");
+        set("signed_in").await;
+        let enrolled = enrols().await;
+        Machine::of(&app, own.clone(), &enrolled).beat(&app).await.ok();
         app.kernel.stop().await;
     });
 }

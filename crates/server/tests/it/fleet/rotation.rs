@@ -7,6 +7,7 @@ use crate::areas::fleet::{
 };
 use crate::support::{App, Reply, each};
 use aws_lc_rs::signature::Ed25519KeyPair;
+use provost_kernel::ends::EndJournal;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -46,12 +47,22 @@ async fn is_apart(app: &App, machine: &Machine) -> bool {
     standing(app, machine).await == ("quarantined".to_owned(), json!("former_key"))
 }
 
-/// Proves FL-6, CR-5.
+/// The keys that devices gave up, as they stand beside the keys of the server.
+fn given_up(app: &App) -> Vec<Vec<String>> {
+    let all = EndJournal::of(&app.kernel.keys.end_lines().unwrap()).lines;
+    let of_keys = all
+        .into_iter()
+        .filter(|line| (line.what.as_str(), line.how.as_str()) == ("device_key", "given_up"));
+    of_keys.flat_map(|line| line.ids).collect()
+}
+
+/// Proves FL-6, CR-5, EN-3.
 #[test]
 fn a_machine_that_lost_the_answer_asks_again_and_nobody_else_does_with_the_former_key() {
     each("fleet_rotation", |app: Arc<App>| async move {
         let former = Machine::new(&app).await;
         let lost = rotate(&app, &former, &new_key()).await;
+        assert_eq!(given_up(&app), [[former.id.clone(), thumbprint(&former.key)]]);
         assert_eq!(
             seen(&app, &former.id).await["keyThumbprint"],
             json!(thumbprint(&lost.key))
@@ -102,11 +113,15 @@ fn the_first_use_of_a_former_key_quarantines_whatever_is_called() {
     each("fleet_former_keys", |app: Arc<App>| async move {
         let other = Machine::new(&app).await;
         let absent = "cmd_01kadh5j9v0000000000000000";
-        for place in 0..5 {
+        for place in 0..8 {
             let former = Machine::new(&app).await;
             let present = rotate(&app, &former, &new_key()).await;
             present.beat(&app).await.ok();
             assert!(is_untouched(&app, &former).await);
+            if place > 5 {
+                // Nobody was heard from there, so that the caller is judged before the body.
+                app.advance(601);
+            }
             let own = format!("/devices/{}", former.id);
             let (path, body) = match place {
                 0 => (format!("{own}/heartbeat"), beat()),
@@ -115,8 +130,11 @@ fn the_first_use_of_a_former_key_quarantines_whatever_is_called() {
                     json!({ "outcome": "succeeded" }),
                 ),
                 // What is refused was a use as well.
-                2 => (format!("/devices/{}/heartbeat", other.id), beat()),
+                2 | 7 => (format!("/devices/{}/heartbeat", other.id), beat()),
                 3 => (format!("{own}/key"), rotation("x")),
+                // Neither is what the operation never hears of.
+                5 => (format!("{own}/key"), json!({})),
+                6 => (format!("/devices/{}/key", other.id), rotation("x")),
                 _ => (
                     format!("{own}/key"),
                     rotation(&proof_of_a_key(&app, &former.id, &new_key())),
@@ -125,7 +143,7 @@ fn the_first_use_of_a_former_key_quarantines_whatever_is_called() {
             let call = app.request("POST", &path).token(&former.token);
             let reply = call.json(body).send().await;
             assert!(is_apart(&app, &former).await, "{place}: {}", reply.text());
-            if place > 2 {
+            if place == 3 || place == 4 {
                 assert!(reply.ok().get("token").is_none());
             }
         }

@@ -241,6 +241,25 @@ fn what_somebody_said_goes_with_them() {
     });
 }
 
+/// Proves VI-4.
+#[test]
+fn what_is_said_of_a_decision_of_many_policies_stands_under_some_of_them() {
+    each("violations_many", |app: Arc<App>| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        let ann = user(&app, "ann@acme.example", Some("viewer")).await;
+        let may = token(&workshop, |claims| claims["scope"] = "policies:feedback".into());
+        for at in 0..70 {
+            let body = content(&format!("block-{at}"), "block", &json!({}));
+            policy(&app, Family::Content, body).await;
+        }
+        let event = id_of(&decide_one(&app, &json!({ "tool.id": "Bash", "identity.user_id": ann })).await);
+        say(&app, &may, &event, "this is our own build folder").await.ok();
+        assert_eq!(number(&app, &SAID).await, 1 + 64);
+        app.kernel.stop().await;
+    });
+}
+
 async fn number(app: &App, statement: &'static Statement) -> i64 {
     let read = app
         .kernel
