@@ -281,9 +281,9 @@ fn a_clock_that_was_set_back_neither_lengthens_nor_revives_anything() {
         let server = one(&app).await;
         let (waits, approved) = (scene.waits(&rm("/a")).await, scene.approved(&rm("/b")).await);
         let kept = scene.approved(&rm("/c")).await;
-        let bob = scene.bob().await;
         app.advance(600);
         app.kernel.keep_time().await.unwrap();
+        let bob = scene.bob().await;
         // A minute is within what clocks of servers differ by.
         app.clock.step_ms(-HOUR / 60);
         assert_eq!(scene.ask(&rm("/c")).await["grant"]["requestId"], json!(kept));
