@@ -30,17 +30,17 @@ const ACTS_ON_IMPORTS: [&str; 4] = [
 
 statements! {
     /// Notes a hand on a user.
-    NOTE = "INSERT INTO directory_hands (organization_id, user_id, hand, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET at = excluded.at";
+    NOTE = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET done_at = excluded.done_at";
     /// Notes that an import that is made visible has to do with users who have a role. Those are few, whatever the import brings.
-    NOTE_IMPORT = "INSERT INTO directory_hands (organization_id, user_id, hand, at) SELECT u.organization_id, u.id, CAST(?3 AS TEXT), CAST(?4 AS BIGINT) FROM directory_users u WHERE u.organization_id = ?1 AND u.valid_from + 0 = ?2 AND u.permission_role IS NOT NULL ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET at = excluded.at";
+    NOTE_IMPORT = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) SELECT u.organization_id, u.id, CAST(?3 AS TEXT), CAST(?4 AS BIGINT) FROM directory_users u WHERE u.organization_id = ?1 AND u.valid_from + 0 = ?2 AND u.permission_role IS NOT NULL ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET done_at = excluded.done_at";
     /// The same of memberships.
-    NOTE_MEMBERS = "INSERT INTO directory_hands (organization_id, user_id, hand, at) SELECT DISTINCT m.organization_id, m.user_id, CAST(?3 AS TEXT), CAST(?4 AS BIGINT) FROM directory_users u CROSS JOIN directory_memberships m WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND u.valid_to > ?2 AND m.organization_id = u.organization_id AND m.user_id = u.id AND m.valid_from + 0 = ?2 ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET at = excluded.at";
+    NOTE_MEMBERS = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) SELECT DISTINCT m.organization_id, m.user_id, CAST(?3 AS TEXT), CAST(?4 AS BIGINT) FROM directory_users u CROSS JOIN directory_memberships m WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND u.valid_to > ?2 AND m.organization_id = u.organization_id AND m.user_id = u.id AND m.valid_from + 0 = ?2 ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET done_at = excluded.done_at";
     /// The hands on a user since an instant, or on everybody, the latest first.
-    SINCE = "SELECT hand FROM directory_hands WHERE organization_id = ?1 AND user_id IN (?2, '') AND at >= ?3 ORDER BY at DESC, user_id, hand LIMIT ?4";
+    SINCE = "SELECT hand FROM directory_hands WHERE organization_id = ?1 AND user_id IN (?2, '') AND done_at >= ?3 ORDER BY done_at DESC, user_id, hand LIMIT ?4";
     /// The import that made the version of a user that is seen, if it was made visible since an instant.
     IMPORT_OF = concat!("SELECT i.id FROM directory_users u JOIN directory_imports i ON i.organization_id = u.organization_id AND i.generation = u.valid_from WHERE u.organization_id = ?1 AND u.id = ?2 AND u.valid_from > 0 AND ", visible!("u"), " AND i.finished_at >= ?3 AND u.created_at <= i.finished_at ORDER BY i.id || '' LIMIT 1");
     /// Forgets what was done long ago.
-    FORGET = unscoped("retention is the same for every organization") "DELETE FROM directory_hands WHERE (organization_id, user_id, hand) IN (SELECT h.organization_id, h.user_id, h.hand FROM directory_hands h WHERE h.at < ?1 ORDER BY h.at, h.organization_id, h.user_id, h.hand LIMIT ?2)";
+    FORGET = unscoped("retention is the same for every organization") "DELETE FROM directory_hands WHERE (organization_id, user_id, hand) IN (SELECT h.organization_id, h.user_id, h.hand FROM directory_hands h WHERE h.done_at < ?1 ORDER BY h.done_at, h.organization_id, h.user_id, h.hand LIMIT ?2)";
 }
 
 /// Notes that a user is who they are by the hands of the caller.

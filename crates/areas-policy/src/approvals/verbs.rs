@@ -40,8 +40,8 @@ impl Operation for CancelApproval {
         "mcp_approvals",
     )
     .rule(Access::ScopedEither {
-        scope: WRITE,
-        other: "mcp_approvals:request",
+        scope: "mcp_approvals:request",
+        other: WRITE,
         roles: &[Admin, Operator, Auditor, Viewer],
     })
     .command("approvals", "cancel")

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Records whose details an operator does not read.
-const HIDDEN_TARGETS: [&str; 13] = [
+const HIDDEN_TARGETS: [&str; 14] = [
     "service_account",
     "token",
     "mcp_session",
@@ -28,6 +28,7 @@ const HIDDEN_TARGETS: [&str; 13] = [
     "workload_trust",
     "identity_issuer",
     "automation_settings",
+    "approval_routes",
     "organization_key",
     // They name accounts, clients and identity links.
     "restore",

@@ -42,6 +42,14 @@ impl Operation for GetRoutes {
     const META: Meta = Meta::read("getHeadlessApprovalRoutes", "/approval-routes", "mcp_approvals")
         .access("mcp_approvals:read", &[Admin, Operator, Auditor])
         .command("approval-routes", "get")
+        .columns(&[
+            "name",
+            "quorum",
+            "deadlineSeconds as seconds",
+            "onDeadline as then",
+            "match",
+            "approvers",
+        ])
         .says(
             "Show who decides about what is asked for",
             "The first route that fits counts. Where none does, one person of all who may decide is enough.",

@@ -310,9 +310,9 @@ fn routes_that_would_not_do_what_they_say_are_refused_and_every_change_is_known(
             .refused(409, "conflict");
         assert_eq!(revision(&app).await, json!(1));
         let entries = app.entries(app.org().as_str(), 0).await;
-        let written = entries
-            .iter()
-            .filter(|entry| entry["action"] == "putHeadlessApprovalRoutes" && entry["decision"] == "allowed");
+        let written = entries.iter().filter(|entry| {
+            entry["action"] == "putHeadlessApprovalRoutes" && entry["outcome"]["decision"] == "allowed"
+        });
         assert_eq!(written.count(), 1);
         let told: Vec<String> = app.events(0).await.into_iter().map(|(kind, _)| kind).collect();
         assert!(
