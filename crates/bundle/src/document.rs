@@ -72,6 +72,10 @@ pub struct PolicyBundle {
     pub mode: HookMode,
     /// How hooks ask.
     pub hooks: Hooks,
+    /// Whether everything that is judged has to be told, what passes without a reason too: a policy of the organization looks at the
+    /// past, and counts alone would hide from it what it asks about.
+    #[serde(default = "yes")]
+    pub record_all: bool,
     /// The people of the device.
     pub users: Vec<BundleUser>,
     /// The groups of these people.
@@ -80,6 +84,11 @@ pub struct PolicyBundle {
     pub policies: Vec<BundlePolicy>,
     /// What the bundle does not hold.
     pub withheld: Vec<Withheld>,
+}
+
+/// What a bundle means that does not say it: the more of the two.
+const fn yes() -> bool {
+    true
 }
 
 /// A version of an organization's policies.
@@ -199,10 +208,17 @@ impl std::error::Error for BundleTooLarge {}
 impl PolicyBundle {
     /// Returns the bundle of a device, with what of these policies can concern it.
     ///
-    /// Keeps LJ-3.
     ///
     /// Errors: it would be too large for its users and groups.
     pub fn of(set: &PolicySet, inputs: BundleInputs) -> Result<Self, BundleTooLarge> {
+        Self::within(set, inputs, POLICIES_LIMIT)
+    }
+
+    /// As [`Self::of`], with room for so many bytes of policies: where there is less than there is, what is left out is asked about,
+    /// and counts with an action that is no weaker.
+    ///
+    /// Keeps LJ-1, LJ-3. Errors: as [`Self::of`].
+    pub fn within(set: &PolicySet, inputs: BundleInputs, room: usize) -> Result<Self, BundleTooLarge> {
         let known = KnownNames::of(&inputs.device_id, &inputs.users, &inputs.groups);
         let mut policies = Vec::new();
         let mut withheld: BTreeMap<(Occasion, bool), Action> = BTreeMap::new();
@@ -210,8 +226,10 @@ impl PolicyBundle {
         for policy in set.policies() {
             let always = match reduce(policy, &known) {
                 Reduced::Kept(kept) => {
-                    let size = canonical(&kept.definition).len();
-                    if bytes + size <= POLICIES_LIMIT {
+                    // With all that stands around a definition: of many small policies that is more than the half.
+                    let size =
+                        serde_json::to_value(&kept).map_or(usize::MAX, |kept| canonical(&kept).len() + 1);
+                    if size <= room - bytes {
                         bytes += size;
                         policies.push(kept);
                         continue;
@@ -226,6 +244,9 @@ impl PolicyBundle {
                 Action::Allow
             } else if policy.acl().is_some_and(|acl| acl.allows) {
                 // A list that lets its subjects in keeps out whom it does not name.
+                Action::Block
+            } else if policy.transform().is_some() {
+                // Nobody on the device knows how the request would have to be changed.
                 Action::Block
             } else {
                 policy.action()
@@ -251,6 +272,7 @@ impl PolicyBundle {
             not_after: inputs.not_after,
             mode: inputs.mode,
             hooks: inputs.hooks,
+            record_all: set.has_history(),
             users: inputs.users,
             groups: inputs.groups,
             policies,

@@ -18,12 +18,13 @@
 //! INVARIANT LJ-3: a bundle names no user, and no group, but those of the device's own people; of policies that concern none of them
 //! it says no more than where they judge and how strong they are.
 //!
-//! Servers put their verdicts together by it; no device does yet. What is judged without asking is in no server's history, so that
-//! conditions on the past have not seen it: a device that judges has to send what it judged before.
+//! What is judged without asking is in no server's history until the device sends it; a bundle says whether everything has to be sent
+//! (`record_all`), and what is sent is a chain ([`entry_hash`]).
 //!
 //! Absent on purpose: input and output, clocks, modules of Rego (their policies are asked about), the past, grants of approvals (what
 //! requires one is asked about: the server opens requests, and knows which call passes once).
 
+mod chain;
 mod document;
 mod envelope;
 mod event;
@@ -33,6 +34,7 @@ mod people;
 mod reduce;
 mod verdict;
 
+pub use chain::{CHAIN_START, entry_hash};
 pub use document::{
     BundleGroup, BundleInputs, BundlePolicy, BundleTooLarge, BundleUser, FORMAT, HookMode, Hooks, OnUnknown,
     PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, WhenWithheld, Withheld,

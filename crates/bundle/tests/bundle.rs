@@ -386,6 +386,44 @@ fn an_allow_list_that_has_no_room_keeps_out_whom_the_server_would_keep_out() {
     assert_eq!(said.verdict().action(), Action::Block);
 }
 
+/// Proves LJ-1.
+#[test]
+fn what_has_no_room_and_would_change_a_request_lets_it_pass_nowhere() {
+    let redaction = json!({"action": "redact", "redaction": {"strategy": "nullify", "paths": ["$.secret"]}});
+    let policies = [block("one", &redaction)];
+    let of = |room: usize| PolicyBundle::within(&set(&policies), inputs(), room).unwrap();
+    let call = json!({"tool.id": "Bash", "identity.user_id": "ada"});
+    let kept = say(&Judge::new(of(4_000)).unwrap(), &call);
+    assert_eq!(kept.verdict().action(), Action::Redact);
+    // Nobody on the device can say how.
+    let said = say(&Judge::new(of(0)).unwrap(), &call);
+    assert!(matches!(said, Judgement::Ask(_)));
+    assert_eq!(said.verdict().action(), Action::Block);
+}
+
+#[test]
+fn thousands_of_small_policies_have_room_with_all_that_stands_around_them() {
+    let long = "x".repeat(200);
+    let many: Vec<(Family, Value)> = (0..9_000)
+        .map(|n| block(&format!("{long}{n:04}"), &json!({})))
+        .collect();
+    let bundle = bundle(&many);
+    assert!(bundle.policies.len() < 9_000 && bundle.canonical().len() <= PAYLOAD_LIMIT);
+}
+
+#[test]
+fn everything_is_told_where_a_policy_looks_at_the_past() {
+    let past = json!({"conditions": {"hasPriorEvent": {"field": "tool.id", "op": "eq", "value": "Read"}}, "appliesTo": {"users": ["usr_bob"]}});
+    assert!(!bundle(&[block("one", &json!({}))]).record_all);
+    let of_others = bundle(&[block("one", &past)]);
+    assert!(of_others.policies.is_empty() && of_others.record_all);
+    // A bundle of an earlier server does not say it.
+    let mut document: Value = serde_json::from_str(&bundle(&[]).canonical()).unwrap();
+    document.as_object_mut().unwrap().remove("recordAll");
+    let read = read(document.to_string().as_bytes(), &ADDRESSEE).unwrap();
+    assert!(read.record_all);
+}
+
 #[test]
 fn an_event_that_nobody_reads_is_an_error_and_no_verdict() {
     let judge = Judge::new(bundle(&[])).unwrap();

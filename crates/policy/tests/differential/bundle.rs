@@ -41,10 +41,10 @@ fn server(
     Verdict::of_event(&outcome, &event, symbols).unwrap()
 }
 
-fn judge(set: &PolicySet, register: &Register, owner: Option<&str>) -> Judge {
+fn judge(set: &PolicySet, register: &Register, owner: Option<&str>, room: usize) -> Judge {
     let people = owner.and_then(|owner| People::of(register, owner));
     let people = people.unwrap_or_default();
-    let bundle = PolicyBundle::of(
+    let bundle = PolicyBundle::within(
         set,
         BundleInputs {
             organization_id: "org_1".into(),
@@ -62,6 +62,7 @@ fn judge(set: &PolicySet, register: &Register, owner: Option<&str>) -> Judge {
             users: people.users,
             groups: people.groups,
         },
+        room,
     );
     let addressee = Addressee {
         organization_id: "org_1",
@@ -103,7 +104,13 @@ fn a_device_says_what_the_server_says_or_asks_it() {
         // One in four devices is nobody's.
         let owner = (!users.is_empty() && !dice.one_in(4)).then(|| dice.pick(&users));
         let set = compile(&policies);
-        let judge = judge(&set, &register, owner);
+        // One in three has not room for every policy.
+        let room = if dice.one_in(3) {
+            dice.below(4_000)
+        } else {
+            2 << 20
+        };
+        let judge = judge(&set, &register, owner, room);
         let mut symbols = Symbols::knowing(Arc::clone(&register));
         let mut chronicle = SubjectStates::new();
         for (at, plain) in history.iter().enumerate() {
