@@ -73,6 +73,18 @@ impl Caller<'_> {
         Ok(reply.body)
     }
 
+    /// Returns the bytes of what lies below the organization with its tag, unless it still has the tag that is known.
+    ///
+    /// Errors: refused, gone, unreachable.
+    pub async fn bytes_unless(
+        &self,
+        below: &str,
+        known: Option<&str>,
+    ) -> Result<Option<(Vec<u8>, Option<String>)>, Trouble> {
+        let reply = self.answered_unless("GET", &self.path(below), b"", known).await?;
+        Ok((reply.status != 304).then_some((reply.body, reply.etag)))
+    }
+
     async fn send(&self, method: &'static str, path: &str, body: &[u8]) -> Result<(u16, Value), Trouble> {
         let reply = self.answered(method, path, body).await?;
         let answer = serde_json::from_slice(&reply.body).map_err(|_| self.no_provost(reply.status))?;
@@ -81,13 +93,24 @@ impl Caller<'_> {
 
     /// Returns the answer of success.
     async fn answered(&self, method: &'static str, path: &str, body: &[u8]) -> Result<Reply, Trouble> {
-        let mut reply = self.ask(method, path, body).await?;
+        self.answered_unless(method, path, body, None).await
+    }
+
+    async fn answered_unless(
+        &self,
+        method: &'static str,
+        path: &str,
+        body: &[u8],
+        known: Option<&str>,
+    ) -> Result<Reply, Trouble> {
+        let mut reply = self.ask(method, path, body, known).await?;
         if reply.status == 401 && self.learn(&reply) {
             // The proof was of another time: once more, by the server's clock.
-            reply = self.ask(method, path, body).await?;
+            reply = self.ask(method, path, body, known).await?;
         }
         self.learn(&reply);
-        if (200..300).contains(&reply.status) {
+        // That nothing changed is no answer to who did not ask for it.
+        if (200..300).contains(&reply.status) || (reply.status == 304 && known.is_some()) {
             return Ok(reply);
         }
         Err(self.refused(&reply))
@@ -106,7 +129,13 @@ impl Caller<'_> {
         Secret::new(key.proof(&purpose, self.entropy))
     }
 
-    async fn ask(&self, method: &'static str, path: &str, body: &[u8]) -> Result<Reply, Trouble> {
+    async fn ask(
+        &self,
+        method: &'static str,
+        path: &str,
+        body: &[u8],
+        known: Option<&str>,
+    ) -> Result<Reply, Trouble> {
         let url = format!("{}{path}", self.door.url());
         let purpose = Purpose {
             method,
@@ -121,6 +150,7 @@ impl Caller<'_> {
             token: &self.token,
             proof: &proof,
             body,
+            known,
         };
         let sent = self.door.send(&call).await;
         sent.map_err(|line| {
@@ -166,6 +196,9 @@ impl Caller<'_> {
         trouble.wait = reply.retry_after;
         trouble.is_servers = true;
         trouble.key = text("keyThumbprint").map(str::to_owned);
+        trouble.status = text("status").map(Box::from);
+        let expected = envelope.get("expected").and_then(Value::as_u64);
+        trouble.resume = expected.zip(text("head").map(str::to_owned)).map(Box::new);
         if cause == Cause::Expired {
             return trouble.fix(format!("look at the clock; if it is right, {ANEW}"));
         }

@@ -111,6 +111,11 @@ impl DeviceFile {
         folder.replace(NAME, &text)
     }
 
+    /// Says whether the folder came here from another installation of a system.
+    pub fn is_copied_here(&self) -> bool {
+        self.is_copied(crate::machine::machine_id().as_deref())
+    }
+
     /// Says whether the folder came from another installation of a system.
     pub fn is_copied(&self, machine_id: Option<&str>) -> bool {
         let here = machine_id.map(|id| installation(id, &self.key_thumbprint));

@@ -18,6 +18,8 @@ pub struct Call<'a> {
     pub proof: &'a Secret<String>,
     /// What is sent; nothing with a `GET`.
     pub body: &'a [u8],
+    /// The tag of what is known already, with a `GET`.
+    pub known: Option<&'a str>,
 }
 
 /// A complete answer.
@@ -29,6 +31,8 @@ pub struct Reply {
     pub date: Option<Timestamp>,
     /// How long to wait before the next request, where the server asks for it.
     pub retry_after: Option<Duration>,
+    /// The tag of the body, where it has one.
+    pub etag: Option<String>,
     /// The body.
     pub body: Vec<u8>,
 }

@@ -26,6 +26,7 @@
 mod caller;
 mod commands;
 mod counter;
+pub mod desk;
 mod device;
 mod doctor;
 mod door;

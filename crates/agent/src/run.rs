@@ -365,6 +365,11 @@ pub async fn run(work: &Loop<'_>, end: impl Future<Output = ()>) -> Result<(), T
         return Ok(());
     };
     work.begin();
+    for station in work.stations {
+        if let Err(trouble) = station.begin(work.agent, work.say) {
+            (work.say)(&format!("warning: {trouble}"));
+        }
+    }
     let mut pace = Pace::default();
     let mut before = None;
     'rounds: loop {

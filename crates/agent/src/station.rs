@@ -22,6 +22,13 @@ pub trait Station {
     /// Errors: whatever stood in the way.
     fn visit<'a>(&'a self, visit: &'a Visit<'a>) -> Visited<'a>;
 
+    /// Begins, once a process that stays has the folder for itself.
+    ///
+    /// Errors: whatever stands in the way of this station; the others work.
+    fn begin(&self, _agent: &Agent, _say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        Ok(())
+    }
+
     /// Does what can be done without the server, which does not answer.
     ///
     /// Errors: whatever stood in the way.
@@ -54,6 +61,22 @@ impl Visit<'_> {
     /// Errors: refused, gone, unreachable.
     pub async fn bytes(&self, below: &str) -> Result<Vec<u8>, Trouble> {
         self.caller.bytes(&self.below(below)).await
+    }
+
+    /// Returns the bytes of what lies below the device with their tag; `None` where it still has the tag that is known.
+    ///
+    /// Errors: refused, gone, unreachable.
+    pub async fn bytes_unless(
+        &self,
+        below: &str,
+        known: Option<&str>,
+    ) -> Result<Option<(Vec<u8>, Option<String>)>, Trouble> {
+        self.caller.bytes_unless(&self.below(below), known).await
+    }
+
+    /// Returns how far the server's clock is ahead, as far as it is known. Units: milliseconds.
+    pub fn skew_ms(&self) -> i64 {
+        self.caller.skew_ms.get()
     }
 
     /// Sends JSON to what lies below the device.

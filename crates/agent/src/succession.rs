@@ -7,6 +7,7 @@
 //! Whoever is killed on the way goes on when the command is typed again; between the first step and the last the machine is not enrolled.
 //! Keeps AG-2: no key takes the place of another before the server knows it.
 
+use crate::desk::{BUNDLE, FLOOR, JUDGING, end_log};
 use crate::device::{CA_CERT, DeviceFile, NAME};
 use crate::folder::Folder;
 use crate::rotation;
@@ -17,7 +18,7 @@ const PLACE: &str = "anew";
 const MOVED: [&str; 3] = ["device.key", "token", CA_CERT];
 /// What was the earlier device's: its counts, what its server has of the machine, the key of its fingerprints, what it was told to do,
 /// and what it was assigned.
-const ENDED: [&str; 10] = [
+const ENDED: [&str; 13] = [
     "token.next",
     "device.key.next",
     "counter",
@@ -28,6 +29,9 @@ const ENDED: [&str; 10] = [
     "commands.json",
     "profiles.json",
     "releases.json",
+    BUNDLE,
+    FLOOR,
+    JUDGING,
 ];
 
 /// Says whether the machine is a device, or began to be one.
@@ -66,6 +70,7 @@ pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
     for name in queue.names()? {
         queue.remove(&name)?;
     }
+    end_log(folder)?;
     if !device.has_own_ca {
         folder.remove(CA_CERT)?;
     }

@@ -67,6 +67,7 @@ impl Told {
             status,
             date: None,
             retry_after: None,
+            etag: None,
             body: body.to_string().into_bytes(),
         });
     }

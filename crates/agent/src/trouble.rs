@@ -44,6 +44,10 @@ pub struct Trouble {
     pub(crate) is_servers: bool,
     /// The thumbprint of the key that the device has, where a refusal names it.
     pub(crate) key: Option<String>,
+    /// The state of what was asked for, where a refusal names it.
+    pub status: Option<Box<str>>,
+    /// Where the server stands in the log of this device: the number that it expects, and the hash before it.
+    pub(crate) resume: Option<Box<(u64, String)>>,
 }
 
 impl Trouble {
@@ -56,6 +60,8 @@ impl Trouble {
             wait: None,
             is_servers: false,
             key: None,
+            status: None,
+            resume: None,
         }
     }
 

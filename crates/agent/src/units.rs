@@ -37,7 +37,7 @@ pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
     let _ = write!(
         text,
         "\n[Service]\nType=exec\nExecStart={program} {run}\nRestart=on-failure\nRestartSec=120\n\
-         RestartPreventExitStatus=3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota=5%\n\
+         RestartPreventExitStatus=3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota=20%\n\
          TasksMax=16\nNoNewPrivileges=yes\nLockPersonality=yes\nMemoryDenyWriteExecute=yes\nRestrictRealtime=yes\n\
          RestrictSUIDSGID=yes\nRestrictNamespaces=yes\nSystemCallArchitectures=native\n\
          RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n"
@@ -57,7 +57,8 @@ pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
     // It scans no homes, and so it needs no capability: root reads and writes what is root's, and sees no home at all. What it writes
     // beside its folder are the managed settings of clients, whose folders an admin makes.
     text.push_str(
-        "StateDirectory=provost-agent\nStateDirectoryMode=0700\nProtectSystem=strict\nProtectHome=yes\n\
+        "StateDirectory=provost-agent\nStateDirectoryMode=0700\nRuntimeDirectory=provost-agent\nRuntimeDirectoryMode=0755\n\
+         CacheDirectory=provost-agent\nCacheDirectoryMode=0755\nProtectSystem=strict\nProtectHome=yes\n\
          ReadWritePaths=/var/lib/provost-agent -/etc/claude-code -/etc/codex\nPrivateTmp=yes\nPrivateDevices=yes\nProtectClock=yes\nProtectHostname=yes\n\
          ProtectControlGroups=yes\nProtectKernelLogs=yes\nProtectKernelModules=yes\nProtectKernelTunables=yes\n\
          ProtectProc=invisible\nProcSubset=all\nCapabilityBoundingSet=\nAmbientCapabilities=\n\

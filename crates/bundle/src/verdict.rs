@@ -129,6 +129,19 @@ impl Verdict {
         &self.policy_ids
     }
 
+    /// Returns whether nothing is to be said of it: it passes, no policy has a part in it, not even one that is only reported, and
+    /// everybody whom it names is known.
+    pub fn is_plain(&self) -> bool {
+        let nobody = self.policy_ids.is_empty() && self.reasons.is_empty() && self.obligations.is_empty();
+        let is_silent = nobody && self.messages.is_empty() && self.approval.is_none() && !self.unknown;
+        self.action() == Action::Allow && is_silent && self.unresolved.is_empty()
+    }
+
+    /// Returns whether it names somebody of whom nobody here can say who it is.
+    pub fn names_unknown(&self) -> bool {
+        !self.unresolved.is_empty()
+    }
+
     /// Returns whether some policy could not be evaluated, and so counted as matched.
     pub fn is_unknown(&self) -> bool {
         self.unknown

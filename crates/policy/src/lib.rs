@@ -28,6 +28,10 @@ mod occasions;
 mod projection;
 mod read;
 mod register;
+#[cfg(feature = "rego")]
+pub mod rego;
+#[cfg(not(feature = "rego"))]
+#[path = "without_rego.rs"]
 pub mod rego;
 mod set;
 mod symbols;

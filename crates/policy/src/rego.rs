@@ -78,6 +78,7 @@ pub mod wire;
 
 pub(crate) use attribute_names::{AttributeNames, Forms, OtherInputs};
 pub(crate) use input::value as input;
+pub(crate) use regorus::Value as Input;
 pub use regorus::admitted::{ADMITTED as BUILT_INS, Admitted as BuiltIn};
 pub use runner::{InProcess, Question, Runner};
 

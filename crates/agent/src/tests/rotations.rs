@@ -161,6 +161,7 @@ fn a_new_key_that_the_server_may_know_waits_whatever_somebody_on_the_way_says() 
             status,
             date: None,
             retry_after: None,
+            etag: None,
             body: b"<html>sign in to the network</html>".to_vec(),
         };
         // What can be read and does not fit is asked for once more.
@@ -205,6 +206,7 @@ fn a_key_that_was_never_asked_for_before_goes_where_somebody_on_the_way_refuses_
         status: 403,
         date: None,
         retry_after: None,
+        etag: None,
         body: b"<html>blocked</html>".to_vec(),
     });
     assert!(!rotate(&agent, &home, &door).unwrap());

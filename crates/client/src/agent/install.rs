@@ -1,6 +1,7 @@
 //! `provost agent install` and `provost agent uninstall`: the unit of systemd, and texts for those who roll out.
 
-use super::places::{home, mode, refuse_others};
+use super::judging;
+use super::places::{SYSTEM, USER, failure, home, mode, refuse_others};
 use crate::cli::{Exit, Failure, Terminal, replace_file};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
@@ -153,6 +154,11 @@ pub fn uninstall(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             return Err(Failure::new(Exit::Output, line));
         }
     }
+    let folder = match mode(matches) {
+        Mode::System => PathBuf::from(SYSTEM),
+        Mode::User => home(terminal)?.join(USER),
+    };
+    judging::clear(mode(matches), &folder, terminal).map_err(failure)?;
     terminal.note("the device is still enrolled: have it retired with provost devices retire");
     Ok(())
 }

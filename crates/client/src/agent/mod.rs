@@ -6,6 +6,7 @@ mod configuration;
 mod doctor;
 mod enrol;
 mod install;
+mod judging;
 mod marks;
 mod places;
 mod run;
@@ -13,6 +14,7 @@ mod show;
 mod skills;
 
 pub use configuration::Configuration;
+pub use judging::Judging;
 pub use skills::Skills;
 
 use crate::cli::HandCommand;

@@ -6,8 +6,8 @@ use provost_agent::{Agent, Cause, Folder, Mode, Trouble};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-const SYSTEM: &str = "/var/lib/provost-agent";
-const USER: &str = ".local/state/provost-agent";
+pub const SYSTEM: &str = "/var/lib/provost-agent";
+pub const USER: &str = ".local/state/provost-agent";
 
 /// Returns the flags that say which agent is meant.
 pub fn place_args() -> [Arg; 2] {

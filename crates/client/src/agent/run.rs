@@ -1,11 +1,12 @@
 //! `provost agent run` and `provost agent scan`.
 
 use super::configuration::Configuration;
+use super::judging::Judging;
 use super::places::{enrolled, failure, place_args, refuse_others};
 use super::skills::Skills;
 use crate::cli::{DeviceServer, Exit, Failure, Terminal, counted};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use provost_agent::{ANEW, Agent, Cause, Loop, Mode, Once, State, once, queue_scan, report};
+use provost_agent::{ANEW, Agent, Cause, Loop, Mode, Once, State, Trouble, once, queue_scan, report};
 use provost_words::entropy::SystemEntropy;
 use provost_words::time::SystemClock;
 use std::path::Path;
@@ -50,6 +51,7 @@ fn server(agent: &Agent, terminal: &Terminal) -> Result<DeviceServer, Failure> {
 /// Makes one round.
 async fn round(agent: &Agent, home: &Path, terminal: &Terminal) -> Result<Once, Failure> {
     let say = |line: &str| terminal.note(line);
+    let judging = Judging::new(agent.device.mode, terminal);
     let work = Loop {
         agent,
         door: &server(agent, terminal)?,
@@ -57,10 +59,11 @@ async fn round(agent: &Agent, home: &Path, terminal: &Terminal) -> Result<Once, 
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/"), &Skills::new(home)],
+        stations: &[&Configuration::new("/"), &Skills::new(home), &judging],
         stop: Arc::default(),
     };
-    let mut done = once(&work).await.map_err(failure)?;
+    let done = once(&work).await;
+    let mut done = done.map_err(|trouble| ended(&judging, agent, trouble, terminal))?;
     match done.problem.take() {
         Some(trouble) => Err(failure(trouble)),
         None => Ok(done),
@@ -110,6 +113,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         }
     };
     let say = |line: &str| terminal.note(line);
+    let judging = Judging::new(agent.device.mode, terminal);
     let work = Loop {
         agent: &agent,
         door: &server(&agent, terminal)?,
@@ -117,18 +121,25 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/"), &Skills::new(&home)],
+        stations: &[&Configuration::new("/"), &Skills::new(&home), &judging],
         stop: Arc::default(),
     };
-    provost_agent::run(&work, end)
-        .await
-        .map_err(|trouble| match trouble.cause {
-            Cause::Gone => Failure {
-                exit: Exit::Forbidden,
-                ..failure(trouble)
-            },
-            _ => failure(trouble),
-        })
+    let done = provost_agent::run(&work, end).await;
+    done.map_err(|trouble| ended(&judging, &agent, trouble, terminal))
+}
+
+/// Returns the end of a command, after what a device that is gone judged by was taken away.
+fn ended(judging: &Judging, agent: &Agent, trouble: Trouble, terminal: &Terminal) -> Failure {
+    if trouble.cause != Cause::Gone {
+        return failure(trouble);
+    }
+    if let Err(kept) = judging.retire(agent) {
+        terminal.note(&format!("warning: {kept}"));
+    }
+    Failure {
+        exit: Exit::Forbidden,
+        ..failure(trouble)
+    }
 }
 
 pub async fn scan(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `provost agent status` and `provost agent explain`.
 
+use super::judging;
 use super::places::{enrolled, failure, folder_path, place_args};
 use crate::cli::{Exit, Failure, Form, Printer, Terminal, output_arg};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -55,7 +56,7 @@ pub fn status(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> 
         "enrolled": true, "deviceId": device.device_id, "name": device.name, "server": device.server,
         "organization": device.organization, "mode": device.mode, "keyThumbprint": device.key_thumbprint,
         "tokenExpiresAt": agent.token_expires_at(), "scansHomes": device.mode == Mode::User, "agentVersion": env!("CARGO_PKG_VERSION"),
-        "folder": agent.folder.path().display().to_string(),
+        "folder": agent.folder.path().display().to_string(), "judging": judging::status(&agent, terminal),
     });
     let state = State::load(&agent.folder).map_err(failure)?;
     let is_gone = state.is_gone;

@@ -66,6 +66,11 @@ impl DeviceServer {
         let mut proof = HeaderValue::from_str(call.proof.expose()).map_err(unsendable)?;
         proof.set_sensitive(true);
         headers.insert(HeaderName::from_static("dpop"), proof);
+        if let Some(known) = call.known {
+            let known =
+                HeaderValue::from_str(known).map_err(|_| "the tag of an answer is none".to_owned())?;
+            headers.insert(header::IF_NONE_MATCH, known);
+        }
         let is_read = call.method == "GET";
         let asked = Call {
             method: if is_read { Method::GET } else { Method::POST },
@@ -104,6 +109,9 @@ impl DeviceServer {
             status: reply.status.as_u16(),
             date: text(header::DATE).and_then(of_http_date),
             retry_after: seconds.map(Duration::from_secs),
+            etag: text(header::ETAG)
+                .filter(|tag| tag.len() <= 256)
+                .map(str::to_owned),
             body: reply.body.to_vec(),
         })
     }

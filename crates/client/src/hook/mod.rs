@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! client ──► sh -c 'provost hook run codex --mode enforce || { …; exit 2; }'
-//!                    │ hear (crate hooks)     │ POST …/policies/decisions     │ answer (crate hooks)
+//!                    │ hear (crate hooks)     │ the agent, else POST …/policies/decisions     │ answer (crate hooks)
 //!                    └── worker thread ───────┴──────────────────────────────►│
 //!                        main thread waits, and answers itself after 80 % of the time that the client gives
 //! ```
@@ -16,6 +16,7 @@
 
 mod ask;
 mod caller;
+mod desk;
 mod doctor;
 mod guarded;
 mod install;
@@ -27,8 +28,10 @@ mod settings;
 mod settings_text;
 mod uninstall;
 
+pub use desk::{registered, registration};
 pub use doctor::look;
 pub use run::run_if_asked;
+pub use settings::OF_THE_MACHINE;
 
 use crate::cli::HandCommand;
 use clap::Command;

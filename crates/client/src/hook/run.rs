@@ -4,10 +4,13 @@
 
 use super::ask::{Ask, ask_here};
 use super::caller;
+use super::desk::{Desk, strongest};
 use super::settings::{self, Homes, HookSettings};
 use crate::cli::{Failure, Terminal};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use provost_agent::desk::{Intent, MOST_PAYLOAD, Told};
+use provost_bundle::OnUnknown;
 use provost_hooks::{
     Answer, CLIENT_SECONDS, Client, Decision, Message, Mode, Question, answer, hear, undecided,
 };
@@ -16,7 +19,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -148,14 +151,22 @@ fn invocation(words: &[OsString]) -> Result<Invocation, String> {
     Ok(invocation)
 }
 
+/// What is known of the work by whoever answers for it.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    question: Option<Question>,
+    /// What counts; unknown where not even the file of the mode could be looked at.
+    mode: Option<Mode>,
+}
+
 /// Returns the answer in time, whatever becomes of the work.
 ///
 /// ```text
-/// 0 s       70 %                        80 %                     client's limit
-/// work ──── the request ends ── answer  main answers for it      (never reached)
+/// 0 s        5 %                70 % behind it              3 % more          80 %                     client's limit
+/// the agent ── else the server ── the request ends ── what holds ── answer    main answers for it      (never reached)
 /// ```
 fn answered(invocation: &Invocation, input: Box<dyn Read + Send>, homes: Homes) -> Answer {
-    let heard: Arc<Mutex<Option<Question>>> = Arc::default();
+    let heard: Arc<Mutex<Heard>> = Arc::default();
     let (sender, receiver) = sync_channel(1);
     let work = {
         let (invocation, heard) = (invocation.clone(), heard.clone());
@@ -166,8 +177,10 @@ fn answered(invocation: &Invocation, input: Box<dyn Read + Send>, homes: Homes) 
         }
     };
     let failed = |why: &str| {
-        let question = heard.lock().unwrap_or_else(PoisonError::into_inner).take();
-        undecided(question.as_ref(), invocation.mode, &format!("{why}; {NEXT}"))
+        let heard = std::mem::take(&mut *locked(&heard));
+        // Whose mode nobody could look up may enforce.
+        let mode = heard.mode.unwrap_or(Mode::Enforce);
+        undecided(heard.question.as_ref(), mode, &format!("{why}; {NEXT}"))
     };
     if let Err(error) = thread::Builder::new().name("hook".to_owned()).spawn(work) {
         return failed(&format!("no thread could be started: {error}"));
@@ -179,16 +192,33 @@ fn answered(invocation: &Invocation, input: Box<dyn Read + Send>, homes: Homes) 
     }
 }
 
+fn locked(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn worked(
     invocation: &Invocation,
     input: Box<dyn Read + Send>,
     homes: &Homes,
-    heard: &Mutex<Option<Question>>,
+    heard: &Mutex<Heard>,
 ) -> Answer {
+    let registration = Registration::read(invocation, homes);
+    decided_by(&registration, invocation, input, homes, heard)
+}
+
+/// Keeps LJ-9: the agent first, then the server, then what holds, and then nothing passes where it is enforced.
+fn decided_by(
+    registration: &Registration,
+    invocation: &Invocation,
+    input: Box<dyn Read + Send>,
+    homes: &Homes,
+    heard: &Mutex<Heard>,
+) -> Answer {
+    let mode = registration.mode;
+    locked(heard).mode = Some(mode);
     let mut bytes = Vec::new();
-    let failed = |question: Option<&Question>, why: &str| {
-        undecided(question, invocation.mode, &format!("{why}; {NEXT}"))
-    };
+    let failed =
+        |question: Option<&Question>, why: &str| undecided(question, mode, &format!("{why}; {NEXT}"));
     if let Err(error) = input.take(MAX_INPUT).read_to_end(&mut bytes) {
         return failed(None, &format!("the event cannot be read: {error}"));
     }
@@ -197,25 +227,109 @@ fn worked(
         Ok(Message::Remark) => return Answer::pass(),
         Err(unheard) => return failed(None, &unheard.0),
     };
-    *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(question.clone());
-    match decided(invocation, &question, homes) {
-        Ok(decision) => answer(&question, invocation.mode, &decision),
-        Err(why) => failed(Some(&question), &why),
+    locked(heard).question = Some(question.clone());
+    let told = registration.ask(invocation, Intent::Judge, &bytes, 0.05);
+    let mode = told.as_ref().map_or(mode, |told| strongest(mode, told.mode));
+    locked(heard).mode = Some(mode);
+    let judged = told.as_ref().and_then(|told| decision_of(told, &question));
+    if let Some(decision) = judged {
+        return answer(&question, mode, &decision);
+    }
+    let why = match registration.ask_server(invocation, &question, (mode, told.as_ref()), homes) {
+        Ok(decision) => return answer(&question, mode, &decision),
+        Err(why) => why,
+    };
+    let unanswered = |mode: Mode| undecided(Some(&question), mode, &format!("{why}; {NEXT}"));
+    let Some(told) = told else {
+        return unanswered(mode);
+    };
+    let held = told
+        .holds
+        .then(|| registration.ask(invocation, Intent::Hold, &bytes, 0.03));
+    let held = held.flatten().and_then(|held| decision_of(&held, &question));
+    match (mode, held) {
+        (Mode::Enforce, Some(held)) => answer(&question, mode, &held),
+        // The organization says so of what its policies say nothing certain of any more.
+        (Mode::Enforce, None) if !told.holds && told.on_unknown == Some(OnUnknown::Allow) => {
+            unanswered(Mode::Monitor)
+        }
+        _ => unanswered(mode),
     }
 }
 
-fn decided(invocation: &Invocation, question: &Question, homes: &Homes) -> Result<Decision, String> {
-    let settings = HookSettings::load(&settings::place(invocation.config.as_deref(), homes)?)?;
-    let kept = settings.token(homes)?;
-    let user = caller::word(&settings);
-    let answer = ask_here(&Ask {
-        settings: &settings,
-        token: &kept.token,
-        path: "policies/decisions",
-        body: Some(question.request(user.as_deref(), caller::host().as_deref(), invocation.mode)),
-        limit: invocation.timeout.mul_f64(0.7),
-    })?;
-    Decision::read(&answer, question.count()).map_err(|why| format!("{}: {why}", settings.url))
+/// Returns the decision that an agent tells.
+fn decision_of(told: &Told, question: &Question) -> Option<Decision> {
+    let text = told.decided.as_ref()?.to_string();
+    Decision::read(text.as_bytes(), question.count()).ok()
+}
+
+/// What registers the hook, and what counts by it.
+struct Registration {
+    settings: Result<HookSettings, String>,
+    desk: Option<Desk>,
+    mode: Mode,
+}
+
+impl Registration {
+    fn read(invocation: &Invocation, homes: &Homes) -> Self {
+        let place = settings::place(invocation.config.as_deref(), homes);
+        let desk = place.as_ref().ok().and_then(|place| Desk::of(place, homes));
+        Self::with(
+            desk,
+            place.and_then(|place| HookSettings::load(&place)),
+            invocation,
+        )
+    }
+
+    fn with(desk: Option<Desk>, settings: Result<HookSettings, String>, invocation: &Invocation) -> Self {
+        let known = desk
+            .as_ref()
+            .and_then(|desk| desk.known_mode(settings.as_ref().ok()));
+        Self {
+            mode: strongest(invocation.mode, known),
+            settings,
+            desk,
+        }
+    }
+
+    /// Returns what the agent says in time; `None` where nobody is believed, or nobody answers.
+    fn ask(&self, invocation: &Invocation, intent: Intent, payload: &[u8], share: f64) -> Option<Told> {
+        let (Some(desk), Ok(settings)) = (&self.desk, &self.settings) else {
+            return None;
+        };
+        if payload.len() > MOST_PAYLOAD {
+            return None;
+        }
+        let asked = (intent, invocation.client, self.mode);
+        desk.ask(settings, asked, payload, invocation.timeout.mul_f64(share))
+            .ok()
+    }
+
+    /// Asks the server. A question whose answer may use an approval up is waited for as long as there is time: nobody else hears of
+    /// that answer.
+    fn ask_server(
+        &self,
+        invocation: &Invocation,
+        question: &Question,
+        (mode, told): (Mode, Option<&Told>),
+        homes: &Homes,
+    ) -> Result<Decision, String> {
+        let settings = self.settings.as_ref().map_err(Clone::clone)?;
+        let kept = settings.token(homes)?;
+        let user = caller::word(settings);
+        let whole = invocation.timeout.mul_f64(0.7);
+        let shorter = told.filter(|told| told.holds && !told.may_use_approval);
+        let shorter = shorter.and_then(|told| told.deadline_ms);
+        let limit = shorter.map_or(whole, |ms| whole.min(Duration::from_millis(ms.into())));
+        let answer = ask_here(&Ask {
+            settings,
+            token: &kept.token,
+            path: "policies/decisions",
+            body: Some(question.request(user.as_deref(), caller::host().as_deref(), mode)),
+            limit,
+        })?;
+        Decision::read(&answer, question.count()).map_err(|why| format!("{}: {why}", settings.url))
+    }
 }
 
 /// Writes the answer once, and returns the exit code. An answer that could not be written is a refusal.
@@ -232,6 +346,8 @@ fn spoken(answer: &Answer, stdout: &mut dyn Write, stderr: &mut dyn Write) -> u8
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provost_agent::desk::{Asked, KeptMode, Place, reply};
+    use provost_bundle::HookMode;
     use std::io;
 
     fn words(line: &str) -> Vec<OsString> {
@@ -293,6 +409,248 @@ mod tests {
                 thread::park();
             }
         }
+    }
+
+    /// A machine, or a home, with a hook whose server is away.
+    struct Machine {
+        root: PathBuf,
+        owner: u32,
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.root);
+        }
+    }
+
+    const URL: &str = "http://127.0.0.1:1";
+
+    fn settings() -> HookSettings {
+        HookSettings {
+            url: URL.into(),
+            organization: "acme".into(),
+            token_file: "/nowhere".into(),
+            user: Some("ada".into()),
+            user_from: None,
+            ca_cert: None,
+            allow_plain_http: false,
+        }
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let root = std::env::temp_dir().join(format!("provost-hook-{}-{}", std::process::id(), unique()));
+            let machine = Self {
+                root,
+                owner: rustix::process::geteuid().as_raw(),
+            };
+            std::fs::create_dir_all(machine.root.join("etc/provost")).unwrap();
+            let text = settings().text().unwrap();
+            std::fs::write(machine.root.join("etc/provost/hook.toml"), text).unwrap();
+            machine
+        }
+
+        /// The mode that the agent keeps.
+        fn keeps(&self, mode: HookMode) -> &Self {
+            let kept = KeptMode {
+                server: URL.into(),
+                organization: "acme".into(),
+                mode,
+            };
+            self.place().keep_mode(&kept).unwrap();
+            self
+        }
+
+        fn place(&self) -> Place {
+            Place::of_machine(&self.root, self.owner)
+        }
+
+        /// An agent that tells these, one to each hook that comes.
+        fn tells(&self, told: Vec<Told>) -> thread::JoinHandle<Vec<Asked>> {
+            let socket = self.place().socket;
+            std::fs::create_dir_all(socket.parent().unwrap()).unwrap();
+            let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            thread::spawn(move || {
+                let mut asked = Vec::new();
+                for told in told {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let (mut read, mut part) = (Vec::new(), [0; 4096]);
+                    let head = loop {
+                        let more = stream.read(&mut part).unwrap();
+                        read.extend_from_slice(&part[..more]);
+                        if let Ok(Some((head, end))) = Asked::read(&read)
+                            && read.len() == end + head.length
+                        {
+                            break head;
+                        }
+                    };
+                    asked.push(head);
+                    stream
+                        .write_all(&reply(&serde_json::to_vec(&told).unwrap()))
+                        .unwrap();
+                }
+                asked
+            })
+        }
+
+        fn answer(&self, mode: &str) -> Answer {
+            let invocation = invocation(&words(&format!("claude-code --mode {mode} --timeout 20"))).unwrap();
+            let desk = Desk::of_machine(&self.root, self.owner);
+            let registration = Registration::with(Some(desk), Ok(settings()), &invocation);
+            let event =
+                br#"{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+            let heard = Mutex::default();
+            decided_by(
+                &registration,
+                &invocation,
+                Box::new(&event[..]),
+                &Homes::default(),
+                &heard,
+            )
+        }
+    }
+
+    fn unique() -> u64 {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn told() -> Told {
+        Told {
+            server: URL.into(),
+            organization: "acme".into(),
+            mode: Some(HookMode::Enforce),
+            deadline_ms: Some(100),
+            on_unknown: None,
+            decided: None,
+            holds: false,
+            may_use_approval: true,
+            why: None,
+        }
+    }
+
+    /// What was decided about both events of a call.
+    fn decisions(action: &str) -> serde_json::Value {
+        let one = serde_json::json!({ "action": action, "unknown": false, "policyIds": ["no-shell"], "messages": [] });
+        serde_json::json!({ "decisions": [one, one] })
+    }
+
+    fn passes(answer: &Answer) -> bool {
+        answer.exit == 0 && !String::from_utf8_lossy(&answer.stdout).contains("deny")
+    }
+
+    /// Proves LJ-9.
+    #[test]
+    fn an_organization_that_enforces_is_obeyed_where_nobody_answers_whatever_the_registration_says() {
+        // Nobody is there, and nobody ever was: the registration counts.
+        let machine = Machine::new();
+        assert!(passes(&machine.answer("monitor")) && !passes(&machine.answer("enforce")));
+        machine.keeps(HookMode::Enforce);
+        assert_eq!(machine.answer("monitor").exit, 2);
+        // An organization that only looks on makes no registration weaker.
+        machine.keeps(HookMode::Monitor);
+        assert!(passes(&machine.answer("monitor")) && !passes(&machine.answer("enforce")));
+        // What somebody else could have written is nobody's word.
+        machine.keeps(HookMode::Enforce);
+        let other = Place::of_machine(&machine.root, machine.owner);
+        std::fs::set_permissions(&other.mode, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(passes(&machine.answer("monitor")));
+        // A file of the hook that cannot be read leaves the mode that was known.
+        machine.keeps(HookMode::Enforce);
+        let desk = Desk::of_machine(&machine.root, machine.owner);
+        let broken = Registration::with(
+            Some(desk),
+            Err("broken".to_owned()),
+            &invocation(&words("codex --mode monitor")).unwrap(),
+        );
+        assert_eq!(broken.mode, Mode::Enforce);
+    }
+
+    #[test]
+    fn what_the_agent_decided_is_answered_and_what_it_holds_is_answered_where_the_server_is_away() {
+        let machine = Machine::new();
+        let decided = |action: &str| Told {
+            decided: Some(decisions(action)),
+            ..told()
+        };
+        let holds = Told {
+            holds: true,
+            ..told()
+        };
+        let expired = Told {
+            on_unknown: Some(OnUnknown::Allow),
+            ..told()
+        };
+        let agent = machine.tells(vec![
+            decided("allow"),
+            decided("block"),
+            holds.clone(),
+            decided("block"),
+            holds.clone(),
+            decided("allow"),
+            // It could not record what it held.
+            holds.clone(),
+            told(),
+            told(),
+            expired,
+        ]);
+        assert!(passes(&machine.answer("monitor")));
+        // The organization enforces, and says so by its agent.
+        let blocked = machine.answer("monitor");
+        assert!(
+            String::from_utf8_lossy(&blocked.stdout).contains("deny"),
+            "{blocked:?}"
+        );
+        assert!(!passes(&machine.answer("enforce")));
+        assert!(passes(&machine.answer("enforce")));
+        assert_eq!(machine.answer("enforce").exit, 2);
+        assert_eq!(machine.answer("enforce").exit, 2);
+        assert!(passes(&machine.answer("enforce")));
+        let asked = agent.join().unwrap();
+        let holds = asked.iter().filter(|asked| asked.intent == Intent::Hold);
+        assert_eq!(holds.count(), 3);
+    }
+
+    /// Proves LJ-8.
+    #[test]
+    fn an_agent_of_another_server_or_in_a_place_that_others_can_change_is_not_believed() {
+        let allow = || Told {
+            decided: Some(decisions("allow")),
+            ..told()
+        };
+        let other = Told {
+            organization: "other".into(),
+            ..allow()
+        };
+        let machine = Machine::new();
+        let agent = machine.tells(vec![other, allow()]);
+        assert!(!passes(&machine.answer("enforce")));
+        assert!(passes(&machine.answer("enforce")));
+        agent.join().unwrap();
+        // From here on nobody would answer: nobody is asked either.
+        let open = |path: &str, mode: u32| {
+            let path = machine.root.join(path);
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let desk = Desk::of_machine(&machine.root, machine.owner);
+        let ask = |desk: &Desk| {
+            let asked = (Intent::Judge, Client::Codex, Mode::Enforce);
+            desk.ask(&settings(), asked, b"{}", Duration::from_millis(50))
+                .unwrap_err()
+        };
+        for (path, sound) in [
+            ("run/provost-agent", 0o755),
+            ("etc/provost", 0o755),
+            ("etc/provost/hook.toml", 0o644),
+        ] {
+            open(path, 0o777);
+            assert!(ask(&desk).contains("alone can change"), "{path}");
+            open(path, sound);
+        }
+        // Everything there is this account's, and another one's is asked for.
+        let others = Desk::of_machine(&machine.root, machine.owner + 1);
+        assert!(ask(&others).contains("alone can change"));
     }
 
     /// Proves HK-6.

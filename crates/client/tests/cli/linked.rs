@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What only a server needs, by the names of packages.
-const OF_A_SERVER: [&str; 12] = [
+const OF_A_SERVER: [&str; 11] = [
     "libsqlite3-sys",
     "parquet",
     "postgres-protocol",
     "provost-history",
     "provost-kernel",
     "provost-mcp",
-    "provost-policy",
     "provost-server",
     "regorus",
     "rusqlite",

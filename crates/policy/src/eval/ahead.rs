@@ -6,10 +6,10 @@ use super::name::NameChoice;
 use super::row::{ModuleCalls, ModuleQuestion, Row, ask};
 use super::subject_states::SubjectStates;
 use crate::event::Event;
+use crate::rego::Input;
 use crate::set::{Node, NodeId, PolicySet};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
-use regorus::Value;
 
 /// What modules said of an event.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(crate) fn ahead(
     let nothing = SubjectStates::new();
     let unknown = |_: NodeId, _: Option<&NameChoice<'_>>| Truth::Unknown;
     let mut asked: Vec<(usize, NodeId)> = Vec::new();
-    let mut inputs: Vec<Option<Value>> = Vec::with_capacity(events.len());
+    let mut inputs: Vec<Option<Input>> = Vec::with_capacity(events.len());
     for (at, event) in events.iter().enumerate() {
         let mut modules = Vec::new();
         for verdict in candidates(event) {

@@ -6,7 +6,7 @@ use super::ahead::Ahead;
 use super::name::{NameChoice, Ways};
 use super::subject_states::SubjectStates;
 use crate::event::Event;
-use crate::rego::{InProcess, Module, ModuleAnswer, Question, Runner};
+use crate::rego::{InProcess, Input, Module, ModuleAnswer, Question, Runner};
 use crate::set::{Node, NodeId, PolicySet};
 use crate::symbols::Symbols;
 use crate::truth::Truth;
@@ -24,7 +24,7 @@ pub(crate) struct Row<'a> {
     ways: OnceCell<Ways<'a>>,
     /// What modules said.
     asked: RefCell<Vec<(NodeId, Truth)>>,
-    input: OnceCell<regorus::Value>,
+    input: OnceCell<Input>,
     /// The word of the module that was asked last.
     reason_code: RefCell<Option<String>>,
 }
@@ -217,7 +217,7 @@ impl<'a> Row<'a> {
 /// A module that is asked about an event, whose input this is.
 pub(super) struct ModuleQuestion<'a> {
     pub module: &'a Module,
-    pub input: &'a regorus::Value,
+    pub input: &'a Input,
     pub event: &'a Event,
 }
 

@@ -66,6 +66,7 @@ impl Door for Road {
                 status,
                 date: Some(self.app.now()),
                 retry_after: None,
+                etag: None,
                 body,
             })
         })

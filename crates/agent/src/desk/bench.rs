@@ -1,0 +1,261 @@
+//! What the desk says of a question. It is pure: what becomes of it on the disk is the desk's.
+//!
+//! ```text
+//! what is judged                               what is told
+//! plain, in date, no past                      decided
+//! with a finding, in date, no past             decided, once it is recorded
+//! the judge asks, or some policy has a past    ask; until then what the judge says
+//! expired and blocked                          decided, once it is recorded
+//! expired and anything else                    ask; until then nothing, but for what requires an approval
+//! ```
+//!
+//! Keeps LJ-1, LJ-4 and LJ-5.
+
+use provost_bundle::{AskedEvent, HookMode, Judge, Judgement, OnUnknown, Verdict};
+use provost_hooks::{Client, Message, Mode, Question, hear};
+use provost_policy::Action;
+use provost_words::json;
+use provost_words::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// LIMIT: how deep a request is nested; contents are texts in it.
+const DEPTH: usize = 32;
+/// How far the machine's clock may be behind the instant at which a bundle was made. Units: milliseconds.
+const SKEW_MS: i64 = 600_000;
+/// The attribute that the device knows better than its hook.
+const DEVICE: &str = "device.id";
+
+/// Who is meant by the account of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The registration names one user.
+    Named(String),
+    /// The user is called as the account.
+    OfAccount,
+    /// The registration says nothing by which the agent could tell; the server can, by the hook's token.
+    Unsaid,
+}
+
+/// What a registration says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The server.
+    pub url: String,
+    /// The key of the organization.
+    pub organization: String,
+    /// Who is meant.
+    pub word: Word,
+}
+
+/// A bundle, ready to judge.
+#[derive(Debug)]
+pub struct Bench {
+    judge: Judge,
+}
+
+/// What the agent stands by now.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// The bundle; none where there is none that is believed.
+    pub bench: Option<Arc<Bench>>,
+    /// The organization's mode, as it was known last.
+    pub mode: Option<HookMode>,
+    /// How far the server's clock is ahead. Units: milliseconds.
+    pub skew_ms: i64,
+}
+
+/// What a hook is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Told {
+    /// The server that the agent enrolled at.
+    pub server: String,
+    /// The organization that it enrolled in.
+    pub organization: String,
+    /// The organization's mode; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<HookMode>,
+    /// How long the server is waited for. Units: milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u32>,
+    /// What happens where the server does not answer either: of policies that are out of date and hold nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_unknown: Option<OnUnknown>,
+    /// What was decided, in the form of an answer to a request for decisions; absent where the server has to be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Value>,
+    /// Whether something is told, by a question that holds, where the server does not answer.
+    #[serde(default)]
+    pub holds: bool,
+    /// Whether the server's answer may use an approval up: then it is waited for as long as there is time.
+    #[serde(default)]
+    pub may_use_approval: bool,
+    /// Why the server has to be asked: a word for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What was said of a question.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// What was decided for certain; none where the server has to be asked.
+    pub decided: Option<Vec<Arc<Verdict>>>,
+    /// What holds where the server does not answer; none where nobody can say anything.
+    pub held: Option<Vec<Arc<Verdict>>>,
+    /// Why the server has to be asked.
+    pub why: Option<&'static str>,
+    /// The request that was judged.
+    pub request: Option<Value>,
+    /// Whether the bundle was out of date.
+    pub is_expired: bool,
+}
+
+impl Said {
+    /// Returns that nobody here can say anything.
+    pub(crate) fn nothing(why: &'static str) -> Self {
+        Self {
+            decided: None,
+            held: None,
+            why: Some(why),
+            request: None,
+            is_expired: false,
+        }
+    }
+
+    /// Returns whether what was decided is nothing to speak of.
+    pub(crate) fn is_plain(&self) -> bool {
+        let decided = self.decided.as_ref();
+        decided.is_some_and(|verdicts| verdicts.iter().all(|verdict| verdict.is_plain()))
+    }
+}
+
+/// Returns verdicts in the form of an answer to a request for decisions.
+pub(crate) fn spoken(verdicts: &[Arc<Verdict>]) -> Value {
+    let verdicts: Vec<&Verdict> = verdicts.iter().map(AsRef::as_ref).collect();
+    json!({ "decisions": verdicts })
+}
+
+/// Returns the strongest action.
+pub(crate) fn strongest(verdicts: &[Arc<Verdict>]) -> Action {
+    let actions = verdicts.iter().map(|verdict| verdict.action());
+    // Of nothing nobody knows anything.
+    actions.max().unwrap_or(Action::Block)
+}
+
+impl Bench {
+    /// Returns a bundle's.
+    pub fn new(judge: Judge) -> Self {
+        Self { judge }
+    }
+
+    /// Returns the judge.
+    pub fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    /// Says what the bundle says of a client's event.
+    ///
+    /// `word` is who asks: the kernel's word of the account, or the registration's.
+    pub fn say(
+        &self,
+        client: Client,
+        payload: &[u8],
+        word: Option<&str>,
+        mode: Mode,
+        host: Option<&str>,
+        now: Timestamp,
+    ) -> Said {
+        let Some(word) = word else {
+            return Said::nothing("the agent cannot tell who asks");
+        };
+        let question = match hear(client, payload) {
+            Ok(Message::Question(question)) => question,
+            // The hook heard them before, and asks about neither.
+            Ok(Message::Remark) | Err(_) => return Said::nothing("the agent did not understand the event"),
+        };
+        let Some(request) = self.request(&question, word, mode, host) else {
+            return Said::nothing("the agent did not understand the event");
+        };
+        let bundle = self.judge.bundle();
+        let mut verdicts = Vec::new();
+        let mut asks = None;
+        let Ok(events) = AskedEvent::all(&request) else {
+            return Said::nothing("the agent did not understand the event");
+        };
+        for event in &events {
+            match self.judge.judge(now, event) {
+                Ok(Judgement::Verdict(verdict)) => verdicts.push(Arc::new(verdict)),
+                Ok(Judgement::Ask(verdict)) => {
+                    asks = Some("a policy needs the server");
+                    verdicts.push(Arc::new(verdict));
+                }
+                Err(_) => return Said::nothing("the agent cannot judge the event"),
+            }
+        }
+        // Who is not known has other policies than whoever is.
+        if verdicts.iter().any(|verdict| verdict.names_unknown()) {
+            asks = Some("the user of this account is not one of the device's people");
+        }
+        if bundle.record_all {
+            asks = Some("a policy looks at what happened before");
+        }
+        // A clock that was set back makes nothing young.
+        let is_early = now.as_ms() < bundle.issued_at.as_ms() - SKEW_MS;
+        let is_expired = bundle.is_expired(now) || is_early;
+        let said = |decided, held, why| Said {
+            decided,
+            held,
+            why,
+            request: Some(request.clone()),
+            is_expired,
+        };
+        let action = strongest(&verdicts);
+        if is_expired {
+            let old = Some("the policies of this machine are out of date");
+            return match (action, asks) {
+                (Action::Block, None) => said(Some(verdicts), None, None),
+                (Action::Block | Action::RequireApproval, _) => said(None, Some(verdicts), old),
+                _ => said(None, None, old),
+            };
+        }
+        match asks {
+            None => said(Some(verdicts), None, None),
+            Some(why) => said(None, Some(verdicts), Some(why)),
+        }
+    }
+
+    /// Returns the request that the hook would send, with what the device knows better: itself.
+    fn request(&self, question: &Question, word: &str, mode: Mode, host: Option<&str>) -> Option<Value> {
+        let mut request = question.request(Some(word), host, mode);
+        for event in request["events"].as_array_mut()? {
+            let missing = event["missing"].as_array_mut()?;
+            let before = missing.len();
+            missing.retain(|name| name != DEVICE);
+            if missing.len() < before {
+                event["attributes"][DEVICE] = self.judge.bundle().device_id.as_str().into();
+            }
+        }
+        // As the server reads it, number by number.
+        json::parse(request.to_string().as_bytes(), DEPTH).ok()
+    }
+}
+
+impl Standing {
+    /// Returns the beginning of what a hook is told by an agent of this server and organization.
+    pub(crate) fn told(&self, (server, organization): (&str, &str)) -> Told {
+        let bundle = self.bench.as_ref().map(|bench| bench.judge.bundle());
+        Told {
+            server: server.to_owned(),
+            organization: organization.to_owned(),
+            mode: self.mode,
+            deadline_ms: bundle.map(|bundle| bundle.hooks.deadline_ms),
+            on_unknown: None,
+            decided: None,
+            holds: false,
+            may_use_approval: true,
+            why: None,
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! The log of what was judged on this machine, until the server has it.
+//!
+//! ```text
+//! append ──► the line at the end of the last segment ──► fsync, where something was refused ──► the answer
+//! killed on the way: the last line is torn, and is cut off at the next start
+//! taken by the server ──► a segment that it has wholly goes; the last one stays and says where the chain stands
+//! ```
+//!
+//! Keeps LJ-7, AG-4.
+
+use super::chain::Link;
+use crate::folder::{Folder, disk};
+use crate::trouble::{Cause, Trouble};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+
+/// The folder of the log, in that of the agent.
+pub const LOG: &str = "decisions";
+/// Where a chain is bound anew: whole when the former one has given it its place.
+const ANEW: &str = "decisions.anew";
+/// A chain that was bound anew.
+const FORMER: &str = "decisions.former";
+/// LIMIT: bytes of the log (F4.10).
+const MOST_BYTES: u64 = 64 << 20;
+/// LIMIT: bytes of a segment; ours: what is removed at once.
+const MOST_SEGMENT: u64 = 1 << 20;
+/// LIMIT: bytes of one entry: an event that the server records has 250 KiB, and its text within JSON may be longer.
+const MOST_ENTRY: usize = 512 << 10;
+/// LIMIT: bytes that are read of a segment: one that a last entry made longer, with room.
+const MOST_READ: u64 = MOST_SEGMENT + 2 * MOST_ENTRY as u64;
+/// LIMIT: entries of one upload.
+const MOST_ENTRIES: usize = 1_000;
+/// LIMIT: bytes of one upload.
+const MOST_UPLOAD: usize = 1 << 20;
+/// LIMIT: sorts of calls whose counts wait for the next second.
+const MOST_COUNTS: usize = 1_000;
+
+/// One sort of calls that passed with nothing to speak of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Sort {
+    pub user: String,
+    pub client: &'static str,
+    pub tool: String,
+    /// The minute, as an instant.
+    pub minute: String,
+}
+
+/// The log, open at its end.
+#[derive(Debug)]
+pub(crate) struct Log {
+    agent: Folder,
+    folder: Folder,
+    file: File,
+    /// The number of the first entry of the open segment.
+    first: u64,
+    /// Bytes of the open segment that are whole.
+    length: u64,
+    /// Bytes of all segments.
+    bytes: u64,
+    link: Link,
+    counts: BTreeMap<Sort, u64>,
+    /// Whether the last thing that was written could not be.
+    is_blocked: bool,
+}
+
+/// Entries to send, and where they stand in the chain.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Batch {
+    pub from: Link,
+    pub behind: Link,
+    pub entries: Vec<String>,
+}
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// How many segments there are.
+    pub segments: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Returns how much waits in the log of an agent, which may work; nothing where there is no log.
+///
+/// Errors: folder, disk.
+pub fn backlog(agent: &Folder) -> Result<Option<Backlog>, Trouble> {
+    if agent.file(LOG).symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let folder = Folder::open(&agent.file(LOG))?;
+    let mut backlog = Backlog::default();
+    for name in folder.names()?.iter().filter(|name| number_of(name).is_some()) {
+        backlog.segments += 1;
+        backlog.bytes += folder
+            .file(name)
+            .symlink_metadata()
+            .map_or(0, |found| found.len());
+    }
+    Ok(Some(backlog))
+}
+
+impl Log {
+    /// Opens the log of an agent, or begins one. What a kill tore is cut off, and `say` hears of it.
+    ///
+    /// Errors: folder, disk.
+    pub fn open(agent: &Folder, say: &dyn Fn(&str)) -> Result<Self, Trouble> {
+        settle_anew(agent)?;
+        let folder = agent.below(LOG)?;
+        let mut numbers = Vec::new();
+        let mut bytes = 0;
+        for name in folder.names()? {
+            if name.starts_with('.') {
+                folder.remove(&name)?;
+            } else if let Some(number) = number_of(&name) {
+                bytes += folder
+                    .file(&name)
+                    .symlink_metadata()
+                    .map_or(0, |found| found.len());
+                numbers.push(number);
+            }
+        }
+        let Some(first) = numbers.last().copied() else {
+            return Self::begin(agent, folder, Link::first(), 0);
+        };
+        let name = name_of(first);
+        let text = folder.read_up_to(&name, MOST_READ)?.unwrap_or_default();
+        let shown = folder.file(&name);
+        let Some((link, whole)) = walk(&text, first, |_, _, _| true) else {
+            // Without its head nobody knows where the chain stood: another one begins, and the server says where.
+            say(&format!("{} is torn and set aside", shown.display()));
+            folder.rename(&name, &format!("{name}.torn"))?;
+            let before = bytes - text.len() as u64;
+            return Self::begin(
+                agent,
+                folder,
+                Link {
+                    next: first,
+                    ..Link::first()
+                },
+                before,
+            );
+        };
+        let file = folder.rewrite(&name)?;
+        if whole < text.len() {
+            say(&format!(
+                "{}: the last {} bytes were torn by the end of a process, and are cut off",
+                shown.display(),
+                text.len() - whole
+            ));
+            // More than one line is no kill's doing.
+            if text[whole..].split(|byte| *byte == b'\n').count() > 2 {
+                folder.replace(&format!("{name}.torn"), &text[whole..])?;
+            }
+            file.set_len(whole as u64)
+                .and_then(|()| file.sync_data())
+                .map_err(|error| disk(&shown, "cut", &error))?;
+        }
+        let mut log = Self {
+            agent: agent.clone(),
+            folder,
+            file,
+            first,
+            length: whole as u64,
+            bytes: bytes - (text.len() - whole) as u64,
+            link,
+            counts: BTreeMap::new(),
+            is_blocked: false,
+        };
+        log.file
+            .seek(SeekFrom::Start(log.length))
+            .map_err(|error| disk(&shown, "read", &error))?;
+        Ok(log)
+    }
+
+    fn begin(agent: &Folder, folder: Folder, link: Link, bytes: u64) -> Result<Self, Trouble> {
+        let head = link.head();
+        let name = name_of(link.next);
+        folder.replace(&name, head.as_bytes())?;
+        let mut file = folder.rewrite(&name)?;
+        file.seek(SeekFrom::End(0))
+            .map_err(|error| disk(&folder.file(&name), "read", &error))?;
+        Ok(Self {
+            agent: agent.clone(),
+            folder,
+            file,
+            first: link.next,
+            length: head.len() as u64,
+            bytes: bytes + head.len() as u64,
+            link,
+            counts: BTreeMap::new(),
+            is_blocked: false,
+        })
+    }
+
+    /// Adds entries, and returns when they are there; with `is_kept` they outlive a loss of power.
+    ///
+    /// Errors: disk, also when the log has no room.
+    pub fn append(&mut self, entries: &[String], is_kept: bool) -> Result<(), Trouble> {
+        let mut done = Ok(());
+        for (place, entry) in entries.iter().enumerate() {
+            // Written in one go to the disk, with the last one.
+            done = done.and_then(|()| self.write(entry, is_kept && place + 1 == entries.len()));
+        }
+        self.is_blocked = done.is_err();
+        done
+    }
+
+    fn write(&mut self, entry: &str, is_kept: bool) -> Result<(), Trouble> {
+        let (line, behind) = self.link.line(entry);
+        let size = line.len() as u64;
+        let full =
+            |line: String| Trouble::new(Cause::Disk, line).fix("wait until the server takes what is there");
+        if line.len() > MOST_ENTRY {
+            return Err(full(format!(
+                "a decision of {size} bytes is too long for the log"
+            )));
+        }
+        if self.bytes + size > MOST_BYTES {
+            let shown = self.folder.path().display();
+            return Err(full(format!(
+                "{shown} holds {} MiB, and no more",
+                MOST_BYTES >> 20
+            )));
+        }
+        if self.length + size > MOST_SEGMENT {
+            self.turn()?;
+        }
+        let written = self
+            .file
+            .write_all(line.as_bytes())
+            .and_then(|()| if is_kept { self.file.sync_data() } else { Ok(()) });
+        if let Err(error) = written {
+            // What is there of it is cut off: the next entry begins where this one did.
+            let cut = self.file.set_len(self.length);
+            let back = self.file.seek(SeekFrom::Start(self.length));
+            let name = self.folder.file(&name_of(self.first));
+            if let (Err(worse), _) | (_, Err(worse)) = (cut, back) {
+                return Err(disk(&name, "cut", &worse));
+            }
+            return Err(disk(&name, "write", &error));
+        }
+        self.length += size;
+        self.bytes += size;
+        self.link = behind;
+        Ok(())
+    }
+
+    /// Goes on in another segment.
+    fn turn(&mut self) -> Result<(), Trouble> {
+        let shown = self.folder.file(&name_of(self.first));
+        self.file
+            .sync_data()
+            .map_err(|error| disk(&shown, "write", &error))?;
+        let next = Self::begin(&self.agent, self.folder.clone(), self.link.clone(), self.bytes)?;
+        let counts = std::mem::take(&mut self.counts);
+        *self = Self { counts, ..next };
+        Ok(())
+    }
+
+    /// Counts a call that passed with nothing to speak of; it is on the disk within a second, by [`Self::settle`].
+    ///
+    /// Errors: disk, where the last entry could not be written, or too much waits.
+    pub fn count(&mut self, sort: Sort) -> Result<(), Trouble> {
+        if self.is_blocked || (self.counts.len() >= MOST_COUNTS && !self.counts.contains_key(&sort)) {
+            // Once more: there may be room again.
+            self.settle()?;
+        }
+        *self.counts.entry(sort).or_default() += 1;
+        Ok(())
+    }
+
+    /// Returns whether counts wait.
+    pub fn has_counts(&self) -> bool {
+        !self.counts.is_empty()
+    }
+
+    /// Writes what was counted.
+    ///
+    /// Errors: disk; what could not be written waits.
+    pub fn settle(&mut self) -> Result<(), Trouble> {
+        while let Some((sort, count)) = self.counts.first_key_value() {
+            let mut entry = json!({
+                "kind": "count", "client": sort.client, "user": sort.user, "minute": sort.minute, "count": count,
+            });
+            if !sort.tool.is_empty() {
+                entry["tool"] = sort.tool.as_str().into();
+            }
+            self.append(&[entry.to_string()], false)?;
+            self.counts.pop_first();
+        }
+        Ok(())
+    }
+
+    /// Returns what is next for the server, which is on the disk then; nothing where nothing waits.
+    ///
+    /// Errors: folder, disk; and where the chain is broken, which `say` hears of.
+    pub fn batch(&mut self, say: &dyn Fn(&str)) -> Result<Option<Batch>, Trouble> {
+        let shown = self.folder.file(&name_of(self.first));
+        self.file
+            .sync_data()
+            .map_err(|error| disk(&shown, "write", &error))?;
+        for name in self.folder.names()? {
+            let Some(number) = number_of(&name) else { continue };
+            let text = self.segment(&name)?;
+            let Some((from, _)) = Link::of_head(&text).filter(|(link, _)| link.next == number) else {
+                self.aside(&name, say)?;
+                continue;
+            };
+            let mut batch = Batch {
+                behind: from.clone(),
+                from,
+                entries: Vec::new(),
+            };
+            let mut size = 0;
+            let is_open = number == self.first;
+            let walked = walk(&text, number, |entry, behind, bytes| {
+                size += bytes;
+                if batch.entries.len() >= MOST_ENTRIES || (size > MOST_UPLOAD && !batch.entries.is_empty()) {
+                    return false;
+                }
+                batch.behind = behind.clone();
+                batch.entries.push(entry.to_owned());
+                true
+            });
+            if !batch.entries.is_empty() {
+                return Ok(Some(batch));
+            }
+            if !is_open && walked.is_some() {
+                self.remove(&name)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns where the chain stood before an entry; nothing where it is not known here any more, or not yet.
+    ///
+    /// Errors: folder, disk.
+    pub fn at(&self, next: u64) -> Result<Option<Link>, Trouble> {
+        for name in self.folder.names()?.iter().rev() {
+            let Some(number) = number_of(name).filter(|number| *number <= next) else {
+                continue;
+            };
+            let text = self.segment(name)?;
+            let mut found = Link::of_head(&text)
+                .map(|(link, _)| link)
+                .filter(|link| link.next == next);
+            walk(&text, number, |_, behind, _| {
+                if behind.next == next {
+                    found = Some(behind.clone());
+                }
+                found.is_none()
+            });
+            return Ok(found);
+        }
+        Ok(None)
+    }
+
+    /// Removes what the server has: everything below a number. The entries from there on begin a segment of their own.
+    ///
+    /// Errors: folder, disk.
+    pub fn taken(&mut self, expected: &Link) -> Result<(), Trouble> {
+        for name in self.folder.names()? {
+            let Some(number) = number_of(&name).filter(|number| *number < expected.next) else {
+                continue;
+            };
+            let text = self.segment(&name)?;
+            let mut rest = Vec::new();
+            let walked = walk(&text, number, |entry, behind, _| {
+                if behind.next > expected.next {
+                    rest.push(entry.to_owned());
+                }
+                true
+            });
+            let is_open = number == self.first;
+            let is_whole = walked.is_some_and(|(_, whole)| whole == text.len());
+            if !is_open && (!is_whole || rest.is_empty()) {
+                if is_whole {
+                    self.remove(&name)?;
+                } else {
+                    self.folder.rename(&name, &format!("{name}.torn"))?;
+                }
+                continue;
+            }
+            // A draft with its own name first: a kill leaves the one or both, and the earlier entries are taken again by their number.
+            let mut link = expected.clone();
+            let mut left = link.head();
+            for entry in &rest {
+                let (text, behind) = link.line(entry);
+                left.push_str(&text);
+                link = behind;
+            }
+            self.folder.replace(&name_of(expected.next), left.as_bytes())?;
+            self.bytes += left.len() as u64;
+            if is_open {
+                let place = name_of(expected.next);
+                let mut file = self.folder.rewrite(&place)?;
+                file.seek(SeekFrom::End(0))
+                    .map_err(|error| disk(&self.folder.file(&place), "read", &error))?;
+                self.file = file;
+                self.first = expected.next;
+                self.length = left.len() as u64;
+            }
+            self.remove(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Begins another chain where the server's stands: what it has of this device and what is here do not fit together. What waits is
+    /// bound anew, and nothing of it is lost.
+    ///
+    /// Errors: folder, disk.
+    pub fn rebind(&mut self, expected: &Link, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        say(&format!(
+            "the server has another chain of this device's decisions; what waits follows its entry {}",
+            expected.next - 1
+        ));
+        remove_folder(&self.agent, ANEW)?;
+        let draft = self.agent.below(ANEW)?;
+        let mut anew = Self::begin(&self.agent, draft.clone(), expected.clone(), 0)?;
+        for name in self.folder.names()? {
+            let Some(number) = number_of(&name) else { continue };
+            let text = self.segment(&name)?;
+            let mut done = Ok(());
+            walk(&text, number, |entry, _, _| {
+                done = anew.write(entry, false);
+                done.is_ok()
+            });
+            done?;
+        }
+        anew.file
+            .sync_data()
+            .map_err(|error| disk(draft.path(), "write", &error))?;
+        // From the first rename on the chain is the other one, wherever the process ends.
+        self.agent.rename(LOG, FORMER)?;
+        self.agent.rename(ANEW, LOG)?;
+        remove_folder(&self.agent, FORMER)?;
+        let counts = std::mem::take(&mut self.counts);
+        let folder = Folder::open(&self.agent.file(LOG))?;
+        *self = Self {
+            folder,
+            counts,
+            ..anew
+        };
+        Ok(())
+    }
+
+    fn segment(&self, name: &str) -> Result<Vec<u8>, Trouble> {
+        Ok(self.folder.read_up_to(name, MOST_READ)?.unwrap_or_default())
+    }
+
+    fn aside(&mut self, name: &str, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        say(&format!(
+            "{} is torn and set aside",
+            self.folder.file(name).display()
+        ));
+        self.folder.rename(name, &format!("{name}.torn"))
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), Trouble> {
+        let size = self
+            .folder
+            .file(name)
+            .symlink_metadata()
+            .map_or(0, |found| found.len());
+        self.folder.remove(name)?;
+        self.bytes = self.bytes.saturating_sub(size);
+        Ok(())
+    }
+
+    /// Has no room any more, as where the disk is full.
+    #[cfg(test)]
+    pub fn fill(&mut self) {
+        self.bytes = MOST_BYTES;
+    }
+
+    /// Returns how many bytes there are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns where the chain stands.
+    #[cfg(test)]
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+}
+
+/// Finishes or forgets what a kill left of a chain that was bound anew.
+fn settle_anew(agent: &Folder) -> Result<(), Trouble> {
+    let is_there = |name: &str| agent.file(name).symlink_metadata().is_ok();
+    if is_there(FORMER) && !is_there(LOG) && is_there(ANEW) {
+        agent.rename(ANEW, LOG)?;
+    }
+    remove_folder(agent, ANEW)?;
+    remove_folder(agent, FORMER)
+}
+
+/// Removes a folder of the agent and the files in it.
+pub(crate) fn remove_folder(agent: &Folder, name: &str) -> Result<(), Trouble> {
+    if agent.file(name).symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let folder = Folder::open(&agent.file(name))?;
+    for file in folder.names()? {
+        folder.remove(&file)?;
+    }
+    std::fs::remove_dir(folder.path()).map_err(|error| disk(folder.path(), "remove", &error))
+}
+
+/// Walks the entries of a segment as long as `take` wants, and returns where the chain stands behind the last whole one and how many
+/// bytes are whole; `None` where it has no head of this number.
+fn walk(text: &[u8], first: u64, mut take: impl FnMut(&str, &Link, usize) -> bool) -> Option<(Link, usize)> {
+    let (mut link, mut whole) = Link::of_head(text).filter(|(link, _)| link.next == first)?;
+    while let Some(end) = text[whole..].iter().position(|byte| *byte == b'\n') {
+        let Some((entry, behind)) = link.follow(&text[whole..whole + end]) else {
+            break;
+        };
+        if !take(entry, &behind, end) {
+            break;
+        }
+        link = behind;
+        whole += end + 1;
+    }
+    Some((link, whole))
+}
+
+fn name_of(number: u64) -> String {
+    format!("{number:020}")
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    (name.len() == 20 && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok())?
+}

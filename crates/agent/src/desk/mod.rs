@@ -1,0 +1,89 @@
+//! The desk: where hooks of this machine ask the agent instead of the server.
+//!
+//! ```text
+//! provost hook run ──► agent.sock ──► who asks, by the kernel ──► Judge of the bundle ──► plain: counted, and it passes
+//!        ▲                                                          ├── a finding: recorded in the chain, and told
+//!        └─── Told ◄────────────────────────────────────────────────┴── anything else: "ask the server", with what holds until then
+//! ```
+//!
+//! A hook believes the agent of whoever wrote its registration and no other one: where root's `/etc/provost/hook.toml` registers it,
+//! that is root's agent, at a fixed path.
+//!
+//! INVARIANT LJ-4: who asks is what the kernel says of the process, and the word of the user what the registration says; nothing that a
+//! client or its environment says names anybody.
+//! INVARIANT LJ-5: a bundle that is expired, of another device, older, unreadable or of a device that is retired lets nothing pass; an
+//! expired one still refuses what it blocks.
+//! INVARIANT LJ-6: an account has a share of the desk, which takes from itself before it takes from others; nothing is read that is
+//! longer than it may be, and nobody is waited for.
+//! INVARIANT LJ-7: what is judged here without asking is counted or recorded before it is answered, and what cannot be recorded is asked
+//! about; the log is a chain that a kill cuts at its end alone. Proof: in part.
+//!
+//! Absent on purpose: a port on the network; programs that say who an account is; what a client says of its user.
+
+mod account;
+mod bench;
+mod chain;
+mod frame;
+mod line;
+mod log;
+mod place;
+mod serve;
+mod store;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+pub use account::account_of;
+pub use bench::{Bench, Registered, Said, Standing, Told, Word};
+pub use frame::{Asked, Intent, MOST_PAYLOAD, MOST_REPLY, NoQuestion, reply, reply_of};
+pub use log::{Backlog, backlog};
+pub use place::{KeptMode, Place, guarded};
+pub use serve::{Desk, Registrar};
+pub(crate) use store::{BUNDLE, FLOOR, JUDGING, end_log};
+pub use store::{LastLook, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away};
+pub use upload::SharedLog;
+
+use crate::device::Agent;
+use crate::trouble::Trouble;
+use provost_words::time::Clock;
+use std::sync::{Arc, Mutex};
+
+/// What the agent stands by, which its desk and its loop share.
+#[derive(Clone, Debug, Default)]
+pub struct SharedStanding(Arc<Mutex<Standing>>);
+
+impl SharedStanding {
+    /// Changes it.
+    pub fn change(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut serve::lock(&self.0));
+    }
+
+    /// Returns it as it is now.
+    pub fn now(&self) -> Standing {
+        serve::lock(&self.0).clone()
+    }
+}
+
+impl Desk {
+    /// Opens the desk of an agent at a place.
+    ///
+    /// Errors: folder, disk.
+    pub fn of(
+        agent: &Agent,
+        place: Place,
+        standing: &SharedStanding,
+        log: &SharedLog,
+        registrar: Box<dyn Registrar>,
+        clock: Box<dyn Clock>,
+    ) -> Result<Self, Trouble> {
+        Self::open(serve::Work {
+            place,
+            server: agent.device.server.clone(),
+            organization: agent.device.organization.clone(),
+            standing: standing.0.clone(),
+            log: log.0.clone(),
+            registrar,
+            clock,
+        })
+    }
+}

@@ -1,0 +1,458 @@
+//! What this machine judges by, kept equal to the server's, and the desk at which hooks ask.
+//!
+//! ```text
+//! heartbeat ──► policy-bundle, unless it is the one that is known ──► signed, for this device, no older ──► its disk ──► the desk
+//!           └─► what was judged ──► decisions
+//! retired, quarantined, given up ──► the bundle goes; the organization's mode stays known
+//! ```
+//!
+//! Keeps LJ-2 and LJ-5.
+
+use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
+use crate::cli::{Failure, Terminal, TrustedKeys};
+use crate::hook::{registered, registration};
+use provost_agent::desk::{
+    Bench, Desk, KeptMode, LastLook, Place, Registered, Registrar, SharedLog, SharedStanding, account_of,
+    backlog, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away,
+};
+use provost_agent::{Agent, Cause, Finding, Folder, Mode, Station, Trouble, Visit, Visited};
+use provost_bundle::{Addressee, Judge, PolicyBundle, read};
+use provost_words::dsse::SignedKind;
+use provost_words::time::{Clock, SystemClock};
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+/// LIMIT: bytes of an envelope: 3 MiB in base64, with what stands around them.
+const MOST_ENVELOPE: usize = 5 << 20;
+/// The file of the machine's accounts.
+const ACCOUNTS: &str = "/etc/passwd";
+
+/// What judges on this machine.
+pub struct Judging {
+    /// Where hooks look for the agent; none where there is no home.
+    place: Option<Place>,
+    registrar: Option<HooksFile>,
+    standing: SharedStanding,
+    log: RefCell<Option<SharedLog>>,
+    desk: RefCell<Option<Desk>>,
+    /// The tag of the bundle that is known.
+    tag: RefCell<Option<String>>,
+}
+
+/// The registration of the hooks for which an agent judges.
+struct HooksFile {
+    path: PathBuf,
+    top: PathBuf,
+    owner: u32,
+}
+
+impl Registrar for HooksFile {
+    fn registered(&self) -> Result<Registered, String> {
+        registered(&self.path, &self.top, self.owner)
+    }
+
+    fn account(&self, uid: u32) -> Option<String> {
+        account_of(uid, Path::new(ACCOUNTS))
+    }
+}
+
+/// Returns where hooks look for an agent: that of the machine at one place for ever, that of a person beside their `hook.toml`.
+pub fn place(mode: Mode, terminal: &Terminal) -> Option<Place> {
+    match mode {
+        Mode::System => Some(Place::of_machine(Path::new("/"), 0)),
+        Mode::User => {
+            let file = registration(terminal)?;
+            Some(Place::of_person(file.parent()?, geteuid().as_raw()))
+        }
+    }
+}
+
+fn hooks_file(mode: Mode, terminal: &Terminal) -> Option<HooksFile> {
+    match mode {
+        Mode::System => Some(HooksFile {
+            path: crate::hook::OF_THE_MACHINE.into(),
+            top: "/".into(),
+            owner: 0,
+        }),
+        Mode::User => {
+            let path = registration(terminal)?;
+            Some(HooksFile {
+                top: path.parent()?.parent()?.to_owned(),
+                path,
+                owner: geteuid().as_raw(),
+            })
+        }
+    }
+}
+
+impl Judging {
+    /// Returns what judges for an agent.
+    pub fn new(mode: Mode, terminal: &Terminal) -> Self {
+        let registrar = hooks_file(mode, terminal);
+        Self::at(place(mode, terminal), registrar)
+    }
+
+    fn at(place: Option<Place>, registrar: Option<HooksFile>) -> Self {
+        Self {
+            place,
+            registrar,
+            standing: SharedStanding::default(),
+            log: RefCell::default(),
+            desk: RefCell::default(),
+            tag: RefCell::default(),
+        }
+    }
+
+    /// Takes the bundle away, and closes the desk: the server no longer takes this device.
+    ///
+    /// Errors: disk.
+    pub fn retire(&self, agent: &Agent) -> Result<(), Trouble> {
+        self.standing.change(|standing| standing.bench = None);
+        self.desk.take();
+        self.tag.take();
+        take_bundle_away(&agent.folder)
+    }
+
+    /// Judges by a bundle from now on.
+    fn judge_by(&self, agent: &Agent, judge: Judge) -> Result<(), Trouble> {
+        let mode = judge.bundle().mode;
+        let bench = std::sync::Arc::new(Bench::new(judge));
+        self.standing.change(|standing| {
+            standing.mode = Some(mode);
+            standing.bench = Some(bench);
+        });
+        let kept = KeptMode {
+            server: agent.device.server.clone(),
+            organization: agent.device.organization.clone(),
+            mode,
+        };
+        self.place.as_ref().map_or(Ok(()), |place| place.keep_mode(&kept))
+    }
+
+    async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
+        let skew_ms = visit.skew_ms();
+        self.standing.change(|standing| standing.skew_ms = skew_ms);
+        let looked = self.look(visit).await;
+        if let Err(trouble) = &looked
+            && trouble.cause == Cause::Gone
+        {
+            return looked.map(drop);
+        }
+        let folder = &visit.agent.folder;
+        let look = match &looked {
+            // An earlier server has no bundles.
+            Ok(false) => LastLook::default(),
+            Ok(true) => LastLook {
+                asked_at: Some(visit.clock.now()),
+                problem: None,
+            },
+            Err(trouble) => LastLook {
+                problem: Some(trouble.line.clone()),
+                ..last_look(folder)?
+            },
+        };
+        let kept = keep_look(folder, &look);
+        let sent = self.upload(visit).await;
+        looked.map(drop).and(sent).and(kept)
+    }
+
+    /// Fetches the bundle, and says whether the server has any.
+    async fn look(&self, visit: &Visit<'_>) -> Result<bool, Trouble> {
+        let known = self.tag.borrow().clone();
+        let answer = match visit.bytes_unless("policy-bundle", known.as_deref()).await {
+            Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => return Ok(false),
+            Err(trouble) => {
+                // Held apart: what it was trusted to judge by is taken back.
+                if trouble.status.as_deref() == Some("quarantined") {
+                    self.standing.change(|standing| standing.bench = None);
+                    self.tag.take();
+                    take_bundle_away(&visit.agent.folder)?;
+                }
+                return Err(trouble);
+            }
+            Ok(answer) => answer,
+        };
+        let Some((bytes, tag)) = answer else {
+            return Ok(true);
+        };
+        let judge = self.opened(visit, &bytes).await?;
+        let kept = keep_bundle(&visit.agent.folder, &bytes, judge.bundle().floor());
+        self.judge_by(visit.agent, judge)?;
+        // What is not on the disk is fetched again.
+        kept?;
+        self.tag.replace(tag);
+        Ok(true)
+    }
+
+    async fn opened(&self, visit: &Visit<'_>, bytes: &[u8]) -> Result<Judge, Trouble> {
+        let envelope = envelope(bytes)?;
+        let device = Device::new(visit);
+        let mut trusted = trusted(visit.agent).map_err(of_failure)?;
+        let payload = trusted.open(&device, &envelope, SignedKind::PolicyBundle).await;
+        let payload = payload.map_err(|failure| device.lost().unwrap_or_else(|| of_failure(failure)))?;
+        judge(visit.agent, &payload)
+    }
+
+    async fn upload(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
+        let is_there = self.log.borrow().is_some();
+        if !is_there {
+            if backlog(&visit.agent.folder)?.is_none() {
+                return Ok(());
+            }
+            let log = SharedLog::open(&visit.agent.folder, visit.say)?;
+            self.log.replace(Some(log));
+        }
+        let log = self.log.borrow().as_ref().map(SharedLog::share);
+        match log {
+            Some(log) => log.upload(visit).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn open_desk(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        let (Some(place), Some(registrar)) = (&self.place, &self.registrar) else {
+            return Ok(());
+        };
+        let known = place.known_mode(Some((&agent.device.server, &agent.device.organization)));
+        self.standing.change(|standing| standing.mode = known);
+        match kept(agent) {
+            Ok(Some(judge)) => self.judge_by(agent, judge)?,
+            Ok(None) => {}
+            Err(trouble) => say(&format!("warning: {trouble}")),
+        }
+        let log = SharedLog::open(&agent.folder, say)?;
+        self.log.replace(Some(log.share()));
+        let clock = Box::new(SystemClock::new());
+        let registrar = HooksFile {
+            path: registrar.path.clone(),
+            top: registrar.top.clone(),
+            owner: registrar.owner,
+        };
+        let desk = Desk::of(
+            agent,
+            place.clone(),
+            &self.standing,
+            &log,
+            Box::new(registrar),
+            clock,
+        )?;
+        self.desk.replace(Some(desk));
+        Ok(())
+    }
+}
+
+impl Station for Judging {
+    fn command(&self) -> &'static str {
+        "refresh_policies"
+    }
+
+    fn begin(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        self.open_desk(agent, say)
+    }
+
+    fn visit<'a>(&'a self, visit: &'a Visit<'a>) -> Visited<'a> {
+        Box::pin(self.work(visit))
+    }
+
+    fn alone<'a>(&'a self, _: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+fn trusted(agent: &Agent) -> Result<TrustedKeys, Failure> {
+    let device = &agent.device;
+    TrustedKeys::kept_in(
+        agent.folder.file(KNOWN_KEYS),
+        (&device.server, &device.organization),
+    )
+}
+
+fn envelope(bytes: &[u8]) -> Result<Value, Trouble> {
+    if bytes.len() > MOST_ENVELOPE {
+        return Err(disk("the policy bundle has more than 3 MiB"));
+    }
+    serde_json::from_slice(bytes).map_err(|_| disk("the policy bundle is no signed document of its kind"))
+}
+
+/// Returns a verified payload as what judges for this device.
+fn judge(agent: &Agent, payload: &[u8]) -> Result<Judge, Trouble> {
+    let device = &agent.device;
+    if device.is_copied_here() {
+        return Err(disk(
+            "this folder was made on another installation: it judges nothing here, and hooks ask the server",
+        ));
+    }
+    let addressee = Addressee {
+        organization_id: &device.organization,
+        device_id: &device.device_id,
+        floor: floor(&agent.folder)?,
+    };
+    let bundle = read(payload, &addressee).and_then(Judge::new);
+    bundle.map_err(|refusal| disk(format!("{refusal} ({})", refusal.code())))
+}
+
+/// Returns what judges by the bundle on the disk; nothing where there is none.
+///
+/// Errors: why the one that is there is not believed.
+fn kept(agent: &Agent) -> Result<Option<Judge>, Trouble> {
+    let Some(bytes) = kept_bundle(&agent.folder)? else {
+        return Ok(None);
+    };
+    let trusted = trusted(agent).map_err(of_failure)?;
+    let payload = trusted
+        .verified(&envelope(&bytes)?, SignedKind::PolicyBundle)
+        .map_err(of_failure)?;
+    judge(agent, &payload).map(Some)
+}
+
+/// Returns what `status` says of judging.
+pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
+    let mut said = json!({});
+    match kept(agent) {
+        Ok(Some(judge)) => said["bundle"] = shown(judge.bundle(), &SystemClock::new()),
+        Ok(None) => {}
+        Err(trouble) => said["refused"] = trouble.line.into(),
+    }
+    if let Ok(look) = last_look(&agent.folder) {
+        if let Some(at) = look.asked_at {
+            said["askedAt"] = json!(at);
+        }
+        if let Some(problem) = look.problem {
+            said["problem"] = problem.into();
+        }
+    }
+    if let Some(place) = place(agent.device.mode, terminal) {
+        said["socket"] = place.socket.display().to_string().into();
+        said["listens"] = listens(&place).is_ok().into();
+    }
+    if let Ok(Some(backlog)) = backlog(&agent.folder) {
+        said["logBytes"] = backlog.bytes.into();
+    }
+    said
+}
+
+fn shown(bundle: &PolicyBundle, clock: &SystemClock) -> Value {
+    json!({
+        "sequence": bundle.sequence, "storeEpoch": bundle.store_epoch, "issuedAt": bundle.issued_at, "notAfter": bundle.not_after,
+        "expired": bundle.is_expired(clock.now()), "mode": bundle.mode, "policies": bundle.policies.len(), "users": bundle.users.len(),
+        "asksAlways": bundle.record_all,
+    })
+}
+
+/// Says whether somebody listens at a place, of whom hooks would take an answer.
+fn listens(place: &Place) -> Result<(), String> {
+    place.check_socket()?;
+    let found = place.socket.symlink_metadata();
+    found
+        .map(drop)
+        .map_err(|_| format!("there is no {}", place.socket.display()))
+}
+
+/// Returns what `doctor` finds of judging.
+pub fn findings(agent: &Agent, terminal: &Terminal) -> Vec<Finding> {
+    let mut found = vec![bundle_finding(agent)];
+    if let Some(place) = place(agent.device.mode, terminal) {
+        found.push(match listens(&place) {
+            Ok(()) => good("desk", format!("hooks ask at {}", place.socket.display())),
+            Err(why) => good("desk", format!("{why}: hooks ask the server")),
+        });
+        found.extend(
+            hooks_file(agent.device.mode, terminal).map(|file| match file.registered() {
+                Ok(registered) if is_of(&registered, agent) => {
+                    good("registration", format!("{} is believed", file.path.display()))
+                }
+                Ok(_) => good(
+                    "registration",
+                    format!(
+                        "{} is of another server or organization, which hooks ask",
+                        file.path.display()
+                    ),
+                ),
+                Err(why) => good("registration", format!("{why}: hooks ask the server")),
+            }),
+        );
+    }
+    if let Ok(Some(backlog)) = backlog(&agent.folder) {
+        found.push(good(
+            "decisions",
+            format!("{} bytes of decisions wait for the server", backlog.bytes),
+        ));
+    }
+    found
+}
+
+fn is_of(registered: &Registered, agent: &Agent) -> bool {
+    registered.url == agent.device.server && registered.organization == agent.device.organization
+}
+
+fn bundle_finding(agent: &Agent) -> Finding {
+    let problem = last_look(&agent.folder).ok().and_then(|look| look.problem);
+    let behind = problem
+        .as_ref()
+        .map(|problem| format!("; the last look said: {problem}"))
+        .unwrap_or_default();
+    let fix = "start the agent, which fetches another one: provost agent run --once; until then hooks ask the server";
+    match kept(agent) {
+        Err(trouble) => bad(
+            "policies",
+            format!("{}; it is as none{behind}", trouble.line),
+            fix,
+        ),
+        Ok(None) if problem.is_some() => bad("policies", format!("none are here{behind}"), fix),
+        Ok(None) => good("policies", "none are here: hooks ask the server".to_owned()),
+        Ok(Some(judge)) => {
+            let bundle = judge.bundle();
+            let says = format!(
+                "bundle {} of {}, good until {}, {} policies, {}{behind}",
+                bundle.sequence,
+                bundle.issued_at,
+                bundle.not_after,
+                bundle.policies.len(),
+                bundle.mode.as_str()
+            );
+            if bundle.is_expired(SystemClock::new().now()) {
+                bad(
+                    "policies",
+                    format!("{says}; it is out of date, and lets nothing pass"),
+                    fix,
+                )
+            } else {
+                good("policies", says)
+            }
+        }
+    }
+}
+
+fn good(check: &'static str, says: String) -> Finding {
+    Finding {
+        check,
+        good: true,
+        says,
+        fix: None,
+    }
+}
+
+fn bad(check: &'static str, says: String, fix: &str) -> Finding {
+    Finding {
+        check,
+        good: false,
+        says,
+        fix: Some(fix.to_owned()),
+    }
+}
+
+/// Takes away what hooks find of an agent that is removed.
+///
+/// Errors: disk, folder.
+pub fn clear(mode: Mode, folder: &Path, terminal: &Terminal) -> Result<(), Trouble> {
+    if let Some(place) = place(mode, terminal) {
+        place.clear()?;
+    }
+    match Folder::open(folder) {
+        Ok(folder) => take_bundle_away(&folder),
+        Err(trouble) if trouble.cause == Cause::Enrolment => Ok(()),
+        Err(trouble) => Err(trouble),
+    }
+}
