@@ -99,6 +99,11 @@ const fn yes() -> bool {
     true
 }
 
+/// What a bundle means that does not say it: the more of the two.
+const fn yes() -> bool {
+    true
+}
+
 /// A version of an organization's policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -72,17 +72,16 @@ impl Line {
                 own.map(|seat| seat.bytes).sum::<usize>()
             };
             let total: usize = self.seats.iter().map(|seat| seat.bytes).sum();
-            let from = if of(account) > MOST_BYTES_OF_ONE {
-                account
+            let mut others = self.seats.iter().filter(|seat| seat.id != id && seat.bytes > 0);
+            let leaves = if of(account) > MOST_BYTES_OF_ONE {
+                others.find(|seat| seat.account == account)
             } else if total > MOST_BYTES {
-                let most = self.seats.iter().max_by_key(|seat| of(seat.account));
-                most.map_or(account, |seat| seat.account)
+                // Of those who have most, the first.
+                others.min_by_key(|seat| std::cmp::Reverse(of(seat.account)))
             } else {
-                return left;
+                None
             };
-            let mut others = self.seats.iter();
-            let Some(leaves) = others.find(|seat| seat.account == from && seat.id != id && seat.bytes > 0)
-            else {
+            let Some(leaves) = leaves else {
                 return left;
             };
             let leaves = leaves.id;

@@ -59,10 +59,10 @@ impl SharedLog {
                 // An earlier server has no such operation.
                 Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => return Ok(taken),
                 Err(trouble) => {
-                    let resume = trouble
-                        .resume
-                        .clone()
-                        .filter(|_| trouble.cause == Cause::Refused(409));
+                    // Who waits for its approval stands nowhere yet.
+                    let may_go_on =
+                        trouble.cause == Cause::Refused(409) && trouble.status.as_deref() != Some("pending");
+                    let resume = trouble.resume.clone().filter(|_| may_go_on);
                     let link = resume.and_then(|stands| link(stands.0, &stands.1));
                     link.ok_or(trouble)?
                 }

@@ -2,7 +2,10 @@
 
 use crate::desk::chain::{Link, NOTHING};
 use crate::desk::log::{Log, Sort, backlog};
-use crate::tests::Scratch;
+use crate::desk::{floor, keep_bundle, kept_bundle, take_bundle_away};
+use crate::tests::{Scratch, Told, agent, enrol_as, enrolled};
+use provost_bundle::Floor;
+use provost_words::time::SystemClock;
 use std::cell::RefCell;
 use std::fs;
 
@@ -181,4 +184,39 @@ fn counts_of_one_minute_are_one_entry() {
         "{entries:?}"
     );
     assert!(!log.has_counts());
+}
+
+/// Proves LJ-5.
+#[test]
+fn a_bundle_that_is_taken_away_makes_no_earlier_one_good_and_another_device_has_nothing_of_it() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    agent(&folder);
+    let newest = Floor {
+        store_epoch: 1,
+        sequence: 7,
+        issued_at_ms: 5,
+    };
+    keep_bundle(&folder, b"{}", newest).unwrap();
+    take_bundle_away(&folder).unwrap();
+    assert_eq!(
+        (kept_bundle(&folder).unwrap(), floor(&folder).unwrap()),
+        (None, Some(newest))
+    );
+    // What cannot be read is not as good as nothing.
+    folder.replace("policy-bundle.floor.json", b"torn").unwrap();
+    assert!(floor(&folder).is_err());
+    keep_bundle(&folder, b"{}", newest).unwrap();
+    Log::open(&folder, &quiet)
+        .unwrap()
+        .append(&[entry(1)], true)
+        .unwrap();
+    let door = Told::default();
+    door.will(201, &enrolled());
+    enrol_as(&folder, &door, &SystemClock::new(), true).unwrap();
+    assert_eq!(
+        (kept_bundle(&folder).unwrap(), floor(&folder).unwrap()),
+        (None, None)
+    );
+    assert_eq!(backlog(&folder).unwrap(), None);
 }
