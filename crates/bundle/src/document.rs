@@ -84,19 +84,6 @@ pub struct PolicyBundle {
     pub policies: Vec<BundlePolicy>,
     /// What the bundle does not hold.
     pub withheld: Vec<Withheld>,
-    /// Whether somewhere in the organization a condition looks at the past, so that the server has to hear of every event. Where a bundle
-    /// does not say it, it is so.
-    #[serde(default = "unsaid")]
-    pub record_all: bool,
-}
-
-fn unsaid() -> bool {
-    true
-}
-
-/// What a bundle means that does not say it: the more of the two.
-const fn yes() -> bool {
-    true
 }
 
 /// What a bundle means that does not say it: the more of the two.
@@ -301,8 +288,6 @@ impl PolicyBundle {
                     action,
                 })
                 .collect(),
-            // Of policies that are not in it as well: what is forbidden elsewhere may depend on what happened here.
-            record_all: set.policies().iter().any(|policy| policy.has_history()),
         };
         if bundle.canonical().len() > PAYLOAD_LIMIT {
             return Err(BundleTooLarge);

@@ -161,7 +161,9 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
         }
         // The revision is that of an organization whose routes nobody wrote: `make` has them be forgotten.
         ROUTE => Some(routes("one")),
-        PREVIEW => Some(json!({ "kind": "tool_call", "tool": "Bash", "requestedBy": "usr_01kaf9q2m4x7t8v3c5d6e0g1h2" })),
+        PREVIEW => Some(
+            json!({ "kind": "tool_call", "tool": "Bash", "requestedBy": "usr_01kaf9q2m4x7t8v3c5d6e0g1h2" }),
+        ),
         CANCEL | REVOKE => Some(json!({})),
         ASK => Some(wish(target.others.get("serverId").map_or("", String::as_str))),
         _ => None,

@@ -39,13 +39,18 @@ pub const OPERATIONS: &[Operation] = &[
     keyed("putHeadlessApprovalRoutes", |maker| {
         let path = maker.bootstrap.path("approval-routes");
         let shown = maker.send(&Request::get(path, &maker.bootstrap.token))?;
-        let revision = shown.pointer("/revision").context("routes without a revision")?.clone();
+        let revision = shown
+            .pointer("/revision")
+            .context("routes without a revision")?
+            .clone();
         let route = json!({
             "name": maker.unique, "match": { "tool": maker.unique }, "approvers": { "roles": ["admin"] },
             "quorum": 1, "deadlineSeconds": 3_600, "onDeadline": "expire",
         });
         let body = json!({ "routes": [route], "expectedRevision": revision });
-        Ok(maker.call("PUT", "approval-routes", body).showing("approval-routes"))
+        Ok(maker
+            .call("PUT", "approval-routes", body)
+            .showing("approval-routes"))
     }),
 ];
 
