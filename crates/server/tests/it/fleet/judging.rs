@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 const ADA: &str = "ada@acme.test";
 
-/// Has devices judge.
-pub async fn judge(app: &App) {
-    let body = json!({ "fleet": { "hooks": { "judging": "on" } } });
+/// Has devices judge, or not.
+pub async fn set(app: &App, judging: &str) {
+    let body = json!({ "fleet": { "hooks": { "judging": judging } } });
     app.write("PATCH", "/automation/settings", body).await.ok();
 }
 
 /// Makes somebody the owner of a machine, where devices judge.
 pub async fn owned(app: &App, owner: &str) -> Machine {
-    judge(app).await;
+    set(app, "on").await;
     let machine = Machine::new(app).await;
     let body = json!({ "ownerUserId": owner });
     let path = format!("/devices/{}", machine.id);
@@ -179,8 +179,7 @@ fn no_device_gets_anything_to_judge_by_and_tells_nothing_where_nobody_switched_i
             call.json(told.clone()).send().await
         };
         for is_on in [false, true, false] {
-            let body = json!({ "fleet": { "hooks": { "judging": if is_on { "on" } else { "off" } } } });
-            app.write("PATCH", "/automation/settings", body).await.ok();
+            set(&app, if is_on { "on" } else { "off" }).await;
             let wanted = if is_on { 200 } else { 404 };
             assert_eq!(fetch(&app, &machine, None).await.status, wanted);
             assert_eq!(tell().await.status, wanted);
