@@ -72,9 +72,9 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 10] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 11] {
         let enrolment = &self.enrolment;
-        let [mode, deadline, on_unknown, offline] = self.hooks.members();
+        let [judging, mode, deadline, on_unknown, offline] = self.hooks.members();
         let [people, host_names] = self.privacy.members();
         [
             (
@@ -84,6 +84,7 @@ impl Fleet {
             ("/fleet/enrolment/selfEnrol", enrolment.self_enrol.as_str().into()),
             ("/fleet/retireAfterDays", self.retire_after_days.into()),
             ("/fleet/silentAfterHours", self.silent_after_hours.into()),
+            judging,
             mode,
             deadline,
             on_unknown,

@@ -10,8 +10,10 @@ use serde_json::Value;
 /// How hooks of devices judge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["mode", "deadlineMs", "onUnknown", "offlineDays"]))]
+#[schemars(inline, extend("required" = ["judging", "mode", "deadlineMs", "onUnknown", "offlineDays"]))]
 pub struct FleetHooks {
+    /// Whether devices judge by themselves.
+    pub judging: Judging,
     /// What hooks do with verdicts.
     pub mode: HookMode,
     /// How long a hook waits for the server. Units: milliseconds.
@@ -20,6 +22,16 @@ pub struct FleetHooks {
     pub on_unknown: OnUnknown,
     /// How long what a device judges by is fresh. Units: days.
     pub offline_days: i64,
+}
+
+word! {
+    /// Whether devices judge by themselves.
+    pub enum Judging {
+        /// No device gets what it could judge by, and nothing is taken that one says it judged: hooks ask the server.
+        Off = "off",
+        /// Devices get it.
+        On = "on",
+    }
 }
 
 word! {
@@ -48,6 +60,7 @@ impl Default for FleetHooks {
     fn default() -> Self {
         // F4.6, F4.7, F4.12
         Self {
+            judging: Judging::Off,
             mode: HookMode::Monitor,
             deadline_ms: 400,
             on_unknown: OnUnknown::ByMode,
@@ -67,8 +80,9 @@ impl FleetHooks {
     }
 
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 4] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 5] {
         [
+            ("/fleet/hooks/judging", self.judging.as_str().into()),
             ("/fleet/hooks/mode", self.mode.as_str().into()),
             ("/fleet/hooks/deadlineMs", self.deadline_ms.into()),
             ("/fleet/hooks/onUnknown", self.on_unknown.as_str().into()),
@@ -88,6 +102,9 @@ impl FleetHooks {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct WantedFleetHooks {
+    /// Whether devices judge by themselves: `off` has hooks ask the server and takes from devices what they judged by. What passes on a
+    /// device by no policy is then counted and stands as no event in the history, so that backtests do not see it.
+    judging: RequiredChange<Judging>,
     /// What hooks of devices do with verdicts: `monitor` reports what they would deny, `enforce` denies it. To `monitor` again needs
     /// confirm.
     mode: RequiredChange<HookMode>,
@@ -105,6 +122,7 @@ impl WantedFleetHooks {
     /// Returns what `base` becomes with what the body names.
     pub(super) fn applied(&self, base: &FleetHooks) -> FleetHooks {
         FleetHooks {
+            judging: *self.judging.get().unwrap_or(&base.judging),
             mode: *self.mode.get().unwrap_or(&base.mode),
             deadline_ms: self.deadline_ms.get().map_or(base.deadline_ms, |ms| ms.get()),
             on_unknown: *self.on_unknown.get().unwrap_or(&base.on_unknown),

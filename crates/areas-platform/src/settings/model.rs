@@ -256,7 +256,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 23] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 24] {
         let Self {
             tokens,
             managed_config,
@@ -274,6 +274,7 @@ impl Settings {
             self_enrolment,
             retirement,
             silence,
+            judging,
             mode,
             deadline,
             on_unknown,
@@ -308,6 +309,7 @@ impl Settings {
             self_enrolment,
             retirement,
             silence,
+            judging,
             mode,
             deadline,
             on_unknown,

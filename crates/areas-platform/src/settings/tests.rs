@@ -27,7 +27,7 @@ fn factory() -> Value {
         "oauth": { "refreshLeewaySeconds": 600 },
         "fleet": {
             "enrolment": { "requireApproval": false, "selfEnrol": "off" },
-            "hooks": { "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7 },
+            "hooks": { "judging": "off", "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7 },
             "retireAfterDays": 90,
             "silentAfterHours": 72,
             "privacy": { "people": "directory", "hostNames": "show" },
@@ -55,7 +55,7 @@ fn what_is_put_is_what_is_got() {
             "oauth": { "refreshLeewaySeconds": 0 },
             "fleet": {
                 "enrolment": { "requireApproval": true, "selfEnrol": "signed_in" },
-                "hooks": { "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30 },
+                "hooks": { "judging": "on", "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30 },
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
                 "privacy": { "people": "pseudonymous", "hostNames": "hide" },

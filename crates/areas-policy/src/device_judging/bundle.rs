@@ -12,7 +12,7 @@ use crate::modules;
 use crate::policies::{self, Live};
 use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, Standing};
 use provost_areas_identity::words::{self, Kind, WordQuery};
-use provost_areas_platform::settings::{self, FleetHooks};
+use provost_areas_platform::settings::{self, FleetHooks, Judging};
 use provost_bundle::{BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::dsse::{Envelope, SignedKind};
@@ -80,6 +80,7 @@ impl Operation for GetPolicyBundle {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<BundleAnswer> {
         let id = &input.path.device_id;
         must_be_active(ctx, id)?;
+        must_be_on(ctx)?;
         let (org, now) = (ctx.org(), ctx.now());
         let hooks = settings::of(&mut ctx.tx(), org)?.fleet.hooks;
         let people = people(ctx, id)?;
@@ -106,6 +107,22 @@ impl Operation for GetPolicyBundle {
             return Ok(BundleAnswer::default());
         }
         Ok(ctx.later(making.make(kernel)))
+    }
+}
+
+/// Refuses where no device judges.
+///
+/// Keeps DJ-7.
+///
+/// Errors: `NotFound`, as of a server that has no such thing.
+pub(super) fn must_be_on(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let org = ctx.org();
+    match settings::of(&mut ctx.tx(), org)?.fleet.hooks.judging {
+        Judging::On => Ok(()),
+        Judging::Off => {
+            let message = "devices of this organization judge nothing by themselves; the setting fleet.hooks.judging says so";
+            Err(Error::new(Code::NotFound, message).with("status", "judging_off"))
+        }
     }
 }
 

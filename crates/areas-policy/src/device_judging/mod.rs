@@ -16,6 +16,8 @@
 //! INVARIANT DJ-4: no entry of a device is an event of another user or account of the organization than its own, whatever it names, and none
 //! that may be anybody's puts the past of others in doubt.
 //! INVARIANT DJ-5: what devices tell of the past makes no verdict weaker than it would be without.
+//! INVARIANT DJ-7: no device gets anything to judge by, and nothing is taken that one says it judged, where the settings of its organization
+//! do not switch that on.
 //!
 //! Absent on purpose: bundles in the store (they follow from what is there); trust in what a device says of itself; a second judgement of
 //! what it left parts of out; a finding for a device that judges otherwise (an entry and an event tell of it).

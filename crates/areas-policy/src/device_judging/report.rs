@@ -2,10 +2,10 @@
 //!
 //! Keeps DJ-3, DJ-4.
 
-use super::again;
 use super::entries::{Entry, Follows, Place, Told, ToldEvent};
 use super::store::{self, CountKey, Sums};
 use super::taking::Taking;
+use super::{again, bundle};
 use crate::history::{self, DAY_MS, IncomingEvent, NewEvent, Provenance};
 use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, People, Standing};
 use provost_areas_identity::words::Kind;
@@ -149,7 +149,7 @@ impl Operation for ReportDecisions {
         kind: fleet::DEVICE_KIND,
         parameter: "deviceId",
     })
-    .errors(&[400, 401, 403])
+    .errors(&[400, 401, 403, 404])
     .reads_up_to(MAX_BYTES, LEVELS)
     .example(
         r#"{"from": 1, "previous": "0000000000000000000000000000000000000000000000000000000000000000",
@@ -172,6 +172,7 @@ impl Operation for ReportDecisions {
         let org = ctx.org();
         ctx.limit(&REPORTS, &[org, id.as_str()])?;
         may_tell(ctx, id)?;
+        bundle::must_be_on(ctx)?;
         let told = Told {
             from: body.from.get(),
             previous: &body.previous.0,

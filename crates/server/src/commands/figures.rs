@@ -11,7 +11,7 @@ enum FigureKind {
 }
 
 /// Every figure, by name.
-const FIGURES: [(FigureKind, &str, &str); 40] = [
+const FIGURES: [(FigureKind, &str, &str); 44] = [
     (Gauge, "process_open_fds", "Open file descriptors."),
     (Gauge, "process_resident_memory_bytes", "Memory that is in RAM."),
     (
@@ -53,6 +53,26 @@ const FIGURES: [(FigureKind, &str, &str); 40] = [
         Counter,
         "provost_decisions_total",
         "Decisions that were given out, by action and mode.",
+    ),
+    (
+        Counter,
+        "provost_device_decision_mismatches_total",
+        "Decisions of devices that the server, asked again, took otherwise.",
+    ),
+    (
+        Counter,
+        "provost_device_decisions_judged_again_total",
+        "Decisions of devices that the server judged again.",
+    ),
+    (
+        Counter,
+        "provost_device_decisions_refused_total",
+        "Reports of devices that did not follow what was taken before, by why.",
+    ),
+    (
+        Counter,
+        "provost_device_decisions_total",
+        "Decisions that devices took and reported.",
     ),
     (
         Counter,

@@ -1,15 +1,40 @@
 //! See the module above.
 
 use super::Samples;
+use crate::fleet::judging;
 use crate::samples::Target;
+use crate::support::{App, Reply};
 use provost_bundle::{CHAIN_START, entry_hash};
 use serde_json::{Value, json};
 
 /// What the nets must know of the area. Its devices are the fleet's.
 pub const SAMPLES: Samples = Samples {
     body,
+    missed: |app, operation| Box::pin(missed(app, operation)),
     ..Samples::NONE
 };
+
+/// Calls as a device where no device judges.
+async fn missed(app: &App, operation: &str) -> Option<Reply> {
+    let (method, below) = match operation {
+        "getHeadlessDevicePolicyBundle" => ("GET", "policy-bundle"),
+        "reportHeadlessDeviceDecisions" => ("POST", "decisions"),
+        _ => return None,
+    };
+    let machine = super::fleet::Machine::new(app).await;
+    judging::set(app, "off").await;
+    let path = format!("/devices/{}/{below}", machine.id);
+    let call = app.request(method, &path).token(&machine.token);
+    let entry = json!({ "kind": "dropped", "events": 1, "why": "queue_full" });
+    let call = if method == "GET" {
+        call
+    } else {
+        call.json(report(1, CHAIN_START, &[entry]))
+    };
+    let reply = call.send().await;
+    judging::set(app, "on").await;
+    Some(reply)
+}
 
 fn body(operation: &str, _: &Target) -> Option<Value> {
     let entry = json!({ "kind": "dropped", "events": 1, "why": "queue_full" });

@@ -308,6 +308,9 @@ pub async fn let_people_enrol(app: &App) {
     app.write("PATCH", "/automation/settings", body).await.ok();
 }
 
+/// What a device does where devices judge.
+const JUDGING: [&str; 2] = ["getHeadlessDevicePolicyBundle", "reportHeadlessDeviceDecisions"];
+
 /// Has somebody enrol a machine of their own; nothing where they may not.
 pub async fn own_of(app: &App, token: &str) -> Option<Machine> {
     let_people_enrol(app).await;
@@ -321,6 +324,9 @@ pub async fn own_of(app: &App, token: &str) -> Option<Machine> {
 async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
     if operation == OWN_TOKEN {
         let_people_enrol(app).await;
+    }
+    if JUDGING.contains(&operation) {
+        crate::fleet::judging::set(app, "on").await;
     }
     if operation == "putHeadlessDeviceGatewayIdentity" {
         let id = one_for(app, operation).await;

@@ -13,8 +13,15 @@ use std::sync::Arc;
 
 const ADA: &str = "ada@acme.test";
 
-/// Makes somebody the owner of a machine.
+/// Has devices judge, or not.
+pub async fn set(app: &App, judging: &str) {
+    let body = json!({ "fleet": { "hooks": { "judging": judging } } });
+    app.write("PATCH", "/automation/settings", body).await.ok();
+}
+
+/// Makes somebody the owner of a machine, where devices judge.
 pub async fn owned(app: &App, owner: &str) -> Machine {
+    set(app, "on").await;
     let machine = Machine::new(app).await;
     let body = json!({ "ownerUserId": owner });
     let path = format!("/devices/{}", machine.id);
@@ -156,5 +163,26 @@ fn whoever_has_the_newest_bundle_hears_so_until_something_changes_or_a_day_ends(
             ("enforce", "block")
         );
         app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-7.
+#[test]
+fn no_device_gets_anything_to_judge_by_and_tells_nothing_where_nobody_switched_it_on() {
+    each("judging_off", |app: Arc<App>| async move {
+        let machine = Machine::new(&app).await;
+        let entry = json!({ "kind": "dropped", "events": 1, "why": "queue_full" });
+        let told = crate::areas::device_judging::report(1, provost_bundle::CHAIN_START, &[entry]);
+        let tell = async || {
+            let path = format!("/devices/{}/decisions", machine.id);
+            let call = app.request("POST", &path).token(&machine.token);
+            call.json(told.clone()).send().await
+        };
+        for is_on in [false, true, false] {
+            set(&app, if is_on { "on" } else { "off" }).await;
+            let wanted = if is_on { 200 } else { 404 };
+            assert_eq!(fetch(&app, &machine, None).await.status, wanted);
+            assert_eq!(tell().await.status, wanted);
+        }
     });
 }

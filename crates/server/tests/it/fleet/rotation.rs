@@ -60,6 +60,7 @@ fn given_up(app: &App) -> Vec<Vec<String>> {
 #[test]
 fn a_machine_that_lost_the_answer_asks_again_and_nobody_else_does_with_the_former_key() {
     each("fleet_rotation", |app: Arc<App>| async move {
+        app.named().await;
         let former = Machine::new(&app).await;
         let lost = rotate(&app, &former, &new_key()).await;
         assert_eq!(given_up(&app), [[former.id.clone(), thumbprint(&former.key)]]);
