@@ -19,10 +19,11 @@ pub struct Unit {
     pub disable: &'static str,
 }
 
-/// Returns the unit for a mode and a program.
+/// Returns the unit for a mode and a program; `judges` has it judge for the hooks of the machine, which takes folders that they find and
+/// more of the processor.
 ///
 /// Errors: the path of the program cannot stand in a unit.
-pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
+pub fn unit(mode: Mode, program: &Path, judges: bool) -> Result<Unit, String> {
     let program = quoted(program)?;
     let mut text = "[Unit]\nDescription=Provost agent\nStartLimitIntervalSec=0\n".to_owned();
     let run = match mode {
@@ -32,12 +33,13 @@ pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
         }
         Mode::User => "agent run",
     };
+    let (flag, quota) = if judges { (" --judge", "20%") } else { ("", "5%") };
     // A retired device ends with 3 and is not started again; whatever else ends it is, for ever: a home may be mounted later, and somebody
     // may mend what is wrong.
     let _ = write!(
         text,
-        "\n[Service]\nType=exec\nExecStart={program} {run}\nRestart=on-failure\nRestartSec=120\n\
-         RestartPreventExitStatus=3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota=20%\n\
+        "\n[Service]\nType=exec\nExecStart={program} {run}{flag}\nRestart=on-failure\nRestartSec=120\n\
+         RestartPreventExitStatus=3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota={quota}\n\
          TasksMax=16\nNoNewPrivileges=yes\nLockPersonality=yes\nMemoryDenyWriteExecute=yes\nRestrictRealtime=yes\n\
          RestrictSUIDSGID=yes\nRestrictNamespaces=yes\nSystemCallArchitectures=native\n\
          RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n"
@@ -54,11 +56,16 @@ pub fn unit(mode: Mode, program: &Path) -> Result<Unit, String> {
             disable: "systemctl --user disable --now provost-agent",
         });
     }
+    text.push_str("StateDirectory=provost-agent\nStateDirectoryMode=0700\n");
+    if judges {
+        text.push_str(
+            "RuntimeDirectory=provost-agent\nRuntimeDirectoryMode=0755\nCacheDirectory=provost-agent\nCacheDirectoryMode=0755\n",
+        );
+    }
     // It scans no homes, and so it needs no capability: root reads and writes what is root's, and sees no home at all. What it writes
     // beside its folder are the managed settings of clients, whose folders an admin makes.
     text.push_str(
-        "StateDirectory=provost-agent\nStateDirectoryMode=0700\nRuntimeDirectory=provost-agent\nRuntimeDirectoryMode=0755\n\
-         CacheDirectory=provost-agent\nCacheDirectoryMode=0755\nProtectSystem=strict\nProtectHome=yes\n\
+        "ProtectSystem=strict\nProtectHome=yes\n\
          ReadWritePaths=/var/lib/provost-agent -/etc/claude-code -/etc/codex\nPrivateTmp=yes\nPrivateDevices=yes\nProtectClock=yes\nProtectHostname=yes\n\
          ProtectControlGroups=yes\nProtectKernelLogs=yes\nProtectKernelModules=yes\nProtectKernelTunables=yes\n\
          ProtectProc=invisible\nProcSubset=all\nCapabilityBoundingSet=\nAmbientCapabilities=\n\
@@ -83,4 +90,21 @@ fn quoted(program: &Path) -> Result<String, String> {
     Err(format!(
         "{shown:?} cannot stand in a unit of systemd: put the program where its path has no blanks and signs, such as /usr/local/bin/provost"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_judges_only_where_that_was_declared() {
+        let text = |mode, judges| unit(mode, Path::new("/usr/bin/provost"), judges).unwrap().text;
+        for mode in [Mode::System, Mode::User] {
+            let (plain, judging) = (text(mode, false), text(mode, true));
+            assert!(!plain.contains("--judge") && plain.contains("CPUQuota=5%"));
+            assert!(!plain.contains("RuntimeDirectory") && !plain.contains("CacheDirectory"));
+            assert!(judging.contains(" --judge\n") && judging.contains("CPUQuota=20%"));
+            assert_eq!(judging.contains("CacheDirectory"), mode == Mode::System);
+        }
+    }
 }

@@ -47,6 +47,14 @@ pub(crate) struct Sort {
     pub minute: String,
 }
 
+impl Sort {
+    /// Returns at least how long its line is. Units: bytes.
+    pub fn size(&self) -> u64 {
+        let words = json!([self.client, self.user, self.tool]).to_string();
+        words.len() as u64 + 256
+    }
+}
+
 /// The log, open at its end.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -269,6 +277,11 @@ impl Log {
         }
         *self.counts.entry(sort).or_default() += 1;
         Ok(())
+    }
+
+    /// Returns whether calls of this sort are counted already, and wait for the disk.
+    pub fn counts_already(&self, sort: &Sort) -> bool {
+        self.counts.contains_key(sort)
     }
 
     /// Returns whether counts wait.

@@ -440,7 +440,7 @@ impl Counter {
         told.why = said.why.map(str::to_owned);
         if let Some(decided) = &said.decided {
             let kept = if said.is_plain() && !said.is_expired {
-                lock(&self.work.log).count(question.sort())
+                self.count(question.sort(), filled)
             } else {
                 self.record(
                     question,
@@ -496,6 +496,20 @@ impl Counter {
         }
         *filled += size as u64;
         lock(&self.work.log).append(&entries, strongest(verdicts) >= Action::RequireApproval)
+    }
+
+    /// Counts what is plain. A sort that is new will be a line of the log, and is of its account's share.
+    fn count(&self, sort: Sort, filled: &mut u64) -> Result<(), Trouble> {
+        let mut log = lock(&self.work.log);
+        if !log.counts_already(&sort) {
+            let size = sort.size();
+            if *filled + size > MOST_OF_LOG {
+                let line = "this account has filled its share of the log";
+                return Err(Trouble::new(Cause::Disk, line));
+            }
+            *filled += size;
+        }
+        log.count(sort)
     }
 
     fn settle(&self) {

@@ -33,6 +33,7 @@ pub fn command() -> Command {
              --print-mdm prints a text for a management system. Those texts were written after documentation and tried nowhere.",
         )
         .args(args())
+        .arg(super::judging::arg())
         .arg(
             Arg::new("print-mdm")
                 .long("print-mdm")
@@ -64,14 +65,14 @@ pub fn uninstall_command() -> Command {
 }
 
 /// Returns the unit and the path of its file.
-fn own_unit(matches: &ArgMatches, terminal: &Terminal) -> Result<(Unit, PathBuf), Failure> {
+fn own_unit(matches: &ArgMatches, judges: bool, terminal: &Terminal) -> Result<(Unit, PathBuf), Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
             Exit::Output,
             format!("this program does not know its path: {error}"),
         )
     })?;
-    let unit = unit(mode(matches), &program).map_err(Failure::usage)?;
+    let unit = unit(mode(matches), &program, judges).map_err(Failure::usage)?;
     let path = match mode(matches) {
         Mode::System => PathBuf::from(unit.path),
         Mode::User => home(terminal)?.join(unit.path),
@@ -97,7 +98,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         terminal.print(script.as_bytes())?;
         return Ok(());
     }
-    let (unit, path) = own_unit(matches, terminal)?;
+    let (unit, path) = own_unit(matches, matches.get_flag("judge"), terminal)?;
     if matches.get_flag("print") {
         terminal.print(unit.text.as_bytes())?;
         terminal.note(&format!("nothing was written; it belongs in {}", path.display()));
@@ -137,7 +138,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
 }
 
 pub fn uninstall(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
-    let (unit, path) = own_unit(matches, terminal)?;
+    let (unit, path) = own_unit(matches, false, terminal)?;
     let shown = path.display();
     if matches.get_flag("print") {
         terminal.print(format!("{}\nrm {shown}\n", unit.disable).as_bytes())?;

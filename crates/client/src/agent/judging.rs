@@ -3,7 +3,7 @@
 //! ```text
 //! heartbeat ──► policy-bundle, unless it is the one that is known ──► signed, for this device, no older ──► its disk ──► the desk
 //!           └─► what was judged ──► decisions
-//! retired, quarantined, given up ──► the bundle goes; the organization's mode stays known
+//! not declared, refused, retired, quarantined, given up ──► the bundle goes; the organization's mode stays known
 //! ```
 //!
 //! Keeps LJ-2 and LJ-5.
@@ -11,6 +11,7 @@
 use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
 use crate::cli::{Failure, Terminal, TrustedKeys};
 use crate::hook::{registered, registration};
+use clap::{Arg, ArgAction, ArgMatches};
 use provost_agent::desk::{
     Bench, Desk, KeptMode, LastLook, Place, Registered, Registrar, SharedLog, SharedStanding, account_of,
     backlog, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away,
@@ -29,8 +30,39 @@ const MOST_ENVELOPE: usize = 5 << 20;
 /// The file of the machine's accounts.
 const ACCOUNTS: &str = "/etc/passwd";
 
+/// Whether an agent judges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It was declared.
+    On,
+    /// It was not: what an earlier agent judged by goes.
+    Off,
+    /// A command that is no agent's: it neither judges nor changes by what another one does.
+    Apart,
+}
+
+impl Use {
+    /// Returns what a command line declares.
+    pub fn declared(matches: &ArgMatches) -> Self {
+        if matches.get_flag("judge") {
+            Self::On
+        } else {
+            Self::Off
+        }
+    }
+}
+
+/// Returns the flag that declares it.
+pub fn arg() -> Arg {
+    Arg::new("judge")
+        .long("judge")
+        .action(ArgAction::SetTrue)
+        .help("Judges for the hooks of this machine by the organization's signed policies")
+}
+
 /// What judges on this machine.
 pub struct Judging {
+    judges: Use,
     /// Where hooks look for the agent; none where there is no home.
     place: Option<Place>,
     registrar: Option<HooksFile>,
@@ -89,13 +121,14 @@ fn hooks_file(mode: Mode, terminal: &Terminal) -> Option<HooksFile> {
 
 impl Judging {
     /// Returns what judges for an agent.
-    pub fn new(mode: Mode, terminal: &Terminal) -> Self {
+    pub fn new(mode: Mode, judges: Use, terminal: &Terminal) -> Self {
         let registrar = hooks_file(mode, terminal);
-        Self::at(place(mode, terminal), registrar)
+        Self::at(place(mode, terminal), registrar, judges)
     }
 
-    fn at(place: Option<Place>, registrar: Option<HooksFile>) -> Self {
+    fn at(place: Option<Place>, registrar: Option<HooksFile>, judges: Use) -> Self {
         Self {
+            judges,
             place,
             registrar,
             standing: SharedStanding::default(),
@@ -131,7 +164,23 @@ impl Judging {
         self.place.as_ref().map_or(Ok(()), |place| place.keep_mode(&kept))
     }
 
+    /// Takes away what an earlier agent judged by; what it judged still goes to the server.
+    fn clear_all(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        self.retire(agent)?;
+        if last_look(&agent.folder)? != LastLook::default() {
+            keep_look(&agent.folder, &LastLook::default())?;
+        }
+        if let Some(Err(trouble)) = self.place.as_ref().map(Place::clear) {
+            // A unit that does not judge may not write there. What is left makes hooks refuse more, never less.
+            say(&format!("warning: {trouble}; remove it by hand"));
+        }
+        Ok(())
+    }
+
     async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
+        if self.judges != Use::On {
+            return self.upload(visit).await;
+        }
         let skew_ms = visit.skew_ms();
         self.standing.change(|standing| standing.skew_ms = skew_ms);
         let looked = self.look(visit).await;
@@ -142,8 +191,10 @@ impl Judging {
         }
         let folder = &visit.agent.folder;
         let look = match &looked {
-            // An earlier server has no bundles.
-            Ok(false) => LastLook::default(),
+            Ok(false) => LastLook {
+                asked_at: Some(visit.clock.now()),
+                problem: Some("the server has no bundle for this device".to_owned()),
+            },
             Ok(true) => LastLook {
                 asked_at: Some(visit.clock.now()),
                 problem: None,
@@ -158,13 +209,28 @@ impl Judging {
         looked.map(drop).and(sent).and(kept)
     }
 
-    /// Fetches the bundle, and says whether the server has any.
+    /// Fetches the bundle, and says whether the server has any. The one of before goes on only where the server confirms it or gives no
+    /// answer.
     async fn look(&self, visit: &Visit<'_>) -> Result<bool, Trouble> {
+        let looked = self.fetch(visit).await;
+        let is_refused = match &looked {
+            Ok(is_there) => !is_there,
+            Err(trouble) => !is_unanswered(trouble.cause),
+        };
+        if is_refused {
+            self.standing.change(|standing| standing.bench = None);
+            self.tag.take();
+            take_bundle_away(&visit.agent.folder)?;
+        }
+        looked
+    }
+
+    async fn fetch(&self, visit: &Visit<'_>) -> Result<bool, Trouble> {
         let known = self.tag.borrow().clone();
         let answer = match visit.bytes_unless("policy-bundle", known.as_deref()).await {
             Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => return Ok(false),
             Err(trouble) => {
-                // Held apart: what it was trusted to judge by is taken back.
+                // Held apart, whatever the status: what it was trusted to judge by is taken back.
                 if trouble.status.as_deref() == Some("quarantined") {
                     self.standing.change(|standing| standing.bench = None);
                     self.tag.take();
@@ -249,7 +315,11 @@ impl Station for Judging {
     }
 
     fn begin(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
-        self.open_desk(agent, say)
+        match self.judges {
+            Use::On => self.open_desk(agent, say),
+            Use::Off => self.clear_all(agent, say),
+            Use::Apart => Ok(()),
+        }
     }
 
     fn visit<'a>(&'a self, visit: &'a Visit<'a>) -> Visited<'a> {
@@ -259,6 +329,11 @@ impl Station for Judging {
     fn alone<'a>(&'a self, _: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
+}
+
+/// Says whether a look failed without an answer of the server, after which the bundle of before still judges.
+fn is_unanswered(cause: Cause) -> bool {
+    matches!(cause, Cause::Unreachable | Cause::Refused(429 | 500..))
 }
 
 fn trusted(agent: &Agent) -> Result<TrustedKeys, Failure> {
@@ -454,5 +529,37 @@ pub fn clear(mode: Mode, folder: &Path, terminal: &Terminal) -> Result<(), Troub
         Ok(folder) => take_bundle_away(&folder),
         Err(trouble) if trouble.cause == Cause::Enrolment => Ok(()),
         Err(trouble) => Err(trouble),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_does_not_answer_leaves_the_bundle_of_before() {
+        for cause in [Cause::Unreachable, Cause::Refused(429), Cause::Refused(503)] {
+            assert!(is_unanswered(cause), "{cause:?}");
+        }
+        for cause in [
+            Cause::Refused(404),
+            Cause::Refused(409),
+            Cause::Refused(422),
+            Cause::Expired,
+            Cause::Gone,
+            Cause::Disk,
+            Cause::Folder,
+        ] {
+            assert!(!is_unanswered(cause), "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_judges_unless_it_was_declared() {
+        let read = |words: &[&str]| {
+            let command = clap::Command::new("run").arg(arg());
+            Use::declared(&command.try_get_matches_from(words).unwrap())
+        };
+        assert_eq!((read(&["run"]), read(&["run", "--judge"])), (Use::Off, Use::On));
     }
 }

@@ -1,7 +1,7 @@
 //! `provost agent run` and `provost agent scan`.
 
 use super::configuration::Configuration;
-use super::judging::Judging;
+use super::judging::{self, Judging, Use};
 use super::places::{enrolled, failure, place_args, refuse_others};
 use super::skills::Skills;
 use crate::cli::{DeviceServer, Exit, Failure, Terminal, counted};
@@ -28,6 +28,7 @@ pub fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Makes one round and ends, for cron and for a look"),
         )
+        .arg(judging::arg())
         .args(place_args())
 }
 
@@ -49,9 +50,9 @@ fn server(agent: &Agent, terminal: &Terminal) -> Result<DeviceServer, Failure> {
 }
 
 /// Makes one round.
-async fn round(agent: &Agent, home: &Path, terminal: &Terminal) -> Result<Once, Failure> {
+async fn round(agent: &Agent, home: &Path, judges: Use, terminal: &Terminal) -> Result<Once, Failure> {
     let say = |line: &str| terminal.note(line);
-    let judging = Judging::new(agent.device.mode, terminal);
+    let judging = Judging::new(agent.device.mode, judges, terminal);
     let work = Loop {
         agent,
         door: &server(agent, terminal)?,
@@ -86,8 +87,9 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         let line = "the server no longer takes this device; nothing is sent any more";
         return Err(Failure::new(Exit::Forbidden, line).and(format!("it is another device then: {ANEW}")));
     }
+    let judges = Use::declared(matches);
     if matches.get_flag("once") {
-        let done = round(&agent, &home, terminal).await?;
+        let done = round(&agent, &home, judges, terminal).await?;
         let scanned = if done.has_scanned {
             "the machine was scanned, "
         } else {
@@ -113,7 +115,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         }
     };
     let say = |line: &str| terminal.note(line);
-    let judging = Judging::new(agent.device.mode, terminal);
+    let judging = Judging::new(agent.device.mode, judges, terminal);
     let work = Loop {
         agent: &agent,
         door: &server(&agent, terminal)?,
@@ -155,7 +157,7 @@ pub async fn scan(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failu
         return Ok(());
     }
     queue_scan(&agent, &home, &clock, &entropy).map_err(failure)?;
-    let done = round(&agent, &home, terminal).await?;
+    let done = round(&agent, &home, Use::Apart, terminal).await?;
     terminal.note(&format!("{} sent", counted(done.uploads, "reports")));
     whole(&done)
 }

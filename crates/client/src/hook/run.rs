@@ -10,7 +10,7 @@ use crate::cli::{Failure, Terminal};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use provost_agent::desk::{Intent, MOST_PAYLOAD, Told};
-use provost_bundle::OnUnknown;
+use provost_bundle::{HookMode, OnUnknown};
 use provost_hooks::{
     Answer, CLIENT_SECONDS, Client, Decision, Message, Mode, Question, answer, hear, undecided,
 };
@@ -249,8 +249,13 @@ fn decided_by(
     let held = held.flatten().and_then(|held| decision_of(&held, &question));
     match (mode, held) {
         (Mode::Enforce, Some(held)) => answer(&question, mode, &held),
-        // The organization says so of what its policies say nothing certain of any more.
-        (Mode::Enforce, None) if !told.holds && told.on_unknown == Some(OnUnknown::Allow) => {
+        // The organization says so of what its policies say nothing certain of any more. One that only looks on has not said it of
+        // enforcement: a registration that enforces alone blocks.
+        (Mode::Enforce, None)
+            if !told.holds
+                && told.mode == Some(HookMode::Enforce)
+                && told.on_unknown == Some(OnUnknown::Allow) =>
+        {
             unanswered(Mode::Monitor)
         }
         _ => unanswered(mode),
@@ -347,7 +352,6 @@ fn spoken(answer: &Answer, stdout: &mut dyn Write, stderr: &mut dyn Write) -> u8
 mod tests {
     use super::*;
     use provost_agent::desk::{Asked, KeptMode, Place, reply};
-    use provost_bundle::HookMode;
     use std::io;
 
     fn words(line: &str) -> Vec<OsString> {
@@ -593,7 +597,16 @@ mod tests {
             holds.clone(),
             told(),
             told(),
-            expired,
+            expired.clone(),
+            // It is the registration alone that enforces.
+            Told {
+                mode: Some(HookMode::Monitor),
+                ..expired.clone()
+            },
+            Told {
+                mode: None,
+                ..expired
+            },
         ]);
         assert!(passes(&machine.answer("monitor")));
         // The organization enforces, and says so by its agent.
@@ -607,6 +620,8 @@ mod tests {
         assert_eq!(machine.answer("enforce").exit, 2);
         assert_eq!(machine.answer("enforce").exit, 2);
         assert!(passes(&machine.answer("enforce")));
+        assert_eq!(machine.answer("enforce").exit, 2);
+        assert_eq!(machine.answer("enforce").exit, 2);
         let asked = agent.join().unwrap();
         let holds = asked.iter().filter(|asked| asked.intent == Intent::Hold);
         assert_eq!(holds.count(), 3);
