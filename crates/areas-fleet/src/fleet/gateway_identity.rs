@@ -46,7 +46,7 @@ fn resolve(ctx: &mut OperationContext<'_>, device: &Device) -> Result<GatewayIde
             device_id: device.id.clone(),
             resolution,
             subject_kind,
-            subject_id: Sight::load(ctx)?.maker(id),
+            subject_id: Sight::load(ctx)?.subject(id),
             managed_principal_id: device.id.as_str().replacen("dev_", "mdp_", 1),
             revision: taken::assigned(ctx, &device.id)?.revision,
         }),

@@ -4,6 +4,7 @@
 //! that is assigned to it they take it for its owner. With the user the device loses its owner.
 
 use super::model::{Device, DeviceId, MOST_OWNED, Owner, Reach, Status};
+use super::sight::Sight;
 use super::{fences, store, taken};
 use provost_areas_identity::directory;
 use provost_areas_identity::subjects::SubjectKind;
@@ -67,6 +68,10 @@ pub fn holders(tx: &mut Tx<'_>, organization: &str, device: &str) -> Result<Vec<
 /// Errors: `InsufficientScope`; `Conflict` for a retired device and for a user who owns too many; `InvalidDefinition` for an id
 /// that names no user of the organization; `EscalationForbidden`.
 pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> Result<()> {
+    if !Sight::load(ctx)?.shows(user) {
+        // A right guess would be answered otherwise than a wrong one.
+        taken::may_say(ctx)?;
+    }
     let is_same = device.owner.as_ref().is_some_and(|owner| owner.user_id == user);
     let reach = Reach(ctx.actor().permission);
     let known = device.owner.as_ref().filter(|_| is_same).map(|owner| owner.reach);

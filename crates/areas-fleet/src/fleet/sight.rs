@@ -1,8 +1,8 @@
 //! How people and their machines are shown to the caller (F5.2, F5.3; ADR 0120).
 //!
 //! A pseudonym is a keyed hash of the person and of the quarter. The key is the installation's: who reads answers computes none, not for
-//! somebody whom they know either. One person has one pseudonym in a quarter, in every answer of devices and of the inventory, and
-//! none that is comparable in the next one.
+//! somebody whom they know either. One person has one pseudonym in a quarter as an owner and user, in every answer of devices and of the inventory,
+//! another one for what that person did, and none that is comparable in the next one.
 //!
 //! INVARIANT PV-1: where people are pseudonymous, no answer of devices and of the inventory names a person, an account of a machine or a
 //! machine to anybody but that person and the machine, and no filter says whose something is.
@@ -82,8 +82,19 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Returns what stands for whoever did something: programs are no people.
+    /// Returns what stands for whoever did something: programs are no people. It is another one than that of the same person as an owner:
+    /// who did something is often known from elsewhere, and would say whose machines there are.
+    ///
+    /// Keeps PV-1.
     pub fn maker(&self, id: String) -> String {
+        if !id.starts_with(USER) || self.shows(&id) {
+            return id;
+        }
+        self.pseudonym(&["maker", &id])
+    }
+
+    /// Returns what stands for whom a machine is taken: programs are no people.
+    pub fn subject(&self, id: String) -> String {
         if id.starts_with(USER) { self.person(id) } else { id }
     }
 

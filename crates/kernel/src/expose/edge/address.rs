@@ -17,29 +17,36 @@ impl ClientIp {
     ///
     /// An unreadable hop ends the walk: what lies left of it was written by nobody we trust.
     pub(super) fn of(peer: Option<Peer>, headers: &HeaderMap, trusted: &[Network]) -> Self {
-        let Some(Peer(peer)) = peer else {
+        let Some(peer) = peer else {
             return Self(Ipv4Addr::UNSPECIFIED.into());
         };
-        let is_trusted = |ip: IpAddr| trusted.iter().any(|network| network.contains(ip));
-        let mut client = peer.ip().to_canonical();
-        let fields: Vec<&str> = headers
-            .get_all("x-forwarded-for")
-            .iter()
-            .map(|value| value.to_str().unwrap_or("?"))
-            .collect();
-        for hop in fields.iter().rev().flat_map(|field| field.rsplit(',')) {
-            if !is_trusted(client) {
-                break;
-            }
-            let Some(ip) = parse_hop(hop.trim()) else { break };
-            client = ip;
-        }
-        Self(client)
+        Self(walk(peer, headers, trusted).0)
     }
 }
 
-/// Stands beside an address that may be somebody else's than the caller's: whoever is connected says for whom it asks, and nobody named it
-/// a proxy.
+/// Returns the rightmost hop that is not a trusted proxy, and whether that is the caller for certain: nothing stands left of it.
+fn walk(Peer(peer): Peer, headers: &HeaderMap, trusted: &[Network]) -> (IpAddr, bool) {
+    let is_trusted = |ip: IpAddr| trusted.iter().any(|network| network.contains(ip));
+    let mut client = peer.ip().to_canonical();
+    let fields: Vec<&str> = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .map(|value| value.to_str().unwrap_or("?"))
+        .collect();
+    for hop in fields.iter().rev().flat_map(|field| field.rsplit(',')) {
+        if !is_trusted(client) {
+            return (client, false);
+        }
+        let Some(ip) = parse_hop(hop.trim()) else {
+            return (client, false);
+        };
+        client = ip;
+    }
+    (client, !is_trusted(client))
+}
+
+/// Stands beside an address that may be somebody else's than the caller's: it is that of a proxy, named or not, or hops stand left of it
+/// that nobody named.
 #[derive(Clone, Copy, Debug)]
 pub struct UnknownProxy;
 
@@ -47,12 +54,13 @@ pub struct UnknownProxy;
 const HANDED_ON: [&str; 3] = ["x-forwarded-for", "forwarded", "x-real-ip"];
 
 impl UnknownProxy {
-    /// Returns whether whoever is connected is such a one.
+    /// Returns it unless the address is the caller's for certain.
     pub(super) fn of(peer: Option<Peer>, headers: &HeaderMap, trusted: &[Network]) -> Option<Self> {
-        let Peer(peer) = peer?;
-        let is_trusted = trusted.iter().any(|network| network.contains(peer.ip()));
+        let peer = peer?;
+        let is_named = trusted.iter().any(|network| network.contains(peer.0.ip()));
         let is_handed_on = HANDED_ON.iter().any(|name| headers.contains_key(*name));
-        (is_handed_on && !is_trusted).then_some(Self)
+        let is_certain = walk(peer, headers, trusted).1 && (is_named || !is_handed_on);
+        (!is_certain).then_some(Self)
     }
 }
 
@@ -146,12 +154,45 @@ mod tests {
         };
         for header in HANDED_ON {
             assert!(is_unknown(Some("192.168.0.1"), Some(header)), "{header}");
-            assert!(!is_unknown(Some("10.0.0.1"), Some(header)), "{header}");
-            assert!(!is_unknown(Some("::ffff:10.0.0.1"), Some(header)), "{header}");
+            // A named proxy says it in a header that is read.
+            let is_read = header == "x-forwarded-for";
+            assert_eq!(!is_unknown(Some("10.0.0.1"), Some(header)), is_read, "{header}");
+            assert_eq!(
+                !is_unknown(Some("::ffff:10.0.0.1"), Some(header)),
+                is_read,
+                "{header}"
+            );
         }
+        assert!(is_unknown(Some("10.0.0.1"), None));
         assert!(!is_unknown(Some("192.168.0.1"), None));
         assert!(!is_unknown(Some("192.168.0.1"), Some("via")));
         assert!(!is_unknown(None, Some("forwarded")));
+    }
+
+    /// Proves FL-12.
+    #[test]
+    fn an_address_is_certain_where_the_walk_reached_the_leftmost_hop() {
+        let trusted: Vec<Network> = vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        let is_unknown = |hops: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", hops.parse().unwrap());
+            let peer = Peer(SocketAddr::new("10.0.0.1".parse().unwrap(), 4711));
+            UnknownProxy::of(Some(peer), &headers, &trusted).is_some()
+        };
+        for certain in ["203.0.113.7", "203.0.113.7, 10.0.0.2", "10.0.0.9"] {
+            assert!(!is_unknown(certain), "{certain}");
+        }
+        for doubted in [
+            "203.0.113.7, 10.0.0.9",
+            "203.0.113.7, 10.0.0.9, 10.0.0.2",
+            "unknown",
+            "_hidden, 10.0.0.2",
+            "unknown, 203.0.113.7",
+            "10.0.0.2",
+            "",
+        ] {
+            assert!(is_unknown(doubted), "{doubted}");
+        }
     }
 
     #[test]

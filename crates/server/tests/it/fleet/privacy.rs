@@ -233,7 +233,10 @@ fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
         let first = pseudonyms().await;
         let name = first[0].as_str().unwrap().to_owned();
         assert!(name.starts_with("psn_") && name.len() == 36, "{name}");
-        assert!(first.iter().all(|one| *one == first[0]), "{first:?}");
+        // What somebody did is known from elsewhere, and does not say whose machines there are.
+        assert_eq!((&first[1], &first[3]), (&first[0], &first[2]));
+        assert_ne!(first[0], first[2]);
+        assert!(first[2].as_str().unwrap().starts_with("psn_"), "{first:?}");
         // The same word on another machine is another one: whoever has a machine could try words out.
         let bob = Machine::new(&app).await;
         bob.has(&app, SHOWN[3], &json!([server("files", "npm:files", false)]))
@@ -306,6 +309,17 @@ fn no_filter_no_name_and_no_gateway_says_whose_a_machine_is() {
         app.write("PATCH", &path, json!({ "ownerUserId": owner }))
             .await
             .refused(422, "invalid_definition");
+        // Who may not say whose a machine is does not find it out by guesses.
+        let (_, guesser) = app.account("guesser", "admin", &["fleet:write"]).await;
+        let guess = async |user: &str| {
+            let call = app.request("PATCH", &path).token(&guesser);
+            let body = with_trio(json!({ "ownerUserId": user }), &fresh_key());
+            call.json(body).send().await
+        };
+        let (right, wrong) = (guess(&bob).await, guess(&world.ann).await);
+        right.refused(403, "insufficient_scope");
+        wrong.refused(403, "insufficient_scope");
+        assert_eq!(right.json["message"], wrong.json["message"]);
         // Who is suspended stands in the directory, beside the name.
         let beyond = app
             .get(&format!("/devices/{}/gateway-identity", world.machine.id))
