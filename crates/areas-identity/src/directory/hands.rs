@@ -10,12 +10,13 @@ use crate::visible;
 use provost_areas_platform::audit;
 use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::Tx;
+use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
 /// How long hands are known. Units: seconds (40 days). Ours: longer than anything waits that asks for them.
 const KEPT_SECS: i64 = 40 * 86_400;
-/// LIMIT: hands on one user that are looked at, the latest first.
-const LATEST: i64 = 256;
+/// LIMIT: hands on one user; beyond it nobody can say whose they are.
+const MOST: usize = 256;
 /// What begins the id of an import.
 const IMPORT: &str = "imp_";
 /// Everybody, in the store.
@@ -35,8 +36,8 @@ statements! {
     NOTE_IMPORT = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) SELECT u.organization_id, u.id, CAST(?3 AS TEXT), CAST(?4 AS BIGINT) FROM directory_users u WHERE u.organization_id = ?1 AND u.valid_from + 0 = ?2 AND u.permission_role IS NOT NULL ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET done_at = excluded.done_at";
     /// The same of memberships.
     NOTE_MEMBERS = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) SELECT DISTINCT m.organization_id, m.user_id, CAST(?3 AS TEXT), CAST(?4 AS BIGINT) FROM directory_users u CROSS JOIN directory_memberships m WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND u.valid_to > ?2 AND m.organization_id = u.organization_id AND m.user_id = u.id AND m.valid_from + 0 = ?2 ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET done_at = excluded.done_at";
-    /// The hands on a user since an instant, or on everybody, the latest first.
-    SINCE = "SELECT hand FROM directory_hands WHERE organization_id = ?1 AND user_id IN (?2, '') AND done_at >= ?3 ORDER BY done_at DESC, user_id, hand LIMIT ?4";
+    /// The hands on a user since an instant, or on everybody, the latest first, and one more than may be.
+    SINCE = "SELECT hand FROM directory_hands WHERE organization_id = ?1 AND user_id IN (?2, '') AND done_at >= ?3 ORDER BY done_at DESC, user_id, hand LIMIT 257";
     /// The import that made the version of a user that is seen, if it was made visible since an instant.
     IMPORT_OF = concat!("SELECT i.id FROM directory_users u JOIN directory_imports i ON i.organization_id = u.organization_id AND i.generation = u.valid_from WHERE u.organization_id = ?1 AND u.id = ?2 AND u.valid_from > 0 AND ", visible!("u"), " AND i.finished_at >= ?3 AND u.created_at <= i.finished_at ORDER BY i.id || '' LIMIT 1");
     /// Forgets what was done long ago.
@@ -73,7 +74,8 @@ pub(super) fn note_import(ctx: &mut OperationContext<'_>, import: &Import) -> Re
 ///
 /// Keeps DI-17.
 ///
-/// Cost: two statements, and two for each import.
+/// Errors: `Unavailable` when they are too many to say it.
+/// Cost: two statements, and one for each import.
 pub fn hands_since(
     tx: &mut Tx<'_>,
     organization: &str,
@@ -81,9 +83,14 @@ pub fn hands_since(
     since: Timestamp,
 ) -> Result<Vec<String>> {
     let user = user.as_str();
-    let noted = tx.query(&SINCE, params![organization, user, since, LATEST], |row| {
+    let noted = tx.query(&SINCE, params![organization, user, since], |row| {
         row.get::<String>(0)
     })?;
+    if noted.len() > MOST {
+        return Err(Error::unavailable(
+            "too many have changed one user for the server to say who stands behind them",
+        ));
+    }
     let import = tx.query_opt(&IMPORT_OF, params![organization, user, since], |row| {
         row.get::<String>(0)
     })?;

@@ -51,18 +51,22 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Returns the person whose groups count: for whom it is, else who asks; nobody where both are accounts.
-    fn person(&self) -> Option<&str> {
-        [self.subject, self.asker]
-            .into_iter()
-            .find(|party| party.is_person())
-            .map(|party| party.id.as_str())
+    /// Returns the groups that count: those of the people for whom it is and who ask, and of those who own them where they are accounts.
+    ///
+    /// Cost: at most four statements.
+    fn groups(&self, tx: &mut Tx<'_>, org: &str) -> Result<Vec<String>> {
+        let mut groups = Vec::new();
+        for party in [self.subject, self.asker] {
+            let person = rights::owner_of(tx, org, party)?;
+            groups.extend(directory::groups_of(tx, org, &person)?);
+        }
+        Ok(groups)
     }
 }
 
 /// Returns the first route that fits what is asked for.
 ///
-/// Cost: one statement, and one more where a route names groups.
+/// Cost: one statement, and four more where a route names groups.
 pub fn fitting(tx: &mut Tx<'_>, org: &str, wanted: &Wanted<'_>) -> Result<Option<Route>> {
     let routes = store::load(tx, org)?.map_or_else(Vec::new, |stored| stored.routes);
     let mut groups: Option<Vec<String>> = None;
@@ -71,10 +75,7 @@ pub fn fitting(tx: &mut Tx<'_>, org: &str, wanted: &Wanted<'_>) -> Result<Option
             continue;
         }
         if route.has_groups() && groups.is_none() {
-            groups = Some(match wanted.person() {
-                Some(person) => directory::groups_of(tx, org, person)?,
-                None => Vec::new(),
-            });
+            groups = Some(wanted.groups(tx, org)?);
         }
         if route.is_of(groups.as_deref().unwrap_or_default()) {
             return Ok(Some(route));

@@ -43,6 +43,8 @@ impl Operation for PutRoutes {
         roles: &[Admin],
     })
     .command("approval-routes", "replace")
+    // Whom the vote is kept from takes no route away that asks for two.
+    .for_people()
     .example(
         r#"{"routes": [{"name": "production", "match": {"kind": "tool_call", "tool": "Bash"}, "approvers": {"roles": ["admin"]},
            "quorum": 2, "deadlineSeconds": 3600, "onDeadline": "deny"}], "expectedRevision": 0}"#,
