@@ -133,6 +133,11 @@ impl Agent {
     ///
     /// Errors: enrolment, when there was none; folder, when something is missing or not as it has to be.
     pub fn open(folder: &Folder) -> Result<Self, Trouble> {
+        Self::open_with(folder, None)
+    }
+
+    /// Opens the folder, with a token that is newer than the one in it where there is such a one.
+    fn open_with(folder: &Folder, held: Option<Token>) -> Result<Self, Trouble> {
         // What a rotation came to counts, wherever it ended.
         let staged = rotation::staged(folder)?;
         let place = |name: &str| {
@@ -164,7 +169,10 @@ impl Agent {
         }
         Ok(Self {
             folder: folder.clone(),
-            token: RefCell::new(Token::load(place("token"))?),
+            token: RefCell::new(match held {
+                Some(token) => token,
+                None => Token::load(place("token"))?,
+            }),
             device,
             has_rotated: Cell::new(false),
             key: RefCell::new(Arc::new(key)),
@@ -201,7 +209,10 @@ impl Agent {
     ///
     /// Errors: folder.
     fn catch_up(&self) -> Result<(), Trouble> {
-        let there = Self::open(&self.folder)?;
+        // One that found no room on the disk yet is the latest that there is.
+        let held = self.next.borrow().is_some();
+        let held = held.then(|| self.token.borrow().clone());
+        let mut there = Self::open_with(&self.folder, held)?;
         if there.device.device_id != self.device.device_id {
             let line = format!(
                 "{} is the device {} by now, and was {}",
@@ -213,13 +224,13 @@ impl Agent {
                 .fix("start the agent again: systemctl restart provost-agent"));
         }
         if there.key().thumbprint() != self.key().thumbprint() {
+            // A token has its key.
+            if self.next.replace(None).is_some() {
+                there = Self::open(&self.folder)?;
+            }
             self.key.replace(there.key());
-            self.next.replace(None);
         }
-        // One that found no room on the disk yet is the latest that there is.
-        if self.next.borrow().is_none() {
-            self.token.replace(there.token.into_inner());
-        }
+        self.token.replace(there.token.into_inner());
         Ok(())
     }
 

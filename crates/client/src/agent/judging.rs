@@ -468,7 +468,7 @@ fn bundle_finding(agent: &Agent) -> Finding {
         .as_ref()
         .map(|problem| format!("; the last look said: {problem}"))
         .unwrap_or_default();
-    let fix = "start the agent, which fetches another one: provost agent run --once; until then hooks ask the server";
+    let fix = "start the agent, which fetches another one: provost agent run --once --judge; until then hooks ask the server";
     match kept(agent) {
         Err(trouble) => bad(
             "policies",

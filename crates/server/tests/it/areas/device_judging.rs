@@ -1,7 +1,6 @@
 //! See the module above.
 
 use super::Samples;
-use crate::fleet::judging;
 use crate::samples::Target;
 use crate::support::{App, Reply};
 use provost_bundle::{CHAIN_START, entry_hash};
@@ -22,7 +21,7 @@ async fn missed(app: &App, operation: &str) -> Option<Reply> {
         _ => return None,
     };
     let machine = super::fleet::Machine::new(app).await;
-    judging::set(app, "off").await;
+    set(app, "off").await;
     let path = format!("/devices/{}/{below}", machine.id);
     let call = app.request(method, &path).token(&machine.token);
     let entry = json!({ "kind": "dropped", "events": 1, "why": "queue_full" });
@@ -32,7 +31,7 @@ async fn missed(app: &App, operation: &str) -> Option<Reply> {
         call.json(report(1, CHAIN_START, &[entry]))
     };
     let reply = call.send().await;
-    judging::set(app, "on").await;
+    set(app, "on").await;
     Some(reply)
 }
 
@@ -48,4 +47,10 @@ pub fn report(from: usize, previous: &str, entries: &[Value]) -> Value {
         .iter()
         .fold(previous.to_owned(), |previous, text| entry_hash(&previous, text));
     json!({ "from": from, "previous": previous, "head": head, "entries": texts })
+}
+
+/// Has devices judge, or not.
+pub async fn set(app: &App, judging: &str) {
+    let body = json!({ "fleet": { "hooks": { "judging": judging } } });
+    app.write("PATCH", "/automation/settings", body).await.ok();
 }

@@ -326,7 +326,7 @@ async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
         let_people_enrol(app).await;
     }
     if JUDGING.contains(&operation) {
-        crate::fleet::judging::set(app, "on").await;
+        super::device_judging::set(app, "on").await;
     }
     if operation == "putHeadlessDeviceGatewayIdentity" {
         let id = one_for(app, operation).await;

@@ -1,6 +1,7 @@
 //! What devices judge by: who gets it, what is in it, and when there is another one.
 
 use super::act;
+use crate::areas::device_judging::set;
 use crate::areas::directory::{group, user};
 use crate::areas::fleet::Machine;
 use crate::policy::decisions::{content, policy};
@@ -12,12 +13,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 const ADA: &str = "ada@acme.test";
-
-/// Has devices judge, or not.
-pub async fn set(app: &App, judging: &str) {
-    let body = json!({ "fleet": { "hooks": { "judging": judging } } });
-    app.write("PATCH", "/automation/settings", body).await.ok();
-}
 
 /// Makes somebody the owner of a machine, where devices judge.
 pub async fn owned(app: &App, owner: &str) -> Machine {

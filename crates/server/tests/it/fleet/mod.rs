@@ -14,7 +14,7 @@ mod inventory_credentials;
 mod inventory_imports;
 mod inventory_references;
 mod inventory_uses;
-pub mod judging;
+mod judging;
 mod judging_told;
 mod kept;
 mod lives;
