@@ -247,7 +247,7 @@ fn a_laptop_enrols_runs_is_seen_and_is_retired() {
     assert_eq!(status["nextHeartbeatSeconds"], 300);
     let (doctor, _) = laptop.ok(&["doctor", "-o", "json"]);
     let doctor: Value = serde_json::from_str(&doctor).unwrap();
-    assert_eq!(doctor["findings"].as_array().unwrap().len(), 7, "{doctor}");
+    assert_eq!(doctor["findings"].as_array().unwrap().len(), 10, "{doctor}");
     assert_eq!(laptop.others(), before, "nothing outside its folder was touched");
     // Retired, it ends with a sentence, and asks nobody from then on.
     let id = enrolled["deviceId"].as_str().unwrap();
