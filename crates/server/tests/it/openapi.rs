@@ -898,7 +898,7 @@ fn the_document_declares_the_headers_that_act() {
     assert_eq!(with("If-Match"), BTreeSet::from(acting));
     assert_eq!(
         with("If-None-Match"),
-        BTreeSet::from(["getHeadlessPolicyBacktest"])
+        BTreeSet::from(["getHeadlessDevicePolicyBundle", "getHeadlessPolicyBacktest"])
     );
     for member in ["status", "tokenId", "scope", "nextAfter", "epoch"] {
         assert!(
