@@ -139,6 +139,8 @@ pub enum UseWitness {
     Gateway,
     /// A client's telemetry.
     Telemetry,
+    /// A device that judged by itself, which says so.
+    Device,
 }
 
 /// What events say of an MCP server, by the name that a person's client has for it.

@@ -39,6 +39,16 @@ provost_words::word! {
 }
 
 provost_words::word! {
+    /// What a device tells of what passes without a reason.
+    pub enum Recording {
+        /// An event of each call.
+        All = "all",
+        /// How often, and no event.
+        Counted = "counted",
+    }
+}
+
+provost_words::word! {
     /// When policies count that a bundle does not hold.
     pub enum WhenWithheld {
         /// Where nobody can say for sure that an event is of the device's own people.
@@ -76,6 +86,9 @@ pub struct PolicyBundle {
     /// past, and counts alone would hide from it what it asks about.
     #[serde(default = "yes")]
     pub record_all: bool,
+    /// What the device tells of what passes without a reason.
+    #[serde(default = "all")]
+    pub record: Recording,
     /// The people of the device.
     pub users: Vec<BundleUser>,
     /// The groups of these people.
@@ -89,6 +102,11 @@ pub struct PolicyBundle {
 /// What a bundle means that does not say it: the more of the two.
 const fn yes() -> bool {
     true
+}
+
+/// The same of what is told.
+const fn all() -> Recording {
+    Recording::All
 }
 
 /// A version of an organization's policies.
@@ -187,6 +205,8 @@ pub struct BundleInputs {
     pub mode: HookMode,
     /// How hooks ask.
     pub hooks: Hooks,
+    /// See [`PolicyBundle::record`].
+    pub record: Recording,
     /// The people of the device; each is meant by its id and by no other record's.
     pub users: Vec<BundleUser>,
     /// Their groups.
@@ -273,6 +293,7 @@ impl PolicyBundle {
             mode: inputs.mode,
             hooks: inputs.hooks,
             record_all: set.has_history(),
+            record: inputs.record,
             users: inputs.users,
             groups: inputs.groups,
             policies,

@@ -37,7 +37,7 @@ mod verdict;
 pub use chain::{CHAIN_START, entry_hash};
 pub use document::{
     BundleGroup, BundleInputs, BundlePolicy, BundleTooLarge, BundleUser, FORMAT, HookMode, Hooks, OnUnknown,
-    PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, WhenWithheld, Withheld,
+    PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, Recording, WhenWithheld, Withheld,
 };
 pub use envelope::{Addressee, Floor, Refusal, open, read};
 pub use event::{AskedEvent, UnreadableEvent};

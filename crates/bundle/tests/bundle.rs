@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_bundle::{
     Addressee, AskedEvent, BundleGroup, BundleInputs, BundleUser, Floor, HookMode, Hooks, Judge, Judgement,
-    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Refusal, open, read,
+    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Recording, Refusal, open, read,
 };
 use provost_policy::{Action, Definition, Family, PolicySet, sha256_hex};
 use provost_words::Timestamp;
@@ -36,6 +36,7 @@ fn inputs() -> BundleInputs {
             deadline_ms: 400,
             on_unknown: OnUnknown::Block,
         },
+        record: Recording::All,
         users: vec![BundleUser {
             user_id: "usr_ada".into(),
             words: vec!["ada".into(), "ada@acme.test".into(), "info@acme.test".into()],

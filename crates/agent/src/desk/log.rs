@@ -4,17 +4,20 @@
 //! append ──► the line at the end of the last segment ──► fsync, where something was refused ──► the answer
 //! killed on the way: the last line is torn, and is cut off at the next start
 //! taken by the server ──► a segment that it has wholly goes; the last one stays and says where the chain stands
+//! damaged on the disk ──► what does not follow is kept aside, and an entry tells the server how much that is
 //! ```
 //!
-//! Keeps LJ-7, AG-4.
+//! Keeps LJ-7, LJ-10, AG-4.
 
 use super::chain::Link;
 use crate::folder::{Folder, disk};
 use crate::trouble::{Cause, Trouble};
-use serde_json::json;
+use provost_policy::Action;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
 
 /// The folder of the log, in that of the agent.
 pub const LOG: &str = "decisions";
@@ -34,6 +37,8 @@ const MOST_READ: u64 = MOST_SEGMENT + 2 * MOST_ENTRY as u64;
 const MOST_ENTRIES: usize = 1_000;
 /// LIMIT: bytes of one upload.
 const MOST_UPLOAD: usize = 1 << 20;
+/// What is behind the name of a segment of which damaged entries are kept aside.
+const ASIDE: &str = ".torn";
 /// LIMIT: sorts of calls whose counts wait for the next second.
 const MOST_COUNTS: usize = 1_000;
 
@@ -71,6 +76,10 @@ pub(crate) struct Log {
     counts: BTreeMap<Sort, u64>,
     /// Whether the last thing that was written could not be.
     is_blocked: bool,
+    /// How many entries were found damaged, of which the server was not told.
+    lost: usize,
+    /// Whether the server takes no more of this device for today: then one entry at a time is tried.
+    is_resting: bool,
 }
 
 /// Entries to send, and where they stand in the chain.
@@ -88,6 +97,8 @@ pub struct Backlog {
     pub segments: usize,
     /// Their bytes.
     pub bytes: u64,
+    /// How many damaged parts are kept aside.
+    pub damaged: usize,
 }
 
 /// Returns how much waits in the log of an agent, which may work; nothing where there is no log.
@@ -99,10 +110,14 @@ pub fn backlog(agent: &Folder) -> Result<Option<Backlog>, Trouble> {
     }
     let folder = Folder::open(&agent.file(LOG))?;
     let mut backlog = Backlog::default();
-    for name in folder.names()?.iter().filter(|name| number_of(name).is_some()) {
+    for name in folder.names()? {
+        backlog.damaged += usize::from(name.contains(ASIDE));
+        if number_of(&name).is_none() {
+            continue;
+        }
         backlog.segments += 1;
         backlog.bytes += folder
-            .file(name)
+            .file(&name)
             .symlink_metadata()
             .map_or(0, |found| found.len());
     }
@@ -138,28 +153,31 @@ impl Log {
         let Some((link, whole)) = walk(&text, first, |_, _, _| true) else {
             // Without its head nobody knows where the chain stood: another one begins, and the server says where.
             say(&format!("{} is torn and set aside", shown.display()));
-            folder.rename(&name, &format!("{name}.torn"))?;
+            folder.rename(&name, &aside_name(&folder, &name))?;
             let before = bytes - text.len() as u64;
-            return Self::begin(
-                agent,
-                folder,
-                Link {
-                    next: first,
-                    ..Link::first()
-                },
-                before,
-            );
+            let link = Link {
+                next: first,
+                ..Link::first()
+            };
+            let begun = Self::begin(agent, folder, link, before)?;
+            return Ok(Self {
+                lost: lines(&text),
+                ..begun
+            });
         };
         let file = folder.rewrite(&name)?;
+        // A whole line is no kill's doing.
+        let lost = lines(&text[whole..]);
         if whole < text.len() {
-            say(&format!(
-                "{}: the last {} bytes were torn by the end of a process, and are cut off",
-                shown.display(),
-                text.len() - whole
-            ));
-            // More than one line is no kill's doing.
-            if text[whole..].split(|byte| *byte == b'\n').count() > 2 {
-                folder.replace(&format!("{name}.torn"), &text[whole..])?;
+            if lost > 0 {
+                say_damaged(&shown, lost, say);
+                folder.replace(&aside_name(&folder, &name), &text[whole..])?;
+            } else {
+                say(&format!(
+                    "{}: the last {} bytes were torn by the end of a process, and are cut off",
+                    shown.display(),
+                    text.len() - whole
+                ));
             }
             file.set_len(whole as u64)
                 .and_then(|()| file.sync_data())
@@ -175,6 +193,8 @@ impl Log {
             link,
             counts: BTreeMap::new(),
             is_blocked: false,
+            lost,
+            is_resting: false,
         };
         log.file
             .seek(SeekFrom::Start(log.length))
@@ -199,6 +219,8 @@ impl Log {
             link,
             counts: BTreeMap::new(),
             is_blocked: false,
+            lost: 0,
+            is_resting: false,
         })
     }
 
@@ -261,9 +283,17 @@ impl Log {
         self.file
             .sync_data()
             .map_err(|error| disk(&shown, "write", &error))?;
+        self.turn_over()
+    }
+
+    fn turn_over(&mut self) -> Result<(), Trouble> {
         let next = Self::begin(&self.agent, self.folder.clone(), self.link.clone(), self.bytes)?;
-        let counts = std::mem::take(&mut self.counts);
-        *self = Self { counts, ..next };
+        *self = Self {
+            counts: std::mem::take(&mut self.counts),
+            lost: self.lost,
+            is_resting: self.is_resting,
+            ..next
+        };
         Ok(())
     }
 
@@ -308,17 +338,21 @@ impl Log {
 
     /// Returns what is next for the server, which is on the disk then; nothing where nothing waits.
     ///
-    /// Errors: folder, disk; and where the chain is broken, which `say` hears of.
+    /// What is damaged is kept aside, and `say` and the server hear of it. Errors: folder, disk.
+    ///
+    /// Keeps LJ-10.
     pub fn batch(&mut self, say: &dyn Fn(&str)) -> Result<Option<Batch>, Trouble> {
+        self.tell_lost();
         let shown = self.folder.file(&name_of(self.first));
         self.file
             .sync_data()
             .map_err(|error| disk(&shown, "write", &error))?;
+        let most = if self.is_resting { 1 } else { MOST_ENTRIES };
         for name in self.folder.names()? {
             let Some(number) = number_of(&name) else { continue };
             let text = self.segment(&name)?;
             let Some((from, _)) = Link::of_head(&text).filter(|(link, _)| link.next == number) else {
-                self.aside(&name, say)?;
+                self.aside(&name, &text, say)?;
                 continue;
             };
             let mut batch = Batch {
@@ -328,23 +362,96 @@ impl Log {
             };
             let mut size = 0;
             let is_open = number == self.first;
+            // To its end: what is damaged anywhere in it is noticed now.
             let walked = walk(&text, number, |entry, behind, bytes| {
                 size += bytes;
-                if batch.entries.len() >= MOST_ENTRIES || (size > MOST_UPLOAD && !batch.entries.is_empty()) {
-                    return false;
+                let is_full = batch.entries.len() >= most;
+                if is_full || (size > MOST_UPLOAD && !batch.entries.is_empty()) {
+                    size = MOST_UPLOAD;
+                    return true;
                 }
                 batch.behind = behind.clone();
                 batch.entries.push(entry.to_owned());
                 true
             });
+            if let Some(whole) = walked.filter(|(_, whole)| *whole < text.len()) {
+                self.mend(&name, &text, whole, say)?;
+                self.tell_lost();
+            }
             if !batch.entries.is_empty() {
                 return Ok(Some(batch));
             }
-            if !is_open && walked.is_some() {
+            if !is_open {
                 self.remove(&name)?;
             }
         }
         Ok(None)
+    }
+
+    /// Keeps what is damaged of a segment aside: everything behind what is whole.
+    fn mend(
+        &mut self,
+        name: &str,
+        text: &[u8],
+        (link, whole): (Link, usize),
+        say: &dyn Fn(&str),
+    ) -> Result<(), Trouble> {
+        let shown = self.folder.file(name);
+        let lost = lines(&text[whole..]).max(1);
+        say_damaged(&shown, lost, say);
+        self.folder
+            .replace(&aside_name(&self.folder, name), &text[whole..])?;
+        if name == name_of(self.first) {
+            self.file
+                .set_len(whole as u64)
+                .and_then(|()| self.file.seek(SeekFrom::Start(whole as u64)))
+                .map_err(|error| disk(&shown, "cut", &error))?;
+            self.length = whole as u64;
+            self.link = link;
+        } else {
+            self.folder.replace(name, &text[..whole])?;
+        }
+        self.bytes = self.bytes.saturating_sub((text.len() - whole) as u64);
+        self.lost += lost;
+        Ok(())
+    }
+
+    /// Tells the server how many entries are damaged here; where that cannot be written now, with the next batch.
+    fn tell_lost(&mut self) {
+        if self.lost == 0 {
+            return;
+        }
+        let entry = json!({ "kind": "dropped", "events": self.lost, "why": "log_damaged" });
+        if self.append(&[entry.to_string()], true).is_ok() {
+            self.lost = 0;
+        }
+    }
+
+    /// Notes whether the server takes no more of this device for today.
+    pub fn rest(&mut self, is_resting: bool) {
+        self.is_resting = is_resting;
+    }
+
+    /// Puts what was refused, or asked an approval for, before everything else, where the server stands at the first entry; says whether
+    /// anything was put elsewhere.
+    ///
+    /// Errors: folder, disk.
+    pub fn put_weighty_first(&mut self, stands: &Link, say: &dyn Fn(&str)) -> Result<bool, Trouble> {
+        let (mut has_others, mut is_behind) = (false, false);
+        for name in self.folder.names()? {
+            let Some(number) = number_of(&name) else { continue };
+            walk(&self.segment(&name)?, number, |entry, _, _| {
+                let is_weighty = is_weighty(entry);
+                is_behind |= is_weighty && has_others;
+                has_others |= !is_weighty;
+                !is_behind
+            });
+        }
+        if is_behind {
+            say("what was refused, or asked an approval for, is sent first");
+            self.bind(stands, &[is_weighty, |entry| !is_weighty(entry)], say)?;
+        }
+        Ok(is_behind)
     }
 
     /// Returns where the chain stood before an entry; nothing where it is not known here any more, or not yet.
@@ -387,13 +494,21 @@ impl Log {
                 true
             });
             let is_open = number == self.first;
-            let is_whole = walked.is_some_and(|(_, whole)| whole == text.len());
-            if !is_open && (!is_whole || rest.is_empty()) {
-                if is_whole {
-                    self.remove(&name)?;
-                } else {
-                    self.folder.rename(&name, &format!("{name}.torn"))?;
-                }
+            if let Some((_, whole)) = &walked
+                && *whole < text.len()
+            {
+                // What is behind it is told of with the next batch; what is whole goes on.
+                self.lost += lines(&text[*whole..]).max(1);
+                self.folder
+                    .replace(&aside_name(&self.folder, &name), &text[*whole..])?;
+            }
+            if walked.is_none() {
+                self.folder.rename(&name, &aside_name(&self.folder, &name))?;
+                self.lost += lines(&text);
+                continue;
+            }
+            if !is_open && rest.is_empty() {
+                self.remove(&name)?;
                 continue;
             }
             // A draft with its own name first: a kill leaves the one or both, and the earlier entries are taken again by their number.
@@ -429,18 +544,40 @@ impl Log {
             "the server has another chain of this device's decisions; what waits follows its entry {}",
             expected.next - 1
         ));
+        self.bind(expected, &[|_| true], say)
+    }
+
+    /// Binds everything that is here anew behind an entry: what the first of these takes before what the next one takes.
+    fn bind(
+        &mut self,
+        expected: &Link,
+        order: &[fn(&str) -> bool],
+        say: &dyn Fn(&str),
+    ) -> Result<(), Trouble> {
         remove_folder(&self.agent, ANEW)?;
         let draft = self.agent.below(ANEW)?;
         let mut anew = Self::begin(&self.agent, draft.clone(), expected.clone(), 0)?;
-        for name in self.folder.names()? {
-            let Some(number) = number_of(&name) else { continue };
-            let text = self.segment(&name)?;
-            let mut done = Ok(());
-            walk(&text, number, |entry, _, _| {
-                done = anew.write(entry, false);
-                done.is_ok()
-            });
-            done?;
+        for takes in order {
+            for name in self.folder.names()? {
+                let Some(number) = number_of(&name) else { continue };
+                let text = self.segment(&name)?;
+                let mut done = Ok(());
+                let walked = walk(&text, number, |entry, _, _| {
+                    if takes(entry) {
+                        done = anew.write(entry, false);
+                    }
+                    done.is_ok()
+                });
+                done?;
+                if let Some(whole) = walked.filter(|(_, whole)| *whole < text.len()) {
+                    self.mend(&name, &text, whole, say)?;
+                }
+            }
+        }
+        // What is kept aside stays.
+        for name in self.folder.names()?.iter().filter(|name| name.contains(ASIDE)) {
+            let kept = self.folder.read_up_to(name, MOST_READ)?.unwrap_or_default();
+            draft.replace(name, &kept)?;
         }
         anew.file
             .sync_data()
@@ -454,6 +591,8 @@ impl Log {
         *self = Self {
             folder,
             counts,
+            lost: self.lost,
+            is_resting: self.is_resting,
             ..anew
         };
         Ok(())
@@ -463,12 +602,18 @@ impl Log {
         Ok(self.folder.read_up_to(name, MOST_READ)?.unwrap_or_default())
     }
 
-    fn aside(&mut self, name: &str, say: &dyn Fn(&str)) -> Result<(), Trouble> {
-        say(&format!(
-            "{} is torn and set aside",
-            self.folder.file(name).display()
-        ));
-        self.folder.rename(name, &format!("{name}.torn"))
+    /// Keeps a segment aside of which nobody knows where it stood.
+    fn aside(&mut self, name: &str, text: &[u8], say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        let lost = lines(text).max(1);
+        say_damaged(&self.folder.file(name), lost, say);
+        self.folder.rename(name, &aside_name(&self.folder, name))?;
+        self.bytes = self.bytes.saturating_sub(text.len() as u64);
+        if name == name_of(self.first) {
+            self.turn_over()?;
+        }
+        self.lost += lost;
+        self.tell_lost();
+        Ok(())
     }
 
     fn remove(&mut self, name: &str) -> Result<(), Trouble> {
@@ -537,6 +682,37 @@ fn walk(text: &[u8], first: u64, mut take: impl FnMut(&str, &Link, usize) -> boo
         whole += end + 1;
     }
     Some((link, whole))
+}
+
+/// Returns how many whole lines there are.
+fn lines(text: &[u8]) -> usize {
+    text.split(|byte| *byte == b'\n').count().saturating_sub(1)
+}
+
+fn say_damaged(shown: &Path, lost: usize, say: &dyn Fn(&str)) {
+    say(&format!(
+        "warning: {} is damaged: {lost} entries do not follow; they are kept aside, and the server is told",
+        shown.display()
+    ));
+}
+
+/// Returns a name that nothing has yet, under which a part of a segment is kept aside.
+fn aside_name(folder: &Folder, name: &str) -> String {
+    let mut all = (1..).map(|number| match number {
+        1 => format!("{name}{ASIDE}"),
+        number => format!("{name}{ASIDE}.{number}"),
+    });
+    let free = all.find(|name| folder.file(name).symlink_metadata().is_err());
+    free.unwrap_or_else(|| format!("{name}{ASIDE}"))
+}
+
+/// Says whether an entry tells that something was refused, or asked an approval for.
+fn is_weighty(entry: &str) -> bool {
+    let read: Value = serde_json::from_str(entry).unwrap_or_default();
+    let action = read["decision"]["action"].as_str().unwrap_or_default();
+    [Action::Block, Action::RequireApproval]
+        .map(Action::word)
+        .contains(&action)
 }
 
 fn name_of(number: u64) -> String {

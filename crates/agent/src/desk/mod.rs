@@ -17,6 +17,7 @@
 //! longer than it may be, and nobody is waited for.
 //! INVARIANT LJ-7: what is judged here without asking is counted or recorded before it is answered, and what cannot be recorded is asked
 //! about; the log is a chain that a kill cuts at its end alone. Proof: in part.
+//! INVARIANT LJ-10: what is damaged in the log is kept aside and never removed, and the server is told how much it is.
 //!
 //! Absent on purpose: a port on the network; programs that say who an account is; what a client says of its user.
 

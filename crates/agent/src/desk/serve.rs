@@ -15,6 +15,7 @@ use super::log::{Log, Sort};
 use super::place::Place;
 use crate::machine;
 use crate::trouble::{Cause, Trouble};
+use provost_bundle::Recording;
 use provost_hooks::Mode;
 use provost_policy::Action;
 use provost_words::time::{Clock, Timestamp};
@@ -439,7 +440,8 @@ impl Counter {
         let said = question.said;
         told.why = said.why.map(str::to_owned);
         if let Some(decided) = &said.decided {
-            let kept = if said.is_plain() && !said.is_expired {
+            let is_counted = question.bench.judge().bundle().record == Recording::Counted;
+            let kept = if is_counted && said.is_plain() && !said.is_expired {
                 self.count(question.sort(), filled)
             } else {
                 self.record(

@@ -10,7 +10,7 @@ use super::place::Place;
 use super::serve::{Desk, Registrar, Work};
 use crate::Folder;
 use crate::tests::Scratch;
-use provost_bundle::{BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle};
+use provost_bundle::{BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle, Recording};
 use provost_hooks::{Client, Mode};
 use provost_policy::{Definition, Family, PolicySet};
 use provost_words::time::{Clock, SystemClock, Timestamp};
@@ -53,6 +53,7 @@ pub(super) fn bench(policies: &[Value], change: impl FnOnce(&mut PolicyBundle)) 
             deadline_ms: 400,
             on_unknown: OnUnknown::Block,
         },
+        record: Recording::Counted,
         users: vec![BundleUser {
             user_id: "usr_ada".into(),
             words: vec!["ada".into()],

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! batch ──► POST decisions ──► expected, head ──► ours at that number: what is before it goes
-//!              └── 409                       └──► another one: what waits is bound anew behind it, and nothing is lost
+//!              ├── 409                       └──► another one: what waits is bound anew behind it, and nothing is lost
+//!              └── 429, the day is full: what was refused goes first, and the rest stays until there is room again
 //! ```
 
 use super::chain::{Link, is_hash};
@@ -50,11 +51,31 @@ impl SharedLog {
             });
             let stands = match visit.post("decisions", &body).await {
                 Ok(answer) => {
+                    lock(&self.0).rest(false);
                     tell_refused(&answer, visit.say);
                     told(&answer).ok_or_else(|| {
                         let line = "the answer says nothing of what was taken; is this a Provost server?";
                         Trouble::new(Cause::Refused(200), line)
                     })?
+                }
+                // It takes no more for today: what was refused, or asked an approval for, comes first, and the rest waits.
+                Err(trouble) if trouble.status.as_deref() == Some("day_is_full") => {
+                    let mut log = lock(&self.0);
+                    let stands = trouble
+                        .resume
+                        .clone()
+                        .and_then(|stands| link(stands.0, &stands.1));
+                    let is_here = stands.as_ref() == Some(&batch.from);
+                    let is_other = is_here && log.put_weighty_first(&batch.from, visit.say)?;
+                    log.rest(!is_other);
+                    if is_other {
+                        continue;
+                    }
+                    // Heartbeats go on meanwhile.
+                    return Err(Trouble {
+                        wait: None,
+                        ..trouble
+                    });
                 }
                 // An earlier server has no such operation.
                 Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => return Ok(taken),

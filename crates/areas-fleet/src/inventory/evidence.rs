@@ -37,6 +37,8 @@ word! {
         Gateway = "gateway",
         /// A client's telemetry.
         Telemetry = "telemetry",
+        /// A device whose hook judged by itself, and which says so.
+        Device = "device",
         /// A report of another scanner that somebody imported.
         Import = "import",
     }
@@ -48,6 +50,7 @@ impl From<UseWitness> for Evidence {
             UseWitness::Hook => Self::Hook,
             UseWitness::Gateway => Self::Gateway,
             UseWitness::Telemetry => Self::Telemetry,
+            UseWitness::Device => Self::Device,
         }
     }
 }

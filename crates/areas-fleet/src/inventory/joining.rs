@@ -166,8 +166,15 @@ impl Joined {
                 } else {
                     MOST_OF_USER
                 };
+                // What a device says that it judged takes no more than the half: it names what it likes.
+                let is_told = key.0 == Evidence::Device;
+                let (most, least) = if is_told {
+                    (most / 2, MOST_USES / 2)
+                } else {
+                    (most, 0)
+                };
                 let is_new = !of_person.contains(&key);
-                let has_room = !is_new || (of_person.len() < most && room > 0);
+                let has_room = !is_new || (of_person.len() < most && room > least);
                 if is_new && has_room {
                     room -= 1;
                     of_person.insert(key.clone());

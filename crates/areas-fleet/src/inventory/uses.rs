@@ -9,7 +9,7 @@
 use super::evidence::{Certainty, Evidence, EvidenceView};
 use super::model::{ObservationId, ServerId};
 use super::{imported, known};
-use provost_areas_platform::announcements::ServersUsed;
+use provost_areas_platform::announcements::{ServersUsed, UseWitness};
 use provost_inventory::wire;
 use provost_kernel::db::{Row, Statement};
 use provost_kernel::error::Result;
@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 
 /// LIMIT: uses of an organization that wait. Ours: some ten minutes of a large one.
 const MOST_WAITING: i64 = 10_000;
+/// LIMIT: of these, the room that devices leave to what was seen. Ours.
+const LEFT_BY_DEVICES: i64 = MOST_WAITING / 2;
 /// What stands for a name that is not kept.
 pub const WITHHELD: &str = "hidden:withheld";
 
@@ -51,7 +53,13 @@ pub fn servers_used(ctx: &mut OperationContext<'_>, used: &ServersUsed) -> Resul
     let (org, now) = (ctx.org(), ctx.now());
     let mut not_kept = used.not_kept;
     for one in &used.uses {
-        if room <= 0 {
+        // What a device says that it judged takes no room that what was seen may need.
+        let left = if one.by == UseWitness::Device {
+            LEFT_BY_DEVICES
+        } else {
+            0
+        };
+        if room <= left {
             not_kept += 1;
             continue;
         }

@@ -72,9 +72,9 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 11] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 12] {
         let enrolment = &self.enrolment;
-        let [judging, mode, deadline, on_unknown, offline] = self.hooks.members();
+        let [judging, mode, deadline, on_unknown, offline, record] = self.hooks.members();
         let [people, host_names] = self.privacy.members();
         [
             (
@@ -89,6 +89,7 @@ impl Fleet {
             deadline,
             on_unknown,
             offline,
+            record,
             people,
             host_names,
         ]

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// How hooks of devices judge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["judging", "mode", "deadlineMs", "onUnknown", "offlineDays"]))]
+#[schemars(inline, extend("required" = ["judging", "mode", "deadlineMs", "onUnknown", "offlineDays", "record"]))]
 pub struct FleetHooks {
     /// Whether devices judge by themselves.
     pub judging: Judging,
@@ -22,6 +22,18 @@ pub struct FleetHooks {
     pub on_unknown: OnUnknown,
     /// How long what a device judges by is fresh. Units: days.
     pub offline_days: i64,
+    /// What devices tell of what passes without a reason.
+    pub record: HookRecording,
+}
+
+word! {
+    /// What devices tell of what passes without a reason.
+    pub enum HookRecording {
+        /// An event of each call, as of everything else.
+        All = "all",
+        /// How often, by user, client, tool and minute: no event of the history.
+        Counted = "counted",
+    }
 }
 
 word! {
@@ -65,6 +77,8 @@ impl Default for FleetHooks {
             deadline_ms: 400,
             on_unknown: OnUnknown::ByMode,
             offline_days: 7,
+            // ADR 0126
+            record: HookRecording::All,
         }
     }
 }
@@ -80,13 +94,14 @@ impl FleetHooks {
     }
 
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 5] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 6] {
         [
             ("/fleet/hooks/judging", self.judging.as_str().into()),
             ("/fleet/hooks/mode", self.mode.as_str().into()),
             ("/fleet/hooks/deadlineMs", self.deadline_ms.into()),
             ("/fleet/hooks/onUnknown", self.on_unknown.as_str().into()),
             ("/fleet/hooks/offlineDays", self.offline_days.into()),
+            ("/fleet/hooks/record", self.record.as_str().into()),
         ]
     }
 
@@ -102,8 +117,7 @@ impl FleetHooks {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct WantedFleetHooks {
-    /// Whether devices judge by themselves: `off` has hooks ask the server and takes from devices what they judged by. What passes on a
-    /// device by no policy is then counted and stands as no event in the history, so that backtests do not see it.
+    /// Whether devices judge by themselves: `off` has hooks ask the server and takes from devices what they judged by.
     judging: RequiredChange<Judging>,
     /// What hooks of devices do with verdicts: `monitor` reports what they would deny, `enforce` denies it. To `monitor` again needs
     /// confirm.
@@ -116,6 +130,9 @@ pub(super) struct WantedFleetHooks {
     /// How long what a device judges by is fresh, in days. What is older lets nothing pass that it denies, and lets nothing pass by itself
     /// where hooks enforce.
     offline_days: RequiredChange<IntegerBetween<1, 30>>,
+    /// What devices tell of what passes without a reason: `all` is an event of each call; `counted` is how often, by user, client, tool and
+    /// minute, which stands as no event in the history, so that backtests and later conditions on the past do not see it.
+    record: RequiredChange<HookRecording>,
 }
 
 impl WantedFleetHooks {
@@ -130,6 +147,7 @@ impl WantedFleetHooks {
                 .offline_days
                 .get()
                 .map_or(base.offline_days, |days| days.get()),
+            record: *self.record.get().unwrap_or(&base.record),
         }
     }
 }

@@ -36,7 +36,7 @@ mod tests;
 mod write;
 
 pub use fleet::{Fleet, FleetEnrolment, SelfEnrol};
-pub use hooks::{FleetHooks, HookMode, Judging, OnUnknown};
+pub use hooks::{FleetHooks, HookMode, HookRecording, Judging, OnUnknown};
 pub use model::{
     DefaultRole, Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens,
 };

@@ -256,7 +256,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 24] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 25] {
         let Self {
             tokens,
             managed_config,
@@ -279,6 +279,7 @@ impl Settings {
             deadline,
             on_unknown,
             offline,
+            record,
             people,
             host_names,
         ] = fleet.members();
@@ -314,6 +315,7 @@ impl Settings {
             deadline,
             on_unknown,
             offline,
+            record,
             people,
             host_names,
         ]

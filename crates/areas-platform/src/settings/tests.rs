@@ -27,7 +27,7 @@ fn factory() -> Value {
         "oauth": { "refreshLeewaySeconds": 600 },
         "fleet": {
             "enrolment": { "requireApproval": false, "selfEnrol": "off" },
-            "hooks": { "judging": "off", "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7 },
+            "hooks": { "judging": "off", "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7, "record": "all" },
             "retireAfterDays": 90,
             "silentAfterHours": 72,
             "privacy": { "people": "directory", "hostNames": "show" },
@@ -55,7 +55,7 @@ fn what_is_put_is_what_is_got() {
             "oauth": { "refreshLeewaySeconds": 0 },
             "fleet": {
                 "enrolment": { "requireApproval": true, "selfEnrol": "signed_in" },
-                "hooks": { "judging": "on", "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30 },
+                "hooks": { "judging": "on", "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30, "record": "counted" },
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
                 "privacy": { "people": "pseudonymous", "hostNames": "hide" },
@@ -135,6 +135,11 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
                 "mode",
                 [json!("enforce"), json!("enforce")],
                 [json!("off"), json!(""), json!(null), json!(true)],
+            ),
+            (
+                "record",
+                [json!("counted"), json!("all")],
+                [json!("none"), json!(""), json!(null), json!(true)],
             ),
             (
                 "onUnknown",

@@ -12,6 +12,7 @@ use super::body::{
 };
 use super::model::BacktestId;
 use super::sight;
+use crate::device_judging::counted_on_devices;
 use crate::history;
 use crate::policies::{self, BoundChange, Change};
 use provost_areas_platform::settings;
@@ -49,6 +50,10 @@ pub struct Question {
     /// What the audit entry's digest of the candidate is sealed with, of a run that reads content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
+    /// How often something passed on devices of which there is no event, on the days of the window; runs from before this was counted do
+    /// not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_on_devices: Option<i64>,
 }
 
 const fn assumed() -> bool {
@@ -108,7 +113,9 @@ impl Question {
         if reads_content || may_author && readers(&before, &candidate).next().is_some() {
             sight::require(ctx, "a backtest of policies that read content")?;
         }
+        let counted = counted_on_devices(&mut ctx.tx(), org, body.window.from, body.window.to)?;
         let question = Self {
+            counted_on_devices: Some(counted),
             reads_content,
             seal: reads_content.then(|| ctx.new_id::<BacktestId>().as_str().to_owned()),
             baseline,

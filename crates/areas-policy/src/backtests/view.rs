@@ -51,6 +51,11 @@ pub struct RunView {
     policy_set: PolicySetView,
     #[serde(flatten)]
     asked: AskedView,
+    /// How often something passed on devices without a reason and was only counted, on the days of the window, as far as it was told when
+    /// the run was made: there are no events of it, so that this run does not judge it. Absent of runs from before this was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    counted_on_devices: Option<i64>,
     progress: ProgressView,
     /// What came of it: when it has succeeded, or for the part that was evaluated when it failed or was canceled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -270,6 +275,7 @@ impl RunView {
                 filters: is_whole.then_some(question.filters),
                 limits: LimitsView::of(question.max_events, question.max_duration_secs),
             },
+            counted_on_devices: question.counted_on_devices,
             progress,
             results: results.map(|results| ResultsView::of(results, sight)),
             partial,

@@ -59,6 +59,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(10);
 /// The same of one that devices tell: they tell late, all the time.
 const DEVICE_PAUSE: Duration = Duration::from_mins(1);
+/// It is at least so many times as long as the making took: no device keeps the server at it.
+const DEVICE_SHARE: u32 = 20;
 
 /// What the process keeps.
 #[derive(Default)]
@@ -95,6 +97,8 @@ struct State {
     is_remade: bool,
     /// When it was made last, or could not be.
     made_at: Option<Duration>,
+    /// How long that took.
+    took: Duration,
 }
 
 /// What is remembered of subjects, without and with what devices told.
@@ -298,7 +302,6 @@ impl WindowRequest {
 
     /// Returns the past, once it has seen what the decision may ask about; nothing while it cannot be had.
     async fn ready(&self, memory: &Memory, kernel: &Arc<Kernel>) -> Result<Option<OwnedMutexGuard<State>>> {
-        let pause = memory.pause();
         let Some(mut state) = memory.lock().await else {
             return Ok(None);
         };
@@ -319,7 +322,7 @@ impl WindowRequest {
                 break;
             }
         }
-        if state.is_late && !state.is_remade && !state.is_resting(kernel, pause) {
+        if state.is_late && !state.is_remade && !state.is_resting(kernel, memory.pause(state.took)) {
             state.is_remade = true;
             memory.make_anew(kernel);
         }
@@ -333,8 +336,10 @@ impl State {
         self.made_at.is_some_and(|at| now.saturating_sub(at) < pause)
     }
 
-    fn put(&mut self, made: Result<(EventWindow, i64)>, kernel: &Kernel) {
-        self.made_at = Some(kernel.clock.monotonic());
+    fn put(&mut self, made: Result<(EventWindow, i64)>, began: Duration, kernel: &Kernel) {
+        let now = kernel.clock.monotonic();
+        self.took = now.saturating_sub(began);
+        self.made_at = Some(now);
         match made {
             Ok((past, seen)) => {
                 self.past = Some(past);
@@ -374,8 +379,13 @@ impl State {
 }
 
 impl Memory {
-    fn pause(&self) -> Duration {
-        if self.counted.devices { DEVICE_PAUSE } else { PAUSE }
+    /// Returns how soon the past is made anew that took so long.
+    fn pause(&self, took: Duration) -> Duration {
+        if self.counted.devices {
+            DEVICE_PAUSE.max(took.saturating_mul(DEVICE_SHARE))
+        } else {
+            PAUSE
+        }
     }
 
     async fn lock(&self) -> Option<OwnedMutexGuard<State>> {
@@ -387,8 +397,9 @@ impl Memory {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
         let counted = self.counted;
         tokio::task::spawn_blocking(move || {
+            let began = kernel.clock.monotonic();
             let made = whole(&kernel, &organization, &set, counted);
-            state.put(made, &kernel);
+            state.put(made, began, &kernel);
         });
     }
 
@@ -397,10 +408,11 @@ impl Memory {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
         let (state, counted) = (self.state.clone(), self.counted);
         tokio::task::spawn_blocking(move || {
+            let began = kernel.clock.monotonic();
             let made = whole(&kernel, &organization, &set, counted);
             let mut state = state.blocking_lock();
             state.is_remade = false;
-            state.put(made, &kernel);
+            state.put(made, began, &kernel);
         });
     }
 
@@ -501,6 +513,19 @@ mod tests {
             version_id: format!("psv_{sequence}"),
             sequence,
             set: Arc::new(set),
+        }
+    }
+
+    #[test]
+    fn what_devices_tell_late_has_no_past_made_anew_for_more_than_a_twentieth_of_the_time() {
+        let acme = OrganizationId::parse("acme").unwrap();
+        let mut pasts = WindowsByOrganization::default();
+        let told = pasts.of(&acme, &live(1, 1), EventSelection::SEEN.with_devices());
+        let seen = pasts.of(&acme, &live(1, 1), EventSelection::SEEN);
+        for (took, expected) in [(0, 60), (3, 60), (4, 80), (600, 12_000)] {
+            let took = Duration::from_secs(took);
+            assert_eq!(told.pause(took), Duration::from_secs(expected), "{took:?}");
+            assert_eq!(seen.pause(took), PAUSE);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::policies::{self, Live};
 use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, Standing};
 use provost_areas_identity::words::{self, Kind, WordQuery};
 use provost_areas_platform::settings::{self, FleetHooks, Judging};
-use provost_bundle::{BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle};
+use provost_bundle::{BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle, Recording};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::dsse::{Envelope, SignedKind};
 use provost_kernel::error::{Code, Error};
@@ -196,6 +196,7 @@ impl Making {
             hooks.deadline_ms,
             hooks.blocks_unknown(),
             hooks.offline_days,
+            hooks.record.as_str(),
             self.people.users,
             self.people.groups,
             self.term(),
@@ -250,6 +251,10 @@ impl Making {
                 } else {
                     OnUnknown::Allow
                 },
+            },
+            record: match hooks.record {
+                settings::HookRecording::All => Recording::All,
+                settings::HookRecording::Counted => Recording::Counted,
             },
             users: self.people.users,
             groups: self.people.groups,
@@ -309,13 +314,14 @@ mod tests {
             making.name("k")
         };
         assert_eq!(other(|making| making.sequence += 1), name);
-        let changes: [fn(&mut Making); 8] = [
+        let changes: [fn(&mut Making); 9] = [
             |making| making.epoch += 1,
             |making| making.live.version_id.push('x'),
             |making| making.hooks.mode = settings::HookMode::Enforce,
             |making| making.hooks.deadline_ms += 1,
             |making| making.hooks.on_unknown = settings::OnUnknown::Block,
             |making| making.hooks.offline_days = 8,
+            |making| making.hooks.record = settings::HookRecording::Counted,
             |making| making.device = DeviceId::from_store("dev_01kaf9q2m4x7t8v3c5d6e0g1h3".into()),
             |making| {
                 making.people.users.push(BundleUser {

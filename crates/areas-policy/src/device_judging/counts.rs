@@ -40,7 +40,7 @@ pub struct ToldSoFar {
     dropped: i64,
     /// Entries that could not be read.
     refused: i64,
-    /// Events that named somebody else than the device's own people.
+    /// Events that named anybody but the device's own people.
     foreign: i64,
     /// Of the hundredth that was judged again, how much was decided otherwise than the policies say.
     mismatches: i64,
@@ -53,7 +53,7 @@ pub struct ToldSoFar {
 pub struct HourCount {
     /// When the hour begins.
     hour: Timestamp,
-    /// The id of the device's own user, or what else the device called somebody; absent where it named nobody.
+    /// The id of the device's own user; absent where it named anybody else, and where it named nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     /// The client; absent of what is counted without names, because there was no room for more.

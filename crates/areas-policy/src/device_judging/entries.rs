@@ -125,6 +125,25 @@ pub enum Entry {
     Dropped(i64),
 }
 
+/// An entry as it was read, or why it cannot be.
+#[derive(Debug)]
+pub struct ReadEntry {
+    /// How long its text is. Units: bytes.
+    pub bytes: usize,
+    /// What it says.
+    pub said: Result<Entry, Fault>,
+}
+
+impl ReadEntry {
+    /// Returns what a text says.
+    pub fn of(text: &str) -> Self {
+        Self {
+            bytes: text.len(),
+            said: Entry::read(text),
+        }
+    }
+}
+
 /// An event that a device judged.
 #[derive(Debug)]
 pub struct ToldEvent {

@@ -13,11 +13,14 @@
 //! INVARIANT DJ-2: the numbers of bundles never go back within an epoch of the store, and whoever has the newest one hears so without it.
 //! INVARIANT DJ-3: entries of a device are taken once, in their order and without a gap, together with the events that they tell of; what
 //! does not follow is refused with the place from which to go on.
-//! INVARIANT DJ-4: no entry of a device is an event of another user or account of the organization than its own, whatever it names, and none
-//! that may be anybody's puts the past of others in doubt.
+//! INVARIANT DJ-4: no entry of a device is an event of another user or account of the organization than its own, whatever it names and
+//! whoever has the name later, and none that may be anybody's puts the past of others in doubt.
 //! INVARIANT DJ-5: what devices tell of the past makes no verdict weaker than it would be without.
+//! INVARIANT DJ-6: a device tells so much a day and no more; what it refused or asked an approval for has room of its own, and what has none
+//! is refused by name and stays where it is.
 //! INVARIANT DJ-7: no device gets anything to judge by, and nothing is taken that one says it judged, where the settings of its organization
 //! do not switch that on.
+//! INVARIANT DJ-8: of what devices only counted every backtest says how much it is, since no event of it can be judged again.
 //!
 //! Absent on purpose: bundles in the store (they follow from what is there); trust in what a device says of itself; a second judgement of
 //! what it left parts of out; a finding for a device that judges otherwise (an entry and an event tell of it).
@@ -28,10 +31,11 @@ mod counts;
 mod entries;
 pub mod fences;
 mod report;
+mod room;
 mod store;
 mod taking;
 
-pub use store::tells as device_tells;
+pub use store::{counted as counted_on_devices, tells as device_tells};
 
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
@@ -41,7 +45,12 @@ use provost_kernel::operation::Entry;
 pub static AREA: Area = Area {
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0046_device_decisions", "0047_device_decision_counts"],
+    migrations: &migrations![
+        "0046_device_decisions",
+        "0047_device_decision_counts",
+        "0053_device_decision_days",
+        "0054_device_decision_room"
+    ],
     statements: &[store::STATEMENTS],
     records: &[
         (
@@ -49,6 +58,10 @@ pub static AREA: Area = Area {
             "how far a device has told what it judged",
         ),
         ("device_decision_counts", "how often something passed"),
+        (
+            "device_decision_days",
+            "how often something passed on devices, by days",
+        ),
     ],
     prune: Some(store::prune),
     check: Check::Find(store::broken_invariants),

@@ -1,8 +1,9 @@
 //! `POST …/devices/{deviceId}/decisions`
 //!
-//! Keeps DJ-3, DJ-4.
+//! Keeps DJ-3, DJ-4, DJ-6.
 
-use super::entries::{Entry, Follows, Place, Told, ToldEvent};
+use super::entries::{Entry, Follows, Place, ReadEntry, Told, ToldEvent};
+use super::room::Used;
 use super::store::{self, CountKey, Sums};
 use super::taking::Taking;
 use super::{again, bundle};
@@ -135,7 +136,7 @@ pub struct ReportAnswer {
     pub(super) head: String,
     /// Entries that could not be read: they are counted, and not asked for again.
     pub(super) refused: Vec<RefusedEntry>,
-    /// The numbers of events that named somebody else than the device's own people: they are kept as events of nobody who is known.
+    /// The numbers of events that named anybody but the device's own people: they are kept as events of nobody who is known.
     pub(super) foreign: Vec<i64>,
 }
 
@@ -158,7 +159,9 @@ impl Operation for ReportDecisions {
     .says(
         "Report what a device judged",
         "A device calls this for itself. Entries are a chain: what does not follow the last one that was taken is refused with 409, and expected \
-         and head say from where on to go on. What was taken already is answered as taken. Events are kept in the history under the source \
+         and head say from where on to go on. What was taken already is answered as taken. A device tells so much \
+         a day (429, status day_is_full): the first entries that have room are taken, and what was refused or asked an approval for has room \
+         of its own. Events are kept in the history under the source \
          device:<id>, with the decision as the device says it; they count in conditions on the past where they make a verdict stronger, and give \
          nobody anything. An entry that cannot be read is named in the answer and not asked for again.",
     );
@@ -184,6 +187,7 @@ impl Operation for ReportDecisions {
             return Err(Error::unfit("/body/head", message));
         }
         let chain = store::chain(ctx, id)?;
+        let used = chain.as_ref().map_or_else(Used::default, |chain| chain.used);
         let place = chain.map_or_else(Place::first, |chain| chain.place);
         let known = match told.follow(&place, &hashes) {
             Follows::Behind(known) => known,
@@ -198,20 +202,29 @@ impl Operation for ReportDecisions {
                 ..ReportAnswer::default()
             });
         }
-        let batch = Batch::read(ctx, id, place.next, new)?;
-        let length = i64::try_from(new.len()).unwrap_or(i64::MAX);
-        let after = Place {
-            next: place.next.saturating_add(length),
-            head: body.head.0.clone(),
+        let mut entries: Vec<ReadEntry> = Vec::with_capacity(new.len());
+        entries.extend(new.iter().map(|text| ReadEntry::of(text)));
+        let now = ctx.now();
+        let (fit, used) = used.on(now).with(&entries);
+        let new_hashes = hashes.get(known..known + fit).unwrap_or_default();
+        let Some(head) = new_hashes.last().cloned() else {
+            return Err(has_told_enough(&place, used.wait_secs(now)));
         };
-        let again = again::sample(ctx, id, &batch, hashes.get(known..).unwrap_or_default())?;
+        entries.truncate(fit);
+        let after = Place {
+            next: place.next.saturating_add(i64::try_from(fit).unwrap_or(i64::MAX)),
+            head,
+        };
+        let batch = Batch::read(ctx, id, place.next, entries)?;
+        let again = again::sample(ctx, id, &batch, new_hashes)?;
         let taking: history::EventId = ctx.new_id();
         let taking = Taking {
             organization: ctx.organization().clone(),
             device: id.clone(),
             places: [place, after],
             mark: taking.as_str().to_owned(),
-            accepted: new.len(),
+            accepted: fit,
+            used,
             batch,
             again,
         };
@@ -236,6 +249,18 @@ pub(super) fn refusal(status: &'static str, place: &Place) -> Error {
         .with("status", status)
         .with("expected", place.next)
         .with("head", place.head.as_str())
+}
+
+/// Returns the refusal of more than a day has room for.
+fn has_told_enough(place: &Place, wait_secs: u32) -> Error {
+    metrics::counter!("provost_device_decisions_refused_total", "why" => "day_is_full").increment(1);
+    let message = "this device has told as much as it may within a day; keep what is left, and send it again when the day is over: what was \
+                   refused, or asked an approval for, is taken before that, if it comes first";
+    Error::new(Code::RateLimited, message)
+        .with("status", "day_is_full")
+        .with("expected", place.next)
+        .with("head", place.head.as_str())
+        .retry_after(wait_secs)
 }
 
 /// Refuses a device that may not tell anything.
@@ -273,7 +298,7 @@ impl Batch {
         ctx: &mut OperationContext<'_>,
         device: &DeviceId,
         first: i64,
-        entries: &[String],
+        entries: Vec<ReadEntry>,
     ) -> Result<Self> {
         let people = fleet::people(ctx, device)?;
         let times = Times::of(ctx, &people)?;
@@ -281,8 +306,8 @@ impl Batch {
         let mut batch = Self::default();
         let mut told: Vec<(usize, ToldEvent)> = Vec::new();
         let mut counts = Vec::new();
-        for (at, text) in entries.iter().enumerate() {
-            match Entry::read(text) {
+        for (at, entry) in entries.into_iter().enumerate() {
+            match entry.said {
                 Ok(Entry::Event(event)) => told.push((at, *event)),
                 Ok(Entry::Count(count)) => counts.push(count),
                 Ok(Entry::Dropped(events)) => batch.sums.dropped += events,
@@ -351,24 +376,34 @@ impl Batch {
         self.refused.push(RefusedEntry { entry, path, message });
     }
 
-    /// Says whether an event names somebody else than the people of the device, or may.
+    /// Says whether an event names anybody but the people of the device: somebody else, one who may be somebody else, or a word that
+    /// nobody has and that somebody may be given later.
     ///
     /// Keeps DJ-4.
     fn is_foreign(&self, people: &People, [user, account]: &[Option<String>; 2]) -> bool {
-        let is_of = |field: Field, word: &Option<String>, own: &Option<String>| {
-            let Some(word) = word else { return false };
-            let mut meant = self.register.meant(field, word).iter();
-            meant.any(|one| Some(one.id()) != own.as_deref())
+        let is_other = |field: Field, word: &Option<String>, own: &Option<String>| {
+            word.as_ref()
+                .is_some_and(|word| !self.means(field, word, own.as_deref()))
         };
-        is_of(Field::USER, user, &people.owner) || is_of(Field::SERVICE_ACCOUNT, account, &people.account)
+        is_other(Field::USER, user, &people.owner)
+            || is_other(Field::SERVICE_ACCOUNT, account, &people.account)
     }
 
-    /// Returns under which name a count is kept: the id of the device's own user, or the word as it was told.
-    fn named(&self, people: &People, word: &str) -> String {
-        match (self.register.meant(Field::USER, word), &people.owner) {
-            ([one], Some(owner)) if one.id() == owner => owner.clone(),
-            _ => word.to_owned(),
+    /// Says whether a word means one record and nothing else.
+    fn means(&self, field: Field, word: &str, own: Option<&str>) -> bool {
+        match self.register.meant(field, word) {
+            [one] => Some(one.id()) == own,
+            _ => false,
         }
+    }
+
+    /// Returns under whose name a count is kept: the id of the device's own user, or nobody's.
+    ///
+    /// Keeps DJ-4.
+    fn named(&self, people: &People, word: &str) -> String {
+        let own = people.owner.as_deref();
+        let own = own.filter(|own| self.means(Field::USER, word, Some(own)));
+        own.unwrap_or_default().to_owned()
     }
 }
 

@@ -1,6 +1,7 @@
 //! All SQL of the area.
 
 use super::entries::Place;
+use super::room::Used;
 use provost_areas_fleet::fleet::DeviceId;
 use provost_areas_platform::store as installation;
 use provost_kernel::context::PRUNED_ROWS;
@@ -13,11 +14,11 @@ statements! {
     /// How many entries the log of the organization has: it grows with every change.
     CHANGES = "SELECT seq FROM chain_heads WHERE organization_id = ?1";
     /// How far a device has told.
-    CHAIN = "SELECT next_entry, head, taking, taken_at, events, passed, dropped, refused, foreign_events, mismatches FROM device_decision_chains WHERE organization_id = ?1 AND device_id = ?2";
+    CHAIN = "SELECT next_entry, head, taking, taken_at, events, passed, dropped, refused, foreign_events, mismatches, told_day, told_units FROM device_decision_chains WHERE organization_id = ?1 AND device_id = ?2";
     /// Begins what a device tells.
     BEGIN = "INSERT INTO device_decision_chains (organization_id, device_id, next_entry, head, taking, taken_at, events, passed, dropped, refused, foreign_events, mismatches) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, 0, 0) ON CONFLICT (organization_id, device_id) DO NOTHING";
     /// Moves on what a device told, from a place.
-    MOVE_ON = "UPDATE device_decision_chains SET next_entry = ?5, head = ?6, taking = ?7, taken_at = ?8, events = events + ?9, passed = passed + ?10, dropped = dropped + ?11, refused = refused + ?12, foreign_events = foreign_events + ?13, mismatches = mismatches + ?14 WHERE organization_id = ?1 AND device_id = ?2 AND next_entry = ?3 AND head = ?4";
+    MOVE_ON = "UPDATE device_decision_chains SET next_entry = ?5, head = ?6, taking = ?7, taken_at = ?8, events = events + ?9, passed = passed + ?10, dropped = dropped + ?11, refused = refused + ?12, foreign_events = foreign_events + ?13, mismatches = mismatches + ?14, told_day = ?15, told_units = ?16 WHERE organization_id = ?1 AND device_id = ?2 AND next_entry = ?3 AND head = ?4";
     /// Says whether a device of an organization ever told something.
     TELLS = "SELECT 1 FROM device_decision_chains WHERE organization_id = ?1 LIMIT 1";
     /// How many counts of a device there are.
@@ -26,16 +27,26 @@ statements! {
     ADD = "INSERT INTO device_decision_counts (organization_id, device_id, seq, hour, user_word, client, tool, passed) VALUES (?1, ?2, (SELECT COALESCE(MAX(c.seq), 0) + 1 FROM device_decision_counts c WHERE c.organization_id = ?1 AND c.device_id = ?2), ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organization_id, device_id, hour, user_word, client, tool) DO UPDATE SET passed = device_decision_counts.passed + excluded.passed";
     /// A page of the counts of a device, what began to be counted last first.
     LIST = "SELECT seq, hour, user_word, client, tool, passed FROM device_decision_counts WHERE organization_id = ?1 AND device_id = ?2 AND seq < ?3 ORDER BY seq DESC LIMIT ?4";
+    /// Adds to how often something passed on a day.
+    ADD_DAY = "INSERT INTO device_decision_days (organization_id, day, passed) VALUES (?1, ?2, ?3) ON CONFLICT (organization_id, day) DO UPDATE SET passed = device_decision_days.passed + excluded.passed";
+    /// How often something passed within days.
+    COUNTED = "SELECT CAST(COALESCE(SUM(passed), 0) AS BIGINT) FROM device_decision_days WHERE organization_id = ?1 AND day >= ?2 AND day <= ?3";
+    /// Forgets days before one.
+    FORGET_DAYS = unscoped("the round is everybody's") "DELETE FROM device_decision_days WHERE (organization_id, day) IN (SELECT d.organization_id, d.day FROM device_decision_days d WHERE d.day < ?1 ORDER BY d.day, d.organization_id LIMIT ?2)";
     /// Forgets counts of hours before an instant.
     FORGET = unscoped("the round is everybody's") "DELETE FROM device_decision_counts WHERE (organization_id, device_id, seq) IN (SELECT c.organization_id, c.device_id, c.seq FROM device_decision_counts c WHERE c.hour < ?1 ORDER BY c.hour, c.organization_id, c.device_id, c.seq LIMIT ?2)";
     /// Chains whose place is none.
-    TORN = unscoped("a check looks at every organization") "SELECT organization_id, device_id FROM device_decision_chains WHERE next_entry < 1 OR LENGTH(head) <> 64 ORDER BY organization_id, device_id";
+    TORN = unscoped("a check looks at every organization") "SELECT organization_id, device_id FROM device_decision_chains WHERE next_entry < 1 OR LENGTH(head) <> 64 OR told_units < 0 ORDER BY organization_id, device_id";
     /// Counts that no count makes.
     BAD = unscoped("a check looks at every organization") "SELECT organization_id, device_id FROM device_decision_counts WHERE passed < 1 ORDER BY organization_id, device_id, seq";
 }
 
 /// How long counts are kept. Units: seconds. Ours: a month, in which somebody asks why a device was so busy.
 pub const KEPT_SECS: i64 = 30 * 86_400;
+/// How long days are kept: as long as a history may go back (SE-4). Units: days.
+const KEPT_DAYS: i64 = 3_650;
+/// Units: milliseconds.
+const DAY_MS: i64 = 86_400_000;
 /// LIMIT: counts of a device. Ours: with a handful of tools an hour, more than a month of days at work; what is beyond is counted without
 /// names, so that no device fills the store.
 const MOST_COUNTS: i64 = 5_000;
@@ -64,6 +75,8 @@ pub struct Chain {
     pub taken_at: Timestamp,
     /// How much it was.
     pub sums: Sums,
+    /// How much it was on the last day.
+    pub used: Used,
 }
 
 /// How much was told.
@@ -102,6 +115,10 @@ pub fn chain(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<Option
                 foreign: row.get(8)?,
                 mismatches: row.get(9)?,
             },
+            used: Used {
+                day: row.get(10)?,
+                units: row.get(11)?,
+            },
         })
     })
 }
@@ -112,7 +129,7 @@ pub fn move_on(
     device: &DeviceId,
     [from, to]: [&Place; 2],
     taking: &str,
-    sums: &Sums,
+    (sums, used): (&Sums, Used),
 ) -> Result<bool> {
     let (org, now, device) = (ctx.org(), ctx.now(), device.as_str());
     if *from == Place::first() {
@@ -138,6 +155,8 @@ pub fn move_on(
             sums.refused,
             sums.foreign,
             sums.mismatches,
+            used.day,
+            used.units,
         ],
     )?;
     Ok(moved == 1)
@@ -172,6 +191,13 @@ pub fn add(
         return Ok(());
     }
     let (org, device) = (ctx.org(), device.as_str());
+    let mut days: BTreeMap<i64, i64> = BTreeMap::new();
+    for (key, count) in counts {
+        *days.entry(key.hour.as_ms().div_euclid(DAY_MS)).or_default() += count;
+    }
+    for (day, passed) in days {
+        ctx.queue(&ADD_DAY, params![org, day, passed])?;
+    }
     let known = ctx.query_opt(&COUNT, params![org, device], |row| row.get::<i64>(0))?;
     let new = i64::try_from(counts.len()).unwrap_or(i64::MAX);
     let has_room = known.unwrap_or(0).saturating_add(new) <= MOST_COUNTS;
@@ -206,6 +232,15 @@ pub fn add(
     Ok(())
 }
 
+/// Returns how often something passed on devices of which no event was told, on the days that a span of time touches.
+pub fn counted(tx: &mut Tx<'_>, org: &str, from: Timestamp, to: Timestamp) -> Result<i64> {
+    let day = |at: Timestamp| at.as_ms().div_euclid(DAY_MS);
+    let counted = tx.query_opt(&COUNTED, params![org, day(from), day(to)], |row| {
+        row.get::<i64>(0)
+    })?;
+    Ok(counted.unwrap_or(0))
+}
+
 /// Returns a page of the counts of a device, with their numbers.
 pub fn list(
     ctx: &mut OperationContext<'_>,
@@ -228,7 +263,9 @@ pub fn list(
 /// Forgets counts that were kept long enough, of every organization.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let until = now.earlier_by(KEPT_SECS).instant();
-    ctx.prune(&FORGET, params![until, PRUNED_ROWS])
+    ctx.prune(&FORGET, params![until, PRUNED_ROWS])?;
+    let day = now.instant().as_ms().div_euclid(DAY_MS) - KEPT_DAYS;
+    ctx.prune(&FORGET_DAYS, params![day, PRUNED_ROWS])
 }
 
 /// Returns a sentence for everything that breaks an invariant of the area.

@@ -5,6 +5,7 @@
 use super::again::Again;
 use super::entries::Place;
 use super::report::{Batch, ReportAnswer, may_tell, refusal};
+use super::room::Used;
 use super::{fences, store};
 use crate::{history, modules};
 use provost_areas_fleet::fleet::DeviceId;
@@ -23,6 +24,8 @@ pub struct Taking {
     /// What tells this taking from another one of the same entries.
     pub mark: String,
     pub accepted: usize,
+    /// How much the device has told today, with these.
+    pub used: Used,
     pub batch: Batch,
     pub again: Again,
 }
@@ -38,6 +41,7 @@ impl Taking {
             places,
             mark,
             accepted,
+            used,
             batch,
             again,
         } = self;
@@ -67,6 +71,7 @@ impl Taking {
             device,
             places,
             mark,
+            used,
             counts,
             sums,
         };
@@ -82,6 +87,7 @@ struct Writing {
     device: DeviceId,
     places: [Place; 2],
     mark: String,
+    used: Used,
     counts: BTreeMap<store::CountKey, i64>,
     sums: store::Sums,
 }
@@ -91,7 +97,13 @@ impl Writing {
         // It may have been retired since a reader looked.
         may_tell(ctx, &self.device)?;
         let [before, after] = &self.places;
-        if !store::move_on(ctx, &self.device, [before, after], &self.mark, &self.sums)? {
+        if !store::move_on(
+            ctx,
+            &self.device,
+            [before, after],
+            &self.mark,
+            (&self.sums, self.used),
+        )? {
             let chain = store::chain(ctx, &self.device)?;
             // The unit ran before, and its commit went unanswered (WK-3).
             if chain.as_ref().is_some_and(|chain| chain.taking == self.mark) {

@@ -15,6 +15,8 @@ use std::ops::RangeInclusive;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 /// LIMIT: servers of people that one count tells of. Ours: a count is a minute, and whoever listens writes a row for each.
 const USES: usize = 500;
+/// LIMIT: of these, servers that devices alone tell of: they say what they like, and room is left for what was seen. Ours.
+const USES_OF_DEVICES: usize = 100;
 /// LIMIT: characters of a name that is told; a longer one is no name. Ours, as of the values of attributes.
 const CHARACTERS: usize = 128;
 
@@ -77,7 +79,7 @@ impl Uses {
                 Some(DECISIONS) if is_gateway => UseWitness::Gateway,
                 Some(DECISIONS) => UseWitness::Hook,
                 Some(OTLP) => UseWitness::Telemetry,
-                Some(device) if is_device(device) => UseWitness::Hook,
+                Some(device) if is_device(device) => UseWitness::Device,
                 _ => continue,
             };
             let name = text(server, named).filter(|name| (1..=CHARACTERS).contains(&name.chars().count()));
@@ -95,7 +97,13 @@ impl Uses {
     pub fn told(self) -> ServersUsed {
         let mut all: Vec<(UseKey, Span)> = self.0.into_iter().collect();
         all.sort_by_key(|(_, span)| std::cmp::Reverse(span.events));
-        let not_kept = all.len().saturating_sub(USES);
+        let count = all.len();
+        let mut of_devices = 0;
+        all.retain(|((_, by, _, _), _)| {
+            of_devices += usize::from(*by == UseWitness::Device);
+            *by != UseWitness::Device || of_devices <= USES_OF_DEVICES
+        });
+        let not_kept = count - all.len().min(USES);
         let told = all.into_iter().take(USES);
         let uses = told.map(|((_, by, user, name), span)| ServerUse {
             by,

@@ -8,7 +8,7 @@
 //! A chunk is there for two hours after it was sealed. What was gone before it was counted, and what cannot be read, is a number that
 //! every answer with counts has.
 
-use super::model::{DAY_MS, DAYS, Dimension, Line, NAMES, SOURCES, Tally};
+use super::model::{DAY_MS, DAYS, DEVICES, Dimension, Line, NAMES, SOURCES, Tally};
 use super::store::{self, Head};
 use crate::history;
 use provost_kernel::auth::OrganizationId;
@@ -119,7 +119,9 @@ fn add(ctx: &mut OperationContext<'_>, mut line: Line, events: i64, known: &mut 
             Entry::Occupied(names) => names.into_mut(),
             Entry::Vacant(open) => open.insert(store::names_of_day(ctx, line.dimension, line.day)?),
         };
-        if names.len() >= NAMES && !names.contains(&name) {
+        // A device names what it likes: the half of the room is for what others name.
+        let most = if line.source == DEVICES { NAMES / 2 } else { NAMES };
+        if names.len() >= most && !names.contains(&name) {
             line.name = None;
         } else {
             names.insert(name);

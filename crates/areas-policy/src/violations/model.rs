@@ -16,7 +16,7 @@ pub const NAMES: usize = 1_000;
 /// LIMIT: sources of a day that are told apart. Ours: an organization has a handful; each import may have a name of its own.
 pub const SOURCES: usize = 50;
 /// Under which source counts have what devices told; no import has such a name (HS-10).
-const DEVICES: &str = "device";
+pub const DEVICES: &str = "device";
 /// LIMIT: characters of a name that is counted by itself: ids, and names of tools. Ours.
 const CHARACTERS: usize = 320;
 /// LIMIT: policies of one event that are counted by themselves. Ours: a decision has a handful.

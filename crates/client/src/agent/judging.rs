@@ -404,6 +404,9 @@ pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
     }
     if let Ok(Some(backlog)) = backlog(&agent.folder) {
         said["logBytes"] = backlog.bytes.into();
+        if backlog.damaged > 0 {
+            said["logDamaged"] = backlog.damaged.into();
+        }
     }
     said
 }
@@ -412,7 +415,7 @@ fn shown(bundle: &PolicyBundle, clock: &SystemClock) -> Value {
     json!({
         "sequence": bundle.sequence, "storeEpoch": bundle.store_epoch, "issuedAt": bundle.issued_at, "notAfter": bundle.not_after,
         "expired": bundle.is_expired(clock.now()), "mode": bundle.mode, "policies": bundle.policies.len(), "users": bundle.users.len(),
-        "asksAlways": bundle.record_all,
+        "asksAlways": bundle.record_all, "records": bundle.record,
     })
 }
 
@@ -454,6 +457,16 @@ pub fn findings(agent: &Agent, terminal: &Terminal) -> Vec<Finding> {
             "decisions",
             format!("{} bytes of decisions wait for the server", backlog.bytes),
         ));
+        if backlog.damaged > 0 {
+            found.push(bad(
+                "log",
+                format!(
+                    "{} damaged parts of the log of decisions are kept aside, of which the server was told",
+                    backlog.damaged
+                ),
+                "look at the disk and at who can write in the agent's folder; move the files that end in .torn away when you have seen them",
+            ));
+        }
     }
     found
 }

@@ -6,7 +6,7 @@ use crate::words::{NamedPerson, told};
 use crate::{case::family, compile, seeds};
 use provost_bundle::{
     Addressee, AskedEvent, BundleInputs, HookMode, Hooks, Judge, Judgement, OnUnknown, People, PolicyBundle,
-    Verdict, read,
+    Recording, Verdict, read,
 };
 use provost_policy::{
     Event, Occasion, PolicySet, Register, SentAttributes, SubjectStates, Symbols, without_missing,
@@ -59,6 +59,7 @@ fn judge(set: &PolicySet, register: &Register, owner: Option<&str>, room: usize)
                 deadline_ms: 400,
                 on_unknown: OnUnknown::Block,
             },
+            record: Recording::All,
             users: people.users,
             groups: people.groups,
         },

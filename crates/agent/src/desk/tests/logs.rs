@@ -1,5 +1,6 @@
 //! The log through kills, full disks and servers that stand elsewhere.
 
+use crate::Folder;
 use crate::desk::chain::{Link, NOTHING};
 use crate::desk::log::{Log, Sort, backlog};
 use crate::desk::{floor, keep_bundle, kept_bundle, take_bundle_away};
@@ -69,9 +70,111 @@ fn what_is_broken_in_the_middle_is_set_aside_and_not_lost() {
     let text = fs::read_to_string(&path).unwrap().replace("\"n\":2", "\"n\":9");
     fs::write(&path, text).unwrap();
     let mut log = Log::open(&folder, &|_| {}).unwrap();
-    assert_eq!(all(&mut log).len(), 2);
+    let told = all(&mut log);
+    assert_eq!(told[..2], [entry(0), entry(1)]);
+    assert_eq!(told[2], dropped(3));
     let aside = fs::read_to_string(path.with_extension("torn")).unwrap();
     assert!(aside.contains("\"n\":9") && aside.contains("\"n\":4"), "{aside}");
+}
+
+fn dropped(events: usize) -> String {
+    format!(r#"{{"events":{events},"kind":"dropped","why":"log_damaged"}}"#)
+}
+
+/// Returns the kept parts of a log.
+fn aside(folder: &Folder) -> Vec<String> {
+    let names = Folder::open(&folder.file("decisions")).unwrap().names().unwrap();
+    let torn = names.into_iter().filter(|name| name.contains(".torn"));
+    torn.map(|name| fs::read_to_string(folder.file("decisions").join(name)).unwrap())
+        .collect()
+}
+
+/// Proves LJ-10.
+#[test]
+fn what_is_damaged_anywhere_is_kept_aside_and_told_of_and_all_else_is_sent() {
+    let wide = |n: usize| format!(r#"{{"kind":"event","n":{n},"text":"{}"}}"#, "x".repeat(200_000));
+    // The first entry of a segment that is closed, one in its middle, its head, the open one.
+    for (place, damage, lost) in [
+        (1, "\"n\":0,", 5),
+        (1, "\"n\":3,", 2),
+        (1, "provost-decisions", 6),
+        (6, "\"n\":7,", 1),
+    ] {
+        let scratch = Scratch::new();
+        let folder = scratch.folder();
+        let mut log = Log::open(&folder, &quiet).unwrap();
+        for n in 0..8 {
+            log.append(&[wide(n)], true).unwrap();
+        }
+        let path = folder.file("decisions").join(format!("{place:020}"));
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(damage), "{place}: {damage}");
+        fs::write(
+            &path,
+            text.replacen(damage, &damage.to_uppercase().replace("\":", "\":1"), 1),
+        )
+        .unwrap();
+        let said = RefCell::new(Vec::new());
+        let mut sent: Vec<String> = Vec::new();
+        while let Some(batch) = log
+            .batch(&|line| said.borrow_mut().push(line.to_owned()))
+            .unwrap()
+        {
+            sent.extend(batch.entries);
+            // A server that lacks what is damaged stands elsewhere.
+            log.taken(&batch.behind).unwrap();
+        }
+        assert_eq!(said.borrow().len(), 1, "{damage}: {said:?}");
+        let told: Vec<&String> = sent.iter().filter(|entry| entry.contains("dropped")).collect();
+        assert_eq!(told.len(), 1, "{damage}");
+        let kept = aside(&folder);
+        assert_eq!(kept.len(), 1, "{damage}");
+        let lines = kept[0].matches('\n').count();
+        assert_eq!((lines, told[0]), (lost, &dropped(lost)), "{damage}");
+        let heads = usize::from(damage == "provost-decisions");
+        assert_eq!(
+            sent.len() - 1 + lines - heads,
+            8,
+            "{damage}: none is lost and none is sent twice"
+        );
+        assert_eq!(backlog(&folder).unwrap().unwrap().damaged, 1);
+        // Bound anew, it is still there.
+        let elsewhere = Link {
+            next: 50,
+            previous: "ab".repeat(32),
+        };
+        log.rebind(&elsewhere, &|_| {}).unwrap();
+        assert_eq!(aside(&folder), kept);
+    }
+}
+
+#[test]
+fn what_was_refused_goes_first_where_the_server_has_no_room_for_the_rest() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let mut log = Log::open(&folder, &quiet).unwrap();
+    let decided =
+        |action: &str, n: usize| format!(r#"{{"kind":"event","n":{n},"decision":{{"action":"{action}"}}}}"#);
+    let entries = [
+        decided("allow", 0),
+        decided("block", 1),
+        entry(2),
+        decided("require_approval", 3),
+    ];
+    log.append(&entries, true).unwrap();
+    let first = log.at(1).unwrap().unwrap();
+    log.rest(true);
+    assert_eq!(all(&mut log).len(), 1, "one is tried");
+    assert!(log.put_weighty_first(&first, &|_| {}).unwrap());
+    log.rest(false);
+    let order = [1, 3, 0, 2].map(|n: usize| entries[n].clone());
+    assert_eq!(all(&mut log), order);
+    assert!(
+        !log.put_weighty_first(&first, &quiet).unwrap(),
+        "it is so already"
+    );
+    drop(log);
+    assert_eq!(all(&mut Log::open(&folder, &quiet).unwrap()), order);
 }
 
 /// Proves LJ-7.

@@ -102,6 +102,7 @@ const BY_TIME: [&str; 33] = [
     "provost_areas_policy::approvals::store::FORGET",
     "provost_areas_policy::backtests::store::PRUNE_RESULTS",
     "provost_areas_policy::device_judging::store::FORGET",
+    "provost_areas_policy::device_judging::store::FORGET_DAYS",
     "provost_areas_policy::history::decided_calls::FORGET",
     "provost_areas_policy::history::store::DELETE_IMPORTS",
     "provost_areas_policy::violations::store::FORGET_FEEDBACK",

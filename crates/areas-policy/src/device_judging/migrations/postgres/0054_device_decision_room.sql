@@ -1,0 +1,4 @@
+-- How much a device told on the day on which it told last, of what it may tell on one.
+
+ALTER TABLE device_decision_chains ADD COLUMN told_day BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE device_decision_chains ADD COLUMN told_units BIGINT NOT NULL DEFAULT 0;
