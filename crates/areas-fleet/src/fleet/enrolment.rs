@@ -155,7 +155,12 @@ impl EnrolmentToken {
                 ("token", self.id.as_str()),
                 self.name,
             ),
-            created_by: sight.maker(self.created_by),
+            // Whose machine an own one enrols is its maker, and the machine says so: as what somebody did it would join the two pseudonyms.
+            created_by: if self.is_own {
+                sight.person(self.created_by)
+            } else {
+                sight.maker(self.created_by)
+            },
             ..self
         }
     }

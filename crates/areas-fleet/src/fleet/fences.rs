@@ -98,5 +98,6 @@ provost_kernel::fences! {
         "/ownerUserId" => Readers::Overseers;
         "/ownedDevices" => Readers::Overseers;
         "/ownerReach" => Readers::Overseers;
+        "/ownerNamed" => Readers::Overseers;
     }
 }

@@ -72,10 +72,6 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
     if !Sight::load(ctx)?.shows(user) {
         // A right guess would be answered otherwise than a wrong one.
         taken::may_say(ctx)?;
-        if is_same {
-            // It changes nothing, and says whose machine this is: whoever asks in this way stands in the audit log.
-            ctx.change("/ownerNamed", Value::Null, user);
-        }
     }
     let reach = Reach(ctx.actor().permission);
     let known = device.owner.as_ref().filter(|_| is_same).map(|owner| owner.reach);
@@ -109,6 +105,16 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
         user_id: user.to_owned(),
         reach,
     });
+    Ok(())
+}
+
+/// Notes for the audit entry that the caller named the owner of before, where people are pseudonymous: it changes nothing, and says whose
+/// machine this is.
+pub fn note_asked(ctx: &mut OperationContext<'_>, before: &Device, user: &str) -> Result<()> {
+    let is_same = before.owner.as_ref().is_some_and(|owner| owner.user_id == user);
+    if is_same && !Sight::load(ctx)?.shows(user) {
+        ctx.change("/ownerNamed", Value::Null, user);
+    }
     Ok(())
 }
 

@@ -72,7 +72,11 @@ impl Operation for UpdateDevice {
             Patch::Set(user) => owners::name(ctx, &mut device, user.as_str())?,
         }
         note(ctx, &before, &device);
-        if ctx.has_changes() {
+        let is_other = ctx.has_changes();
+        if let Patch::Set(user) = &body.owner_user_id {
+            owners::note_asked(ctx, &before, user.as_str())?;
+        }
+        if is_other {
             device.updated_at = ctx.now().max(before.updated_at.plus_ms(1));
             store::describe(ctx, &device)?;
             let of = fences::OfDevice {

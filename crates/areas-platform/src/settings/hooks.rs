@@ -105,11 +105,41 @@ impl FleetHooks {
         ]
     }
 
-    /// Says whether something passes by these that did not by others.
-    pub(super) fn guards_less_than(&self, old: &Self) -> bool {
-        let enforced = |hooks: &Self| hooks.mode == HookMode::Enforce;
-        let is_off = enforced(old) && !enforced(self);
-        is_off || (enforced(old) && old.blocks_unknown() && !self.blocks_unknown())
+    /// Says whether a device lets the unknown pass even where the registration of its hooks enforces by itself.
+    fn passes_unknown(&self) -> bool {
+        self.mode == HookMode::Enforce && self.on_unknown == OnUnknown::Allow
+    }
+
+    /// Returns what passes by these that did not by others, or is told no more; `None` where nothing does. A registration of hooks may enforce
+    /// although the organization monitors, and what it refuses counts.
+    pub(super) fn weaker_than(&self, old: &Self) -> Option<&'static str> {
+        let judges = self.judging == Judging::On;
+        if old.mode == HookMode::Enforce && self.mode == HookMode::Monitor {
+            return Some(
+                "hooks of devices would let pass what they deny now, on each device as soon as it hears of it",
+            );
+        }
+        if self.passes_unknown() && !old.passes_unknown() {
+            return Some(
+                "where nobody can say what holds, hooks of devices would let pass what they deny now",
+            );
+        }
+        if judges && old.judging == Judging::Off {
+            return Some(
+                "devices would judge by themselves, also while the server is away, where hooks that enforce deny everything now",
+            );
+        }
+        if judges && self.offline_days > old.offline_days {
+            return Some(
+                "devices that do not reach the server would go on letting calls pass for longer than now",
+            );
+        }
+        if judges && (old.record, self.record) == (HookRecording::All, HookRecording::Counted) {
+            return Some(
+                "what passes without a reason would be counted and be no event: no backtest and no condition on the past sees it",
+            );
+        }
+        None
     }
 }
 
@@ -117,7 +147,8 @@ impl FleetHooks {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct WantedFleetHooks {
-    /// Whether devices judge by themselves: `off` has hooks ask the server and takes from devices what they judged by.
+    /// Whether devices judge by themselves: `off` has hooks ask the server and takes from devices what they judged by. To switch
+    /// it on needs confirm: hooks that enforce deny everything today while the server is away.
     judging: RequiredChange<Judging>,
     /// What hooks of devices do with verdicts: `monitor` reports what they would deny, `enforce` denies it. To `monitor` again needs
     /// confirm.
@@ -125,13 +156,14 @@ pub(super) struct WantedFleetHooks {
     /// How long a hook waits for the server where a device has to ask it, in milliseconds.
     deadline_ms: RequiredChange<IntegerBetween<50, 2_000>>,
     /// What a device does where nobody can say what holds: `block`, `allow`, or `by_mode`, which blocks where hooks enforce and lets pass
-    /// where they monitor. To let pass while hooks enforce needs confirm.
+    /// where they monitor. To let pass where the organization enforces needs confirm.
     on_unknown: RequiredChange<OnUnknown>,
     /// How long what a device judges by is fresh, in days. What is older lets nothing pass that it denies, and lets nothing pass by itself
-    /// where hooks enforce.
+    /// where hooks enforce. Longer needs confirm where devices judge.
     offline_days: RequiredChange<IntegerBetween<1, 30>>,
     /// What devices tell of what passes without a reason: `all` is an event of each call; `counted` is how often, by user, client, tool and
-    /// minute, which stands as no event in the history, so that backtests and later conditions on the past do not see it.
+    /// minute, which stands as no event in the history, so that backtests and later conditions on the past do not see it. To count
+    /// needs confirm where devices judge.
     record: RequiredChange<HookRecording>,
 }
 
@@ -187,7 +219,7 @@ mod tests {
         use HookMode::{Enforce, Monitor};
         use OnUnknown::{Allow, Block, ByMode};
         let less = |is: (HookMode, OnUnknown), was: (HookMode, OnUnknown)| {
-            hooks(is.0, is.1).guards_less_than(&hooks(was.0, was.1))
+            hooks(is.0, is.1).weaker_than(&hooks(was.0, was.1)).is_some()
         };
         assert!(less((Monitor, ByMode), (Enforce, ByMode)));
         assert!(less((Monitor, Block), (Enforce, Block)));
@@ -196,10 +228,39 @@ mod tests {
         assert!(less((Enforce, Allow), (Enforce, Block)));
         assert!(!less((Enforce, Block), (Enforce, ByMode)));
         assert!(!less((Enforce, Block), (Enforce, Allow)));
-        assert!(!less((Enforce, Allow), (Monitor, ByMode)));
+        // A registration that enforces denied the unknown before.
+        assert!(less((Enforce, Allow), (Monitor, ByMode)));
+        assert!(less((Enforce, Allow), (Monitor, Allow)));
+        assert!(!less((Enforce, Allow), (Enforce, Allow)));
+        assert!(!less((Enforce, ByMode), (Monitor, Allow)));
         assert!(
             !less((Monitor, Allow), (Monitor, Block)),
             "everything passes there"
         );
+    }
+
+    /// Proves SE-8.
+    #[test]
+    fn devices_judge_judge_longer_and_tell_less_only_where_that_was_confirmed() {
+        let on = FleetHooks {
+            judging: Judging::On,
+            ..FleetHooks::default()
+        };
+        let off = FleetHooks::default();
+        assert!(on.weaker_than(&off).is_some());
+        assert!(off.weaker_than(&on).is_none() && on.weaker_than(&on).is_none());
+        let with = |base: &FleetHooks, days: i64, record: HookRecording| FleetHooks {
+            offline_days: days,
+            record,
+            ..base.clone()
+        };
+        let all = HookRecording::All;
+        assert!(with(&on, 8, all).weaker_than(&on).is_some());
+        assert!(with(&on, 6, all).weaker_than(&on).is_none());
+        assert!(with(&on, 7, HookRecording::Counted).weaker_than(&on).is_some());
+        assert!(on.weaker_than(&with(&on, 7, HookRecording::Counted)).is_none());
+        // Where no device judges neither is of use, and to switch it on is asked for.
+        assert!(with(&off, 30, HookRecording::Counted).weaker_than(&off).is_none());
+        assert!(with(&on, 30, HookRecording::Counted).weaker_than(&off).is_some());
     }
 }

@@ -12,7 +12,8 @@
 //! INVARIANT SE-6: nobody gives everybody a role by a setting who could not give it to one, and no setting gives more than `member`.
 //! INVARIANT SE-7: no change of the settings has silence retire devices sooner than before where that was not confirmed; where nobody said
 //! anything, it does so after 90 days.
-//! INVARIANT SE-8: hooks of devices let nothing pass that they denied before, by a setting, unless that was confirmed.
+//! INVARIANT SE-8: hooks of devices let nothing pass that they denied before, whatever their registration says, and tell no less, by a
+//! setting, unless that was confirmed.
 //! INVARIANT SE-9: people are shown again that were pseudonyms, and names of machines that were hidden, only where that was confirmed;
 //! pseudonyms never stand beside names of machines.
 //!

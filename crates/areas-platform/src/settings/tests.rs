@@ -120,6 +120,32 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
             let wanted = json!({ "fleet": { "retireAfterDays": days } });
             assert_eq!(world.put("admin", PATCH, &wanted).status, status, "{days}");
         }
+        for (group, member) in [("directory", "defaultRole"), ("fleet", "selfEnrol")] {
+            for bad in [json!("viewer"), json!("admin"), json!(null), json!("")] {
+                let value = if group == "fleet" {
+                    json!({ "enrolment": { member: bad } })
+                } else {
+                    json!({ member: bad })
+                };
+                assert_eq!(
+                    world.put("admin", PATCH, &json!({ group: value })).status,
+                    400,
+                    "{bad}"
+                );
+            }
+        }
+        let unknown = json!({ "retention": { "auditDays": 400 } });
+        assert_eq!(
+            world.put("admin", PUT, &unknown).json()["errors"][0]["path"],
+            "/retention/auditDays"
+        );
+    });
+}
+
+/// Proves SE-1.
+#[test]
+fn values_of_hooks_outside_their_bounds_are_refused() {
+    on_every_store("settings_hooks_bounds", |world| {
         for (member, good, bad) in [
             (
                 "deadlineMs",
@@ -164,25 +190,6 @@ fn values_outside_their_bounds_are_refused_and_nothing_changes() {
                 assert_eq!(path, &json!(format!("/fleet/hooks/{member}")), "{value}");
             }
         }
-        for (group, member) in [("directory", "defaultRole"), ("fleet", "selfEnrol")] {
-            for bad in [json!("viewer"), json!("admin"), json!(null), json!("")] {
-                let value = if group == "fleet" {
-                    json!({ "enrolment": { member: bad } })
-                } else {
-                    json!({ member: bad })
-                };
-                assert_eq!(
-                    world.put("admin", PATCH, &json!({ group: value })).status,
-                    400,
-                    "{bad}"
-                );
-            }
-        }
-        let unknown = json!({ "retention": { "auditDays": 400 } });
-        assert_eq!(
-            world.put("admin", PUT, &unknown).json()["errors"][0]["path"],
-            "/retention/auditDays"
-        );
     });
 }
 
@@ -197,6 +204,22 @@ fn hooks_guard_less_only_where_that_was_confirmed() {
             }
             world.put("admin", PATCH, &body)
         };
+        for weaker in [
+            json!({ "mode": "enforce", "onUnknown": "allow" }),
+            json!({ "judging": "on" }),
+        ] {
+            let refused = set(weaker.clone(), false);
+            assert_eq!(
+                (refused.status, &refused.json()["code"]),
+                (400, &json!("confirmation_required")),
+                "{weaker}"
+            );
+        }
+        assert_eq!(set(json!({ "judging": "on" }), true).status, 200);
+        for weaker in [json!({ "offlineDays": 8 }), json!({ "record": "counted" })] {
+            assert_eq!(set(weaker.clone(), false).status, 400, "{weaker}");
+        }
+        assert_eq!(set(json!({ "judging": "off" }), false).status, 200);
         assert_eq!(set(json!({ "mode": "enforce" }), false).status, 200);
         for weaker in [json!({ "mode": "monitor" }), json!({ "onUnknown": "allow" })] {
             let refused = set(weaker.clone(), false);

@@ -86,8 +86,10 @@ pub(super) fn change(
         );
         return Err(Error::new(Code::ConfirmationRequired, message));
     }
-    if after.fleet.hooks.guards_less_than(&old.fleet.hooks) && !is_confirmed {
-        let message = "hooks of devices would let pass what they deny now, on each device as soon as it hears of it; say confirm: true";
+    if let Some(weaker) = after.fleet.hooks.weaker_than(&old.fleet.hooks)
+        && !is_confirmed
+    {
+        let message = format!("{weaker}; say confirm: true");
         return Err(Error::new(Code::ConfirmationRequired, message));
     }
     after.fleet.privacy.admit(old.fleet.privacy, is_confirmed)?;

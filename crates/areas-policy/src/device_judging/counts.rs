@@ -53,7 +53,8 @@ pub struct ToldSoFar {
 pub struct HourCount {
     /// When the hour begins.
     hour: Timestamp,
-    /// The id of the device's own user; absent where it named anybody else, and where it named nobody.
+    /// The id of the device's own user, seen by whoever sees whose the device is, and what stands for it where people are pseudonymous;
+    /// absent where it named anybody else, and where it named nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     /// The client; absent of what is counted without names, because there was no room for more.
@@ -108,9 +109,14 @@ impl Operation for ListDecisionCounts {
         let mut found = store::list(ctx, id, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |(seq, _, _)| *seq);
         let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        // Whose machine it is sees here who sees it of the device.
+        let sees = fleet::owners_are_seen(ctx);
+        let sight = fleet::Sight::load(ctx)?;
         let counts = found.into_iter().map(|(_, key, passed)| HourCount {
             hour: key.hour,
-            user: some(key.user),
+            user: some(key.user)
+                .filter(|user| sees || sight.is_me(user))
+                .map(|user| sight.person(user)),
             client: some(key.client),
             tool: some(key.tool),
             passed,

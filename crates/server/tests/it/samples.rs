@@ -92,7 +92,7 @@ pub fn body(meta: &Meta, target: &Target) -> Value {
         "updateHeadlessServiceAccount" => json!({ "description": fresh_key() }),
         // It names what the samples of another operation set: nothing is reset without a word (SE-5).
         "updateHeadlessAutomationSettings" => {
-            json!({ "fleet": { "enrolment": { "selfEnrol": "signed_in" }, "hooks": { "judging": "on" } } })
+            json!({ "fleet": { "enrolment": { "selfEnrol": "signed_in" }, "hooks": { "judging": "on" } }, "confirm": true })
         }
         _ => json!({}),
     }

@@ -51,6 +51,6 @@ pub fn report(from: usize, previous: &str, entries: &[Value]) -> Value {
 
 /// Has devices judge, or not.
 pub async fn set(app: &App, judging: &str) {
-    let body = json!({ "fleet": { "hooks": { "judging": judging } } });
+    let body = json!({ "fleet": { "hooks": { "judging": judging } }, "confirm": true });
     app.write("PATCH", "/automation/settings", body).await.ok();
 }

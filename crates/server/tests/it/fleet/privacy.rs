@@ -4,9 +4,11 @@ use super::inventory::{in_days, of_key};
 use super::inventory_uses::{ask, count};
 use super::lives;
 use crate::access::oauth::{token, trusting, user, workshop};
+use crate::areas::device_judging;
 use crate::areas::fleet::{Machine, TOKENS, beat, laptop, let_people_enrol, new_key, send};
 use crate::areas::inventory::{SERVERS, server};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
+use provost_bundle::CHAIN_START;
 use provost_kernel::operation::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -93,6 +95,11 @@ async fn world(app: &Arc<App>) -> (Arc<App>, World) {
     app.advance(60);
     ask(&app, ANN, "files", None).await;
     count(&app).await;
+    device_judging::set(&app, "on").await;
+    let passed = json!({ "kind": "count", "user": ANN, "client": "codex", "tool": "Read", "minute": app.now().to_rfc3339(), "count": 3 });
+    let told = device_judging::report(1, CHAIN_START, &[passed]);
+    let path = format!("/devices/{}/decisions", machine.id);
+    send(&app, &machine.key, &machine.token, &path, told).await.ok();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let server = text(&of_key(&app, "npm:files").await["id"]);
     let verdict = json!({ "standing": "approved", "expiresAt": in_days(&app, 30) });
@@ -114,11 +121,13 @@ async fn world(app: &Arc<App>) -> (Arc<App>, World) {
     (app, world)
 }
 
-/// Returns the answers of every read of devices and of the inventory to somebody, refusals among them.
+/// Returns the answers of every read of devices, whatever area has it, and of the inventory to somebody, refusals among them.
 async fn answers(app: &App, world: &World, by: &str) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     let reads = app.kernel.registry.entries().iter().filter(|entry| {
-        matches!(entry.meta.toolset, "fleet" | "inventory") && entry.meta.method == Method::Get
+        let is_of_devices =
+            matches!(entry.meta.toolset, "fleet" | "inventory") || entry.meta.path.starts_with("/devices");
+        is_of_devices && entry.meta.method == Method::Get
     });
     for entry in reads {
         let path = world
@@ -237,6 +246,25 @@ fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
         assert_eq!((&first[1], &first[3]), (&first[0], &first[2]));
         assert_ne!(first[0], first[2]);
         assert!(first[2].as_str().unwrap().starts_with("psn_"), "{first:?}");
+        // An own token is its maker's as the machine is: it joins no act with a machine.
+        let tokens = app.get(TOKENS).await.ok()["enrolmentTokens"].clone();
+        let own = tokens
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|token| token["maxUses"] == 1);
+        assert_eq!(own.unwrap()["createdBy"], first[0], "{tokens}");
+        let told = app.get(&format!("{device}/decisions")).await.ok().clone();
+        assert_eq!(told["counts"][0]["user"], first[0], "{told}");
+        let narrow = app.account("history", "auditor", &["policies:history"]).await.1;
+        let told = get(&app, &narrow, &format!("{device}/decisions"))
+            .await
+            .ok()
+            .clone();
+        assert_eq!(
+            (told["counts"][0].get("user"), &told["counts"][0]["passed"]),
+            (None, &json!(3))
+        );
         // The same word on another machine is another one: whoever has a machine could try words out.
         let bob = Machine::new(&app).await;
         bob.has(&app, SHOWN[3], &json!([server("files", "npm:files", false)]))
@@ -320,11 +348,24 @@ fn no_filter_no_name_and_no_gateway_says_whose_a_machine_is() {
         right.refused(403, "insufficient_scope");
         wrong.refused(403, "insufficient_scope");
         assert_eq!(right.json["message"], wrong.json["message"]);
+        let unmoved = app.get(&path).await.ok()["device"].clone();
         // Who may say it learns it, and that is an entry although nothing changes.
         app.write("PATCH", &path, json!({ "ownerUserId": bob }))
             .await
             .ok();
-        let asked = app.get("/audit/events?action=updateHeadlessDevice&limit=1").await;
+        let operator = app.account("operator", "operator", &[]).await.1;
+        let entries = "/audit/events?action=updateHeadlessDevice&limit=1";
+        let seen = get(&app, &operator, entries).await;
+        assert!(
+            seen.ok()["events"].as_array().map(Vec::len) == Some(1) && !seen.text().contains(&bob),
+            "{}",
+            seen.text()
+        );
+        assert_eq!(
+            app.get(&path).await.ok()["device"]["updatedAt"],
+            unmoved["updatedAt"]
+        );
+        let asked = app.get(entries).await;
         let change = asked.ok()["events"][0]["changes"][0].clone();
         assert_eq!(
             (&change["path"], &change["after"]),
