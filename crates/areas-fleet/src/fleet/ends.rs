@@ -199,7 +199,7 @@ fn key_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<
     ctx.target(&fences::DEVICE, id.as_str());
     let device = store::get(ctx, &id);
     or_gone(device.and_then(|device| {
-        if device.key_thumbprint != *key || device.status != Status::Active {
+        if device.key_thumbprint != *key || !matches!(device.status, Status::Active | Status::Pending) {
             return Ok(Again::Already);
         }
         verbs::quarantine_for_former_key(ctx, &id)?;

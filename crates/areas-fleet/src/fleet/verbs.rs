@@ -155,7 +155,8 @@ pub fn suspect(ctx: &mut OperationContext<'_>, device: &mut Device, reason: Tamp
 /// Errors: those of the store.
 pub fn quarantine_for_former_key(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<()> {
     let mut device = store::get(ctx, id)?;
-    if device.status != Status::Active {
+    // One that waits is at work with its first heartbeat.
+    if !matches!(device.status, Status::Active | Status::Pending) {
         return Ok(());
     }
     let before = device.tamper.map(|(reason, _)| reason.as_str());

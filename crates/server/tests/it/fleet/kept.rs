@@ -106,6 +106,16 @@ fn what_a_lost_answer_took_away_is_taken_away_again() {
         let standing = (&device["status"], &device["tamper"]["reason"]);
         assert_eq!(standing, (&json!("quarantined"), &json!("former_key")));
         assert_eq!(again(&app, "device_key", "given_up", &ids).await, Again::Already);
+        // And one that went back behind the first heartbeat as well: whoever has that key would be at work with the next one.
+        let (_, secret) = enrolment_token(&app, json!({})).await;
+        let unheard = enrol(&app, &secret).await;
+        assert_eq!(seen(&app, &unheard.id).await["status"], "pending");
+        let ids = [unheard.id.clone(), thumbprint(&unheard.key)];
+        let ids = [ids[0].as_str(), ids[1].as_str()];
+        let done = again(&app, "device_key", "given_up", &ids).await;
+        assert_eq!(done, Again::Done("quarantined"));
+        unheard.beat(&app).await;
+        assert_eq!(seen(&app, &unheard.id).await["status"], "quarantined");
         let nothing = "dev_01kadh5j9v0000000000000000";
         for (what, how) in [("device", "retired"), ("device_owner", "disowned")] {
             let ids: &[&str] = if what == "device" {
