@@ -9,7 +9,7 @@
 use crate::identity::{self, State};
 use provost_kernel::area::Again;
 use provost_kernel::db::Tx;
-use provost_kernel::ends::{Side, StoreName, is_kept};
+use provost_kernel::ends::{Revocation, RowChange, Side, StoreName, is_kept};
 use provost_kernel::keys::Keys;
 use provost_kernel::{Code, Kernel, OperationContext, Result, Timestamp};
 use std::sync::Arc;
@@ -83,6 +83,25 @@ pub fn works_until(side: &Side, now: Timestamp) -> Result<Option<i64>> {
     let until = side.number("expires_at")?.unwrap_or(i64::MAX);
     let works = !side.has("revoked_at")? && until > now.as_ms();
     Ok(works.then_some(until))
+}
+
+/// Returns what a change of a document that an organization has one of takes away: any change is one, since what gives less than before may
+/// be a value in it, which no line holds. Nothing where the document is the same.
+///
+/// Errors: `Internal` for a row without a document.
+pub fn of_document(what: &'static str, change: &RowChange) -> Result<Vec<Revocation>> {
+    let is_same = match (&change.was, &change.is) {
+        (Some(was), Some(is)) => was.agrees(is, &["document"])?,
+        _ => false,
+    };
+    if is_same {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Revocation {
+        what,
+        how: "changed",
+        ids: vec![change.organization.clone()],
+    }])
 }
 
 /// What is said of ids that are not those of their kind.

@@ -51,7 +51,7 @@ pub use eval::{
 pub use event::{Event, LostPath, Value};
 pub use family::{Family, Occasion};
 pub use follow::{Follow, follow};
-pub use matching::{MATCH_KEY_VERSION, match_key};
+pub use matching::{MATCH_KEY_VERSION, match_beginning, match_key};
 pub use naming::{SentAttributes, check_sent, sent_words, without_missing};
 pub use occasions::Sender;
 pub use projection::Projection;

@@ -44,6 +44,12 @@ pub fn match_key(text: &str) -> String {
     key(text).into_owned()
 }
 
+/// Returns the form in which the beginning of a name is looked for in match keys; it keeps the blanks at its end, which stand inside of a
+/// name. Empty for a text of which nobody sees anything.
+pub fn match_beginning(text: &str) -> String {
+    part(text, str::trim_start)
+}
+
 /// Returns the same; what is its own key is not copied.
 pub(crate) fn key(text: &str) -> Cow<'_, str> {
     if !text.is_ascii() {

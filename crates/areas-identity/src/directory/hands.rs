@@ -21,14 +21,6 @@ const MOST: usize = 256;
 const IMPORT: &str = "imp_";
 /// Everybody, in the store.
 const EVERYBODY: &str = "";
-/// The acts by which somebody has a part in an import.
-const ACTS_ON_IMPORTS: [&str; 4] = [
-    "openHeadlessDirectoryImport",
-    "sendHeadlessDirectoryImportChunk",
-    "applyHeadlessDirectoryImport",
-    "directory.import.continued",
-];
-
 statements! {
     /// Notes a hand on a user.
     NOTE = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (organization_id, user_id, hand) DO UPDATE SET done_at = excluded.done_at";
@@ -98,7 +90,7 @@ pub fn hands_since(
         noted.into_iter().partition(|hand| hand.starts_with(IMPORT));
     imports.extend(import);
     for import in imports {
-        hands.append(&mut audit::hands_on(tx, organization, &import, ACTS_ON_IMPORTS)?);
+        hands.append(&mut audit::hands_on(tx, organization, &import)?);
     }
     hands.sort_unstable();
     hands.dedup();

@@ -62,7 +62,7 @@ pub(crate) use crate::joined_user;
 pub use hands::{hands_since, note_hand, note_hand_on_everybody};
 pub use imports::tidy;
 pub use rights::{HeldLink, RoleGiven};
-pub use store::users::{Principal, principal, with_role};
+pub use store::users::{Principal, principal, with_role, with_role_in};
 
 use provost_kernel::Result;
 use provost_kernel::area::{Area, Check, every};

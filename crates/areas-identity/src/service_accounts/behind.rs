@@ -13,22 +13,6 @@ use std::collections::BTreeSet;
 const MOST: usize = 256;
 /// What begins the id of an account.
 const PREFIX: &str = "sa_";
-/// The acts by which somebody can have a token of an account.
-const ACTS: [&str; 4] = [
-    "createHeadlessServiceAccount",
-    "rotateHeadlessServiceAccountToken",
-    "updateHeadlessServiceAccount",
-    "enableHeadlessServiceAccount",
-];
-
-/// The acts by which somebody can act as an account without a token of it.
-const ACTS_AT_DOORS: [&str; 4] = [
-    "createHeadlessMcpClient",
-    "updateHeadlessMcpClient",
-    "createHeadlessWorkloadTrust",
-    "updateHeadlessWorkloadTrust",
-];
-
 /// Returns the ids of the records by which something acts as an account. Areas that stand on this one have them.
 pub type Doors = fn(&mut Tx<'_>, &str, &str) -> Result<Vec<String>>;
 
@@ -67,9 +51,9 @@ pub fn people_behind(
     }
     while let Some(id) = open.pop() {
         people.extend(owner_of(tx, organization, &id)?);
-        let mut hands = audit::hands_on(tx, organization, &id, ACTS)?;
+        let mut hands = audit::hands_on(tx, organization, &id)?;
         for door in doors(tx, organization, &id)? {
-            hands.append(&mut audit::hands_on(tx, organization, &door, ACTS_AT_DOORS)?);
+            hands.append(&mut audit::hands_on(tx, organization, &door)?);
         }
         for hand in hands {
             if !hand.starts_with(PREFIX) {

@@ -46,7 +46,7 @@ mod verify_entries;
 mod verify_start;
 
 pub use given_up::{Forfeit, given_up, retirement};
-pub use hands::{hands_on, hands_since};
+pub use hands::{ACTS, hands_on, hands_since};
 pub use lost::{Remainder, is_lost, last_act, remainders};
 pub use make_checkpoints::{make_checkpoints, oldest_unsigned};
 pub use model::origin;
@@ -77,7 +77,7 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0026_entries_of_targets"],
+    migrations: &migrations!["0026_entries_of_targets", "0050_hands"],
     statements: &[store::STATEMENTS, lost::STATEMENTS, hands::STATEMENTS],
     records: &[
         (

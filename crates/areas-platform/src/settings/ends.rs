@@ -1,6 +1,6 @@
 //! What takes away by settings, and how it is taken away again (EN-3).
 
-use crate::ends::by_hand;
+use crate::ends::{by_hand, of_document};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange};
@@ -17,20 +17,9 @@ pub const RETAKINGS: &[RepeatedRevocation] = &[RepeatedRevocation {
     again: settings_again,
 }];
 
-/// Any change is one: a limit that was lowered and a provider that was switched off are values, which no line holds.
+/// A limit that was lowered and a provider that was switched off are values.
 fn settings(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
-    let is_same = match (&change.was, &change.is) {
-        (Some(was), Some(is)) => was.agrees(is, &["document"])?,
-        _ => false,
-    };
-    if is_same {
-        return Ok(Vec::new());
-    }
-    Ok(vec![Revocation {
-        what: SETTINGS,
-        how: "changed",
-        ids: vec![change.organization.clone()],
-    }])
+    of_document(SETTINGS, change)
 }
 
 fn settings_again(_: &mut OperationContext<'_>, _: &str, _: &[String]) -> Result<Again> {

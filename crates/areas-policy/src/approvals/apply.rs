@@ -77,7 +77,11 @@ fn open(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()> {
     // Others may have opened as many in the meantime.
     let asker = (&approval.asker, approval.owner_id.as_str());
     let counts = store::counts(&mut ctx.tx(), org, asker, &approval.subject, now)?;
-    if is_full(counts) {
+    let waits_ms = approval
+        .deadline_at
+        .as_ms()
+        .saturating_sub(approval.created_at.as_ms());
+    if is_full(counts, waits_ms / 1_000) {
         return Err(store::moved());
     }
     store::insert(ctx, approval)?;

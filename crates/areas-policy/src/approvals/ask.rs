@@ -123,7 +123,7 @@ impl Operation for AskApproval {
             if !expire(ctx, &mut open)? {
                 ctx.target(&fences::APPROVAL, open.id.as_str());
                 return Ok(OneApproval {
-                    approval: ApprovalView::of(open, now, None),
+                    approval: ApprovalView::of(ctx, open, None),
                 });
             }
         }
@@ -134,7 +134,7 @@ impl Operation for AskApproval {
         ctx.change("/serverId", serde_json::Value::Null, id.as_str());
         ctx.emit(&fences::REQUESTED, &fences::OfApproval::of(&approval));
         Ok(OneApproval {
-            approval: ApprovalView::of(approval, now, None),
+            approval: ApprovalView::of(ctx, approval, None),
         })
     }
 }

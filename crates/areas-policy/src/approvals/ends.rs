@@ -4,7 +4,7 @@
 
 use super::model::{ApprovalId, State};
 use super::{fences, make_void, store};
-use provost_areas_platform::ends::{by_hand, unclear};
+use provost_areas_platform::ends::{by_hand, of_document, unclear};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
 use provost_kernel::ends::{Revocation, RowChange, Side};
@@ -31,20 +31,9 @@ pub const RETAKINGS: &[RepeatedRevocation] = &[
     },
 ];
 
-/// Any change is one: fewer may decide, or more of them have to.
+/// Fewer may decide, or more of them have to.
 fn routes(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
-    let is_same = match (&change.was, &change.is) {
-        (Some(was), Some(is)) => was.agrees(is, &["document"])?,
-        _ => false,
-    };
-    if is_same {
-        return Ok(Vec::new());
-    }
-    Ok(vec![Revocation {
-        what: ROUTES,
-        how: "changed",
-        ids: vec![change.organization.clone()],
-    }])
+    of_document(ROUTES, change)
 }
 
 fn routes_again(_: &mut OperationContext<'_>, _: &str, _: &[String]) -> Result<Again> {

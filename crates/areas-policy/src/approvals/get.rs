@@ -32,7 +32,7 @@ impl Operation for GetApproval {
         let sees = actor.permission.scopes.has(rights::DECIDE) || approval.concerns(&caller);
         let preview = if sees { call_of(ctx, &approval)? } else { None };
         Ok(OneApproval {
-            approval: ApprovalView::of(approval, ctx.latest(), preview),
+            approval: ApprovalView::of(ctx, approval, preview),
         })
     }
 }

@@ -109,8 +109,7 @@ pub fn page(
         let place = approval.id.as_str().as_bytes();
         Cursor::issue_bytes(&ctx.services().keys, ctx.org(), list, place)
     });
-    let now = ctx.latest();
-    let view = |approval| ApprovalView::of(approval, now, None);
+    let view = |approval| ApprovalView::of(ctx, approval, None);
     Ok(ApprovalPage {
         approvals: found.into_iter().map(view).collect(),
         next_cursor,

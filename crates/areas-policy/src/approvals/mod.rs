@@ -10,7 +10,7 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12 and AP-13.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12, AP-13 and AP-14.
 //!
 //! Beside calls somebody asks by hand that an MCP server of the inventory is approved (`ask.rs`); the vote that decides it does it.
 //!
@@ -51,6 +51,7 @@ use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded, Sub
 use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::{OrganizationId, Toolset, scope};
+use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -224,54 +225,73 @@ fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     store::forget(ctx, now.earlier_by(KEPT_SECS))
 }
 
+/// Does something to each of some approvals of every organization, in a unit of its own each: one that cannot be written keeps no other
+/// one open, however many come before it.
+///
+/// Errors: the first that a unit had, behind all of them.
+async fn each_of_all(
+    kernel: &Arc<Kernel>,
+    action: &'static str,
+    next: fn(&mut Tx<'_>, &store::Place, Timestamp) -> Result<Vec<store::Place>>,
+    now: Timestamp,
+    end: fn(&mut OperationContext<'_>, Approval) -> Result<()>,
+) -> Result<()> {
+    let (mut outcome, mut last) = (Ok(()), store::first_place());
+    loop {
+        let behind = last.clone();
+        let some = kernel.read_system(move |tx| next(tx, &behind, now)).await?;
+        let Some(place) = some.last() else {
+            return outcome;
+        };
+        last = place.clone();
+        for (organization, id) in some {
+            let run = move |ctx: &mut OperationContext<'_>| {
+                let approval = store::get(ctx, &id)?;
+                end(ctx, approval)
+            };
+            let organization = OrganizationId::from_store(organization);
+            let written = kernel.system(organization, Some(action), run).await;
+            outcome = outcome.and(written);
+        }
+    }
+}
+
 /// Ends what is open while the clock is behind what it showed before: once it has come there again, what is open would last anew.
 ///
 /// Keeps AP-12.
-async fn end_untimed(kernel: &Arc<Kernel>) -> Result<()> {
-    let mut outcome = Ok(());
-    for (organization, id) in kernel.read_system(store::open_of_all).await? {
-        let run = move |ctx: &mut OperationContext<'_>| {
-            let mut approval = store::get(ctx, &id)?;
-            ctx.target(&fences::APPROVAL, id.as_str());
-            let before = approval.state;
-            make_void(ctx, &mut approval, "clock_set_back")?;
-            ctx.change("/state", before.as_str(), approval.state.as_str());
-            Ok(())
-        };
-        let organization = OrganizationId::from_store(organization);
-        let written = kernel.system(organization, Some(fences::UNTIMED), run).await;
-        outcome = outcome.and(written);
+fn end_untimed(ctx: &mut OperationContext<'_>, mut approval: Approval) -> Result<()> {
+    ctx.target(&fences::APPROVAL, approval.id.as_str());
+    let before = approval.state;
+    make_void(ctx, &mut approval, "clock_set_back")?;
+    ctx.change("/state", before.as_str(), approval.state.as_str());
+    Ok(())
+}
+
+fn end_overdue(ctx: &mut OperationContext<'_>, mut approval: Approval) -> Result<()> {
+    let before = approval.state;
+    if expire(ctx, &mut approval)? {
+        ctx.target(&fences::APPROVAL, approval.id.as_str());
+        ctx.change("/state", before.as_str(), approval.state.as_str());
     }
-    outcome
+    Ok(())
 }
 
 /// Writes down whose time ran out, if nobody doubts the clock.
 async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
     let undoubted = kernel.undoubted().await?;
     if kernel.is_set_back() {
-        return end_untimed(&kernel).await;
+        let open = |tx: &mut Tx<'_>, place: &store::Place, _| store::open_of_all(tx, place);
+        return each_of_all(&kernel, fences::UNTIMED, open, kernel.latest(), end_untimed).await;
     }
     let Some(now) = undoubted else {
         return Ok(());
     };
-    let due = kernel
-        .read_system(move |tx| store::overdue(tx, now.instant()))
-        .await?;
-    let mut outcome = Ok(());
-    for (organization, id) in due {
-        let run = move |ctx: &mut OperationContext<'_>| {
-            let mut approval = store::get(ctx, &id)?;
-            let before = approval.state;
-            if expire(ctx, &mut approval)? {
-                ctx.target(&fences::APPROVAL, id.as_str());
-                ctx.change("/state", before.as_str(), approval.state.as_str());
-            }
-            Ok(())
-        };
-        let organization = OrganizationId::from_store(organization);
-        // One that cannot be written keeps no other one open.
-        let written = kernel.system(organization, Some(fences::EXPIRY), run).await;
-        outcome = outcome.and(written);
-    }
-    outcome
+    each_of_all(
+        &kernel,
+        fences::EXPIRY,
+        store::overdue,
+        now.instant(),
+        end_overdue,
+    )
+    .await
 }

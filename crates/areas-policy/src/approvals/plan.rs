@@ -11,15 +11,16 @@
 //! INVARIANT AP-7: a use and the decision that it allows are one commit; neither is there without the other.
 //! INVARIANT AP-8: within an hour one principal, and whatever one person owns together, asks for at most 20 approvals for one subject and
 //! 200 in all, whatever becomes of them and whatever limits of rates say, those counted in that wait for longer; in an organization at
-//! most 1 000 wait; by hand they have at most 100 waiting, and nobody asks where half of the queue waits; an equal request joins the one that waits, and no two for one call and the same
+//! most 1 000 wait; by hand they have at most 100 waiting, and nobody asks where half of the queue waits; what waits for longer than an hour leaves
+//! half of the queue to the rest; an equal request joins the one that waits, and no two for one call and the same
 //! policies are open.
 //! INVARIANT AP-10: an approval is used where all events of its call pass, of those that one request asks about; where another one is
 //! blocked or waits, it stays.
 
 use super::binding::{self, Call, Unbound};
 use super::model::{
-    Approval, ApprovalId, BoundPolicy, Effect, GrantId, Kind, MOST, MOST_OF_ASKER, MOST_OF_SUBJECT,
-    PENDING_SECS, Party, State,
+    Approval, ApprovalId, BoundPolicy, COUNTED_SECS, Effect, GrantId, Kind, MOST, MOST_OF_ASKER,
+    MOST_OF_SUBJECT, PENDING_SECS, Party, State,
 };
 use super::routes::{self, Route, Wanted};
 use super::store::Counts;
@@ -106,9 +107,13 @@ impl Plan {
     }
 }
 
-/// Says whether one more request is too much.
-pub(super) fn is_full(counts: Counts) -> bool {
-    counts.for_subject >= MOST_OF_SUBJECT || counts.of_asker >= MOST_OF_ASKER || counts.waiting >= MOST
+/// Says whether one more request is too much, that waits for so many seconds.
+///
+/// Keeps AP-8.
+pub(super) fn is_full(counts: Counts, waits_secs: i64) -> bool {
+    // What waits for days leaves half of the queue to what waits for an hour.
+    let is_full = counts.waiting >= MOST || waits_secs > COUNTED_SECS && counts.waiting_long >= MOST / 2;
+    counts.for_subject >= MOST_OF_SUBJECT || counts.of_asker >= MOST_OF_ASKER || is_full
 }
 
 /// Returns what can be said of questions that one principal asks, by what is there now. Questions of one call stand together.
@@ -306,9 +311,7 @@ impl Draft<'_> {
         counts.for_subject += self.opened.get(&subject).copied().unwrap_or_default();
         counts.of_asker += opened;
         counts.waiting += opened;
-        if is_full(counts) {
-            return Ok(Answer::Unbound(Unbound::TooMany));
-        }
+        counts.waiting_long += opened;
         let wanted = Wanted {
             kind: Kind::ToolCall,
             tool: &call.tool,
@@ -317,6 +320,10 @@ impl Draft<'_> {
         };
         let device = call.device.as_deref();
         let route = routes::fitting(tx, self.org, &wanted)?;
+        let waits_secs = route.as_ref().map_or(PENDING_SECS, Route::deadline_secs);
+        if is_full(counts, waits_secs) {
+            return Ok(Answer::Unbound(Unbound::TooMany));
+        }
         let frozen = match &route {
             Some(route) => {
                 let behind = rights::behind_parties(tx, self.org, (self.asker, &call.subject), device)?;
@@ -345,9 +352,7 @@ impl Draft<'_> {
             votes: Vec::new(),
             max_uses: 1,
             uses: Vec::new(),
-            deadline_at: self
-                .now
-                .plus_secs(route.as_ref().map_or(PENDING_SECS, Route::deadline_secs)),
+            deadline_at: self.now.plus_secs(waits_secs),
             route: frozen,
             grant_until: None,
             sealed: Some(sealed),

@@ -41,16 +41,16 @@ statements! {
     COUNT_OF_OWNER = "SELECT COUNT(*), COUNT(CASE WHEN subject_kind = ?3 AND subject_id = ?4 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?2 AND created_at > ?5";
     /// How many of these wait that were asked for before an instant, for one subject, and how many that somebody asked for by hand.
     WAITING_OF_OWNER = "SELECT COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 THEN 1 END), COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 AND subject_kind = ?3 AND subject_id = ?4 THEN 1 END), COUNT(CASE WHEN kind <> 'tool_call' THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?2 AND state = 'pending' AND deadline_at > ?5";
-    /// How many wait.
-    COUNT = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
+    /// How many wait, and how many of these for longer than so many milliseconds.
+    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN deadline_at - created_at > ?3 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
     /// Adds one, unless another one is open for the same.
     INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256, owner_id, route) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23, ?24, ?25) ON CONFLICT DO NOTHING";
     /// Stores what became of one, unless it is another by now.
     SAVE = "UPDATE approvals SET state = ?3, votes = ?4, uses = ?5, use_count = ?6, grant_until = ?7, decided_at = ?8, ended_at = ?9, end_reason = ?10, revision = ?11 + 1 WHERE organization_id = ?1 AND id = ?2 AND revision = ?11";
-    /// Those that are open, of every organization.
-    OPEN_OF_ALL = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') ORDER BY organization_id, id LIMIT 1000";
-    /// Those whose time has run out, of every organization.
-    OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') AND ((state = 'pending' AND deadline_at <= ?1) OR (state = 'approved' AND grant_until <= ?1)) ORDER BY organization_id, id LIMIT 1000";
+    /// Those that are open behind a place, of every organization.
+    OPEN_OF_ALL = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') AND (organization_id, id) > (?1, ?2) ORDER BY organization_id, id LIMIT 1000";
+    /// Those behind a place whose time has run out, of every organization.
+    OVERDUE = unscoped("the sweep works for every organization") "SELECT organization_id, id FROM approvals WHERE state IN ('pending', 'approved') AND ((state = 'pending' AND deadline_at <= ?3) OR (state = 'approved' AND grant_until <= ?3)) AND (organization_id, id) > (?1, ?2) ORDER BY organization_id, id LIMIT 1000";
     /// Erases what people were shown of calls whose approvals ended long ago.
     ERASE_SHOWN = unscoped("retention is the same for every organization") "UPDATE approvals SET sealed = NULL, sealing_key_id = NULL WHERE (organization_id, id) IN (SELECT organization_id, id FROM approvals WHERE ended_at < ?1 AND sealed IS NOT NULL ORDER BY ended_at LIMIT ?2)";
     /// Forgets what ended long ago.
@@ -184,6 +184,8 @@ pub struct Counts {
     pub by_hand: i64,
     /// Those that wait, of everybody.
     pub waiting: i64,
+    /// Those of these that wait for longer than the time that counts.
+    pub waiting_long: i64,
 }
 
 /// Returns how many requests there are.
@@ -215,14 +217,18 @@ pub fn counts(
         params![org, owner, kind, id, now, since],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
-    let waiting = tx.query_opt(&COUNT, params![org, now], |row| row.get(0))?;
+    let waiting = tx.query_opt(&COUNT, params![org, now, COUNTED_SECS * 1_000], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let (waiting, waiting_long): (i64, i64) = waiting.unwrap_or_default();
     let (own, of_owner): ((i64, i64), (i64, i64)) = (own.unwrap_or_default(), of_owner.unwrap_or_default());
     let (before, before_for, by_hand): (i64, i64, i64) = of_before.unwrap_or_default();
     Ok(Counts {
         of_asker: own.0.max(of_owner.0) + before,
         for_subject: own.1.max(of_owner.1) + before_for,
         by_hand,
-        waiting: waiting.unwrap_or_default(),
+        waiting,
+        waiting_long,
     })
 }
 
@@ -315,18 +321,26 @@ pub fn keep_time(ctx: &OperationContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns open approvals with their organizations.
-pub fn open_of_all(tx: &mut Tx<'_>) -> Result<Vec<(String, ApprovalId)>> {
-    tx.query(&OPEN_OF_ALL, params![], |row| {
-        Ok((row.get(0)?, ApprovalId::from_store(row.get(1)?)))
-    })
+/// A place in the list of approvals of every organization: the organization, and the approval there.
+pub type Place = (String, ApprovalId);
+
+fn place(row: &Row<'_>) -> Result<Place> {
+    Ok((row.get(0)?, ApprovalId::from_store(row.get(1)?)))
 }
 
-/// Returns the approvals whose time has run out, with their organizations.
-pub fn overdue(tx: &mut Tx<'_>, now: Timestamp) -> Result<Vec<(String, ApprovalId)>> {
-    tx.query(&OVERDUE, params![now], |row| {
-        Ok((row.get(0)?, ApprovalId::from_store(row.get(1)?)))
-    })
+/// Returns the place before every approval.
+pub fn first_place() -> Place {
+    (String::new(), ApprovalId::from_store(String::new()))
+}
+
+/// Returns the next open approvals behind a place, a thousand at most; none once there are no more.
+pub fn open_of_all(tx: &mut Tx<'_>, (organization, id): &Place) -> Result<Vec<Place>> {
+    tx.query(&OPEN_OF_ALL, params![organization.as_str(), id.as_str()], place)
+}
+
+/// Returns the next approvals behind a place whose time has run out, a thousand at most; none once there are no more.
+pub fn overdue(tx: &mut Tx<'_>, (organization, id): &Place, now: Timestamp) -> Result<Vec<Place>> {
+    tx.query(&OVERDUE, params![organization.as_str(), id.as_str(), now], place)
 }
 
 /// Erases what people were shown of calls, of approvals of every organization that ended before.

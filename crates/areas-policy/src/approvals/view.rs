@@ -1,7 +1,8 @@
 //! An approval as its readers see it.
 
 use super::model::{Approval, ApprovalId, BoundPolicy, GrantId, Kind, Party, State, Use, Vote};
-use super::routes::Frozen;
+use super::rights::DECIDE;
+use super::routes::{Approvers, OnDeadline};
 use provost_areas_fleet::inventory::ServerId;
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -9,6 +10,9 @@ use provost_policy::Field;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// The scope of who reads the approvals of others.
+const READ: &str = "mcp_approvals:read";
 
 /// An approval.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -31,7 +35,7 @@ pub struct ApprovalView {
     quorum: i64,
     /// Who of those who may decide does, as a route said when it was asked for; absent where none fitted: all who may.
     #[serde(skip_serializing_if = "Option::is_none")]
-    route: Option<Frozen>,
+    route: Option<RouteView>,
     votes: Vec<Vote>,
     created_at: Timestamp,
     /// Until when it waits for its decision.
@@ -50,6 +54,22 @@ pub struct ApprovalView {
     /// What is decided about, of one approval, for who decides and who asked; absent elsewhere, and 30 days after the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<CallView>,
+}
+
+/// Who decides about an approval.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct RouteView {
+    /// What the route was called.
+    name: String,
+    /// Whom it named; for callers with `mcp_approvals:read` or `mcp_approvals:decide`: who only asks learns nothing of the directory by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approvers: Option<Approvers>,
+    /// What becomes of the request at its deadline. Open.
+    on_deadline: OnDeadline,
+    /// Fewer of the approvers could be reached than have to say yes: all who may decide do.
+    falls_to_admins: bool,
 }
 
 /// What an approval gives.
@@ -152,9 +172,17 @@ impl CallView {
 }
 
 impl ApprovalView {
-    /// Returns how an approval looks at an instant.
-    pub fn of(approval: Approval, now: Timestamp, preview: Option<CallView>) -> Self {
-        let state = approval.state_at(now);
+    /// Returns how an approval looks to the caller now.
+    pub fn of(ctx: &OperationContext<'_>, approval: Approval, preview: Option<CallView>) -> Self {
+        let state = approval.state_at(ctx.latest());
+        let scopes = ctx.actor().permission.scopes;
+        let sees_approvers = scopes.has(READ) || scopes.has(DECIDE);
+        let route = approval.route.map(|route| RouteView {
+            name: route.name,
+            approvers: sees_approvers.then_some(route.approvers),
+            on_deadline: route.on_deadline,
+            falls_to_admins: route.falls_to_admins,
+        });
         let grant = approval.grant_until.map(|expires_at| GrantView {
             id: approval.grant_id,
             max_uses: approval.max_uses,
@@ -170,7 +198,7 @@ impl ApprovalView {
             tool: approval.tool,
             policies: approval.policies,
             quorum: approval.quorum,
-            route: approval.route,
+            route,
             votes: approval.votes,
             created_at: approval.created_at,
             deadline_at: approval.deadline_at,

@@ -88,6 +88,8 @@ statements! {
     PRINCIPAL = concat!("SELECT u.login_name, u.permission_role, u.status FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", visible!("u"));
     /// Who has a role and acts. Those are few, whatever the directory holds.
     WITH_ROLE = concat!("SELECT u.id FROM directory_users u WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND u.permission_role = ?2 AND u.status = 'active' AND ", visible!("u"), " ORDER BY u.id LIMIT 1000");
+    /// The same of those who are in a group. Who has a role is looked at first, whatever the group holds.
+    WITH_ROLE_IN = concat!("SELECT u.id FROM directory_users u CROSS JOIN directory_memberships m WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND u.permission_role = ?2 AND u.status = 'active' AND ", visible!("u"), " AND m.organization_id = u.organization_id AND m.group_id = ?3 AND m.user_id = u.id AND ", visible!("m"), " ORDER BY u.id LIMIT 1000");
     /// The live versions of a user, the visible one first, if there is one.
     VERSIONS = concat!("SELECT ", columns!(), ", CASE WHEN u.valid_from <= ", generation!(), " THEN 1 ELSE 0 END FROM directory_users u WHERE u.organization_id = ?1 AND u.id = ?2 AND ", live!("u"), " ORDER BY u.valid_from, u.id");
     /// The live versions of a name in a directory.
@@ -185,6 +187,15 @@ pub fn principal(tx: &mut Tx<'_>, organization: &str, id: &str) -> Result<Option
 /// Returns the ids of the users who act in a role, sorted; 1 000 at most.
 pub fn with_role(tx: &mut Tx<'_>, organization: &str, role: Role) -> Result<Vec<String>> {
     tx.query(&WITH_ROLE, params![organization, role.as_str()], |row| row.get(0))
+}
+
+/// Returns the same of those who are in a group.
+pub fn with_role_in(tx: &mut Tx<'_>, organization: &str, role: Role, group: &str) -> Result<Vec<String>> {
+    tx.query(
+        &WITH_ROLE_IN,
+        params![organization, role.as_str(), group],
+        |row| row.get(0),
+    )
 }
 
 /// Returns the versions of a user that a change must reach, the visible one first (DI-4).

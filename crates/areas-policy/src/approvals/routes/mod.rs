@@ -8,25 +8,29 @@
 //! INVARIANT AP-13: a route gives nobody a right: it says of those who may decide anyway which do. It stands in the request as it was
 //! when that was asked for, whatever becomes of the routes. Where fewer of its approvers can be reached then than have to say yes, all
 //! who may decide do, as many of them, and the request says so.
+//!
+//! Keeps AP-14.
 
 mod get;
 mod model;
 mod preview;
 mod put;
 mod store;
+mod weaker;
 
-pub use model::{Frozen, OnDeadline, Route};
+pub use model::{Approvers, Frozen, OnDeadline, Route};
 pub(super) use store::STATEMENTS;
 
 use super::model::Behind;
 use super::model::{Kind, Party};
 use super::rights;
-use model::Approvers;
 use provost_areas_identity::directory;
 use provost_kernel::Result;
 use provost_kernel::auth::Role;
 use provost_kernel::db::Tx;
 use provost_kernel::operation::Entry;
+use provost_kernel::text::LongName;
+use std::collections::BTreeSet;
 
 /// Returns the operations on routes.
 pub fn operations() -> Vec<Entry> {
@@ -101,7 +105,7 @@ pub fn freeze(
 
 /// Returns the ids of people who could say yes now, so many at most: of the approvers, or of all who may decide.
 ///
-/// Cost: one statement, and two for each person who may decide until there are enough.
+/// Cost: one statement for each user and group that is named, or one for all, and one for each person until there are enough.
 fn reachable(
     tx: &mut Tx<'_>,
     org: &str,
@@ -110,25 +114,66 @@ fn reachable(
     behind: &Behind,
     most: usize,
 ) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for id in directory::with_role(tx, org, Role::Admin)? {
-        if found.len() >= most {
-            break;
-        }
-        let party = Party::person(id);
-        let is_behind = behind.contains(&party.id) || party == *wanted.asker || party == *wanted.subject;
-        if is_behind || !rights::may_decide(tx, org, &party)? {
-            continue;
-        }
-        let is_named = match approvers {
-            Some(approvers) => names(tx, org, approvers, &party)?,
-            None => true,
-        };
-        if is_named {
-            found.push(party.id);
+    let mut found = BTreeSet::new();
+    let mut open = Candidates::of(approvers);
+    while found.len() < most
+        && let Some(candidates) = open.next(tx, org)?
+    {
+        for id in candidates {
+            let party = Party::person(id);
+            let is_behind = behind.contains(&party.id) || party == *wanted.asker || party == *wanted.subject;
+            if found.len() < most
+                && !is_behind
+                && !found.contains(&party.id)
+                && rights::may_decide(tx, org, &party)?
+            {
+                found.insert(party.id);
+            }
         }
     }
-    Ok(found)
+    Ok(found.into_iter().collect())
+}
+
+/// Whom to look at for who could say yes: where people and groups are named these alone, however many may decide otherwise.
+enum Candidates<'a> {
+    /// All who may decide.
+    Everybody,
+    /// The users and the groups that are named.
+    Named(std::vec::IntoIter<&'a str>, std::vec::IntoIter<&'a str>),
+    /// Nobody more.
+    Nobody,
+}
+
+impl<'a> Candidates<'a> {
+    fn of(approvers: Option<&'a Approvers>) -> Self {
+        let ids = |list: &'a [LongName]| list.iter().map(LongName::as_str).collect::<Vec<_>>().into_iter();
+        match approvers {
+            Some(named) if !named.name_everybody() => Self::Named(ids(&named.users), ids(&named.groups)),
+            _ => Self::Everybody,
+        }
+    }
+
+    /// Returns some more of them.
+    fn next(&mut self, tx: &mut Tx<'_>, org: &str) -> Result<Option<Vec<String>>> {
+        match self {
+            // Who may decide has the one role that may.
+            Self::Everybody => {
+                *self = Self::Nobody;
+                directory::with_role(tx, org, Role::Admin).map(Some)
+            }
+            Self::Named(users, groups) => match (users.next(), groups.next()) {
+                (None, None) => Ok(None),
+                (user, group) => {
+                    let mut some: Vec<String> = user.map(str::to_owned).into_iter().collect();
+                    if let Some(group) = group {
+                        some.append(&mut directory::with_role_in(tx, org, Role::Admin, group)?);
+                    }
+                    Ok(Some(some))
+                }
+            },
+            Self::Nobody => Ok(None),
+        }
+    }
 }
 
 /// Says whether approvers name a person, who may decide.

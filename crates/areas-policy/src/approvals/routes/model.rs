@@ -3,6 +3,7 @@
 use crate::approvals::model::Kind;
 use provost_areas_access::resources::definition::AtMost;
 use provost_kernel::text::{IntegerBetween, LongName, Name};
+use provost_policy::{match_beginning, match_key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,10 +59,11 @@ struct Fit {
     /// What is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
-    /// The tool of the call, or the key of the server, letter by letter; `*` at its end stands for whatever follows.
+    /// The tool of the call, or the key of the server, in any case and spelling, as policies compare it; `*` at its end stands for
+    /// whatever follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<LongName>,
-    /// The ids of groups, in one of which is for whom it is; where that is an account, who asks.
+    /// The ids of groups, in one of which is for whom it is, or who asks; of an account whoever owns it.
     #[serde(skip_serializing_if = "is_empty")]
     #[schemars(default)]
     requester_groups: AtMost<LongName, MOST_NAMED>,
@@ -84,6 +86,51 @@ pub struct Approvers {
     #[serde(skip_serializing_if = "is_empty")]
     #[schemars(default)]
     roles: AtMost<DecidingRole, 1>,
+}
+
+/// The tools that a route fits, in the form in which policies compare names.
+#[derive(Debug, PartialEq, Eq)]
+enum Tools {
+    /// None: nobody sees a letter of the name.
+    None,
+    /// The one of this key.
+    Named(String),
+    /// Those whose keys begin so.
+    Beginning(String),
+}
+
+impl Tools {
+    fn of(text: &str) -> Self {
+        let tools = match text.strip_suffix('*') {
+            Some("") => return Self::Beginning(String::new()),
+            Some(beginning) => Self::Beginning(match_beginning(beginning)),
+            None => Self::Named(match_key(text)),
+        };
+        match &tools {
+            Self::Beginning(key) | Self::Named(key) if key.is_empty() => Self::None,
+            _ => tools,
+        }
+    }
+
+    /// Says whether the one of a key is among them.
+    fn have(&self, tool: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::Named(key) => tool == key,
+            Self::Beginning(beginning) => tool.starts_with(beginning.as_str()),
+        }
+    }
+
+    /// Says whether one tool can be among both.
+    fn meet(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, _) | (_, Self::None) => false,
+            (Self::Named(key), other) | (other, Self::Named(key)) => other.have(key),
+            (Self::Beginning(one), Self::Beginning(other)) => {
+                one.starts_with(other.as_str()) || other.starts_with(one.as_str())
+            }
+        }
+    }
 }
 
 /// A route as it was when something was asked for.
@@ -121,15 +168,38 @@ impl Route {
     }
 
     /// Says whether what is asked for is what the route is about, whoever asks.
+    ///
+    /// Keeps AP-14.
     pub fn is_about(&self, kind: Kind, tool: &str) -> bool {
-        let fits_tool = match self.fits.tool.as_ref().map(LongName::as_str) {
-            None => true,
-            Some(wanted) => match wanted.strip_suffix('*') {
-                Some(beginning) => tool.starts_with(beginning),
-                None => tool == wanted,
-            },
-        };
+        let fits_tool = self.tools().is_none_or(|tools| tools.have(&match_key(tool)));
         self.fits.kind.is_none_or(|wanted| wanted == kind) && fits_tool
+    }
+
+    /// Returns the tools that it fits; nothing where it fits every one.
+    fn tools(&self) -> Option<Tools> {
+        self.fits.tool.as_ref().map(|tool| Tools::of(tool.as_str()))
+    }
+
+    /// Says whether it names a tool of which nobody sees a letter, which no name is.
+    pub fn names_nothing_seen(&self) -> bool {
+        matches!(self.tools(), Some(Tools::None))
+    }
+
+    /// Says whether one thing that is asked for can fit both routes; in whose groups who asks is, nobody can say before.
+    pub fn meets(&self, other: &Self) -> bool {
+        let is_of_one_kind =
+            self.fits.kind.is_none() || other.fits.kind.is_none() || self.fits.kind == other.fits.kind;
+        let of_one_tool = match (self.tools(), other.tools()) {
+            (Some(one), Some(other)) => one.meet(&other),
+            (Some(one), None) | (None, Some(one)) => one != Tools::None,
+            (None, None) => true,
+        };
+        is_of_one_kind && of_one_tool
+    }
+
+    /// Says whether it fits the same as another.
+    pub fn fits_as(&self, other: &Self) -> bool {
+        self.fits == other.fits
     }
 
     /// Says whether it matters in which groups somebody is.
@@ -185,5 +255,52 @@ impl Approvers {
     /// Says whether nobody is named.
     pub fn name_nobody(&self) -> bool {
         self.users.is_empty() && self.groups.is_empty() && self.roles.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn route(tool: &str) -> Route {
+        let route = json!({ "name": "one", "match": { "tool": tool }, "approvers": { "roles": ["admin"] }, "quorum": 2,
+            "deadlineSeconds": 60, "onDeadline": "deny" });
+        serde_json::from_value(route).unwrap()
+    }
+
+    /// Proves AP-14.
+    #[test]
+    fn a_route_fits_every_spelling_of_a_tool_that_a_policy_fits() {
+        let fits = |wanted: &str, tool: &str| route(wanted).is_about(Kind::ToolCall, tool);
+        for spelt in ["Bash", "bash", "BASH", " Bash ", "Ba\u{200b}sh"] {
+            for asked in ["Bash", "bash", "BASH", "Bash ", "B\u{ad}ash"] {
+                assert!(fits(spelt, asked), "{spelt:?} {asked:?}");
+            }
+            for other in ["Bas", "Bash2", "B ash", "B\u{430}sh", ""] {
+                assert!(!fits(spelt, other), "{spelt:?} {other:?}");
+            }
+        }
+        assert!(fits("Caf\u{e9}", "CAFE\u{301}"));
+        assert!(fits("stra\u{df}e", "STRASSE"));
+        for (beginning, tool, is) in [
+            ("MCP__*", "mcp__tickets__read", true),
+            ("mcp__*", "MCP__", true),
+            ("mcp__*", "mcp_", false),
+            // A blank before the star stands inside of a name.
+            ("Run *", "run tests", true),
+            ("Run *", "runtests", false),
+            ("*", "whatever", true),
+            ("*", "", true),
+            // A star that is not at the end is a letter.
+            ("*sh", "bash", false),
+            ("*sh", "*SH", true),
+            // What nobody sees is no name, and no beginning of every one.
+            ("\u{200b}", "", false),
+            ("\u{200b}*", "bash", false),
+        ] {
+            assert_eq!(fits(beginning, tool), is, "{beginning:?} {tool:?}");
+        }
+        assert!(route("\u{200b}*").names_nothing_seen() && !route("*").names_nothing_seen());
     }
 }

@@ -4,7 +4,9 @@ use super::model::{OnDeadline, Route};
 use super::{Wanted, fitting, freeze, reachable};
 use crate::approvals::model::{BY_HAND_SECS, Kind, PENDING_SECS, Party};
 use crate::approvals::rights;
+use provost_areas_identity::{directory, service_accounts};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
+use provost_kernel::error::Error;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::text::LongName;
 use provost_kernel::{OperationContext, Result};
@@ -67,7 +69,7 @@ impl Operation for PreviewRoute {
     .says(
         "Show who would decide",
         "Which route fits, and who could say yes now: of its approvers those who may decide and do not stand behind who asks or for \
-         whom it is.",
+         whom it is. Ids that are nobody's are 422.",
     );
     type Path = Empty;
     type Query = Empty;
@@ -76,9 +78,11 @@ impl Operation for PreviewRoute {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RoutePreview> {
         let (org, body) = (ctx.org(), &input.body);
-        let asker = Party::named(body.requested_by.as_str());
-        let subject = body.requested_for.as_ref();
-        let subject = subject.map_or_else(|| asker.clone(), |id| Party::named(id.as_str()));
+        let asker = somebody(ctx, "/requestedBy", &body.requested_by)?;
+        let subject = match &body.requested_for {
+            Some(id) => somebody(ctx, "/requestedFor", id)?,
+            None => asker.clone(),
+        };
         let wanted = Wanted {
             kind: body.kind,
             tool: body.tool.as_str(),
@@ -113,4 +117,24 @@ impl Operation for PreviewRoute {
             voters,
         })
     }
+}
+
+/// Returns whom an id names.
+///
+/// Errors: `InvalidDefinition` where it is nobody's: a preview for nobody would show the routes of who is in no group.
+fn somebody(ctx: &mut OperationContext<'_>, place: &str, id: &LongName) -> Result<Party> {
+    let (org, party) = (ctx.org(), Party::named(id.as_str()));
+    let mut tx = ctx.tx();
+    let is_there = if party.is_person() {
+        directory::principal(&mut tx, org, &party.id)?.is_some()
+    } else {
+        service_accounts::principal(&mut tx, org, &party.id)?.is_some()
+    };
+    if is_there {
+        return Ok(party);
+    }
+    Err(Error::unfit(
+        place,
+        "must be the id of a user or service account that there is",
+    ))
 }

@@ -141,6 +141,10 @@ async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
     if operation == ROUTE {
         forget_routes(app).await;
     }
+    if operation == PREVIEW {
+        let (id, _) = app.account(&fresh_key(), "viewer", &["policies:read"]).await;
+        return vec![("requesterId", id)];
+    }
     if !parameters.contains(&"approvalId") {
         return vec![];
     }
@@ -161,9 +165,10 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
         }
         // The revision is that of an organization whose routes nobody wrote: `make` has them be forgotten.
         ROUTE => Some(routes("one")),
-        PREVIEW => Some(
-            json!({ "kind": "tool_call", "tool": "Bash", "requestedBy": "usr_01kaf9q2m4x7t8v3c5d6e0g1h2" }),
-        ),
+        PREVIEW => {
+            let by = target.others.get("requesterId").map_or("", String::as_str);
+            Some(json!({ "kind": "tool_call", "tool": "Bash", "requestedBy": by }))
+        }
         CANCEL | REVOKE => Some(json!({})),
         ASK => Some(wish(target.others.get("serverId").map_or("", String::as_str))),
         _ => None,

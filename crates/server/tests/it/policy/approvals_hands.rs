@@ -6,6 +6,8 @@ use super::approvals_people::Person;
 use crate::areas::directory::{self, chunk, import};
 use crate::areas::inventory::one;
 use crate::support::{App, each, fresh_key, with_trio};
+use provost_areas_platform::audit;
+use provost_kernel::{Code, OperationContext, Timestamp, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -124,7 +126,8 @@ fn whom_who_asked_reached_with_many_others_since_says_no_yes() {
             if what != "allow all" {
                 act(&app, &hers, what, &before).await;
             }
-            app.advance(1);
+            // Longer than clocks of servers differ by.
+            app.advance(61);
             let id = asks(&app, &asker, &carl).await;
             app.advance(1);
             let mallory = Person::of(&app, "mallory", "admin").await;
@@ -178,6 +181,160 @@ fn nobody_is_pushed_out_from_behind_an_account_by_what_is_done_often() {
             .await
             .refused(403, "escalation_forbidden");
     });
+}
+
+provost_kernel::statements! {
+    /// Has somebody have done an act on a record as often as said, at one instant.
+    ACT_OFTEN = "INSERT INTO audit_entries (organization_id, seq, time, action, actor_id, target_id, decision, entry, hash) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?6 AS BIGINT)) SELECT CAST(?1 AS TEXT), CAST(?2 AS BIGINT) + i, CAST(?3 AS BIGINT), 'rotateHeadlessServiceAccountToken', CAST(?4 AS TEXT), CAST(?5 AS TEXT), 'allowed', '{}', (SELECT h.hash FROM chain_heads h WHERE h.organization_id = ?7) FROM n";
+    /// Has as many have done one each as said.
+    ACT_ONCE = "INSERT INTO audit_entries (organization_id, seq, time, action, actor_id, target_id, decision, entry, hash) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?5 AS BIGINT)) SELECT CAST(?1 AS TEXT), CAST(?2 AS BIGINT) + i, CAST(?3 AS BIGINT), 'enableHeadlessServiceAccount', 'usr_' || CAST(i AS TEXT), CAST(?4 AS TEXT), 'allowed', '{}', (SELECT h.hash FROM chain_heads h WHERE h.organization_id = ?6) FROM n";
+    /// Has as many hands be on a user as said.
+    HANDS = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?4 AS BIGINT)) SELECT CAST(?1 AS TEXT), CAST(?2 AS TEXT), 'usr_' || CAST(i AS TEXT), CAST(?3 AS BIGINT) FROM n";
+}
+
+/// An organization of which the log says nothing else.
+const ELSEWHERE: &str = "elsewhere";
+
+/// Proves SA-13, AL-5.
+#[test]
+fn hands_are_counted_by_hand_and_not_by_act() {
+    each("hands_by_hand", |app: Arc<App>| async move {
+        let write = async |statement: &'static provost_kernel::db::Statement,
+                           from: i64,
+                           at: i64,
+                           who: &'static str,
+                           target: &'static str,
+                           many: i64| {
+            let run = move |ctx: &mut OperationContext<'_>| {
+                let (at, org) = (Timestamp::from_ms(at), ctx.org());
+                let values = match who {
+                    "" => params![ELSEWHERE, from, at, target, many, org].to_vec(),
+                    who => params![ELSEWHERE, from, at, who, target, many, org].to_vec(),
+                };
+                ctx.execute(statement, &values).map(drop)
+            };
+            app.kernel
+                .system(app.org(), Some("approvals.settled"), run)
+                .await
+                .unwrap();
+        };
+        let hands = async |target: &'static str, since: i64| {
+            let read = move |tx: &mut provost_kernel::db::Tx<'_>| {
+                let since = Timestamp::from_ms(since);
+                Ok(audit::hands_since(tx, ELSEWHERE, target, since).map_err(|error| error.code()))
+            };
+            app.kernel.read_system(read).await.unwrap()
+        };
+        // More than was ever looked at, by the account itself, and by somebody else.
+        write(&ACT_OFTEN, 0, 1_000, "sa_own", "sa_own", 60_000).await;
+        write(&ACT_OFTEN, 100_000, 1_000, "usr_often", "sa_own", 120_000).await;
+        write(&ACT_OFTEN, 300_000, 2_000, "usr_once", "sa_own", 1).await;
+        assert_eq!(
+            hands("sa_own", 0).await,
+            Ok(vec!["usr_often".into(), "usr_once".into()])
+        );
+        assert_eq!(hands("sa_own", 1_001).await, Ok(vec!["usr_once".into()]));
+        assert_eq!(hands("sa_own", 2_001).await, Ok(vec![]));
+        // As many as may be, and one more; those of before are not counted, until they are too many to look at.
+        write(&ACT_ONCE, 400_000, 1_000, "", "sa_many", 256).await;
+        assert_eq!(hands("sa_many", 0).await.map(|hands| hands.len()), Ok(256));
+        write(&ACT_ONCE, 410_000, 1_000, "", "sa_more", 257).await;
+        assert_eq!(hands("sa_more", 0).await, Err(Code::Unavailable));
+        assert_eq!(hands("sa_more", 1_001).await, Ok(vec![]));
+        write(&ACT_ONCE, 420_000, 1_000, "", "sa_most", 1_025).await;
+        assert_eq!(hands("sa_most", 1_001).await, Err(Code::Unavailable));
+    });
+}
+
+/// Proves SA-13.
+#[test]
+fn an_account_that_rotates_itself_pushes_nobody_out_and_stops_no_vote() {
+    each("approvals_own_rotations", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let yvonne = Person::of(&app, "yvonne", "admin").await;
+        let (id, mut last) = account_of(&app, None).await;
+        let path = format!("/service-accounts/{id}/tokens");
+        let rotate = app.request("POST", &path).token(&yvonne.token(&app).await);
+        let made = rotate.json(with_trio(json!({}), &fresh_key())).send().await;
+        let mut token = |made: &crate::support::Reply| {
+            made.ok()["token"]["token"]
+                .as_str()
+                .unwrap()
+                .clone_into(&mut last);
+            last.clone()
+        };
+        let mut own = token(&made);
+        for _ in 0..260 {
+            app.advance(1);
+            let rotate = app.request("POST", &path).token(&own);
+            own = token(&rotate.json(with_trio(json!({}), &fresh_key())).send().await);
+        }
+        let carl = Person::of(&app, "carl", "viewer").await.id;
+        let asked = asks(&app, &own, &carl).await;
+        scene
+            .vote(&yvonne.token(&app).await, &asked, "approve")
+            .await
+            .refused(403, "escalation_forbidden");
+        scene.vote(&scene.bob().await, &asked, "approve").await.ok();
+        assert_eq!(scene.state(&asked).await.0, "approved");
+    });
+}
+
+/// Proves AP-3, DI-17.
+#[test]
+fn where_nobody_can_say_whose_hands_made_a_voter_nothing_is_approved() {
+    each("approvals_many_hands", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let (ann, dan) = (
+            Person::of(&app, "ann", "admin").await,
+            Person::of(&app, "dan", "admin").await,
+        );
+        let id = scene.waits(&rm("/a")).await;
+        app.advance(1);
+        for (person, many) in [(&ann, 257), (&dan, 256)] {
+            let user = person.id.clone();
+            let run = move |ctx: &mut OperationContext<'_>| {
+                let (org, now) = (ctx.org(), ctx.latest());
+                ctx.execute(&HANDS, params![org, user.as_str(), now, many])
+                    .map(drop)
+            };
+            app.kernel
+                .system(app.org(), Some("approvals.settled"), run)
+                .await
+                .unwrap();
+        }
+        scene
+            .vote(&ann.token(&app).await, &id, "approve")
+            .await
+            .refused(503, "unavailable");
+        assert_eq!(scene.state(&id).await.0, "pending");
+        assert!(scene.ask(&rm("/a")).await["grant"].is_null());
+        scene.vote(&dan.token(&app).await, &id, "approve").await.ok();
+        assert_eq!(scene.state(&id).await.0, "approved");
+    });
+}
+
+/// The index has the acts that are asked for, and these are acts that there are: one that was renamed would be nobody's.
+#[test]
+fn the_acts_by_which_somebody_has_a_hand_are_acts_and_stand_in_the_index() {
+    let areas = crate::areas_beside::every_area();
+    let registry = areas.registry();
+    let index = areas
+        .migrations()
+        .iter()
+        .find(|one| one.sqlite.contains("audit_entries_by_hand"))
+        .unwrap();
+    for text in [index.sqlite, index.postgres] {
+        assert!(text.contains(&format!("action IN ({})", audit::ACTS)), "{text}");
+    }
+    for act in audit::ACTS.split(", ") {
+        let act = act.trim_matches('\'');
+        let is_own = areas
+            .iter()
+            .filter_map(|area| area.fences)
+            .any(|fences| fences.own_acts.contains(&act));
+        assert!(is_own || registry.find(act).is_some(), "{act}");
+    }
 }
 
 /// Returns how many of these calls have a request, and how many are refused because there are too many.

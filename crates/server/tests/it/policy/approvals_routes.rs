@@ -3,6 +3,7 @@
 use super::approvals::{Scene, rm, scene};
 use super::approvals_people::Person;
 use crate::support::{App, Reply, each, fresh_key, with_trio};
+use provost_kernel::{OperationContext, params};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,7 +21,14 @@ async fn revision(app: &App) -> Value {
 }
 
 async fn put_as(app: &App, token: &str, routes: Value) -> Reply {
-    let body = json!({ "routes": routes, "expectedRevision": revision(app).await });
+    send(app, token, routes, true).await
+}
+
+async fn send(app: &App, token: &str, routes: Value, is_confirmed: bool) -> Reply {
+    let mut body = json!({ "routes": routes, "expectedRevision": revision(app).await });
+    if is_confirmed {
+        body["confirm"] = true.into();
+    }
     app.request("PUT", "/approval-routes")
         .token(token)
         .json(with_trio(body, &fresh_key()))
@@ -252,6 +260,43 @@ fn a_request_waits_as_long_as_its_route_says_and_is_denied_where_it_says_so() {
     });
 }
 
+provost_kernel::statements! {
+    /// Has others have asked for the same as often as said.
+    COPY = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, created_at, revision, binding_mac, policies_sha256, owner_id, route) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?3 AS BIGINT)) SELECT a.organization_id, a.id || '_' || CAST(n.i AS TEXT), a.grant_id || '_' || CAST(n.i AS TEXT), a.kind, a.state, a.asker_kind, 'sa_other', a.subject_kind, 'sa_other', a.subject_rights, a.call_mac || CAST(n.i AS TEXT), a.tool, a.policies, a.votes, a.uses, a.quorum, a.max_uses, 0, a.deadline_at, a.created_at, 0, a.binding_mac, a.policies_sha256, 'sa_other', a.route FROM approvals a CROSS JOIN n WHERE a.organization_id = ?1 AND a.id = ?2";
+}
+
+/// Proves AP-8.
+#[test]
+fn what_waits_for_days_leaves_half_of_the_queue() {
+    each("approvals_route_queue", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        put(
+            &app,
+            json!([route("days", &json!({ "deadlineSeconds": 172_800 }))]),
+        )
+        .await;
+        let id = scene.waits(&rm("/a")).await;
+        let others = async |many: i64| {
+            let id = id.clone();
+            let run = move |ctx: &mut OperationContext<'_>| {
+                let org = ctx.org();
+                ctx.execute(&COPY, params![org, id.as_str(), many]).map(drop)
+            };
+            let done = app.kernel.system(app.org(), Some("approvals.settled"), run);
+            done.await.unwrap();
+        };
+        others(498).await;
+        scene.waits(&rm("/b")).await;
+        let decision = scene.ask(&rm("/c")).await;
+        assert_eq!(decision["approval"]["refused"], "too_many_open", "{decision}");
+        // An hour is no longer than an hour.
+        put(&app, json!([route("hour", &json!({ "deadlineSeconds": 3_600 }))])).await;
+        scene.waits(&rm("/c")).await;
+        put(&app, json!([])).await;
+        scene.waits(&rm("/d")).await;
+    });
+}
+
 /// Proves AP-13.
 #[test]
 fn routes_that_would_not_do_what_they_say_are_refused_and_every_change_is_known() {
@@ -319,6 +364,203 @@ fn routes_that_would_not_do_what_they_say_are_refused_and_every_change_is_known(
             told.iter().any(|kind| kind == "approval.routes_changed"),
             "{told:?}"
         );
+    });
+}
+
+#[test]
+fn who_only_asks_learns_nobodys_id_by_the_route() {
+    each("approvals_route_own", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let ann = Person::of(&app, "ann", "admin").await;
+        put(
+            &app,
+            json!([route("named", &json!({ "approvers": { "users": [ann.id] } }))]),
+        )
+        .await;
+        let vera = Person::of(&app, "vera", "viewer").await;
+        let mut event = scene.event(&rm("/a"));
+        let attributes = json!({ "identity.user_id": vera.login, "tool.id": "Bash", "tool.input": rm("/a") });
+        event["attributes"] = attributes;
+        let id = super::approvals::request(&scene.decide(&event).await);
+        let token = vera.token(&app).await;
+        let own = app.request("GET", "/approvals/own").token(&token).send().await;
+        let hers = &own.ok()["approvals"][0];
+        assert_eq!(
+            (&hers["id"], &hers["route"]["name"]),
+            (&json!(id), &json!("named"))
+        );
+        assert_eq!(hers["route"]["fallsToAdmins"], json!(false));
+        assert!(
+            hers["route"]["approvers"].is_null() && !own.text().contains(&ann.id),
+            "{hers}"
+        );
+        let shown = scene.shown(&id).await;
+        assert_eq!(shown["route"]["approvers"], json!({ "users": [ann.id] }));
+    });
+}
+
+/// Proves AP-14.
+#[test]
+fn no_route_asks_for_less_where_that_was_not_confirmed() {
+    each("approvals_route_weaker", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let two = || route("two", &json!({ "match": { "tool": "Bash" }, "quorum": 2 }));
+        let one = || route("one", &json!({}));
+        // What is added asks for nothing less, nor does what asks for more.
+        for routes in [json!([two()]), json!([two(), one()]), json!([two(), one()])] {
+            send(&app, &app.admin, routes, false).await.ok();
+        }
+        let weak = route("two", &json!({ "match": { "tool": "Bash" } }));
+        for (routes, said) in [
+            (json!([]), "two is taken away; one is taken away"),
+            (json!([weak, one()]), "two wants 1 instead of 2"),
+            (json!([one(), two()]), "one comes before two"),
+        ] {
+            let reply = send(&app, &app.admin, routes, false).await;
+            reply.refused(400, "confirmation_required");
+            assert!(reply.text().contains(said), "{said}: {}", reply.text());
+            assert!(reply.text().contains("confirm: true"), "{}", reply.text());
+        }
+        assert_eq!(revision(&app).await, json!(3));
+        assert_eq!(
+            scene.shown(&scene.waits(&rm("/a")).await).await["quorum"],
+            json!(2)
+        );
+        send(&app, &app.admin, json!([]), true).await.ok();
+        assert_eq!(
+            scene.shown(&scene.waits(&rm("/b")).await).await["quorum"],
+            json!(1)
+        );
+    });
+}
+
+/// Proves AP-14.
+#[test]
+fn a_route_fits_a_tool_in_whatever_spelling_its_policy_fits() {
+    each("approvals_route_spelling", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let route_of = |tool: &str| route("two", &json!({ "match": { "tool": tool }, "quorum": 2 }));
+        for (named, fits) in [
+            ("Bash", true),
+            ("bash", true),
+            ("bA*", true),
+            ("Bash2", false),
+            ("Bas", false),
+        ] {
+            put(&app, json!([route_of(named)])).await;
+            for tool in ["Bash", "bash", "BASH", "Bash "] {
+                let mut event = scene.event(&rm(&format!("/{}", fresh_key())));
+                event["attributes"]["tool.id"] = tool.into();
+                let id = super::approvals::request(&scene.decide(&event).await);
+                let quorum = if fits { 2 } else { 1 };
+                assert_eq!(
+                    scene.shown(&id).await["quorum"],
+                    json!(quorum),
+                    "{named} {tool:?}"
+                );
+                let path = format!("/approvals/{id}/cancel");
+                app.write("POST", &path, json!({})).await.ok();
+                // Requests of an hour are counted.
+                app.advance(400);
+            }
+        }
+        let unseen = json!([route_of("\u{200b}*")]);
+        let reply = put_as(&app, &app.admin, unseen).await;
+        reply.refused(422, "invalid_definition");
+        assert!(reply.text().contains("/routes/0/match/tool"), "{}", reply.text());
+    });
+}
+
+/// Proves AP-13.
+#[test]
+fn a_route_of_people_who_cannot_decide_is_named_and_too_many_names_are_refused() {
+    each("approvals_route_warnings", |app: Arc<App>| async move {
+        let ann = Person::of(&app, "ann", "admin").await.id;
+        let dan = Person::of(&app, "dan", "admin").await.id;
+        let vera = Person::of(&app, "vera", "viewer").await.id;
+        let gone = Person::of(&app, "gone", "admin").await.id;
+        app.write("POST", &format!("/directory/users/{gone}/suspend"), json!({}))
+            .await
+            .ok();
+        let (deciding, idle) = (group_of(&app, &dan).await, group_of(&app, &vera).await);
+        let warnings = async |approvers: Value, quorum: i64| {
+            let one = route("one", &json!({ "approvers": approvers, "quorum": quorum }));
+            put_as(&app, &app.admin, json!([one])).await.ok()["warnings"].clone()
+        };
+        let warning = |code: &str| json!({ "route": "one", "code": code });
+        let cannot = |ids: &[&String]| {
+            let mut warning = warning("names_who_cannot_decide");
+            let mut ids: Vec<&String> = ids.to_vec();
+            ids.sort_unstable();
+            warning["userIds"] = json!(ids);
+            warning
+        };
+        let falls = warning("falls_to_admins");
+        assert_eq!(warnings(json!({ "users": [ann, dan] }), 2).await, Value::Null);
+        assert_eq!(
+            warnings(json!({ "users": [ann], "groups": [deciding] }), 2).await,
+            Value::Null
+        );
+        assert_eq!(warnings(json!({ "users": [ann] }), 2).await, json!([falls]));
+        // Who is named twice is one.
+        assert_eq!(
+            warnings(json!({ "users": [dan], "groups": [deciding] }), 2).await,
+            json!([falls])
+        );
+        assert_eq!(warnings(json!({ "groups": [idle] }), 1).await, json!([falls]));
+        assert_eq!(
+            warnings(json!({ "users": [ann, vera] }), 1).await,
+            json!([cannot(&[&vera])])
+        );
+        assert_eq!(
+            warnings(json!({ "users": [vera, gone] }), 1).await,
+            json!([cannot(&[&vera, &gone]), falls])
+        );
+        assert_eq!(warnings(json!({ "roles": ["admin"] }), 5).await, json!([falls]));
+        let all: Vec<Value> = (0..6)
+            .map(|n| {
+                let users: Vec<String> = (0..100).map(|m| format!("usr_{n}_{m}")).collect();
+                route(&format!("route {n}"), &json!({ "approvers": { "users": users } }))
+            })
+            .collect();
+        let reply = put_as(&app, &app.admin, json!(all)).await;
+        reply.refused(422, "invalid_definition");
+        assert!(reply.text().contains("at most 500"), "{}", reply.text());
+    });
+}
+
+#[test]
+fn a_preview_for_nobody_is_refused() {
+    each("approvals_preview_nobody", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let ann = Person::of(&app, "ann", "viewer").await;
+        let gone = Person::of(&app, "gone", "viewer").await;
+        app.delete(&format!("/directory/users/{}", gone.id)).await;
+        let preview = async |by: &str, of: Option<&str>| {
+            let mut body = json!({ "kind": "tool_call", "tool": "Bash", "requestedBy": by });
+            if let Some(of) = of {
+                body["requestedFor"] = of.into();
+            }
+            app.request("POST", "/approval-routes/preview")
+                .json(body)
+                .send()
+                .await
+        };
+        preview(&ann.id, Some(&scene.ada)).await.ok();
+        for nobody in [
+            gone.id.as_str(),
+            ann.login.as_str(),
+            "usr_01kaf9q2m4x7t8v3c5d6e0g1h2",
+            "sa_01kaf9q2m4x7t8v3c5d6e0g1h2",
+            "dev_01kaf9q2m4x7t8v3c5d6e0g1h2",
+        ] {
+            let reply = preview(nobody, None).await;
+            reply.refused(422, "invalid_definition");
+            assert!(reply.text().contains("/requestedBy"), "{}", reply.text());
+            let reply = preview(&ann.id, Some(nobody)).await;
+            reply.refused(422, "invalid_definition");
+            assert!(reply.text().contains("/requestedFor"), "{}", reply.text());
+        }
     });
 }
 

@@ -47,7 +47,8 @@ pub const OPERATIONS: &[Operation] = &[
             "name": maker.unique, "match": { "tool": maker.unique }, "approvers": { "roles": ["admin"] },
             "quorum": 1, "deadlineSeconds": 3_600, "onDeadline": "expire",
         });
-        let body = json!({ "routes": [route], "expectedRevision": revision });
+        // The one of the traffic before is taken away.
+        let body = json!({ "routes": [route], "expectedRevision": revision, "confirm": true });
         Ok(maker
             .call("PUT", "approval-routes", body)
             .showing("approval-routes"))
