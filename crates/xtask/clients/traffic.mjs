@@ -2,6 +2,7 @@
 //
 // `{token, client, revision}`: that client comes with that token and lists its tools. `{status}` is what it was answered.
 // `{signIn, redirect, login, scopes}`: that person signs in for that client. `{status, token, scope}` is what came of it.
+// The token is for the MCP address, or for the resource that is named by `resource`.
 
 import { createHash, randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -47,7 +48,7 @@ async function come({ token, client, revision }) {
   return ended(await post(token, revision, { id: 2, method: "tools/list", params: {} }, more));
 }
 
-async function signIn({ signIn: client, redirect, login, scopes }) {
+async function signIn({ signIn: client, redirect, login, scopes, resource = url }) {
   const origin = new URL(url).origin;
   const verifier = randomBytes(32).toString("base64url");
   const state = randomBytes(16).toString("base64url");
@@ -57,7 +58,7 @@ async function signIn({ signIn: client, redirect, login, scopes }) {
     client_id: client,
     redirect_uri: redirect,
     scope: scopes.join(" "),
-    resource: url,
+    resource,
     state,
     code_challenge: createHash("sha256").update(verifier).digest("base64url"),
     code_challenge_method: "S256",
@@ -71,7 +72,7 @@ async function signIn({ signIn: client, redirect, login, scopes }) {
     redirect_uri: redirect,
     client_id: client,
     code_verifier: verifier,
-    resource: url,
+    resource,
   });
   const answer = await fetch(new URL("/oauth/token", origin), { method: "POST", body, headers: ALONE });
   const said = await answer.json();

@@ -10,6 +10,7 @@
 pub mod administrator;
 mod commands;
 mod conformance;
+mod device_hooks;
 mod directories;
 mod generators;
 mod hooks;
@@ -64,6 +65,8 @@ pub struct Arguments {
     /// Keep what works with which version, for docs/compatibility.md
     #[arg(long)]
     record: bool,
+    #[command(flatten)]
+    device_hooks: device_hooks::Repeats,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -84,6 +87,8 @@ enum Part {
     Telemetry,
     /// Whether the hook stops real agents, whatever fails between them and the server
     Hooks,
+    /// Whether it stops them where a device judges, whatever fails on the device
+    DeviceHooks,
     /// Exports of Okta, Entra ID and Google Workspace, imported by the command line
     Directories,
     /// The traffic of the family's Terraform provider
@@ -94,7 +99,7 @@ enum Part {
     Additions,
 }
 
-const ALL: [Part; 12] = [
+const ALL: [Part; 13] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
@@ -103,6 +108,7 @@ const ALL: [Part; 12] = [
     Part::Generators,
     Part::Telemetry,
     Part::Hooks,
+    Part::DeviceHooks,
     Part::Directories,
     Part::Terraform,
     Part::Scanners,
@@ -120,6 +126,7 @@ impl Part {
             Self::Generators => "generators",
             Self::Telemetry => "telemetry",
             Self::Hooks => "hooks",
+            Self::DeviceHooks => "device-hooks",
             Self::Directories => "directories",
             Self::Terraform => "terraform",
             Self::Scanners => "scanners",
@@ -196,6 +203,7 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome<V
         Part::Generators => generators::run(&scene, arguments.record)?,
         Part::Telemetry => telemetry::run(&scene, arguments.record)?,
         Part::Hooks => hooks::run(&scene)?,
+        Part::DeviceHooks => device_hooks::run(&mut scene, &arguments.device_hooks)?,
         Part::Directories => directories::run(&scene, arguments.record)?,
         Part::Terraform => terraform::run(&scene, arguments.record)?,
         Part::Scanners => scanners::run(&scene)?,

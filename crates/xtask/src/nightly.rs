@@ -41,7 +41,8 @@ const fn net(name: &'static str, words: &'static str) -> Net {
 const NETS: &[Net] = &[
     net("tests", "test --nightly"),
     net("guides", "guides"),
-    net("clients", "clients --engine both"),
+    net("clients", "clients --engine both --without device-hooks"),
+    net("device-hooks", "clients device-hooks"),
     net("schemathesis", "schemathesis --engine both --max-examples 100"),
     net("crash", "crash --engine both --cycles 100"),
     net("simulate", "simulate --seeds 20000"),

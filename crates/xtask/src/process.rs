@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
 
 use crate::failure::{Context, Failure, Outcome};
 
@@ -156,6 +157,18 @@ pub fn find_or_install(name: &str) -> Outcome {
         run(&mut apt)?;
     }
     Ok(())
+}
+
+/// The library of the package `faketime`, which is installed where that is possible.
+pub fn faketime() -> Option<PathBuf> {
+    static LIBRARY: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+        drop(find_or_install("faketime"));
+        let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
+        folders
+            .map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"))
+            .find(|library| library.is_file())
+    });
+    LIBRARY.clone()
 }
 
 /// Returns a program of crates.io in one version, built below the target folder if it is not there.

@@ -48,8 +48,22 @@ impl Administrator {
         Connection::new(self.address).fetch(&Request::get(path, &self.token))
     }
 
+    /// Whoever has this token, at the same organization.
+    pub fn with_token(&self, token: String) -> Self {
+        Self {
+            address: self.address,
+            base: self.base.clone(),
+            token,
+        }
+    }
+
     /// Makes a change and returns the answer.
     pub fn post(&mut self, rest: &str, body: Value) -> Outcome<Value> {
+        self.change("POST", rest, body)
+    }
+
+    /// Makes a change by this method and returns the answer.
+    pub fn change(&mut self, method: &'static str, rest: &str, body: Value) -> Outcome<Value> {
         let mut body = body;
         let number = KEYS.fetch_add(1, Ordering::Relaxed);
         let words = body.as_object_mut().context("a body is an object")?;
@@ -58,7 +72,7 @@ impl Administrator {
             .or_insert_with(|| json!("clients of others"));
         words.insert("idempotencyKey".into(), json!(format!("clients-{number}")));
         let path = format!("{}{rest}", self.base);
-        Connection::new(self.address).fetch(&Request::new("POST", path, &self.token).with_body(body))
+        Connection::new(self.address).fetch(&Request::new(method, path, &self.token).with_body(body))
     }
 
     pub fn account(&mut self, name: &str, role: &str, scopes: &[&str]) -> Outcome<Account> {

@@ -16,9 +16,9 @@ use crate::failure::{Context, Failure, Outcome};
 use crate::process;
 
 const GEMINI: &str = "@google/gemini-cli/bundle/gemini.js";
-const USER: &str = "ada@acme.example";
+pub(super) const USER: &str = "ada@acme.example";
 /// The files of `/etc` that a program needs to know who it is.
-const OF_ETC: [&str; 4] = ["passwd", "group", "hosts", "nsswitch.conf"];
+pub(super) const OF_ETC: [&str; 4] = ["passwd", "group", "hosts", "nsswitch.conf"];
 
 /// A client, and whose settings have its hook.
 struct Client {
@@ -220,7 +220,7 @@ fn registered(scene: &Scene<'_>, client: &Client, between: Between, folder: &Pat
     process::output(&mut install).map(drop)
 }
 
-fn called(asked: &Value) -> Outcome<Value> {
+pub(super) fn called(asked: &Value) -> Outcome<Value> {
     let mut python = Command::new("python3");
     python.arg(script()).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = python.spawn().context("the clients need Python 3")?;
@@ -230,11 +230,11 @@ fn called(asked: &Value) -> Outcome<Value> {
     serde_json::from_slice(&output.stdout).context(format_args!("the script ended with {}", output.status))
 }
 
-fn script() -> PathBuf {
+pub(super) fn script() -> PathBuf {
     install::sources().join("hooks/call.py")
 }
 
-fn write(path: &Path, text: &str, mode: u32) -> Outcome {
+pub(super) fn write(path: &Path, text: &str, mode: u32) -> Outcome {
     std::fs::write(path, text).context(format_args!("cannot write {}", path.display()))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).context("cannot set who may read")
 }

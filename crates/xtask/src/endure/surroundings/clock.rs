@@ -1,7 +1,6 @@
 //! A server whose clock is 401 days ahead removes nothing of anybody's, and beside a database with another time it dates
 //! nothing (CK-1 to CK-4). The clock is libfaketime's.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::scene::{Scene, expect, metric, readiness, says, wait};
@@ -19,7 +18,7 @@ const AHEAD: &str = "+401d";
 const ROUNDS: Duration = Duration::from_secs(4);
 
 pub fn run(place: &BenchStore, arguments: &Arguments, seed: u64) -> Outcome<Report> {
-    let Some(library) = library() else {
+    let Some(library) = process::faketime() else {
         return Ok(Report::Absent(
             "libfaketime is not installed (Debian: faketime)".into(),
         ));
@@ -134,15 +133,6 @@ fn jump(scene: &Scene, library: &std::path::Path) -> Outcome<&'static str> {
     )?;
     server.stop()?;
     Ok("; one that jumped two hours was doubted within its round, and believed when it came back")
-}
-
-/// The library of the package `faketime`, which is installed where that is possible.
-fn library() -> Option<PathBuf> {
-    drop(process::find_or_install("faketime"));
-    let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
-    folders
-        .map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"))
-        .find(|library| library.is_file())
 }
 
 /// The same installation with another clock; the one that counts sleep stays the machine's.

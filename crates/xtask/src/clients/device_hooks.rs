@@ -1,0 +1,382 @@
+//! Whether a device that judges for hooks holds, whatever fails on it: real Claude Code and Codex, a model that is a script and asks for
+//! one command that removes a file, the agent of the machine or of a person, and a real server that is there or away.
+//!
+//! ```text
+//! client ──► registered line ──► agent.sock ──► agent ──► bundle      what fails is one of these, or the disk below the agent
+//!                   └──────────────────────────► server               there, or away
+//! ```
+//!
+//! What is looked at is the file: where the organization enforces, a call that a policy blocks leaves it there, whatever fails; where it only
+//! looks on, every call removes it. Beside the clients the line that stands in their settings is run as they run it, more often than a client
+//! can be.
+
+mod approved;
+mod device;
+mod fault;
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::hooks::called;
+use super::terminal::{CLAUDE, CODEX};
+use super::{Scene, sign_in};
+use crate::failure::{Context, Failure, Outcome};
+use crate::{clock, process};
+use device::Device;
+use fault::Fault;
+
+/// How often each row is tried.
+#[derive(clap::Args)]
+pub struct Repeats {
+    /// How often a client runs for each row of device-hooks
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repeats: u32,
+    /// How often the line of its settings runs for each row of device-hooks
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    lines: u32,
+}
+
+/// A client, and whose settings and agent it has.
+pub struct Client {
+    pub word: &'static str,
+    pub is_of_the_machine: bool,
+    /// What a policy is about. Codex refuses `rm -f` of its own accord.
+    guarded: &'static str,
+}
+
+const CLIENTS: [Client; 3] = [
+    Client {
+        word: "claude-code",
+        is_of_the_machine: false,
+        guarded: "rm -rf",
+    },
+    Client {
+        word: "claude-code",
+        is_of_the_machine: true,
+        guarded: "rm -rf",
+    },
+    Client {
+        word: "codex",
+        is_of_the_machine: true,
+        guarded: "rm -r",
+    },
+];
+
+/// What no policy is about.
+const ALLOWED: &str = "unlink";
+/// How long a client waits for its hook. Units: milliseconds.
+const CLIENT_MS: f64 = 5_000.0;
+
+/// What fails, while the server is there or away, and whether the call is one that a policy blocks.
+struct Row {
+    fault: Fault,
+    is_guarded: bool,
+    /// Whether the call runs where the organization enforces.
+    runs: bool,
+}
+
+const fn holds(fault: Fault) -> Row {
+    Row {
+        fault,
+        is_guarded: true,
+        runs: false,
+    }
+}
+
+const fn allowed(fault: Fault, runs: bool) -> Row {
+    Row {
+        fault,
+        is_guarded: false,
+        runs,
+    }
+}
+
+/// The rows while the server is there. The disk is filled last: what the agent kept on it is lost.
+const THERE: [Row; 14] = [
+    holds(Fault::Nothing),
+    allowed(Fault::Nothing, true),
+    holds(Fault::Killed),
+    holds(Fault::Frozen),
+    holds(Fault::Garbage),
+    holds(Fault::ProgramMissing),
+    holds(Fault::ProgramClosed),
+    holds(Fault::ProgramKilled),
+    holds(Fault::SocketOpen),
+    holds(Fault::ModeOpen),
+    holds(Fault::RegistrationOpen),
+    holds(Fault::SocketNone),
+    holds(Fault::BundleGarbage),
+    holds(Fault::DiskFull),
+];
+
+/// The rows while the server is away: what a bundle in date allows passes, and nothing else does.
+const AWAY: [Row; 17] = [
+    holds(Fault::Nothing),
+    allowed(Fault::Nothing, true),
+    holds(Fault::Killed),
+    holds(Fault::Frozen),
+    holds(Fault::Garbage),
+    holds(Fault::SocketOpen),
+    holds(Fault::ModeOpen),
+    holds(Fault::RegistrationOpen),
+    holds(Fault::SocketNone),
+    holds(Fault::BundleGarbage),
+    allowed(Fault::BundleGarbage, false),
+    holds(Fault::Expired),
+    allowed(Fault::Expired, false),
+    holds(Fault::Early),
+    allowed(Fault::Early, false),
+    allowed(Fault::Killed, false),
+    holds(Fault::DiskFull),
+];
+
+/// What was seen of a row.
+struct Seen {
+    /// Calls of the client that ran.
+    ran: u32,
+    /// Calls of the line that the client would have let run.
+    passed: u64,
+    /// Units: milliseconds.
+    slowest: f64,
+    /// What the line said last.
+    last: String,
+}
+
+/// A line of the table.
+struct Line {
+    name: String,
+    cells: Vec<String>,
+}
+
+pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
+    let mut administrator = scene.administrator();
+    let ada = sign_in::colleague(&mut administrator, "ada")?;
+    administrator.post(
+        "content-policies",
+        json!({ "definition": { "id": "no-rm", "name": "no rm -r", "action": "block", "message": "ask the platform team first",
+            "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
+            "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm -r" } } }),
+    )?;
+    let token = administrator
+        .account("hooks of devices", "operator", &["policies:decide"])?
+        .token;
+    let clients: Vec<&Client> = if process::is_root() {
+        CLIENTS.iter().collect()
+    } else {
+        println!(
+            "    NOT run: what the machine's settings register. Their agent is root's, whose program and folders have to be root's."
+        );
+        CLIENTS
+            .iter()
+            .filter(|client| !client.is_of_the_machine)
+            .collect()
+    };
+    let mut table: Vec<Line> = Vec::new();
+    let mut columns = Vec::new();
+    let mut wrong = Vec::new();
+    // From the weaker to the stronger: the other way has to be confirmed.
+    for mode in ["monitor", "enforce"] {
+        administrator.change(
+            "PATCH",
+            "automation/settings",
+            json!({ "fleet": { "hooks": { "judging": "on", "mode": mode } } }),
+        )?;
+        for client in &clients {
+            let whose = if client.is_of_the_machine {
+                "the machine's"
+            } else {
+                "a person's"
+            };
+            let column = format!("{} by {whose} settings, {mode}", client.word);
+            println!("    {column}");
+            columns.push(column.clone());
+            let mut device = Device::make(scene, client, mode, &token, &ada)?;
+            let mut number = 0;
+            for (is_away, rows) in [(false, &THERE[..]), (true, &AWAY[..])] {
+                if is_away {
+                    stop(scene)?;
+                }
+                for row in rows {
+                    let runs = mode == "monitor" || row.runs;
+                    let name = row.name(is_away);
+                    let cell = if let Some(why) = row.fault.unlikely() {
+                        format!("NOT run: {why}")
+                    } else {
+                        let seen = tried(scene, client, &mut device, row, repeats).context(&name)?;
+                        let cell = seen.cell(repeats);
+                        if let Some(why) = seen.fault(runs, repeats) {
+                            let last = seen.last.trim();
+                            wrong.push(format!("{column}: {name}: {cell}: {why} (it said: {last})"));
+                        }
+                        cell
+                    };
+                    println!("      {name}: {cell}");
+                    if table.len() <= number {
+                        let cells = Vec::new();
+                        table.push(Line { name, cells });
+                    }
+                    table[number].cells.push(cell);
+                    number += 1;
+                }
+            }
+            start(scene)?;
+            device
+                .tells(scene)
+                .context("what the device judged does not reach the server")?;
+        }
+    }
+    if let Err(why) = approved::run(scene, &clients, &token, &ada) {
+        wrong.push(why.to_string());
+    }
+    print(&columns, &table);
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("wrong:\n  {}", wrong.join("\n  "))))
+}
+
+/// Applies what fails, lets the client and its line ask, and takes the fault back.
+fn tried(
+    scene: &Scene<'_>,
+    client: &Client,
+    device: &mut Device,
+    row: &Row,
+    repeats: &Repeats,
+) -> Outcome<Seen> {
+    let before = row.fault.happens(device)?;
+    let command = if row.is_guarded { client.guarded } else { ALLOWED };
+    let command = format!("{command} {}", device.victim());
+    let mut ran = 0;
+    for _ in 0..repeats.repeats {
+        ran += u32::from(asked(scene, client, device, &command)?);
+    }
+    let said = line(client, device, &command, repeats.lines)?;
+    let seen = Seen {
+        ran,
+        passed: said["passed"].as_u64().context("no count of the line")?,
+        slowest: said["slowest"].as_f64().context("no time of the line")?,
+        last: said["last"].as_str().unwrap_or_default().to_owned(),
+    };
+    before.restore(device)?;
+    Ok(seen)
+}
+
+/// Lets the model ask the client for a command that takes the victim away, and says whether it ran.
+pub fn asked(scene: &Scene<'_>, client: &Client, device: &Device, command: &str) -> Outcome<bool> {
+    device.put_victim()?;
+    let program = match client.word {
+        "codex" => scene.tools.command(CODEX),
+        _ => scene.tools.command(CLAUDE),
+    };
+    let words: Vec<_> = std::iter::once(program.get_program())
+        .chain(program.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let said = called(&json!({
+        "client": client.word, "program": words, "place": device.folder, "victim": device.victim(), "command": command,
+        "only_tools": true, "over": device::OVER,
+    }))?;
+    said["ran"].as_bool().context(format_args!("no answer in {said}"))
+}
+
+/// Runs the line of the client's settings as often as this, and returns what came of it.
+fn line(client: &Client, device: &Device, command: &str, times: u32) -> Outcome<Value> {
+    let mut python = device.command("python3");
+    python
+        .arg(super::install::sources().join("hooks/lines.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = python.spawn().context("the clients need Python 3")?;
+    let input = child.stdin.take().context("a script without input")?;
+    let mut tool_input = json!({ "command": command });
+    if client.word == "claude-code" {
+        tool_input["description"] = "Tidy up".into();
+    }
+    let payload = json!({
+        "hook_event_name": "PreToolUse", "session_id": "0d7c5a4e-line", "cwd": device.folder.join("work"), "permission_mode": "default",
+        "tool_name": "Bash", "tool_input": tool_input, "tool_use_id": "call_line",
+    });
+    serde_json::to_writer(
+        input,
+        &json!({ "line": device.registered_line(client)?, "payload": payload, "times": times }),
+    )
+    .context("a script does not listen")?;
+    let output = child.wait_with_output().context("cannot wait for a script")?;
+    serde_json::from_slice(&output.stdout).context(format_args!("the script ended with {}", output.status))
+}
+
+/// Has the server away.
+fn stop(scene: &mut Scene<'_>) -> Outcome {
+    process::signal(scene.server.pid(), "TERM");
+    let ended = clock::poll_until(Duration::from_secs(20), Duration::from_millis(5), || {
+        scene.server.has_ended()
+    });
+    if ended {
+        return Ok(());
+    }
+    Err(Failure::new("the server does not stop"))
+}
+
+/// Has the server back where it was.
+fn start(scene: &mut Scene<'_>) -> Outcome {
+    scene.server = scene.installation.launch_at(scene.server.address)?;
+    scene.server.wait_until_ready(Duration::from_mins(1))
+}
+
+impl Row {
+    fn name(&self, is_away: bool) -> String {
+        let call = if self.is_guarded {
+            "a blocked call"
+        } else {
+            "an allowed call"
+        };
+        let server = if is_away { "server stopped" } else { "server there" };
+        format!("{}, {server}, {call}", self.fault.name())
+    }
+}
+
+impl Seen {
+    fn cell(&self, repeats: &Repeats) -> String {
+        format!(
+            "ran {}/{}; line {}/{}, {:.0} ms at most",
+            self.ran, repeats.repeats, self.passed, repeats.lines, self.slowest
+        )
+    }
+
+    /// Says what is wrong with it.
+    fn fault(&self, runs: bool, repeats: &Repeats) -> Option<&'static str> {
+        let (ran, passed) = if runs {
+            (repeats.repeats, u64::from(repeats.lines))
+        } else {
+            (0, 0)
+        };
+        if self.ran != ran {
+            return Some(if runs {
+                "the tool was stopped"
+            } else {
+                "the tool RAN"
+            });
+        }
+        if self.passed != passed {
+            return Some(if runs {
+                "the line stops the call"
+            } else {
+                "the line lets the call pass"
+            });
+        }
+        (self.slowest >= CLIENT_MS).then_some("the line is later than its client waits")
+    }
+}
+
+fn print(columns: &[String], table: &[Line]) {
+    println!("\n| what fails | {} |", columns.join(" | "));
+    println!("|---|{}", "---|".repeat(columns.len()));
+    for line in table {
+        println!("| {} | {} |", line.name, line.cells.join(" | "));
+    }
+    println!(
+        "\n\"ran 0/1; line 0/20\": of one call of the client none ran, and of twenty runs of the registered line none let the call pass."
+    );
+}
