@@ -68,11 +68,15 @@ pub fn holders(tx: &mut Tx<'_>, organization: &str, device: &str) -> Result<Vec<
 /// Errors: `InsufficientScope`; `Conflict` for a retired device and for a user who owns too many; `InvalidDefinition` for an id
 /// that names no user of the organization; `EscalationForbidden`.
 pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> Result<()> {
+    let is_same = device.owner.as_ref().is_some_and(|owner| owner.user_id == user);
     if !Sight::load(ctx)?.shows(user) {
         // A right guess would be answered otherwise than a wrong one.
         taken::may_say(ctx)?;
+        if is_same {
+            // It changes nothing, and says whose machine this is: whoever asks in this way stands in the audit log.
+            ctx.change("/ownerNamed", Value::Null, user);
+        }
     }
-    let is_same = device.owner.as_ref().is_some_and(|owner| owner.user_id == user);
     let reach = Reach(ctx.actor().permission);
     let known = device.owner.as_ref().filter(|_| is_same).map(|owner| owner.reach);
     if let Some(known) = known

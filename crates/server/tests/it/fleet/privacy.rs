@@ -320,6 +320,16 @@ fn no_filter_no_name_and_no_gateway_says_whose_a_machine_is() {
         right.refused(403, "insufficient_scope");
         wrong.refused(403, "insufficient_scope");
         assert_eq!(right.json["message"], wrong.json["message"]);
+        // Who may say it learns it, and that is an entry although nothing changes.
+        app.write("PATCH", &path, json!({ "ownerUserId": bob }))
+            .await
+            .ok();
+        let asked = app.get("/audit/events?action=updateHeadlessDevice&limit=1").await;
+        let change = asked.ok()["events"][0]["changes"][0].clone();
+        assert_eq!(
+            (&change["path"], &change["after"]),
+            (&json!("/ownerNamed"), &json!(bob))
+        );
         // Who is suspended stands in the directory, beside the name.
         let beyond = app
             .get(&format!("/devices/{}/gateway-identity", world.machine.id))
