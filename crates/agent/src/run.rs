@@ -133,7 +133,15 @@ impl Loop<'_> {
     }
 
     /// Has the stations do what they do without a server: one that is away must not leave the machine with what somebody wrote.
+    /// One that answered with a refusal is no such server: what rests on its trust goes first.
     async fn without_server(&self, why: &Trouble) {
+        if why.is_refusal() {
+            for station in self.stations {
+                if let Err(trouble) = station.refused(self.agent, why) {
+                    (self.say)(&format!("warning: {trouble}"));
+                }
+            }
+        }
         if why.cause == Cause::Gone {
             return;
         }
@@ -353,6 +361,11 @@ impl Loop<'_> {
 pub async fn once(work: &Loop<'_>) -> Result<Once, Trouble> {
     let _lock = work.agent.folder.lock()?;
     work.begin();
+    for station in work.stations {
+        if let Err(trouble) = station.begin_once(work.agent, work.say) {
+            (work.say)(&format!("warning: {trouble}"));
+        }
+    }
     work.round().await.map_err(explained)
 }
 

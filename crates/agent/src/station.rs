@@ -29,7 +29,23 @@ pub trait Station {
         Ok(())
     }
 
+    /// Begins, where a process makes one round and ends, and has the folder for itself.
+    ///
+    /// Errors: whatever stands in the way of this station; the others work.
+    fn begin_once(&self, _agent: &Agent, _say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    /// Takes back what rests on the trust of the server, which answered with a refusal before any station was visited. What can be done
+    /// without it is done afterwards.
+    ///
+    /// Errors: whatever stood in the way.
+    fn refused(&self, _agent: &Agent, _why: &Trouble) -> Result<(), Trouble> {
+        Ok(())
+    }
+
     /// Does what can be done without the server, which does not answer.
+    ///
     ///
     /// Errors: whatever stood in the way.
     fn alone<'a>(&'a self, agent: &'a Agent, say: &'a dyn Fn(&str)) -> Visited<'a>;

@@ -72,6 +72,17 @@ impl Trouble {
         self
     }
 
+    /// Says whether the server gave no answer: what it said before still holds. One that is too busy, or fails, gives none.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self.cause, Cause::Unreachable | Cause::Refused(429 | 500..))
+    }
+
+    /// Says whether it is an answer, by which the server takes back what it trusted this device with. What is wrong on this machine is none.
+    pub fn is_refusal(&self) -> bool {
+        let is_answer = matches!(self.cause, Cause::Gone | Cause::Expired | Cause::Refused(_));
+        is_answer && !self.is_unanswered()
+    }
+
     /// Says whether it may pass by itself.
     pub fn may_pass(&self) -> bool {
         match self.cause {

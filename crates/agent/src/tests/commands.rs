@@ -3,7 +3,7 @@
 use super::{Scratch, Told, agent, home, now, taken};
 use crate::{Agent, Cause, Loop, Once, Station, Trouble, Visit, Visited, once};
 use provost_words::entropy::SystemEntropy;
-use provost_words::time::SystemClock;
+use provost_words::time::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -15,6 +15,7 @@ struct Counter {
     visits: Cell<u32>,
     commanded: Cell<u32>,
     alone: Cell<u32>,
+    refused: Cell<u32>,
     trouble: RefCell<Option<Trouble>>,
 }
 
@@ -29,6 +30,11 @@ impl Station for Counter {
             .set(self.commanded.get() + u32::from(visit.is_commanded));
         let trouble = self.trouble.borrow().clone();
         Box::pin(std::future::ready(trouble.map_or(Ok(()), Err)))
+    }
+
+    fn refused(&self, _: &Agent, _: &Trouble) -> Result<(), Trouble> {
+        self.refused.set(self.refused.get() + 1);
+        Ok(())
     }
 
     fn alone<'a>(&'a self, _: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
@@ -168,4 +174,76 @@ fn what_stands_in_the_way_of_a_station_ends_neither_reports_nor_heartbeats() {
         Cause::Gone
     );
     assert_eq!((station.visits.get(), station.alone.get()), (1, 1));
+}
+
+/// Proves LJ-5: an answer to the heartbeat by which the server takes its trust back reaches what rests on it, and none is made of silence.
+#[test]
+fn a_refusal_of_the_heartbeat_reaches_the_stations_and_silence_does_not() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let (agent, station) = (agent(&folder), Counter::default());
+    let words = |code: &str| json!({ "code": code, "message": "no" });
+    let refusals = [
+        (401, words("token_expired")),
+        (401, words("invalid_token")),
+        (401, words("token_revoked")),
+        (403, words("forbidden")),
+        (404, words("not_found")),
+        (409, words("conflict")),
+        // Who has no words is no server that still trusts anybody.
+        (403, json!({})),
+    ];
+    for ((status, body), number) in refusals.iter().zip(1..) {
+        door.will(*status, body);
+        let trouble = round(&agent, &home, &door, &station).unwrap_err();
+        assert!(trouble.is_refusal(), "{status} {body}");
+        assert_eq!(station.refused.get(), number, "{status} {body}");
+    }
+    let before = (station.refused.get(), station.alone.get());
+    for status in [429, 500, 502, 503] {
+        door.will(status, &words("busy"));
+        let trouble = round(&agent, &home, &door, &station).unwrap_err();
+        assert!(trouble.is_unanswered() && !trouble.is_refusal(), "{status}");
+    }
+    let trouble = round(&agent, &home, &door, &station).unwrap_err();
+    assert!(trouble.is_unanswered(), "nobody answered");
+    assert_eq!(
+        (station.refused.get(), station.alone.get()),
+        (before.0, before.1 + 5)
+    );
+    assert_eq!(station.visits.get(), 0);
+}
+
+/// Proves LJ-5: a proof of another time is signed again at once, and only a second refusal counts.
+#[test]
+fn a_clock_that_the_server_puts_right_is_no_refusal() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let (agent, station) = (agent(&folder), Counter::default());
+    door.date.set(Some(SystemClock::new().now().plus_secs(7_200)));
+    let stale = json!({ "code": "invalid_token", "message": "the proof is of another time" });
+    door.will(401, &stale);
+    door.will(200, &beat_with(&[]));
+    door.will(200, &taken());
+    round(&agent, &home, &door, &station).unwrap();
+    assert_eq!((station.visits.get(), station.refused.get()), (1, 0));
+    // Its clock is known by now.
+    door.will(401, &stale);
+    round(&agent, &home, &door, &station).unwrap_err();
+    assert_eq!((station.visits.get(), station.refused.get()), (1, 1));
+}
+
+/// Proves LJ-5: nothing else is called while the key changes, and the refusal of that is one.
+#[test]
+fn a_refusal_of_another_key_reaches_the_stations() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let (agent, station) = (agent(&folder), Counter::default());
+    crate::key::DeviceKey::load_or_make_as(&folder, "device.key.next", &SystemEntropy).unwrap();
+    door.will(503, &json!({ "code": "unavailable", "message": "later" }));
+    round(&agent, &home, &door, &station).unwrap_err();
+    assert_eq!(station.refused.get(), 0);
+    door.will(401, &json!({ "code": "invalid_token", "message": "no" }));
+    round(&agent, &home, &door, &station).unwrap_err();
+    assert_eq!((station.visits.get(), station.refused.get()), (0, 1));
 }

@@ -142,8 +142,13 @@ impl Judging {
     ///
     /// Errors: disk.
     pub fn retire(&self, agent: &Agent) -> Result<(), Trouble> {
-        self.standing.change(|standing| standing.bench = None);
         self.desk.take();
+        self.forget(agent)
+    }
+
+    /// Takes the bundle away; the desk stays, and has hooks ask the server.
+    fn forget(&self, agent: &Agent) -> Result<(), Trouble> {
+        self.standing.change(|standing| standing.bench = None);
         self.tag.take();
         take_bundle_away(&agent.folder)
     }
@@ -215,12 +220,10 @@ impl Judging {
         let looked = self.fetch(visit).await;
         let is_refused = match &looked {
             Ok(is_there) => !is_there,
-            Err(trouble) => !is_unanswered(trouble.cause),
+            Err(trouble) => !trouble.is_unanswered(),
         };
         if is_refused {
-            self.standing.change(|standing| standing.bench = None);
-            self.tag.take();
-            take_bundle_away(&visit.agent.folder)?;
+            self.forget(visit.agent)?;
         }
         looked
     }
@@ -232,9 +235,7 @@ impl Judging {
             Err(trouble) => {
                 // Held apart, whatever the status: what it was trusted to judge by is taken back.
                 if trouble.status.as_deref() == Some("quarantined") {
-                    self.standing.change(|standing| standing.bench = None);
-                    self.tag.take();
-                    take_bundle_away(&visit.agent.folder)?;
+                    self.forget(visit.agent)?;
                 }
                 return Err(trouble);
             }
@@ -326,14 +327,29 @@ impl Station for Judging {
         Box::pin(self.work(visit))
     }
 
+    fn begin_once(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
+        match self.judges {
+            Use::Off => self.clear_all(agent, say),
+            Use::On | Use::Apart => Ok(()),
+        }
+    }
+
+    /// As [`Self::look`] does: whoever is refused at the heartbeat is asked for no bundle.
+    fn refused(&self, agent: &Agent, why: &Trouble) -> Result<(), Trouble> {
+        self.forget(agent)?;
+        if self.judges != Use::On || why.cause == Cause::Gone {
+            return Ok(());
+        }
+        let look = LastLook {
+            problem: Some(why.line.clone()),
+            ..last_look(&agent.folder)?
+        };
+        keep_look(&agent.folder, &look)
+    }
+
     fn alone<'a>(&'a self, _: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
-}
-
-/// Says whether a look failed without an answer of the server, after which the bundle of before still judges.
-fn is_unanswered(cause: Cause) -> bool {
-    matches!(cause, Cause::Unreachable | Cause::Refused(429 | 500..))
 }
 
 fn trusted(agent: &Agent) -> Result<TrustedKeys, Failure> {
@@ -546,33 +562,4 @@ pub fn clear(mode: Mode, folder: &Path, terminal: &Terminal) -> Result<(), Troub
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_server_that_does_not_answer_leaves_the_bundle_of_before() {
-        for cause in [Cause::Unreachable, Cause::Refused(429), Cause::Refused(503)] {
-            assert!(is_unanswered(cause), "{cause:?}");
-        }
-        for cause in [
-            Cause::Refused(404),
-            Cause::Refused(409),
-            Cause::Refused(422),
-            Cause::Expired,
-            Cause::Gone,
-            Cause::Disk,
-            Cause::Folder,
-        ] {
-            assert!(!is_unanswered(cause), "{cause:?}");
-        }
-    }
-
-    #[test]
-    fn nothing_judges_unless_it_was_declared() {
-        let read = |words: &[&str]| {
-            let command = clap::Command::new("run").arg(arg());
-            Use::declared(&command.try_get_matches_from(words).unwrap())
-        };
-        assert_eq!((read(&["run"]), read(&["run", "--judge"])), (Use::Off, Use::On));
-    }
-}
+mod tests;

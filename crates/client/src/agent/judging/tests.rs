@@ -1,0 +1,323 @@
+//! What the answers of a server make of the bundle of before.
+
+use super::*;
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use provost_agent::{Call, Door, Enrolment, Loop, Reply, enrol, once};
+use provost_words::Secret;
+use provost_words::dsse::{Envelope, Signature, signed_bytes};
+use provost_words::entropy::{Entropy, SystemEntropy};
+use provost_words::time::Timestamp;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const DEVICE: &str = "dev_01kaf9q2m4x7t8v3c5d6e0g1h2";
+
+/// A server that answers by the end of a path; where nothing is said of a path nobody answers.
+#[derive(Default)]
+struct Server(RefCell<BTreeMap<&'static str, (u16, Vec<u8>)>>);
+
+impl Server {
+    fn says(&self, end: &'static str, status: u16, body: &Value) {
+        let body = body.to_string().into_bytes();
+        self.0.borrow_mut().insert(end, (status, body));
+    }
+
+    fn is_silent_at(&self, end: &str) {
+        self.0.borrow_mut().remove(end);
+    }
+}
+
+impl Door for Server {
+    fn url(&self) -> &'static str {
+        "https://provost.test"
+    }
+
+    fn send<'a>(&'a self, call: &'a Call<'a>) -> Pin<Box<dyn Future<Output = Result<Reply, String>> + 'a>> {
+        let answers = self.0.borrow();
+        let found = answers.iter().find(|(end, _)| call.path.ends_with(*end));
+        let answer = found.map(|(_, (status, body))| Reply {
+            status: *status,
+            date: None,
+            retry_after: None,
+            etag: None,
+            body: body.clone(),
+        });
+        Box::pin(std::future::ready(
+            answer.ok_or_else(|| "nobody listens".to_owned()),
+        ))
+    }
+}
+
+/// A clock of which the test says what it reads.
+struct Set(Mutex<(Timestamp, Duration)>);
+
+impl Clock for Set {
+    fn now(&self) -> Timestamp {
+        self.0.lock().unwrap().0
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.lock().unwrap().1
+    }
+}
+
+/// An enrolled machine that judges by a bundle that its server gave it.
+struct World {
+    path: PathBuf,
+    server: Server,
+    clock: Arc<Set>,
+    agent: Agent,
+    judging: Judging,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn now<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.unwrap().block_on(work)
+}
+
+fn refusal(code: &str) -> Value {
+    json!({ "code": code, "message": "no" })
+}
+
+fn key() -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap()
+}
+
+/// The bundle of a device; `change` replaces members.
+fn bundle(change: &Value) -> Value {
+    let now = SystemClock::new().now();
+    let mut bundle = json!({
+        "format": provost_bundle::FORMAT, "organizationId": "acme", "deviceId": DEVICE, "storeEpoch": 1, "sequence": 7,
+        "policySetVersion": { "id": "psv_1", "sequence": 3, "digest": "0".repeat(64) },
+        "issuedAt": now.plus_secs(-60), "notAfter": now.plus_secs(7 * 86_400), "mode": "enforce",
+        "hooks": { "deadlineMs": 400, "onUnknown": "block" }, "recordAll": false,
+        "users": [], "groups": [], "policies": [], "withheld": [],
+    });
+    for (name, value) in change.as_object().unwrap() {
+        bundle[name] = value.clone();
+    }
+    bundle
+}
+
+fn signed(bundle: &Value) -> Value {
+    let payload = bundle.to_string();
+    let signature = key().sign(&signed_bytes(SignedKind::PolicyBundle, payload.as_bytes()));
+    let envelope = Envelope {
+        payload_type: SignedKind::PolicyBundle.payload_type().into(),
+        payload: STANDARD.encode(payload),
+        signatures: vec![Signature {
+            keyid: "key_1".into(),
+            sig: STANDARD.encode(signature),
+        }],
+    };
+    serde_json::to_value(envelope).unwrap()
+}
+
+impl World {
+    fn new() -> Self {
+        let seed = SystemEntropy.seed();
+        let name = seed[..8].iter().map(u8::to_string).collect::<Vec<_>>().join("-");
+        let path = std::env::temp_dir().join(format!("provost-judging-{name}"));
+        std::fs::create_dir(&path).unwrap();
+        let folder = Folder::make(&path.join("state")).unwrap();
+        let server = Server::default();
+        let enrolled = json!({
+            "device": { "id": DEVICE, "name": "laptop", "mode": "system", "needsApproval": false },
+            "token": { "id": "dvt_1", "token": "prov_dvt_canary", "expiresAt": "2099-01-01T00:00:00.000Z" },
+        });
+        server.says("/devices/enrol", 201, &enrolled);
+        let clock = Arc::new(Set(Mutex::new((SystemClock::new().now(), Duration::ZERO))));
+        let enrolment = Enrolment {
+            door: &server,
+            organization: "acme",
+            token: &Secret::new("prov_ent_canary".to_owned()),
+            name: "laptop",
+            // It scans nothing.
+            mode: Mode::System,
+            allow_plain_http: false,
+            ca_cert: None,
+            anew: false,
+            clock: &*clock,
+            entropy: &SystemEntropy,
+        };
+        now(enrol(&folder, &enrolment)).unwrap();
+        let known = json!({ "keys": [
+            { "id": "key_1", "use": "signing", "key": STANDARD.encode(key().public_key().as_ref()) } ] });
+        server.says("provost-keys.json", 200, &known);
+        server.says(
+            "/heartbeat",
+            200,
+            &json!({ "now": "2026-11-27T10:00:00.000Z", "nextHeartbeatSeconds": 300 }),
+        );
+        server.says("/policy-bundle", 200, &signed(&bundle(&json!({}))));
+        let agent = Agent::open(&folder).unwrap();
+        let world = Self {
+            path,
+            server,
+            clock,
+            agent,
+            judging: Judging::at(None, None, Use::On),
+        };
+        world.round();
+        assert_eq!(world.judges(), (true, true), "the bundle came");
+        world
+    }
+
+    fn round(&self) {
+        let done = now(once(&Loop {
+            agent: &self.agent,
+            door: &self.server,
+            home: &self.path,
+            clock: &*self.clock,
+            entropy: &SystemEntropy,
+            say: &|_| {},
+            stations: &[&self.judging],
+            stop: Arc::default(),
+        }));
+        drop(done);
+    }
+
+    /// Says whether a bundle lies on the disk, and whether the desk judges by one.
+    fn judges(&self) -> (bool, bool) {
+        let is_kept = kept_bundle(&self.agent.folder).unwrap().is_some();
+        (is_kept, self.judging.standing.now().bench.is_some())
+    }
+
+    fn problem(&self) -> Option<String> {
+        last_look(&self.agent.folder).unwrap().problem
+    }
+}
+
+/// Proves LJ-5: a restore of the server, a token that ended and a device that is not known any more refuse the heartbeat.
+#[test]
+fn a_refusal_of_the_heartbeat_takes_the_bundle_away() {
+    for (status, code) in [
+        (401, "token_expired"),
+        (401, "invalid_token"),
+        (401, "token_revoked"),
+        (403, "forbidden"),
+        (404, "not_found"),
+        (409, "conflict"),
+    ] {
+        let world = World::new();
+        world.server.says("/heartbeat", status, &refusal(code));
+        world.round();
+        assert_eq!(world.judges(), (false, false), "{status} {code}");
+        if code != "token_revoked" {
+            assert!(world.problem().is_some(), "{status} {code}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_the_heartbeat_leaves_the_bundle() {
+    let world = World::new();
+    for status in [429, 500, 502, 503] {
+        world.server.says("/heartbeat", status, &refusal("busy"));
+        world.round();
+        assert_eq!(world.judges(), (true, true), "{status}");
+    }
+    world.server.is_silent_at("/heartbeat");
+    world.round();
+    assert_eq!(world.judges(), (true, true));
+}
+
+/// Proves LJ-5: each answer in the place of the bundle.
+#[test]
+fn what_is_answered_instead_of_the_bundle_decides_whether_it_stays() {
+    let old = json!({ "sequence": 6 });
+    let answers = [
+        ("taken away", 404, refusal("judging_off"), false),
+        ("no such operation", 405, refusal("method_not_allowed"), false),
+        ("refused", 403, refusal("forbidden"), false),
+        ("expired", 401, refusal("token_expired"), false),
+        (
+            "quarantined",
+            409,
+            json!({ "code": "conflict", "message": "no", "status": "quarantined" }),
+            false,
+        ),
+        // It fails, and says meanwhile what it knows.
+        (
+            "quarantined and ill",
+            503,
+            json!({ "code": "unavailable", "message": "no", "status": "quarantined" }),
+            false,
+        ),
+        (
+            "another device's",
+            200,
+            signed(&bundle(&json!({ "deviceId": "dev_2" }))),
+            false,
+        ),
+        (
+            "another organization's",
+            200,
+            signed(&bundle(&json!({ "organizationId": "other" }))),
+            false,
+        ),
+        ("older", 200, signed(&bundle(&old)), false),
+        ("garbage", 200, json!({ "payload": "garbage" }), false),
+        ("not changed, unasked", 304, json!({}), false),
+        ("busy", 429, refusal("too_many_requests"), true),
+        ("ill", 500, refusal("internal"), true),
+        ("away behind a proxy", 502, json!("bad gateway"), true),
+        ("later", 200, signed(&bundle(&json!({ "sequence": 8 }))), true),
+    ];
+    for (what, status, body, stays) in answers {
+        let world = World::new();
+        world.server.says("/policy-bundle", status, &body);
+        world.round();
+        assert_eq!(world.judges(), (stays, stays), "{what}");
+        assert_eq!(world.problem().is_none(), what == "later", "{what}");
+    }
+    let world = World::new();
+    world.server.is_silent_at("/policy-bundle");
+    world.round();
+    assert_eq!(world.judges(), (true, true), "silence");
+}
+
+#[test]
+fn one_round_of_an_agent_that_does_not_judge_leaves_nothing_of_one_that_did() {
+    let world = World::new();
+    let others = Judging::at(None, None, Use::Off);
+    let round = |judging: &Judging| {
+        let done = now(once(&Loop {
+            agent: &world.agent,
+            door: &world.server,
+            home: &world.path,
+            clock: &*world.clock,
+            entropy: &SystemEntropy,
+            say: &|_| {},
+            stations: &[judging],
+            stop: Arc::default(),
+        }));
+        done.unwrap();
+        kept_bundle(&world.agent.folder).unwrap().is_some()
+    };
+    // A command that is no agent's changes nothing.
+    assert!(round(&Judging::at(None, None, Use::Apart)));
+    assert!(!round(&others));
+    assert_eq!(world.problem(), None);
+}
+
+#[test]
+fn nothing_judges_unless_it_was_declared() {
+    let read = |words: &[&str]| {
+        let command = clap::Command::new("run").arg(arg());
+        Use::declared(&command.try_get_matches_from(words).unwrap())
+    };
+    assert_eq!((read(&["run"]), read(&["run", "--judge"])), (Use::Off, Use::On));
+}
