@@ -348,10 +348,7 @@ fn no_filter_no_name_and_no_gateway_says_whose_a_machine_is() {
         right.refused(403, "insufficient_scope");
         wrong.refused(403, "insufficient_scope");
         assert_eq!(right.json["message"], wrong.json["message"]);
-<<<<<<< HEAD
         let unmoved = app.get(&path).await.ok()["device"].clone();
-=======
->>>>>>> a207b43bfa70341db3058b4d913bd467e1f2ac0e
         // Who may say it learns it, and that is an entry although nothing changes.
         app.write("PATCH", &path, json!({ "ownerUserId": bob }))
             .await
