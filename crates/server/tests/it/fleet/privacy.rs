@@ -353,7 +353,6 @@ fn no_filter_no_name_and_no_gateway_says_whose_a_machine_is() {
         app.write("PATCH", &path, json!({ "ownerUserId": bob }))
             .await
             .ok();
-<<<<<<< HEAD
         let operator = app.account("operator", "operator", &[]).await.1;
         let entries = "/audit/events?action=updateHeadlessDevice&limit=1";
         let seen = get(&app, &operator, entries).await;
@@ -367,9 +366,6 @@ fn no_filter_no_name_and_no_gateway_says_whose_a_machine_is() {
             unmoved["updatedAt"]
         );
         let asked = app.get(entries).await;
-=======
-        let asked = app.get("/audit/events?action=updateHeadlessDevice&limit=1").await;
->>>>>>> a207b43bfa70341db3058b4d913bd467e1f2ac0e
         let change = asked.ok()["events"][0]["changes"][0].clone();
         assert_eq!(
             (&change["path"], &change["after"]),
