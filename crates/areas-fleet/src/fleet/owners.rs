@@ -72,10 +72,6 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
     if !Sight::load(ctx)?.shows(user) {
         // A right guess would be answered otherwise than a wrong one.
         taken::may_say(ctx)?;
-        if is_same {
-            // It changes nothing, and says whose machine this is: whoever asks in this way stands in the audit log.
-            ctx.change("/ownerNamed", Value::Null, user);
-        }
     }
     let reach = Reach(ctx.actor().permission);
     let known = device.owner.as_ref().filter(|_| is_same).map(|owner| owner.reach);
