@@ -6,6 +6,7 @@ pub mod bench_store;
 mod decisions;
 mod figures;
 mod fleet;
+mod hook;
 pub mod load;
 pub mod machine;
 mod mcp;
@@ -26,6 +27,7 @@ pub enum Subject {
     Backtest(backtest::Arguments),
     Decisions(decisions::Arguments),
     Fleet(fleet::Arguments),
+    Hook(hook::Arguments),
     Mcp(mcp::Arguments),
     Modules(modules::Arguments),
     Resolve(resolve::Arguments),
@@ -39,6 +41,7 @@ pub fn run(subject: &Subject) -> Outcome {
         Subject::Backtest(arguments) => backtest::run(arguments),
         Subject::Decisions(arguments) => decisions::run(arguments),
         Subject::Fleet(arguments) => fleet::run(arguments),
+        Subject::Hook(arguments) => hook::run(arguments),
         Subject::Mcp(arguments) => mcp::run(arguments),
         Subject::Modules(arguments) => modules::run(arguments),
         Subject::Resolve(arguments) => resolve::run(arguments),

@@ -89,6 +89,8 @@ enum Part {
     Hooks,
     /// Whether it stops them where a device judges, whatever fails on the device
     DeviceHooks,
+    /// Whether a call that was approved passes once, and no other one, where a device judges
+    DeviceApprovals,
     /// Exports of Okta, Entra ID and Google Workspace, imported by the command line
     Directories,
     /// The traffic of the family's Terraform provider
@@ -99,7 +101,7 @@ enum Part {
     Additions,
 }
 
-const ALL: [Part; 13] = [
+const ALL: [Part; 14] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
@@ -109,6 +111,7 @@ const ALL: [Part; 13] = [
     Part::Telemetry,
     Part::Hooks,
     Part::DeviceHooks,
+    Part::DeviceApprovals,
     Part::Directories,
     Part::Terraform,
     Part::Scanners,
@@ -127,6 +130,7 @@ impl Part {
             Self::Telemetry => "telemetry",
             Self::Hooks => "hooks",
             Self::DeviceHooks => "device-hooks",
+            Self::DeviceApprovals => "device-approvals",
             Self::Directories => "directories",
             Self::Terraform => "terraform",
             Self::Scanners => "scanners",
@@ -204,6 +208,7 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome<V
         Part::Telemetry => telemetry::run(&scene, arguments.record)?,
         Part::Hooks => hooks::run(&scene)?,
         Part::DeviceHooks => device_hooks::run(&mut scene, &arguments.device_hooks)?,
+        Part::DeviceApprovals => device_hooks::approve(&scene)?,
         Part::Directories => directories::run(&scene, arguments.record)?,
         Part::Terraform => terraform::run(&scene, arguments.record)?,
         Part::Scanners => scanners::run(&scene)?,

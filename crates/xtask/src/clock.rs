@@ -20,6 +20,15 @@ pub fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// A time since the Unix epoch as the product writes it, to the second.
+pub fn rfc3339(since_epoch: Duration) -> String {
+    let secs = since_epoch.as_secs();
+    let (year, month, day) = civil_date(secs / 86_400);
+    let of_day = secs % 86_400;
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z")
+}
+
 /// The day of now in UTC, as YYYY-MM-DD.
 pub fn today() -> String {
     let (year, month, day) = civil_date(since_epoch().as_secs() / 86_400);
@@ -84,6 +93,14 @@ mod tests {
         assert_eq!(civil_date(20_777), (2026, 11, 20));
         assert_eq!(civil_date(20_818), (2026, 12, 31));
         assert_eq!(civil_date(20_819), (2027, 1, 1));
+    }
+
+    #[test]
+    fn an_instant_is_written_to_the_second() {
+        assert_eq!(
+            rfc3339(Duration::from_millis(951_868_799_999)),
+            "2000-02-29T23:59:59.000Z"
+        );
     }
 
     #[test]

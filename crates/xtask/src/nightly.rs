@@ -41,8 +41,11 @@ const fn net(name: &'static str, words: &'static str) -> Net {
 const NETS: &[Net] = &[
     net("tests", "test --nightly"),
     net("guides", "guides"),
-    net("clients", "clients --engine both --without device-hooks"),
-    net("device-hooks", "clients device-hooks"),
+    net(
+        "clients",
+        "clients --engine both --without device-hooks --without device-approvals",
+    ),
+    net("device-hooks", "clients device-hooks device-approvals"),
     net("schemathesis", "schemathesis --engine both --max-examples 100"),
     net("crash", "crash --engine both --cycles 100"),
     net("simulate", "simulate --seeds 20000"),

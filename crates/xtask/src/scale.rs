@@ -262,6 +262,19 @@ const ALL: &[Large] = &[
         target: &["--test", "differential"],
         engines: Engines::Neither,
         ..large(
+            "devices",
+            &["R18"],
+            "a_device_says_what_the_server_says_or_asks_it",
+            "PROVOST_TEST_CASES",
+            1_250,
+            "random sets of policies, each over a history of 80 events: what a device says by its bundle is what the engine says, or that the \
+             server has to be asked, which is no weaker",
+        )
+    },
+    Large {
+        target: &["--test", "differential"],
+        engines: Engines::Neither,
+        ..large(
             "comparisons",
             &["R18"],
             "every_count_of_a_comparison_agrees",

@@ -75,6 +75,12 @@ impl Administrator {
         Connection::new(self.address).fetch(&Request::new(method, path, &self.token).with_body(body))
     }
 
+    /// Asks a question that changes nothing by itself, and returns the answer.
+    pub fn ask(&self, rest: &str, body: Value) -> Outcome<Value> {
+        let path = format!("{}{rest}", self.base);
+        Connection::new(self.address).fetch(&Request::new("POST", path, &self.token).with_body(body))
+    }
+
     pub fn account(&mut self, name: &str, role: &str, scopes: &[&str]) -> Outcome<Account> {
         let body = json!({ "name": name, "permissionRole": role, "scopes": scopes });
         let made = self.post("service-accounts", body)?;

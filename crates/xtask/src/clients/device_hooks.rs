@@ -132,6 +132,24 @@ const AWAY: [Row; 17] = [
     holds(Fault::DiskFull),
 ];
 
+/// Who works at the devices, and by whose token their hooks ask.
+pub struct People {
+    ada: String,
+    token: String,
+}
+
+impl People {
+    fn make(scene: &Scene<'_>) -> Outcome<Self> {
+        let mut administrator = scene.administrator();
+        Ok(Self {
+            ada: sign_in::colleague(&mut administrator, "ada")?,
+            token: administrator
+                .account("hooks of devices", "operator", &["policies:decide"])?
+                .token,
+        })
+    }
+}
+
 /// What was seen of a row.
 struct Seen {
     /// Calls of the client that ran.
@@ -152,37 +170,20 @@ struct Line {
 
 pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
     let mut administrator = scene.administrator();
-    let ada = sign_in::colleague(&mut administrator, "ada")?;
+    let people = People::make(scene)?;
     administrator.post(
         "content-policies",
         json!({ "definition": { "id": "no-rm", "name": "no rm -r", "action": "block", "message": "ask the platform team first",
             "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
             "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm -r" } } }),
     )?;
-    let token = administrator
-        .account("hooks of devices", "operator", &["policies:decide"])?
-        .token;
-    let clients: Vec<&Client> = if process::is_root() {
-        CLIENTS.iter().collect()
-    } else {
-        println!(
-            "    NOT run: what the machine's settings register. Their agent is root's, whose program and folders have to be root's."
-        );
-        CLIENTS
-            .iter()
-            .filter(|client| !client.is_of_the_machine)
-            .collect()
-    };
+    let clients = possible();
     let mut table: Vec<Line> = Vec::new();
     let mut columns = Vec::new();
     let mut wrong = Vec::new();
     // From the weaker to the stronger: the other way has to be confirmed.
     for mode in ["monitor", "enforce"] {
-        administrator.change(
-            "PATCH",
-            "automation/settings",
-            json!({ "fleet": { "hooks": { "judging": "on", "mode": mode } } }),
-        )?;
+        judged(scene, mode)?;
         for client in &clients {
             let whose = if client.is_of_the_machine {
                 "the machine's"
@@ -192,7 +193,7 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
             let column = format!("{} by {whose} settings, {mode}", client.word);
             println!("    {column}");
             columns.push(column.clone());
-            let mut device = Device::make(scene, client, mode, &token, &ada)?;
+            let mut device = Device::make(scene, client, mode, &people)?;
             let mut number = 0;
             for (is_away, rows) in [(false, &THERE[..]), (true, &AWAY[..])] {
                 if is_away {
@@ -227,14 +228,40 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
                 .context("what the device judged does not reach the server")?;
         }
     }
-    if let Err(why) = approved::run(scene, &clients, &token, &ada) {
-        wrong.push(why.to_string());
-    }
     print(&columns, &table);
     if wrong.is_empty() {
         return Ok(());
     }
     Err(Failure::new(format!("wrong:\n  {}", wrong.join("\n  "))))
+}
+
+/// Lets real clients ask for a call that needs a yes, on devices that judge.
+pub fn approve(scene: &Scene<'_>) -> Outcome {
+    judged(scene, "enforce")?;
+    approved::run(scene, &possible(), &People::make(scene)?)
+}
+
+/// Has devices judge, in this mode of the organization.
+fn judged(scene: &Scene<'_>, mode: &str) -> Outcome {
+    let hooks = json!({ "fleet": { "hooks": { "judging": "on", "mode": mode } } });
+    scene
+        .administrator()
+        .change("PATCH", "automation/settings", hooks)
+        .map(drop)
+}
+
+/// Returns the clients that can be tried here, and says which cannot.
+fn possible() -> Vec<&'static Client> {
+    if process::is_root() {
+        return CLIENTS.iter().collect();
+    }
+    println!(
+        "    NOT run: what the machine's settings register. Their agent is root's, whose program and folders have to be root's."
+    );
+    CLIENTS
+        .iter()
+        .filter(|client| !client.is_of_the_machine)
+        .collect()
 }
 
 /// Applies what fails, lets the client and its line ask, and takes the fault back.
@@ -250,7 +277,7 @@ fn tried(
     let command = format!("{command} {}", device.victim());
     let mut ran = 0;
     for _ in 0..repeats.repeats {
-        ran += u32::from(asked(scene, client, device, &command)?);
+        ran += u32::from(asked(scene, client, device, &command, 0)?.0);
     }
     let said = line(client, device, &command, repeats.lines)?;
     let seen = Seen {
@@ -264,7 +291,14 @@ fn tried(
 }
 
 /// Lets the model ask the client for a command that takes the victim away, and says whether it ran.
-pub fn asked(scene: &Scene<'_>, client: &Client, device: &Device, command: &str) -> Outcome<bool> {
+/// `turn` counts those of one session from 1; 0 is a session of its own.
+pub fn asked(
+    scene: &Scene<'_>,
+    client: &Client,
+    device: &Device,
+    command: &str,
+    turn: u32,
+) -> Outcome<(bool, String)> {
     device.put_victim()?;
     let program = match client.word {
         "codex" => scene.tools.command(CODEX),
@@ -276,9 +310,12 @@ pub fn asked(scene: &Scene<'_>, client: &Client, device: &Device, command: &str)
         .collect();
     let said = called(&json!({
         "client": client.word, "program": words, "place": device.folder, "victim": device.victim(), "command": command,
-        "only_tools": true, "over": device::OVER,
+        "only_tools": true, "over": device::OVER, "turn": turn,
     }))?;
-    said["ran"].as_bool().context(format_args!("no answer in {said}"))
+    let ran = said["ran"]
+        .as_bool()
+        .context(format_args!("no answer in {said}"))?;
+    Ok((ran, said["said"].as_str().unwrap_or_default().to_owned()))
 }
 
 /// Runs the line of the client's settings as often as this, and returns what came of it.

@@ -69,7 +69,9 @@ impl Tools {
                 python(Python::Two)?;
                 rust().map(drop)
             }
-            Part::DeviceHooks => packages("commands", &sources().join("commands")).map(drop),
+            Part::DeviceHooks | Part::DeviceApprovals => {
+                packages("commands", &sources().join("commands")).map(drop)
+            }
             Part::Commands => {
                 packages("commands", &sources().join("commands"))?;
                 copy(COMMAND_SCRIPTS, &self.commands)

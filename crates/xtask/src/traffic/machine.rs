@@ -97,6 +97,11 @@ impl Machine {
         format!("devices/{}", self.id)
     }
 
+    /// A request as this machine sends it: with its token, and a new proof each time.
+    pub fn signed(&self, request: Request) -> Request {
+        by_machine(request, &self.key, &self.token)
+    }
+
     /// Says for the first time that the machine is there.
     pub fn call(&self, maker: &mut Maker<'_>) -> Outcome {
         let key = format!("{}-call", maker.unique);

@@ -1,10 +1,10 @@
 //! A call that needs somebody's yes, asked for by a real client: it waits, is approved by a person, passes once, and with another argument
-//! not at all.
+//! not at all. An approval is of one session, so that the client goes on with its own.
 
 use serde_json::json;
 
 use super::device::Device;
-use super::{Client, asked};
+use super::{Client, People, asked};
 use crate::clients::Scene;
 use crate::clients::administrator::text;
 use crate::clients::program::Program;
@@ -14,7 +14,7 @@ use crate::process;
 
 const SCOPES: [&str; 2] = ["mcp_approvals:read", "mcp_approvals:decide"];
 
-pub fn run(scene: &Scene<'_>, clients: &[&Client], token: &str, ada: &str) -> Outcome {
+pub fn run(scene: &Scene<'_>, clients: &[&Client], people: &People) -> Outcome {
     let mut administrator = scene.administrator();
     administrator.post(
         "content-policies",
@@ -35,24 +35,27 @@ pub fn run(scene: &Scene<'_>, clients: &[&Client], token: &str, ada: &str) -> Ou
         } else {
             "a person's"
         };
-        let mut device = Device::make(scene, client, "enforce", token, ada)?;
+        let mut device = Device::make(scene, client, "enforce", people)?;
         let victim = device.victim();
         let (call, other) = (
             format!("mv -n {victim} {victim}.gone"),
             format!("mv -n {victim} {victim}.lost"),
         );
         let mut steps = Vec::new();
+        let mut turn = 0;
         let mut step = |device: &Device, name: &str, command: &str, runs: bool| -> Outcome {
             for end in ["gone", "lost"] {
                 drop(std::fs::remove_file(format!("{victim}.{end}")));
             }
-            let ran = asked(scene, client, device, command)?;
+            turn += 1;
+            let (ran, said) = asked(scene, client, device, command, turn)?;
             let word = if ran { "ran" } else { "did not run" };
             steps.push(format!("{name}: {word}"));
             if ran != runs {
                 wrong.push(format!(
-                    "{} by {whose} settings: {name}: the call {word}",
-                    client.word
+                    "{} by {whose} settings: {name}: the call {word} (it said: {})",
+                    client.word,
+                    said.trim()
                 ));
             }
             Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{Client, People};
 use crate::clients::Scene;
 use crate::clients::administrator::text;
 use crate::clients::hooks::{OF_ETC, USER, write};
@@ -43,13 +43,7 @@ pub struct Device {
 
 impl Device {
     /// Enrols a machine as ada's, registers the hook on it by the product's own command, and has its agent judge.
-    pub fn make(
-        scene: &Scene<'_>,
-        client: &Client,
-        mode: &'static str,
-        token: &str,
-        ada: &str,
-    ) -> Outcome<Self> {
+    pub fn make(scene: &Scene<'_>, client: &Client, mode: &'static str, people: &People) -> Outcome<Self> {
         let whose = if client.is_of_the_machine {
             "machine"
         } else {
@@ -65,7 +59,7 @@ impl Device {
         }
         // No name can be looked up: nothing but the model and the server is reached.
         write(&folder.join("etc/resolv.conf"), "", 0o644)?;
-        write(&folder.join("home/hook.token"), token, 0o600)?;
+        write(&folder.join("home/hook.token"), &people.token, 0o600)?;
         let mut device = Self {
             folder,
             is_of_the_machine: client.is_of_the_machine,
@@ -76,7 +70,7 @@ impl Device {
         };
         device.put_program()?;
         device.register(scene, client)?;
-        device.enrol(scene, ada)?;
+        device.enrol(scene, &people.ada)?;
         device.start(&Start::default())?;
         device.wait_until_it_judges()?;
         Ok(device)
