@@ -48,10 +48,11 @@ pub(crate) fn place(folder: &Folder) -> Result<Folder, Trouble> {
     folder.below(PLACE)
 }
 
-/// Puts a later device that is there wholly in the place of the earlier one, and returns it.
+/// Puts a later device that is there wholly in the place of the earlier one, and returns it and what whoever gave the earlier one up should
+/// know.
 ///
 /// Errors: folder, disk.
-pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
+pub(crate) fn finish(folder: &Folder) -> Result<Option<(DeviceFile, Option<String>)>, Trouble> {
     if folder.file(PLACE).symlink_metadata().is_err() {
         return Ok(None);
     }
@@ -70,7 +71,7 @@ pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
     for name in queue.names()? {
         queue.remove(&name)?;
     }
-    end_log(folder)?;
+    let unsent = end_log(folder)?;
     if !device.has_own_ca {
         folder.remove(CA_CERT)?;
     }
@@ -85,5 +86,5 @@ pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
     }
     // An empty folder that stays is in nobody's way.
     let _ = std::fs::remove_dir(anew.path());
-    Ok(Some(device))
+    Ok(Some((device, unsent)))
 }

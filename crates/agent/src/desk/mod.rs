@@ -23,6 +23,7 @@
 mod account;
 mod bench;
 mod chain;
+mod ended;
 mod frame;
 mod line;
 mod log;
@@ -35,11 +36,14 @@ mod upload;
 
 pub use account::account_of;
 pub use bench::{Bench, Registered, Said, Standing, Told, Word};
+pub(crate) use ended::end_log;
 pub use frame::{Asked, Intent, MOST_PAYLOAD, MOST_REPLY, NoQuestion, reply, reply_of};
+#[cfg(test)]
+pub(crate) use log::Log;
 pub use log::{Backlog, backlog};
 pub use place::{KeptMode, Place, guarded};
 pub use serve::{Desk, Registrar};
-pub(crate) use store::{BUNDLE, FLOOR, JUDGING, end_log};
+pub(crate) use store::{BUNDLE, FLOOR, JUDGING};
 pub use store::{LastLook, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away};
 pub use upload::SharedLog;
 
