@@ -11,8 +11,8 @@
 //!
 //! INVARIANT LJ-4: who asks is what the kernel says of the process, and the word of the user what the registration says; nothing that a
 //! client or its environment says names anybody.
-//! INVARIANT LJ-5: a bundle that is expired, of another device, older, unreadable or of a device that is retired lets nothing pass; an
-//! expired one still refuses what it blocks.
+//! INVARIANT LJ-5: a bundle that is expired, young by a clock that was set back, of another device, older, unreadable or of a device that
+//! is retired lets nothing pass; an expired one still refuses what it blocks.
 //! INVARIANT LJ-6: an account has a share of the desk, which takes from itself before it takes from others; nothing is read that is
 //! longer than it may be, and nobody is waited for.
 //! INVARIANT LJ-7: what is judged here without asking is counted or recorded before it is answered, and what cannot be recorded is asked
@@ -25,6 +25,7 @@ mod bench;
 mod chain;
 mod ended;
 mod frame;
+mod latest;
 mod line;
 mod log;
 mod place;
@@ -38,6 +39,8 @@ pub use account::account_of;
 pub use bench::{Bench, Registered, Said, Standing, Told, Word};
 pub(crate) use ended::end_log;
 pub use frame::{Asked, Intent, MOST_PAYLOAD, MOST_REPLY, NoQuestion, reply, reply_of};
+pub(crate) use latest::LATEST;
+pub use latest::{Latest, is_behind, keep_latest, latest};
 #[cfg(test)]
 pub(crate) use log::Log;
 pub use log::{Backlog, backlog};

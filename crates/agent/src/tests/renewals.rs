@@ -338,7 +338,9 @@ fn whoever_was_killed_between_two_devices_goes_on_when_the_command_is_typed_agai
     }
 }
 
-/// Proves LJ-7: what the earlier device judged and never told is neither the later one's nor lost without a word.
+/// Proves LJ-7.
+///
+/// What the earlier device judged and never told is neither the later one's nor lost without a word.
 #[test]
 fn what_an_earlier_device_never_sent_is_set_aside_and_said() {
     let scratch = Scratch::new();
