@@ -53,13 +53,15 @@ pub struct Enrolment<'a> {
 pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(DeviceFile, Vec<String>), Trouble> {
     let _lock = folder.lock()?;
     // One that was killed when it had come to something.
-    if let Some(device) = succession::finish(folder)?
-        && device.server == enrolment.door.url()
-        && device.organization == enrolment.organization
-    {
-        let line =
-            "an enrolment was finished that had been begun before; the enrolment token was not used now";
-        return Ok((device, vec![line.to_owned()]));
+    let mut unsent = Vec::new();
+    if let Some((device, told)) = succession::finish(folder)? {
+        unsent.extend(told);
+        if device.server == enrolment.door.url() && device.organization == enrolment.organization {
+            let line =
+                "an enrolment was finished that had been begun before; the enrolment token was not used now";
+            unsent.insert(0, line.to_owned());
+            return Ok((device, unsent));
+        }
     }
     may_enrol(folder, enrolment.anew)?;
     // Whoever enrols anew stays what it was until the answer is there.
@@ -114,9 +116,11 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
     };
     device.keep(&place, &token)?;
     if is_successor {
-        succession::finish(folder)?;
+        let finished = succession::finish(folder)?;
+        unsent.extend(finished.and_then(|(_, told)| told));
     }
-    let odd = oddities(enrolment, &answer, caller.skew_ms.get());
+    let mut odd = oddities(enrolment, &answer, caller.skew_ms.get());
+    odd.extend(unsent);
     Ok((device, odd))
 }
 

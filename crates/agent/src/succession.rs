@@ -7,7 +7,7 @@
 //! Whoever is killed on the way goes on when the command is typed again; between the first step and the last the machine is not enrolled.
 //! Keeps AG-2: no key takes the place of another before the server knows it.
 
-use crate::desk::{BUNDLE, FLOOR, JUDGING, end_log};
+use crate::desk::{BUNDLE, FLOOR, JUDGING, LATEST, end_log};
 use crate::device::{CA_CERT, DeviceFile, NAME};
 use crate::folder::Folder;
 use crate::rotation;
@@ -18,7 +18,7 @@ const PLACE: &str = "anew";
 const MOVED: [&str; 3] = ["device.key", "token", CA_CERT];
 /// What was the earlier device's: its counts, what its server has of the machine, the key of its fingerprints, what it was told to do,
 /// and what it was assigned.
-const ENDED: [&str; 13] = [
+const ENDED: [&str; 14] = [
     "token.next",
     "device.key.next",
     "counter",
@@ -32,6 +32,7 @@ const ENDED: [&str; 13] = [
     BUNDLE,
     FLOOR,
     JUDGING,
+    LATEST,
 ];
 
 /// Says whether the machine is a device, or began to be one.
@@ -48,10 +49,11 @@ pub(crate) fn place(folder: &Folder) -> Result<Folder, Trouble> {
     folder.below(PLACE)
 }
 
-/// Puts a later device that is there wholly in the place of the earlier one, and returns it.
+/// Puts a later device that is there wholly in the place of the earlier one, and returns it and what whoever gave the earlier one up should
+/// know.
 ///
 /// Errors: folder, disk.
-pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
+pub(crate) fn finish(folder: &Folder) -> Result<Option<(DeviceFile, Option<String>)>, Trouble> {
     if folder.file(PLACE).symlink_metadata().is_err() {
         return Ok(None);
     }
@@ -70,7 +72,7 @@ pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
     for name in queue.names()? {
         queue.remove(&name)?;
     }
-    end_log(folder)?;
+    let unsent = end_log(folder)?;
     if !device.has_own_ca {
         folder.remove(CA_CERT)?;
     }
@@ -85,5 +87,5 @@ pub(crate) fn finish(folder: &Folder) -> Result<Option<DeviceFile>, Trouble> {
     }
     // An empty folder that stays is in nobody's way.
     let _ = std::fs::remove_dir(anew.path());
-    Ok(Some(device))
+    Ok(Some((device, unsent)))
 }

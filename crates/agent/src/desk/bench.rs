@@ -11,19 +11,18 @@
 //!
 //! Keeps LJ-1, LJ-4 and LJ-5.
 
+use super::latest::{Latest, is_behind};
 use provost_bundle::{AskedEvent, HookMode, Judge, Judgement, OnUnknown, Verdict};
 use provost_hooks::{Client, Message, Mode, Question, hear};
 use provost_policy::Action;
 use provost_words::json;
-use provost_words::time::Timestamp;
+use provost_words::time::{Clock, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// LIMIT: how deep a request is nested; contents are texts in it.
 const DEPTH: usize = 32;
-/// How far the machine's clock may be behind the instant at which a bundle was made. Units: milliseconds.
-const SKEW_MS: i64 = 600_000;
 /// The attribute that the device knows better than its hook.
 const DEVICE: &str = "device.id";
 
@@ -52,7 +51,9 @@ pub struct Registered {
 /// A bundle, ready to judge.
 #[derive(Debug)]
 pub struct Bench {
-    judge: Judge,
+    judge: Arc<Judge>,
+    /// Whether the clock that is asked was set back.
+    is_behind: bool,
 }
 
 /// What the agent stands by now.
@@ -64,6 +65,8 @@ pub struct Standing {
     pub mode: Option<HookMode>,
     /// How far the server's clock is ahead. Units: milliseconds.
     pub skew_ms: i64,
+    /// The latest instant that is known here; none where nothing was heard of the server yet.
+    pub latest: Option<Latest>,
 }
 
 /// What a hook is told.
@@ -147,7 +150,18 @@ pub(crate) fn strongest(verdicts: &[Arc<Verdict>]) -> Action {
 impl Bench {
     /// Returns a bundle's.
     pub fn new(judge: Judge) -> Self {
-        Self { judge }
+        Self {
+            judge: Arc::new(judge),
+            is_behind: false,
+        }
+    }
+
+    /// Returns the same before a clock that was set back: nothing of it is young.
+    fn behind(&self) -> Self {
+        Self {
+            judge: self.judge.clone(),
+            is_behind: true,
+        }
     }
 
     /// Returns the judge.
@@ -202,7 +216,7 @@ impl Bench {
             asks = Some("a policy looks at what happened before");
         }
         // A clock that was set back makes nothing young.
-        let is_early = now.as_ms() < bundle.issued_at.as_ms() - SKEW_MS;
+        let is_early = self.is_behind || is_behind(now, bundle.issued_at);
         let is_expired = bundle.is_expired(now) || is_early;
         let said = |decided, held, why| Said {
             decided,
@@ -243,6 +257,19 @@ impl Bench {
 }
 
 impl Standing {
+    /// Returns it as it counts before a clock: where that was set back, the bundle is as out of date.
+    pub(crate) fn by(&self, clock: &dyn Clock) -> Self {
+        let now = clock.now().plus_ms(self.skew_ms);
+        let is_back = self
+            .latest
+            .is_some_and(|latest| is_behind(now, latest.least(clock)));
+        let mut standing = self.clone();
+        if is_back {
+            standing.bench = self.bench.as_ref().map(|bench| Arc::new(bench.behind()));
+        }
+        standing
+    }
+
     /// Returns the beginning of what a hook is told by an agent of this server and organization.
     pub(crate) fn told(&self, (server, organization): (&str, &str)) -> Told {
         let bundle = self.bench.as_ref().map(|bench| bench.judge.bundle());

@@ -11,8 +11,8 @@
 //!
 //! INVARIANT LJ-4: who asks is what the kernel says of the process, and the word of the user what the registration says; nothing that a
 //! client or its environment says names anybody.
-//! INVARIANT LJ-5: a bundle that is expired, of another device, older, unreadable or of a device that is retired lets nothing pass; an
-//! expired one still refuses what it blocks.
+//! INVARIANT LJ-5: a bundle that is expired, young by a clock that was set back, of another device, older, unreadable or of a device that
+//! is retired lets nothing pass; an expired one still refuses what it blocks.
 //! INVARIANT LJ-6: an account has a share of the desk, which takes from itself before it takes from others; nothing is read that is
 //! longer than it may be, and nobody is waited for.
 //! INVARIANT LJ-7: what is judged here without asking is counted or recorded before it is answered, and what cannot be recorded is asked
@@ -24,7 +24,9 @@
 mod account;
 mod bench;
 mod chain;
+mod ended;
 mod frame;
+mod latest;
 mod line;
 mod log;
 mod place;
@@ -36,11 +38,16 @@ mod upload;
 
 pub use account::account_of;
 pub use bench::{Bench, Registered, Said, Standing, Told, Word};
+pub(crate) use ended::end_log;
 pub use frame::{Asked, Intent, MOST_PAYLOAD, MOST_REPLY, NoQuestion, reply, reply_of};
+pub(crate) use latest::LATEST;
+pub use latest::{Latest, is_behind, keep_latest, latest};
+#[cfg(test)]
+pub(crate) use log::Log;
 pub use log::{Backlog, backlog};
 pub use place::{KeptMode, Place, guarded};
 pub use serve::{Desk, Registrar};
-pub(crate) use store::{BUNDLE, FLOOR, JUDGING, end_log};
+pub(crate) use store::{BUNDLE, FLOOR, JUDGING};
 pub use store::{LastLook, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away};
 pub use upload::SharedLog;
 

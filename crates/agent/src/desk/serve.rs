@@ -386,7 +386,7 @@ impl Counter {
 
     /// Returns what a hook is told.
     fn told(&self, asked: Asked, payload: &[u8], account: u32, filled: &mut u64) -> Told {
-        let standing = lock(&self.work.standing).clone();
+        let standing = lock(&self.work.standing).by(&*self.work.clock);
         let mut told = standing.told((&self.work.server, &self.work.organization));
         let registered = match self.work.registrar.registered() {
             Ok(registered) => registered,

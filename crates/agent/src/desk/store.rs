@@ -2,7 +2,6 @@
 //!
 //! Keeps LJ-2 and LJ-5: what is taken away does not make an earlier one good.
 
-use super::log::{LOG, remove_folder};
 use crate::folder::Folder;
 use crate::trouble::{Cause, Trouble};
 use provost_bundle::Floor;
@@ -79,11 +78,4 @@ pub fn last_look(folder: &Folder) -> Result<LastLook, Trouble> {
 /// Errors: disk.
 pub fn keep_look(folder: &Folder, look: &LastLook) -> Result<(), Trouble> {
     folder.replace(JUDGING, &serde_json::to_vec(look).unwrap_or_default())
-}
-
-/// Removes the log of a device that is given up: what it judged is of another one.
-///
-/// Errors: folder, disk.
-pub(crate) fn end_log(folder: &Folder) -> Result<(), Trouble> {
-    remove_folder(folder, LOG)
 }

@@ -118,6 +118,7 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
         mode: bench.as_ref().map(|_| HookMode::Enforce),
         bench: bench.map(Arc::new),
         skew_ms: 0,
+        latest: None,
     }));
     let desk = Desk::open(Work {
         place: place.clone(),

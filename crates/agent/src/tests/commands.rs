@@ -176,7 +176,9 @@ fn what_stands_in_the_way_of_a_station_ends_neither_reports_nor_heartbeats() {
     assert_eq!((station.visits.get(), station.alone.get()), (1, 1));
 }
 
-/// Proves LJ-5: an answer to the heartbeat by which the server takes its trust back reaches what rests on it, and none is made of silence.
+/// Proves LJ-5.
+///
+/// An answer to the heartbeat by which the server takes its trust back reaches what rests on it, and none is made of silence.
 #[test]
 fn a_refusal_of_the_heartbeat_reaches_the_stations_and_silence_does_not() {
     let scratch = Scratch::new();
@@ -214,7 +216,9 @@ fn a_refusal_of_the_heartbeat_reaches_the_stations_and_silence_does_not() {
     assert_eq!(station.visits.get(), 0);
 }
 
-/// Proves LJ-5: a proof of another time is signed again at once, and only a second refusal counts.
+/// Proves LJ-5.
+///
+/// A proof of another time is signed again at once, and only a second refusal counts.
 #[test]
 fn a_clock_that_the_server_puts_right_is_no_refusal() {
     let scratch = Scratch::new();
@@ -233,7 +237,9 @@ fn a_clock_that_the_server_puts_right_is_no_refusal() {
     assert_eq!((station.visits.get(), station.refused.get()), (1, 1));
 }
 
-/// Proves LJ-5: nothing else is called while the key changes, and the refusal of that is one.
+/// Proves LJ-5.
+///
+/// Nothing else is called while the key changes, and the refusal of that is one.
 #[test]
 fn a_refusal_of_another_key_reaches_the_stations() {
     let scratch = Scratch::new();

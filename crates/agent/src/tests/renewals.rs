@@ -337,3 +337,50 @@ fn whoever_was_killed_between_two_devices_goes_on_when_the_command_is_typed_agai
         );
     }
 }
+
+/// Proves LJ-7.
+///
+/// What the earlier device judged and never told is neither the later one's nor lost without a word.
+#[test]
+fn what_an_earlier_device_never_sent_is_set_aside_and_said() {
+    let scratch = Scratch::new();
+    let (folder, door, clock) = (scratch.folder(), Told::default(), SystemClock::new());
+    let _ = agent(&folder);
+    let again = |id: &str| {
+        let mut answer = enrolled();
+        answer["device"]["id"] = json!(id);
+        door.will(201, &answer);
+        enrol_as(&folder, &door, &clock, true).unwrap()
+    };
+    let write = |entries: &[String]| {
+        let mut log = crate::desk::Log::open(&folder, &|line| panic!("{line}")).unwrap();
+        log.append(entries, true).unwrap();
+    };
+    // Nothing waits: nothing is said, and nothing stays.
+    write(&[]);
+    let odd = again("dev_2");
+    assert!(odd.iter().all(|line| !line.contains("never sent")), "{odd:?}");
+    assert!(!folder.file("decisions").exists() && !folder.file("decisions.unsent").exists());
+    write(&[
+        "{\"kind\":\"event\"}".to_owned(),
+        "{\"kind\":\"count\"}".to_owned(),
+    ]);
+    let odd = again("dev_3");
+    let said = odd.iter().find(|line| line.contains("never sent"));
+    let said = said.unwrap_or_else(|| panic!("{odd:?}"));
+    assert!(
+        said.starts_with("2 entries") && said.contains("decisions.unsent;"),
+        "{said}"
+    );
+    // Another kill of a chain that was bound anew: what was bound is the log, and not the later device's.
+    write(&["{\"kind\":\"event\"}".to_owned()]);
+    fs::rename(folder.file("decisions"), folder.file("decisions.anew")).unwrap();
+    fs::create_dir(folder.file("decisions.former")).unwrap();
+    super::chmod(&folder.file("decisions.former"), 0o700);
+    let odd = again("dev_4");
+    assert!(odd.iter().any(|line| line.starts_with("1 entries")), "{odd:?}");
+    for gone in ["decisions", "decisions.anew", "decisions.former"] {
+        assert!(!folder.file(gone).exists(), "{gone}");
+    }
+    assert!(folder.file("decisions.unsent").exists() && folder.file("decisions.unsent.2").exists());
+}

@@ -13,10 +13,11 @@ use crate::cli::{Failure, Terminal, TrustedKeys};
 use crate::hook::{registered, registration};
 use clap::{Arg, ArgAction, ArgMatches};
 use provost_agent::desk::{
-    Bench, Desk, KeptMode, LastLook, Place, Registered, Registrar, SharedLog, SharedStanding, account_of,
-    backlog, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away,
+    Bench, Desk, KeptMode, LastLook, Latest, Place, Registered, Registrar, SharedLog, SharedStanding,
+    account_of, backlog, floor, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle, last_look,
+    latest, take_bundle_away,
 };
-use provost_agent::{Agent, Cause, Finding, Folder, Mode, Station, Trouble, Visit, Visited};
+use provost_agent::{Agent, Cause, Finding, Folder, Mode, State, Station, Trouble, Visit, Visited};
 use provost_bundle::{Addressee, Judge, PolicyBundle, read};
 use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock};
@@ -24,9 +25,14 @@ use rustix::process::geteuid;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// LIMIT: bytes of an envelope: 3 MiB in base64, with what stands around them.
 const MOST_ENVELOPE: usize = 5 << 20;
+/// LIMIT: how long a bundle judges for which the server gives no answer, while it takes heartbeats; ours.
+const LONGEST_SILENCE: Duration = Duration::from_hours(1);
+/// How often it was asked for by then at least: a machine that slept has not asked.
+const MOST_LOOKS: u32 = 6;
 /// The file of the machine's accounts.
 const ACCOUNTS: &str = "/etc/passwd";
 
@@ -71,6 +77,17 @@ pub struct Judging {
     desk: RefCell<Option<Desk>>,
     /// The tag of the bundle that is known.
     tag: RefCell<Option<String>>,
+    clock: Box<dyn Clock>,
+    /// Since when the bundle alone is not answered, and how often it was asked for.
+    silence: RefCell<Option<Silence>>,
+}
+
+/// How long the server takes heartbeats and answers nothing about the bundle.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    /// By a clock that nobody can set.
+    since: Duration,
+    looks: u32,
 }
 
 /// The registration of the hooks for which an agent judges.
@@ -123,10 +140,11 @@ impl Judging {
     /// Returns what judges for an agent.
     pub fn new(mode: Mode, judges: Use, terminal: &Terminal) -> Self {
         let registrar = hooks_file(mode, terminal);
-        Self::at(place(mode, terminal), registrar, judges)
+        let clock = Box::new(SystemClock::new());
+        Self::at(place(mode, terminal), registrar, judges, clock)
     }
 
-    fn at(place: Option<Place>, registrar: Option<HooksFile>, judges: Use) -> Self {
+    fn at(place: Option<Place>, registrar: Option<HooksFile>, judges: Use, clock: Box<dyn Clock>) -> Self {
         Self {
             judges,
             place,
@@ -135,6 +153,8 @@ impl Judging {
             log: RefCell::default(),
             desk: RefCell::default(),
             tag: RefCell::default(),
+            clock,
+            silence: RefCell::default(),
         }
     }
 
@@ -151,6 +171,30 @@ impl Judging {
         self.standing.change(|standing| standing.bench = None);
         self.tag.take();
         take_bundle_away(&agent.folder)
+    }
+
+    /// Notes the present, so that a clock that is set back afterwards makes no bundle young. What the server said of it counts, also
+    /// where somebody had set this clock ahead.
+    fn note_time(&self, agent: &Agent, is_servers: bool) -> Result<(), Trouble> {
+        let standing = self.standing.now();
+        let now = self.clock.now().plus_ms(standing.skew_ms);
+        let least = standing.latest.map(|latest| latest.least(&*self.clock));
+        let at = match least {
+            Some(least) if !is_servers => now.max(least),
+            _ => now,
+        };
+        let latest = Some(Latest::new(at, &*self.clock));
+        self.standing.change(|standing| standing.latest = latest);
+        keep_latest(&agent.folder, at)
+    }
+
+    /// Counts a look to which nobody answered while heartbeats are taken, and says whether that is so for long.
+    fn is_silent_for_long(&self) -> bool {
+        let now = self.clock.since_boot();
+        let mut silence = self.silence.borrow_mut();
+        let silence = silence.get_or_insert(Silence { since: now, looks: 0 });
+        silence.looks = silence.looks.saturating_add(1);
+        silence.looks >= MOST_LOOKS && now.saturating_sub(silence.since) >= LONGEST_SILENCE
     }
 
     /// Judges by a bundle from now on.
@@ -188,6 +232,7 @@ impl Judging {
         }
         let skew_ms = visit.skew_ms();
         self.standing.change(|standing| standing.skew_ms = skew_ms);
+        let noted = self.note_time(visit.agent, true);
         let looked = self.look(visit).await;
         if let Err(trouble) = &looked
             && trouble.cause == Cause::Gone
@@ -211,17 +256,21 @@ impl Judging {
         };
         let kept = keep_look(folder, &look);
         let sent = self.upload(visit).await;
-        looked.map(drop).and(sent).and(kept)
+        looked.map(drop).and(sent).and(kept).and(noted)
     }
 
     /// Fetches the bundle, and says whether the server has any. The one of before goes on only where the server confirms it or gives no
-    /// answer.
+    /// answer, and an hour at most where it takes heartbeats and gives none to this: whoever asks it about calls is answered then.
     async fn look(&self, visit: &Visit<'_>) -> Result<bool, Trouble> {
         let looked = self.fetch(visit).await;
         let is_refused = match &looked {
             Ok(is_there) => !is_there,
-            Err(trouble) => !trouble.is_unanswered(),
+            Err(trouble) if trouble.is_unanswered() => self.is_silent_for_long(),
+            Err(_) => true,
         };
+        if !matches!(&looked, Err(trouble) if trouble.is_unanswered()) {
+            self.silence.take();
+        }
         if is_refused {
             self.forget(visit.agent)?;
         }
@@ -284,7 +333,15 @@ impl Judging {
         };
         let known = place.known_mode(Some((&agent.device.server, &agent.device.organization)));
         self.standing.change(|standing| standing.mode = known);
-        match kept(agent) {
+        // As the loop has it before it hears of the server.
+        let skew_ms = State::load(&agent.folder).unwrap_or_default().skew_ms;
+        self.standing.change(|standing| standing.skew_ms = skew_ms);
+        let found = latest(&agent.folder).and_then(|at| {
+            let latest = at.map(|at| Latest::new(at, &*self.clock));
+            self.standing.change(|standing| standing.latest = latest);
+            kept(agent)
+        });
+        match found {
             Ok(Some(judge)) => self.judge_by(agent, judge)?,
             Ok(None) => {}
             Err(trouble) => say(&format!("warning: {trouble}")),
@@ -347,8 +404,14 @@ impl Station for Judging {
         keep_look(&agent.folder, &look)
     }
 
-    fn alone<'a>(&'a self, _: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
-        Box::pin(std::future::ready(Ok(())))
+    fn alone<'a>(&'a self, agent: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
+        let judges = self.standing.now().bench.is_some();
+        let noted = if judges {
+            self.note_time(agent, false)
+        } else {
+            Ok(())
+        };
+        Box::pin(std::future::ready(noted))
     }
 }
 
@@ -402,7 +465,7 @@ fn kept(agent: &Agent) -> Result<Option<Judge>, Trouble> {
 pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
     let mut said = json!({});
     match kept(agent) {
-        Ok(Some(judge)) => said["bundle"] = shown(judge.bundle(), &SystemClock::new()),
+        Ok(Some(judge)) => said["bundle"] = shown(agent, judge.bundle()),
         Ok(None) => {}
         Err(trouble) => said["refused"] = trouble.line.into(),
     }
@@ -427,10 +490,18 @@ pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
     said
 }
 
-fn shown(bundle: &PolicyBundle, clock: &SystemClock) -> Value {
+/// Says whether a bundle lets nothing pass: it is out of date, or the clock was set back.
+fn is_old(agent: &Agent, bundle: &PolicyBundle) -> bool {
+    let skew_ms = State::load(&agent.folder).unwrap_or_default().skew_ms;
+    let now = SystemClock::new().now().plus_ms(skew_ms);
+    let is_back = latest(&agent.folder).map_or(true, |at| at.is_some_and(|at| is_behind(now, at)));
+    bundle.is_expired(now) || is_behind(now, bundle.issued_at) || is_back
+}
+
+fn shown(agent: &Agent, bundle: &PolicyBundle) -> Value {
     json!({
         "sequence": bundle.sequence, "storeEpoch": bundle.store_epoch, "issuedAt": bundle.issued_at, "notAfter": bundle.not_after,
-        "expired": bundle.is_expired(clock.now()), "mode": bundle.mode, "policies": bundle.policies.len(), "users": bundle.users.len(),
+        "expired": is_old(agent, bundle), "mode": bundle.mode, "policies": bundle.policies.len(), "users": bundle.users.len(),
         "asksAlways": bundle.record_all, "records": bundle.record,
     })
 }
@@ -516,10 +587,10 @@ fn bundle_finding(agent: &Agent) -> Finding {
                 bundle.policies.len(),
                 bundle.mode.as_str()
             );
-            if bundle.is_expired(SystemClock::new().now()) {
+            if is_old(agent, bundle) {
                 bad(
                     "policies",
-                    format!("{says}; it is out of date, and lets nothing pass"),
+                    format!("{says}; it is out of date, or the clock was set back, and lets nothing pass"),
                     fix,
                 )
             } else {

@@ -1,13 +1,17 @@
 //! When the server has to be asked, and what holds until then.
 
 use super::{action, bench, block, call, open, past, registered};
-use crate::desk::bench::{Bench, Word};
+use crate::desk::bench::{Bench, Standing, Word};
 use crate::desk::frame::Intent;
+use crate::desk::latest::Latest;
+use crate::tests::Jumping;
 use provost_bundle::HookMode;
 use provost_hooks::{Client, Mode};
 use provost_policy::Action;
 use provost_words::time::{Clock, SystemClock};
 use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 fn said(bench: &Bench, tool: &str) -> (Option<Action>, Option<Action>) {
     let now = SystemClock::new().now();
@@ -145,4 +149,71 @@ fn a_bundle_in_monitor_says_so() {
         (Some("block"), Some(HookMode::Monitor))
     );
     assert_eq!(open.entries()[0]["decision"]["mode"], "monitor");
+}
+
+/// Proves LJ-5.
+///
+/// A bundle of seven days, a desk that has seen the sixth, and a clock that says that it is the first.
+#[test]
+fn a_clock_that_was_set_back_within_the_life_of_a_bundle_makes_it_no_younger() {
+    const DAY: i64 = 86_400;
+    let issued = SystemClock::new().now();
+    let at = |days: i64, hours: u64| {
+        Jumping(Mutex::new((
+            issued.plus_secs(days * DAY),
+            Duration::from_secs(hours * 3_600),
+        )))
+    };
+    let standing = |latest| Standing {
+        bench: Some(Arc::new(bench(&[block("no-shell", &json!({}))], |bundle| {
+            bundle.issued_at = issued;
+            bundle.not_after = issued.plus_secs(7 * DAY);
+        }))),
+        latest,
+        ..Standing::default()
+    };
+    let seen = Some(Latest::new(issued.plus_secs(6 * DAY), &at(6, 0)));
+    let says = |latest, clock: &Jumping, tool: &str| {
+        let standing = standing(latest).by(clock);
+        let bench = standing.bench.unwrap();
+        let said = bench.say(
+            Client::ClaudeCode,
+            &call(tool),
+            Some("ada"),
+            Mode::Enforce,
+            None,
+            clock.now(),
+        );
+        (said.decided.is_some(), said.is_expired)
+    };
+    assert_eq!(says(seen, &at(6, 0), "Read"), (true, false));
+    assert_eq!(says(seen, &at(1, 0), "Read"), (false, true));
+    assert_eq!(
+        says(seen, &at(1, 0), "Bash"),
+        (true, true),
+        "what it blocks stays blocked"
+    );
+    // Within a process time goes by that nobody can set back.
+    assert_eq!(says(seen, &at(6, 1), "Read"), (false, true));
+    assert_eq!(says(seen, &at(7, 23), "Read"), (true, false));
+    // Where nothing is known the bundle's own beginning counts.
+    assert_eq!(says(None, &at(1, 0), "Read"), (true, false));
+    assert_eq!(says(None, &at(-1, 0), "Read"), (false, true));
+    // What the server corrects is not behind.
+    let clock = at(1, 0);
+    let corrected = Standing {
+        skew_ms: 5 * DAY * 1_000,
+        ..standing(seen)
+    };
+    let bench = corrected.by(&clock).bench.unwrap();
+    let now = clock.now().plus_ms(corrected.skew_ms);
+    let said = bench.say(
+        Client::ClaudeCode,
+        &call("Read"),
+        Some("ada"),
+        Mode::Enforce,
+        None,
+        now,
+    );
+    assert!(!said.is_expired);
 }

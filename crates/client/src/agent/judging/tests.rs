@@ -53,7 +53,25 @@ impl Door for Server {
 }
 
 /// A clock of which the test says what it reads.
-struct Set(Mutex<(Timestamp, Duration)>);
+#[derive(Clone)]
+struct Set(Arc<Mutex<(Timestamp, Duration)>>);
+
+impl Set {
+    /// Goes on, both by what anybody can set and by what nobody can.
+    fn pass(&self, seconds: u64) {
+        let mut now = self.0.lock().unwrap();
+        *now = (
+            now.0.plus_secs(seconds.cast_signed()),
+            now.1 + Duration::from_secs(seconds),
+        );
+    }
+
+    /// Is set ahead or back.
+    fn jump(&self, seconds: i64) {
+        let mut now = self.0.lock().unwrap();
+        now.0 = now.0.plus_secs(seconds);
+    }
+}
 
 impl Clock for Set {
     fn now(&self) -> Timestamp {
@@ -69,7 +87,7 @@ impl Clock for Set {
 struct World {
     path: PathBuf,
     server: Server,
-    clock: Arc<Set>,
+    clock: Set,
     agent: Agent,
     judging: Judging,
 }
@@ -138,7 +156,7 @@ impl World {
             "token": { "id": "dvt_1", "token": "prov_dvt_canary", "expiresAt": "2099-01-01T00:00:00.000Z" },
         });
         server.says("/devices/enrol", 201, &enrolled);
-        let clock = Arc::new(Set(Mutex::new((SystemClock::new().now(), Duration::ZERO))));
+        let clock = Set(Arc::new(Mutex::new((SystemClock::new().now(), Duration::ZERO))));
         let enrolment = Enrolment {
             door: &server,
             organization: "acme",
@@ -149,7 +167,7 @@ impl World {
             allow_plain_http: false,
             ca_cert: None,
             anew: false,
-            clock: &*clock,
+            clock: &clock,
             entropy: &SystemEntropy,
         };
         now(enrol(&folder, &enrolment)).unwrap();
@@ -163,12 +181,13 @@ impl World {
         );
         server.says("/policy-bundle", 200, &signed(&bundle(&json!({}))));
         let agent = Agent::open(&folder).unwrap();
+        let judging = Judging::at(None, None, Use::On, Box::new(clock.clone()));
         let world = Self {
             path,
             server,
             clock,
             agent,
-            judging: Judging::at(None, None, Use::On),
+            judging,
         };
         world.round();
         assert_eq!(world.judges(), (true, true), "the bundle came");
@@ -180,7 +199,7 @@ impl World {
             agent: &self.agent,
             door: &self.server,
             home: &self.path,
-            clock: &*self.clock,
+            clock: &self.clock,
             entropy: &SystemEntropy,
             say: &|_| {},
             stations: &[&self.judging],
@@ -200,7 +219,9 @@ impl World {
     }
 }
 
-/// Proves LJ-5: a restore of the server, a token that ended and a device that is not known any more refuse the heartbeat.
+/// Proves LJ-5.
+///
+/// A restore of the server, a token that ended and a device that is not known any more refuse the heartbeat.
 #[test]
 fn a_refusal_of_the_heartbeat_takes_the_bundle_away() {
     for (status, code) in [
@@ -234,7 +255,9 @@ fn a_server_that_does_not_answer_the_heartbeat_leaves_the_bundle() {
     assert_eq!(world.judges(), (true, true));
 }
 
-/// Proves LJ-5: each answer in the place of the bundle.
+/// Proves LJ-5.
+///
+/// Each answer in the place of the bundle.
 #[test]
 fn what_is_answered_instead_of_the_bundle_decides_whether_it_stays() {
     let old = json!({ "sequence": 6 });
@@ -292,13 +315,13 @@ fn what_is_answered_instead_of_the_bundle_decides_whether_it_stays() {
 #[test]
 fn one_round_of_an_agent_that_does_not_judge_leaves_nothing_of_one_that_did() {
     let world = World::new();
-    let others = Judging::at(None, None, Use::Off);
+    let others = Judging::at(None, None, Use::Off, Box::new(world.clock.clone()));
     let round = |judging: &Judging| {
         let done = now(once(&Loop {
             agent: &world.agent,
             door: &world.server,
             home: &world.path,
-            clock: &*world.clock,
+            clock: &world.clock,
             entropy: &SystemEntropy,
             say: &|_| {},
             stations: &[judging],
@@ -308,9 +331,100 @@ fn one_round_of_an_agent_that_does_not_judge_leaves_nothing_of_one_that_did() {
         kept_bundle(&world.agent.folder).unwrap().is_some()
     };
     // A command that is no agent's changes nothing.
-    assert!(round(&Judging::at(None, None, Use::Apart)));
+    assert!(round(&Judging::at(
+        None,
+        None,
+        Use::Apart,
+        Box::new(world.clock.clone())
+    )));
     assert!(!round(&others));
     assert_eq!(world.problem(), None);
+}
+
+/// Proves LJ-5.
+///
+/// Heartbeats are taken, so hooks that ask the server are answered; the bundle is not confirmed for ever by silence.
+#[test]
+fn a_bundle_that_is_not_answered_for_an_hour_of_heartbeats_is_taken_away() {
+    let world = World::new();
+    for (status, body) in [(503, refusal("unavailable")), (429, refusal("too_many_requests"))] {
+        world.server.says("/policy-bundle", status, &body);
+        for _ in 0..6 {
+            world.round();
+            world.clock.pass(600);
+        }
+        assert_eq!(world.judges(), (true, true), "{status}: fifty minutes");
+        // One answer in between, and the hour begins again.
+        let again = if status == 503 {
+            signed(&bundle(&json!({})))
+        } else {
+            continue;
+        };
+        world.server.says("/policy-bundle", 200, &again);
+        world.round();
+    }
+    world.round();
+    assert_eq!(world.judges(), (false, false), "an hour");
+    // A machine that slept, or a server that is wholly away, says nothing of the bundle.
+    let world = World::new();
+    world.server.is_silent_at("/policy-bundle");
+    world.round();
+    world.clock.pass(7_200);
+    world.round();
+    assert_eq!(world.judges(), (true, true), "two looks");
+    world.server.is_silent_at("/heartbeat");
+    for _ in 0..20 {
+        world.clock.pass(600);
+        world.round();
+    }
+    assert_eq!(world.judges(), (true, true), "away");
+}
+
+/// Proves LJ-5.
+///
+/// The latest instant is kept, grows without a server, and only the server makes it earlier.
+#[test]
+fn the_latest_instant_outlives_the_process_and_a_clock_that_is_set_back() {
+    const DAY: u64 = 86_400;
+    let world = World::new();
+    let kept = || latest(&world.agent.folder).unwrap().unwrap();
+    let first = kept();
+    world.server.is_silent_at("/heartbeat");
+    world.clock.pass(6 * DAY);
+    world.round();
+    assert_eq!(kept(), first.plus_secs(6 * 86_400));
+    // Set back, it goes on by the time since the start.
+    world.clock.jump(-5 * 86_400);
+    world.clock.pass(3_600);
+    world.round();
+    assert_eq!(kept(), first.plus_secs(6 * 86_400 + 3_600));
+    // The next process knows it.
+    let begun = || {
+        let registrar = HooksFile {
+            path: world.path.join("hooks/hook.toml"),
+            top: world.path.clone(),
+            owner: geteuid().as_raw(),
+        };
+        let place = Place::of_person(&world.path.join("hooks"), geteuid().as_raw());
+        let clock = Box::new(world.clock.clone());
+        let next = Judging::at(Some(place), Some(registrar), Use::On, clock);
+        next.begin(&world.agent, &|_| {}).unwrap();
+        next.standing.now()
+    };
+    let standing = begun();
+    assert!(standing.bench.is_some());
+    assert_eq!(standing.latest, Some(Latest::new(kept(), &world.clock)));
+    assert!(is_behind(world.clock.now(), kept()));
+    // Where it cannot be read nothing is judged.
+    let file = "judging.latest.json";
+    world.agent.folder.replace(file, b"{").unwrap();
+    assert!(begun().bench.is_none());
+    world
+        .server
+        .says("/heartbeat", 200, &json!({ "nextHeartbeatSeconds": 300 }));
+    // An answer of the server puts it right, where a clock had been ahead as well.
+    world.round();
+    assert_eq!(kept(), world.clock.now());
 }
 
 #[test]
