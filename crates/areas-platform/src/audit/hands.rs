@@ -46,13 +46,13 @@ macro_rules! next {
 }
 
 statements! {
-    /// Whose hands were on a record, each once, and whether they were since an instant: whoever acts often costs nothing more, and pushes
-    /// nobody else out.
+    /// Whose hands were on a record, each once, and when each acted last: whoever acts often costs nothing more, and pushes nobody else out.
+    /// Whether somebody acted since an instant is no part of it: PostgreSQL would read every act to say it.
     HANDS = concat!(
         "WITH RECURSIVE hand (id, place) AS (SELECT ", next!("''"), ", 1 UNION ALL SELECT ", next!("hand.id"),
         ", hand.place + 1 FROM hand WHERE hand.id IS NOT NULL AND hand.place < 1025) \
-         SELECT hand.id, CASE WHEN EXISTS (SELECT 1 FROM audit_entries e WHERE e.organization_id = ?1 AND e.target_id = ?2 AND \
-         e.decision = 'allowed' AND e.action IN (", acts!(), ") AND e.actor_id = hand.id AND e.time >= ?3) THEN 1 ELSE 0 END \
+         SELECT hand.id, (SELECT e.time FROM audit_entries e WHERE e.organization_id = ?1 AND e.target_id = ?2 AND \
+         e.decision = 'allowed' AND e.action IN (", acts!(), ") AND e.actor_id = hand.id ORDER BY e.time DESC LIMIT 1) \
          FROM hand WHERE hand.id IS NOT NULL ORDER BY hand.id LIMIT 1025"
     );
 }
@@ -76,14 +76,13 @@ pub fn hands_since(
     target: &str,
     since: Timestamp,
 ) -> Result<Vec<String>> {
-    let values = params![organization, target, since];
-    let found = tx.query(&HANDS, values, |row| {
-        Ok((row.get::<String>(0)?, row.get::<i64>(1)? == 1))
+    let found = tx.query(&HANDS, params![organization, target], |row| {
+        Ok((row.get::<String>(0)?, row.get::<Timestamp>(1)?))
     })?;
     let read = found.len();
     let hands = found
         .into_iter()
-        .filter(|(hand, is_since)| *is_since && hand != target);
+        .filter(|(hand, last)| *last >= since && hand != target);
     let hands: Vec<String> = hands.map(|(hand, _)| hand).collect();
     if hands.len() > MOST || read > MOST_READ {
         return Err(Error::unavailable(

@@ -6,8 +6,9 @@
 //! since it was asked; of the others those alone who may decide at the moment in which the last vote comes; one who lost the right before
 //! does not count. Nothing passes by the yes of somebody who stands behind the call, or may not decide any more, when it is used.
 //! INVARIANT AP-5: nothing passes by an approval that is not decided, has ended, or whose time has run out.
-//! INVARIANT AP-12: while the clock shows more than a minute less than it showed before, nothing is asked for, approved or used, and what
-//! was open by then ends within a minute: a clock that was set back neither lengthens nor revives anything.
+//! INVARIANT AP-12: while the clock shows more than a minute less than it showed before, or any less and was set back by more than a minute
+//! in all, nothing is asked for, approved or used, and what was open by then ends within a minute: a clock that was set back neither
+//! lengthens nor revives anything.
 
 use super::routes::{Frozen, OnDeadline};
 use provost_kernel::auth::Actor;

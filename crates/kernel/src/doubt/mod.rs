@@ -105,10 +105,13 @@ impl Clockwatch {
         now.max(Timestamp::from_ms(self.kept.load(Ordering::Relaxed)))
     }
 
-    /// Says whether a clock shows so much less than the last kept instant that it was set back. Until it has come there again, what
-    /// ends by time neither ends nor comes nearer to its end.
+    /// Says whether a clock shows so much less than the last kept instant that it was set back; where it shows less at all, by the sum of
+    /// what it was set back since it was believed, or one that is set back again and again by less would be no other than one that is
+    /// right. Until it has come there again, what ends by time neither ends nor comes nearer to its end.
     pub fn is_set_back(&self, now: Timestamp) -> bool {
-        self.latest(now).as_ms().saturating_sub(now.as_ms()) > TOLERANCE_MS
+        let behind = self.latest(now).as_ms().saturating_sub(now.as_ms());
+        behind > TOLERANCE_MS
+            || behind > 0 && self.lock().moved_back_ms(ClockReading::of(self.clock.as_ref())) > TOLERANCE_MS
     }
 
     /// Returns why no change can be dated now, if it is so.

@@ -285,6 +285,12 @@ impl Mind {
         None
     }
 
+    /// Returns by how much the clock was set back in all since it was believed; zero where nothing is known. Units: milliseconds.
+    pub fn moved_back_ms(&self, now: ClockReading) -> i64 {
+        let moved = self.anchor.map_or(0, |anchor| now.moved_since(anchor));
+        moved.saturating_neg().max(0)
+    }
+
     /// Counts running time since it was last counted; returns it, and whether the clock ran evenly.
     pub fn count(&mut self, now: ClockReading) -> (i64, bool) {
         let Some(before) = self.counted.replace(now) else {
@@ -318,6 +324,23 @@ impl Mind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Proves AP-12.
+    #[test]
+    fn what_a_clock_is_set_back_by_again_and_again_is_summed() {
+        let mut mind = Mind::default();
+        assert_eq!(mind.moved_back_ms(at(0, 0)), 0, "nothing is known");
+        assert_eq!(mind.judge(at(0, 0)), None);
+        // Ten minutes in which it was set back by 59 s each minute.
+        let set_back = |times: i64| at(times * MINUTE - times * 59_000, times * MINUTE);
+        for times in 1..=10 {
+            assert_eq!(mind.moved_back_ms(set_back(times)), times * 59_000);
+        }
+        // One that was set forward was not set back.
+        assert_eq!(mind.moved_back_ms(at(2 * HOUR, HOUR)), 0);
+        mind.believe(set_back(10));
+        assert_eq!(mind.moved_back_ms(set_back(10)), 0);
+    }
 
     const START: i64 = 1_795_000_000_000;
     const MINUTE: i64 = 60_000;

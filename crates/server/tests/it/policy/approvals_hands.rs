@@ -478,6 +478,31 @@ fn a_clock_that_was_set_back_neither_lengthens_nor_revives_anything() {
     });
 }
 
+/// Proves AP-12.
+#[test]
+fn a_clock_that_is_set_back_by_less_again_and_again_was_set_back() {
+    each("approvals_set_back_often", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let approved = scene.approved(&rm("/a")).await;
+        app.kernel.undoubted().await.unwrap();
+        app.kernel.keep_time().await.unwrap();
+        app.clock.step_ms(-59_000);
+        let other = scene.waits(&rm("/b")).await;
+        app.advance(59);
+        app.clock.step_ms(-59_000);
+        assert_eq!(
+            scene.ask(&rm("/a")).await["approval"]["refused"],
+            "clock_set_back"
+        );
+        sweep(&app).await;
+        for id in [&approved, &other] {
+            assert_eq!(scene.state(id).await, ("void".into(), json!("clock_set_back")));
+        }
+        app.advance(120);
+        assert_ne!(scene.waits(&rm("/a")).await, approved);
+    });
+}
+
 /// The one tool that would let a model say yes in the place of the person whose session it has.
 #[test]
 fn no_tool_of_mcp_votes() {
