@@ -8,5 +8,6 @@ pub mod device_judging;
 pub mod history;
 pub mod modules;
 pub mod otlp;
+mod paging;
 pub mod policies;
 pub mod violations;

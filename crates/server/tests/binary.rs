@@ -34,6 +34,8 @@ mod harness;
 mod history;
 #[path = "binary/hooks.rs"]
 mod hooks;
+#[path = "binary/judging.rs"]
+mod judging;
 #[path = "binary/keys.rs"]
 mod keys;
 #[path = "binary/keys_full.rs"]

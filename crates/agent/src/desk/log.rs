@@ -72,6 +72,8 @@ pub(crate) struct Log {
     length: u64,
     /// Bytes of all segments.
     bytes: u64,
+    /// How many they may be.
+    most: u64,
     link: Link,
     counts: BTreeMap<Sort, u64>,
     /// Whether the last thing that was written could not be.
@@ -192,6 +194,7 @@ impl Log {
             bytes: bytes - (text.len() - whole) as u64,
             link,
             counts: BTreeMap::new(),
+            most: MOST_BYTES,
             is_blocked: false,
             lost,
             is_resting: false,
@@ -218,6 +221,7 @@ impl Log {
             bytes: bytes + head.len() as u64,
             link,
             counts: BTreeMap::new(),
+            most: MOST_BYTES,
             is_blocked: false,
             lost: 0,
             is_resting: false,
@@ -247,7 +251,7 @@ impl Log {
                 "a decision of {size} bytes is too long for the log"
             )));
         }
-        if self.bytes + size > MOST_BYTES {
+        if self.bytes + size > self.most {
             let shown = self.folder.path().display();
             return Err(full(format!(
                 "{shown} holds {} MiB, and no more",
@@ -290,6 +294,7 @@ impl Log {
         let next = Self::begin(&self.agent, self.folder.clone(), self.link.clone(), self.bytes)?;
         *self = Self {
             counts: std::mem::take(&mut self.counts),
+            most: self.most,
             lost: self.lost,
             is_resting: self.is_resting,
             ..next
@@ -557,6 +562,8 @@ impl Log {
         remove_folder(&self.agent, ANEW)?;
         let draft = self.agent.below(ANEW)?;
         let mut anew = Self::begin(&self.agent, draft.clone(), expected.clone(), 0)?;
+        // Heads of greater numbers are longer: what was full fits all the same.
+        anew.most += MOST_SEGMENT;
         for takes in order {
             for name in self.folder.names()? {
                 let Some(number) = number_of(&name) else { continue };
@@ -591,6 +598,7 @@ impl Log {
         *self = Self {
             folder,
             counts,
+            most: MOST_BYTES,
             lost: self.lost,
             is_resting: self.is_resting,
             ..anew

@@ -234,6 +234,21 @@ fn a_hook_is_told_what_the_bundle_says_and_all_of_it_is_in_the_log() {
     assert_eq!(events[1]["attributes"]["device.id"], "dev_1");
 }
 
+/// Proves LJ-7.
+#[test]
+fn what_passes_is_an_event_unless_the_organization_only_counts() {
+    for (record, kind) in [(Recording::All, "event"), (Recording::Counted, "count")] {
+        let policies = bench(&[block("no-shell", &json!({}))], |bundle| bundle.record = record);
+        let open = open(Some(policies), registered(Word::OfAccount));
+        assert_eq!(action(&open.ask(Intent::Judge, &call("Read"))), Some("allow"));
+        let entries = open.entries();
+        assert!(
+            !entries.is_empty() && entries.iter().all(|entry| entry["kind"] == kind),
+            "{entries:?}"
+        );
+    }
+}
+
 /// Proves LJ-4.
 #[test]
 fn whoever_cannot_be_told_and_whoever_is_none_of_the_devices_people_is_asked_about() {

@@ -69,7 +69,7 @@ pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::DeviceId;
 pub use owners::{are_seen as owners_are_seen, holders, own as own_devices};
 pub use sight::Sight;
-pub use standing::{People, Standing, is_quarantined, people, standing};
+pub use standing::{People, Standing, is_quarantined, people, quarantined, standing};
 pub use verbs::DeviceRetired;
 pub use view::DevicePath;
 

@@ -2,7 +2,9 @@
 
 use super::model::{DeviceId, Status};
 use super::{store, taken};
+use provost_kernel::db::Tx;
 use provost_kernel::{OperationContext, Result, Timestamp};
+use std::collections::BTreeSet;
 
 /// Whether a device may say something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,11 @@ pub fn standing(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Standin
 /// Errors: `NotFound` for an unknown and another organization's device alike.
 pub fn is_quarantined(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<bool> {
     Ok(store::get(ctx, id)?.status == Status::Quarantined)
+}
+
+/// Returns the ids of the devices that are quarantined.
+pub fn quarantined(tx: &mut Tx<'_>, org: &str) -> Result<BTreeSet<String>> {
+    store::quarantined(tx, org)
 }
 
 /// Of whom a device may speak, and since when.

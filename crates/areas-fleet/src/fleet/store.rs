@@ -6,6 +6,7 @@ use super::taken;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
+use std::collections::BTreeSet;
 
 /// The columns of a device, in the order that [`device`] expects.
 macro_rules! devices {
@@ -32,6 +33,8 @@ statements! {
     COUNT = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> 'retired'";
     /// How many devices that are not retired enrolled by a token.
     COUNT_BY_TOKEN = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND enrolment_token_id = ?2 AND status <> 'retired'";
+    /// The devices that are quarantined.
+    QUARANTINED = "SELECT id FROM devices WHERE organization_id = ?1 AND status = 'quarantined' ORDER BY id";
     /// How many devices that enrolled by a token wait for their first call or for approval.
     COUNT_PENDING = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND enrolment_token_id = ?2 AND status = 'pending'";
     /// Makes a device.
@@ -108,6 +111,12 @@ fn tamper(row: &Row<'_>) -> Result<Option<(TamperReason, Timestamp)>> {
         (Some(reason), Some(since)) => Ok(Some((TamperReason::from_store(&reason)?, since))),
         _ => Ok(None),
     }
+}
+
+/// Returns the ids of the devices that are quarantined.
+pub fn quarantined(tx: &mut Tx<'_>, org: &str) -> Result<BTreeSet<String>> {
+    let ids = tx.query(&QUARANTINED, params![org], |row| row.get::<String>(0))?;
+    Ok(ids.into_iter().collect())
 }
 
 /// Returns a device.

@@ -3,26 +3,12 @@
 use super::list::{self, ApprovalPage};
 use super::model::Party;
 use super::store;
+use crate::paging::PageQuery;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{Cursor, Limit};
 use provost_kernel::{OperationContext, Result};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 pub struct ListOwnApprovals;
-
-/// What can be asked.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
-pub struct OwnQuery {
-    /// How many at most.
-    #[serde(default)]
-    limit: Limit,
-    /// Where the list goes on.
-    cursor: Option<Cursor>,
-}
 
 const LIST: &str = "listHeadlessOwnApprovals";
 
@@ -52,7 +38,7 @@ impl Operation for ListOwnApprovals {
             "What the caller asked for, and what was asked for them, newest first.",
         );
     type Path = Empty;
-    type Query = OwnQuery;
+    type Query = PageQuery;
     type Body = Empty;
     type Output = ApprovalPage;
 

@@ -42,7 +42,7 @@ use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
 use provost_kernel::{Kernel, OperationContext, Result, Services};
 use provost_policy::{Event, EventWindow, PolicySet, SubjectStates, Symbols};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -171,11 +171,11 @@ impl WindowsByOrganization {
     /// Returns the past of a version.
     ///
     /// INVARIANT DE-9: that of an older set is dropped once whoever uses it is done.
-    fn of(&mut self, organization: &OrganizationId, live: &Live, counted: EventSelection) -> Arc<Memory> {
+    fn of(&mut self, organization: &OrganizationId, live: &Live, counted: &EventSelection) -> Arc<Memory> {
         let own = self.0.entry(organization.clone()).or_default();
         let known = own
             .iter_mut()
-            .find(|one| one.memory.counted == counted && one.memory.set.digest() == live.set.digest());
+            .find(|one| one.memory.counted == *counted && one.memory.set.digest() == live.set.digest());
         if let Some(known) = known {
             known.sequence = known.sequence.max(live.sequence);
             return known.memory.clone();
@@ -183,7 +183,7 @@ impl WindowsByOrganization {
         let memory = Arc::new(Memory {
             organization: organization.clone(),
             set: live.set.clone(),
-            counted,
+            counted: counted.clone(),
             state: Arc::default(),
         });
         own.push(NumberedWindow {
@@ -193,7 +193,11 @@ impl WindowsByOrganization {
         own.sort_by_key(|one| std::cmp::Reverse(one.sequence));
         // Of one set, what the setting says now, and nothing of what it said before.
         own.retain(|one| {
-            one.memory.set.digest() != live.set.digest() || one.memory.counted.imports == counted.imports
+            let is_of_set = one.memory.set.digest() == live.set.digest();
+            let is_same = one.memory.counted.imports == counted.imports;
+            let tell = (&one.memory.counted.devices, &counted.devices);
+            let is_other = matches!(tell, (Some(was), Some(is)) if was != is);
+            !is_of_set || (is_same && !is_other)
         });
         let mut newest: Vec<String> = Vec::with_capacity(2);
         own.retain(|one| {
@@ -236,17 +240,18 @@ pub async fn remember(kernel: &Arc<Kernel>) -> Result<()> {
 }
 
 impl WindowRequest {
-    /// Returns what a decision needs of the past up to a chunk: `tells` says whether devices tell something.
+    /// Returns what a decision needs of the past up to a chunk: `tells` says what devices tell ([`device_tells`]).
     fn of(
         services: &Services,
         organization: &OrganizationId,
         live: &Live,
-        (counted, tells): (EventSelection, bool),
+        (counted, tells): (EventSelection, Option<BTreeSet<String>>),
         upto: i64,
     ) -> Self {
         let mut pasts = pasts(services);
-        let memory = pasts.of(organization, live, counted);
-        let told = tells.then(|| pasts.of(organization, live, counted.with_devices()));
+        let memory = pasts.of(organization, live, &counted);
+        let told =
+            tells.map(|left_out| pasts.of(organization, live, &counted.clone().with_devices(left_out)));
         Self { memory, told, upto }
     }
 
@@ -381,7 +386,7 @@ impl State {
 impl Memory {
     /// Returns how soon the past is made anew that took so long.
     fn pause(&self, took: Duration) -> Duration {
-        if self.counted.devices {
+        if self.counted.devices.is_some() {
             DEVICE_PAUSE.max(took.saturating_mul(DEVICE_SHARE))
         } else {
             PAUSE
@@ -395,7 +400,7 @@ impl Memory {
     /// Makes the past, on a thread of its own that keeps the lock until it is done.
     fn make(&self, kernel: &Arc<Kernel>, mut state: OwnedMutexGuard<State>) {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
-        let counted = self.counted;
+        let counted = self.counted.clone();
         tokio::task::spawn_blocking(move || {
             let began = kernel.clock.monotonic();
             let made = whole(&kernel, &organization, &set, counted);
@@ -406,7 +411,7 @@ impl Memory {
     /// Makes the past once more; the one that is there is used until then.
     fn make_anew(&self, kernel: &Arc<Kernel>) {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
-        let (state, counted) = (self.state.clone(), self.counted);
+        let (state, counted) = (self.state.clone(), self.counted.clone());
         tokio::task::spawn_blocking(move || {
             let began = kernel.clock.monotonic();
             let made = whole(&kernel, &organization, &set, counted);
@@ -433,7 +438,7 @@ impl Memory {
                 state.made_at = None;
                 break;
             }
-            let (counted, meaning) = (self.counted, meaning(kernel, &self.organization));
+            let (counted, meaning) = (self.counted.clone(), meaning(kernel, &self.organization));
             let seen = kernel.blocking(move || {
                 let seen = state.see(chunks, counted, meaning);
                 (state, seen)
@@ -497,7 +502,7 @@ mod tests {
 
     const IMPORTED: EventSelection = EventSelection {
         imports: true,
-        devices: false,
+        devices: None,
     };
 
     fn live(sequence: i64, policies: usize) -> Live {
@@ -520,8 +525,12 @@ mod tests {
     fn what_devices_tell_late_has_no_past_made_anew_for_more_than_a_twentieth_of_the_time() {
         let acme = OrganizationId::parse("acme").unwrap();
         let mut pasts = WindowsByOrganization::default();
-        let told = pasts.of(&acme, &live(1, 1), EventSelection::SEEN.with_devices());
-        let seen = pasts.of(&acme, &live(1, 1), EventSelection::SEEN);
+        let told = pasts.of(
+            &acme,
+            &live(1, 1),
+            &EventSelection::SEEN.with_devices(BTreeSet::new()),
+        );
+        let seen = pasts.of(&acme, &live(1, 1), &EventSelection::SEEN);
         for (took, expected) in [(0, 60), (3, 60), (4, 80), (600, 12_000)] {
             let took = Duration::from_secs(took);
             assert_eq!(told.pause(took), Duration::from_secs(expected), "{took:?}");
@@ -536,38 +545,46 @@ mod tests {
             OrganizationId::parse("acme").unwrap(),
             WindowsByOrganization::default(),
         );
-        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1), EventSelection::SEEN));
-        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2), EventSelection::SEEN));
+        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1), &EventSelection::SEEN));
+        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2), &EventSelection::SEEN));
         // The first set comes back as a newer version: the same past.
         assert!(Arc::ptr_eq(
-            &pasts.of(&acme, &live(3, 1), EventSelection::SEEN),
+            &pasts.of(&acme, &live(3, 1), &EventSelection::SEEN),
             &first.upgrade().unwrap()
         ));
-        pasts.of(&acme, &live(4, 3), EventSelection::SEEN);
+        pasts.of(&acme, &live(4, 3), &EventSelection::SEEN);
         assert!(second.upgrade().is_none());
         assert!(first.upgrade().is_some());
         // A snapshot that is older than both keeps nothing alive.
-        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2), EventSelection::SEEN));
+        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2), &EventSelection::SEEN));
         assert!(late.upgrade().is_none());
         assert_eq!(pasts.0[&acme].len(), 2);
         pasts.of(
             &OrganizationId::parse("globex").unwrap(),
             &live(1, 1),
-            EventSelection::SEEN,
+            &EventSelection::SEEN,
         );
         assert_eq!(pasts.0.len(), 2);
         // With what devices told there is another one of each set.
-        let told = pasts.of(&acme, &live(4, 3), EventSelection::SEEN.with_devices());
-        assert_eq!((told.counted.devices, pasts.0[&acme].len()), (true, 3));
-        pasts.of(&acme, &live(5, 4), EventSelection::SEEN);
+        let told = pasts.of(
+            &acme,
+            &live(4, 3),
+            &EventSelection::SEEN.with_devices(BTreeSet::new()),
+        );
+        assert_eq!((told.counted.devices.is_some(), pasts.0[&acme].len()), (true, 3));
+        // Another one is quarantined: what counted before does not any more.
+        let left_out = BTreeSet::from(["dev_1".to_owned()]);
+        pasts.of(&acme, &live(4, 3), &EventSelection::SEEN.with_devices(left_out));
+        assert_eq!(pasts.0[&acme].len(), 3);
+        pasts.of(&acme, &live(5, 4), &EventSelection::SEEN);
         assert_eq!(pasts.0[&acme].len(), 3, "the older of the two sets is gone");
-        pasts.of(&acme, &live(6, 3), EventSelection::SEEN);
+        pasts.of(&acme, &live(6, 3), &EventSelection::SEEN);
         // The same set over more events is another past.
-        let more = pasts.of(&acme, &live(4, 3), IMPORTED);
+        let more = pasts.of(&acme, &live(4, 3), &IMPORTED);
         assert_eq!(
-            pasts.of(&acme, &live(4, 3), EventSelection::SEEN).counted,
+            pasts.of(&acme, &live(4, 3), &EventSelection::SEEN).counted,
             EventSelection::SEEN
         );
-        assert_eq!((more.counted, pasts.0[&acme].len()), (IMPORTED, 2));
+        assert_eq!((more.counted.clone(), pasts.0[&acme].len()), (IMPORTED, 2));
     }
 }

@@ -7,7 +7,7 @@
 
 use provost_areas_identity::words::{Kind, WordQuery};
 use provost_backtest::record::{AttributeProjection, Imports, View, add_texts};
-use provost_history::{Batch, Error, Result};
+use provost_history::{Batch, Entry, Error, Result};
 use provost_policy::{Event, EventWindow, Register, Symbols};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,27 +19,36 @@ const TABLE_BYTES: usize = 8 * 1024 * 1024;
 const VIEWS: usize = 16;
 
 /// Which recorded events a past is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSelection {
     /// Whether what was imported is part of it, beside what this server saw.
     pub imports: bool,
-    /// Whether what devices told of what they judged is.
-    pub devices: bool,
+    /// Whether what devices told of what they judged is: that of all but these, of which nobody knows who speaks (DJ-9).
+    pub devices: Option<Arc<BTreeSet<String>>>,
 }
 
 impl EventSelection {
     /// What this server saw.
     pub const SEEN: Self = Self {
         imports: false,
-        devices: false,
+        devices: None,
     };
 
-    /// Returns the same with what devices told.
-    pub const fn with_devices(self) -> Self {
+    /// Returns the same with what devices told, but for that of some.
+    #[must_use]
+    pub fn with_devices(self, left_out: BTreeSet<String>) -> Self {
         Self {
-            devices: true,
+            devices: Some(Arc::new(left_out)),
             ..self
         }
+    }
+
+    /// Says whether what a source told is part of it.
+    fn has(&self, source: &str) -> bool {
+        let device = source.strip_prefix("device:").unwrap_or_default();
+        self.devices
+            .as_ref()
+            .is_some_and(|left_out| !left_out.contains(device))
     }
 }
 
@@ -64,6 +73,8 @@ pub struct Observer<M> {
 struct BatchReading {
     view: View,
     imports: Imports,
+    /// By code of the source, whether a device is counted that is called so.
+    counted: Vec<bool>,
     symbols: Symbols,
 }
 
@@ -111,6 +122,7 @@ impl<M: Meaning> Observer<M> {
         let BatchReading {
             view,
             imports,
+            counted,
             symbols,
         } = &self.views[place];
         let told = self.lens.positions().len();
@@ -119,7 +131,10 @@ impl<M: Meaning> Observer<M> {
             let codes = [told, told + 1].map(|column| batch.columns[column].codes[row]);
             let is_import = imports.is_imported(codes) && !self.counted.imports;
             let is_of_device = imports.is_of_device(codes);
-            if is_import || (is_of_device && !self.counted.devices) {
+            // Of one that nobody can read it is not known who speaks.
+            let is_counted = counted.get(codes[0] as usize).copied();
+            let is_counted = is_counted.unwrap_or(self.counted.devices.is_some());
+            if is_import || (is_of_device && !is_counted) {
                 continue;
             }
             let occasion = view.occasion(batch, row).ok_or(Error::Corrupt("occasion"))?;
@@ -149,11 +164,18 @@ impl<M: Meaning> Observer<M> {
             return Err(Error::Corrupt("columns"));
         };
         let imports = Imports::new([source, imported])?;
+        let last = u32::try_from(source.dictionary.len()).map_err(|_| Error::Corrupt("dictionary"))?;
+        let counted = (0..=last).map(|code| match source.dictionary.entry(code)? {
+            Entry::Text(text) => Ok(self.counted.has(text)),
+            _ => Ok(false),
+        });
+        let counted: Vec<bool> = counted.collect::<Result<_>>()?;
         let mut symbols = Symbols::knowing(Arc::new(self.register(batch)?));
         let view = View::new(&self.lens, batch, &mut symbols)?;
         self.views.push(BatchReading {
             view,
             imports,
+            counted,
             symbols,
         });
         Ok(self.views.len() - 1)
@@ -265,7 +287,16 @@ mod tests {
             (record::device_source("dev_1"), true),
             (record::DECISIONS.into(), false),
         ] {
-            for counted in [EventSelection::SEEN, EventSelection::SEEN.with_devices()] {
+            let told = |left_out: &[&str]| {
+                let left_out = left_out.iter().map(|id| (*id).to_owned());
+                EventSelection::SEEN.with_devices(left_out.collect())
+            };
+            for (counted, tells) in [
+                (EventSelection::SEEN, false),
+                (told(&[]), true),
+                (told(&["dev_1"]), false),
+                (told(&["dev_2"]), true),
+            ] {
                 let mut recorder = Recorder::new(record::schema());
                 for n in 0..2 {
                     let said = json!({ "identity.user_id": "u", "tool.id": "x", "llm.input_tokens": 9 });
@@ -276,7 +307,7 @@ mod tests {
                     record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
                 }
                 let mut past = EventWindow::new(set());
-                let mut observer = Observer::new(&past, counted, nothing());
+                let mut observer = Observer::new(&past, counted.clone(), nothing());
                 let batch = observer.narrow(recorder.finish().unwrap());
                 assert!(observer.observe(&mut past, &batch, 0..2).unwrap());
                 let mut symbols = Symbols::new();
@@ -285,7 +316,7 @@ mod tests {
                 let asked = [asked.unwrap().event(&mut symbols)];
                 let chronicle = past.recall(&asked, &mut symbols);
                 let matched = set().judge(&asked[0], &symbols, &chronicle).action == Action::Block;
-                assert_eq!(matched, !is_device || counted.devices, "{source} {counted:?}");
+                assert_eq!(matched, !is_device || tells, "{source} {counted:?}");
             }
         }
     }
@@ -308,7 +339,11 @@ mod tests {
                 record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
             }
             let mut past = EventWindow::new(set());
-            let mut observer = Observer::new(&past, EventSelection::SEEN.with_devices(), nothing());
+            let mut observer = Observer::new(
+                &past,
+                EventSelection::SEEN.with_devices(BTreeSet::new()),
+                nothing(),
+            );
             let batch = observer.narrow(recorder.finish().unwrap());
             assert!(observer.observe(&mut past, &batch, 0..2).unwrap());
             let mut symbols = Symbols::new();
@@ -358,7 +393,7 @@ mod tests {
                     record::put(&event, &format!("hev_{n:026}"), &mut recorder).unwrap();
                 }
                 let mut past = EventWindow::new(set());
-                let mut observer = Observer::new(&past, counted, nothing());
+                let mut observer = Observer::new(&past, counted.clone(), nothing());
                 let batch = observer.narrow(recorder.finish().unwrap());
                 assert!(observer.observe(&mut past, &batch, 0..2).unwrap());
                 let mut symbols = Symbols::new();

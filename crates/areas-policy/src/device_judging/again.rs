@@ -74,6 +74,11 @@ pub fn sample(
 }
 
 impl Again {
+    /// Says whether nothing is judged again.
+    pub fn is_empty(&self) -> bool {
+        self.cases.is_empty()
+    }
+
     /// Returns how many of the decisions are others than these policies come to, whatever the past was and whatever modules say.
     pub fn mismatches(&self) -> i64 {
         let judged = self.cases.len() as u64;

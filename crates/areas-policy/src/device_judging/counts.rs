@@ -2,26 +2,15 @@
 
 use super::{fences, store};
 use crate::history::READERS;
+use crate::paging::PageQuery;
 use provost_areas_fleet::fleet::{self, DevicePath};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
-use provost_kernel::page::{self, Cursor, Limit};
+use provost_kernel::page::{self, Cursor};
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub struct ListDecisionCounts;
-
-/// What can be asked.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
-pub struct CountsQuery {
-    /// How many at most.
-    #[serde(default)]
-    limit: Limit,
-    /// Where the list goes on.
-    cursor: Option<Cursor>,
-}
 
 /// How far a device has told what it judged, and how much that is since its first entry.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -96,7 +85,7 @@ impl Operation for ListDecisionCounts {
              device:<id>. It is what the device says. Who reads this is noted.",
         );
     type Path = DevicePath;
-    type Query = CountsQuery;
+    type Query = PageQuery;
     type Body = Empty;
     type Output = CountsPage;
 

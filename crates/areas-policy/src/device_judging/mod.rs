@@ -18,9 +18,11 @@
 //! INVARIANT DJ-5: what devices tell of the past makes no verdict weaker than it would be without.
 //! INVARIANT DJ-6: a device tells so much a day and no more; what it refused or asked an approval for has room of its own, and what has none
 //! is refused by name and stays where it is.
-//! INVARIANT DJ-7: no device gets anything to judge by, and nothing is taken that one says it judged, where the settings of its organization
-//! do not switch that on.
+//! INVARIANT DJ-7: no device gets anything to judge by, and none begins to tell what it judged, where the settings of its organization do not
+//! switch that on; one that told before may tell the rest, which no condition on the past looks at then.
 //! INVARIANT DJ-8: of what devices only counted every backtest says how much it is, since no event of it can be judged again.
+//! INVARIANT DJ-9: with a device that is retired goes what it counted, and with a deleted person what was counted of them; what a quarantined
+//! device told is no past.
 //!
 //! Absent on purpose: bundles in the store (they follow from what is there); trust in what a device says of itself; a second judgement of
 //! what it left parts of out; a finding for a device that judges otherwise (an entry and an event tell of it).
@@ -28,6 +30,7 @@
 mod again;
 mod bundle;
 mod counts;
+mod ends;
 mod entries;
 pub mod fences;
 mod report;
@@ -37,6 +40,7 @@ mod taking;
 
 pub use store::{counted as counted_on_devices, tells as device_tells};
 
+use provost_kernel::announcement::Subscriber;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -62,6 +66,10 @@ pub static AREA: Area = Area {
             "device_decision_days",
             "how often something passed on devices, by days",
         ),
+    ],
+    on: &[
+        &Subscriber(ends::device_retired),
+        &Subscriber(ends::principal_ended),
     ],
     prune: Some(store::prune),
     check: Check::Find(store::broken_invariants),

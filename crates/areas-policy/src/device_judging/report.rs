@@ -175,7 +175,8 @@ impl Operation for ReportDecisions {
         let org = ctx.org();
         ctx.limit(&REPORTS, &[org, id.as_str()])?;
         may_tell(ctx, id)?;
-        bundle::must_be_on(ctx)?;
+        let chain = store::chain(ctx, id)?;
+        must_have_begun(ctx, chain.as_ref())?;
         let told = Told {
             from: body.from.get(),
             previous: &body.previous.0,
@@ -186,7 +187,6 @@ impl Operation for ReportDecisions {
             let message = "is not the hash of the last entry behind previous: SHA-256 of the hash before it and of its text";
             return Err(Error::unfit("/body/head", message));
         }
-        let chain = store::chain(ctx, id)?;
         let used = chain.as_ref().map_or_else(Used::default, |chain| chain.used);
         let place = chain.map_or_else(Place::first, |chain| chain.place);
         let known = match told.follow(&place, &hashes) {
@@ -272,6 +272,16 @@ pub(super) fn may_tell(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<
             Err(Error::new(Code::Conflict, message).with("status", "pending"))
         }
         Standing::Works => Ok(()),
+    }
+}
+
+/// Refuses to begin where no device judges; what was judged before that may be told to its end.
+///
+/// Keeps DJ-7.
+pub(super) fn must_have_begun(ctx: &mut OperationContext<'_>, chain: Option<&store::Chain>) -> Result<()> {
+    match chain {
+        Some(_) => Ok(()),
+        None => bundle::must_be_on(ctx),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::entries::Place;
 use super::room::Used;
-use provost_areas_fleet::fleet::DeviceId;
+use provost_areas_fleet::fleet::{self, DeviceId};
+use provost_areas_platform::settings::{self, Judging};
 use provost_areas_platform::store as installation;
 use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 statements! {
     /// How many entries the log of the organization has: it grows with every change.
@@ -19,7 +20,7 @@ statements! {
     BEGIN = "INSERT INTO device_decision_chains (organization_id, device_id, next_entry, head, taking, taken_at, events, passed, dropped, refused, foreign_events, mismatches) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, 0, 0) ON CONFLICT (organization_id, device_id) DO NOTHING";
     /// Moves on what a device told, from a place.
     MOVE_ON = "UPDATE device_decision_chains SET next_entry = ?5, head = ?6, taking = ?7, taken_at = ?8, events = events + ?9, passed = passed + ?10, dropped = dropped + ?11, refused = refused + ?12, foreign_events = foreign_events + ?13, mismatches = mismatches + ?14, told_day = ?15, told_units = ?16 WHERE organization_id = ?1 AND device_id = ?2 AND next_entry = ?3 AND head = ?4";
-    /// Says whether a device of an organization ever told something.
+    /// Says whether a device of an organization that is not retired told something.
     TELLS = "SELECT 1 FROM device_decision_chains WHERE organization_id = ?1 LIMIT 1";
     /// How many counts of a device there are.
     COUNT = "SELECT COUNT(*) FROM device_decision_counts WHERE organization_id = ?1 AND device_id = ?2";
@@ -31,6 +32,12 @@ statements! {
     ADD_DAY = "INSERT INTO device_decision_days (organization_id, day, passed) VALUES (?1, ?2, ?3) ON CONFLICT (organization_id, day) DO UPDATE SET passed = device_decision_days.passed + excluded.passed";
     /// How often something passed within days.
     COUNTED = "SELECT CAST(COALESCE(SUM(passed), 0) AS BIGINT) FROM device_decision_days WHERE organization_id = ?1 AND day >= ?2 AND day <= ?3";
+    /// Forgets the counts of a device.
+    FORGET_COUNTS = "DELETE FROM device_decision_counts WHERE organization_id = ?1 AND device_id = ?2";
+    /// Forgets how far a device told.
+    FORGET_CHAIN = "DELETE FROM device_decision_chains WHERE organization_id = ?1 AND device_id = ?2";
+    /// Forgets the counts of a user.
+    FORGET_USER = "DELETE FROM device_decision_counts WHERE organization_id = ?1 AND user_word = ?2";
     /// Forgets days before one.
     FORGET_DAYS = unscoped("the round is everybody's") "DELETE FROM device_decision_days WHERE (organization_id, day) IN (SELECT d.organization_id, d.day FROM device_decision_days d WHERE d.day < ?1 ORDER BY d.day, d.organization_id LIMIT ?2)";
     /// Forgets counts of hours before an instant.
@@ -96,6 +103,25 @@ pub struct Sums {
     pub mismatches: i64,
 }
 
+impl Sums {
+    /// Reads those that stand in a row from a place on.
+    fn behind(row: &Row<'_>, place: usize) -> Result<Self> {
+        let mut numbers = [0; 6];
+        for (at, number) in numbers.iter_mut().enumerate() {
+            *number = row.get(place + at)?;
+        }
+        let [events, passed, dropped, refused, foreign, mismatches] = numbers;
+        Ok(Self {
+            events,
+            passed,
+            dropped,
+            refused,
+            foreign,
+            mismatches,
+        })
+    }
+}
+
 /// Returns what a device told so far; nothing of one that told nothing.
 pub fn chain(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<Option<Chain>> {
     let org = ctx.org();
@@ -107,14 +133,7 @@ pub fn chain(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<Option
             },
             taking: row.get(2)?,
             taken_at: row.get(3)?,
-            sums: Sums {
-                events: row.get(4)?,
-                passed: row.get(5)?,
-                dropped: row.get(6)?,
-                refused: row.get(7)?,
-                foreign: row.get(8)?,
-                mismatches: row.get(9)?,
-            },
+            sums: Sums::behind(row, 4)?,
             used: Used {
                 day: row.get(10)?,
                 units: row.get(11)?,
@@ -162,10 +181,16 @@ pub fn move_on(
     Ok(moved == 1)
 }
 
-/// Says whether a device of an organization ever told what it judged.
-pub fn tells(tx: &mut Tx<'_>, org: &str) -> Result<bool> {
+/// Returns what devices told is part of the past: none of it where nobody switched on that they judge, or none tells anything; else all
+/// but that of these devices, which are quarantined.
+///
+/// Keeps DJ-7, DJ-9.
+pub fn tells(tx: &mut Tx<'_>, org: &str) -> Result<Option<BTreeSet<String>>> {
     let found = tx.query_opt(&TELLS, params![org], |row| row.get::<i64>(0))?;
-    Ok(found.is_some())
+    if found.is_none() || settings::of(tx, org)?.fleet.hooks.judging == Judging::Off {
+        return Ok(None);
+    }
+    fleet::quarantined(tx, org).map(Some)
 }
 
 /// What is counted together.
@@ -258,6 +283,19 @@ pub fn list(
         };
         Ok((row.get(0)?, key, row.get(5)?))
     })
+}
+
+/// Forgets what a device counted and how far it told.
+pub fn forget_device(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET_COUNTS, params![org, device.as_str()])?;
+    ctx.queue(&FORGET_CHAIN, params![org, device.as_str()])
+}
+
+/// Forgets what was counted of a user.
+pub fn forget_user(ctx: &mut OperationContext<'_>, user: &str) -> Result<()> {
+    let org = ctx.org();
+    ctx.queue(&FORGET_USER, params![org, user])
 }
 
 /// Forgets counts that were kept long enough, of every organization.

@@ -4,7 +4,7 @@
 
 use super::again::Again;
 use super::entries::Place;
-use super::report::{Batch, ReportAnswer, may_tell, refusal};
+use super::report::{Batch, ReportAnswer, may_tell, must_have_begun, refusal};
 use super::room::Used;
 use super::{fences, store};
 use crate::{history, modules};
@@ -45,11 +45,6 @@ impl Taking {
             batch,
             again,
         } = self;
-        let core = modules::core(&kernel, &organization).await?;
-        let judging = kernel.blocking(move || {
-            let _core = core;
-            again.mismatches()
-        });
         let Batch {
             events,
             counts,
@@ -58,7 +53,15 @@ impl Taking {
             foreign,
             ..
         } = batch;
-        sums.mismatches = judging.await?;
+        // Nobody waits for a thread of the organization where there is nothing to judge.
+        if !again.is_empty() {
+            let core = modules::core(&kernel, &organization).await?;
+            let judging = kernel.blocking(move || {
+                let _core = core;
+                again.mismatches()
+            });
+            sums.mismatches = judging.await?;
+        }
         let answer = ReportAnswer {
             accepted,
             expected: places[1].next,
@@ -96,6 +99,8 @@ impl Writing {
     fn write(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
         // It may have been retired since a reader looked.
         may_tell(ctx, &self.device)?;
+        let chain = store::chain(ctx, &self.device)?;
+        must_have_begun(ctx, chain.as_ref())?;
         let [before, after] = &self.places;
         if !store::move_on(
             ctx,

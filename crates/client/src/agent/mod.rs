@@ -14,7 +14,7 @@ mod show;
 mod skills;
 
 pub use configuration::Configuration;
-pub use judging::Judging;
+pub use judging::{Judging, Use};
 pub use skills::Skills;
 
 use crate::cli::HandCommand;

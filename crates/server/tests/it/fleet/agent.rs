@@ -1,6 +1,7 @@
 //! The agent itself before the server itself: days go by in a moment, and answers get lost.
 
 mod configuration;
+mod judging;
 mod skills;
 
 use super::{act, seen};
@@ -47,6 +48,10 @@ impl Door for Road {
             let request = request
                 .token(call.token.expose())
                 .header("dpop", call.proof.expose());
+            let request = match call.known {
+                Some(known) => request.header("if-none-match", known),
+                None => request,
+            };
             let reply = match call.method {
                 "GET" => request.send().await,
                 _ => request.bytes(call.body.to_vec()).send().await,
@@ -60,13 +65,14 @@ impl Door for Road {
             self.heard
                 .borrow_mut()
                 .insert(end.to_owned(), reply.bytes.clone());
+            let etag = Some(reply.header("etag").to_owned()).filter(|etag| !etag.is_empty());
             let said = self.says.borrow().get(end).cloned();
             let (status, body) = said.unwrap_or((reply.status.as_u16(), reply.bytes));
             Ok(Reply {
                 status,
                 date: Some(self.app.now()),
                 retry_after: None,
-                etag: None,
+                etag,
                 body,
             })
         })

@@ -132,7 +132,7 @@ fn no_event_of_a_device_is_somebody_elses() {
             .await
             .ok()
             .clone();
-        assert_eq!(answer["foreign"], json!([4, 5, 6]));
+        assert_eq!(answer["foreign"], json!([3, 4, 5, 6]));
         assert_eq!(answer["refused"].as_array().map(Vec::len), Some(1));
         assert_eq!(
             (&answer["refused"][0]["entry"], &answer["expected"]),
@@ -142,7 +142,7 @@ fn no_event_of_a_device_is_somebody_elses() {
         assert_eq!(events.len(), 6);
         let text = json!(events).to_string();
         assert!(
-            !text.contains(&bob) && !text.to_lowercase().contains("bob@"),
+            !text.contains(&bob) && !text.to_lowercase().contains("bob@") && !text.contains("root"),
             "{text}"
         );
         assert!(
@@ -163,7 +163,7 @@ fn no_event_of_a_device_is_somebody_elses() {
             ("passed", 5),
             ("dropped", 40),
             ("refused", 1),
-            ("foreign", 3),
+            ("foreign", 4),
         ] {
             assert_eq!(sums[member], expected, "{member} of {sums}");
         }
@@ -174,9 +174,159 @@ fn no_event_of_a_device_is_somebody_elses() {
             .map(|count| (&count["user"], &count["passed"]))
             .collect();
         assert!(
-            counts.contains(&(&json!(ada), &json!(3))) && counts.contains(&(&json!("root"), &json!(2))),
+            counts.contains(&(&json!(ada), &json!(3))) && counts.contains(&(&Value::Null, &json!(2))),
             "{counts:?}"
         );
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-4.
+#[test]
+fn a_word_that_nobody_has_is_the_past_of_nobody_who_gets_it() {
+    each("judging_nobody", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let prior = json!({ "hasPriorEvent": { "field": "tool.id", "op": "eq", "value": "Secrets" } });
+        let asks = json!({ "field": "tool.id", "op": "eq", "value": "Send" });
+        let after = json!({ "conditions": { "all": [asks, prior] } });
+        policy(&app, Family::Content, content("after", "block", &after)).await;
+        let of = |word: &str, tool: &str| json!({ "tool.id": tool, "identity.user_id": word });
+        let entries: Vec<Value> = ["new.hire@acme.test", ADA]
+            .iter()
+            .enumerate()
+            .map(|(n, word)| judged(&app, n, &of(word, "Secrets"), "allow", "psv_none"))
+            .collect();
+        let answer = tell(&app, &machine, report(1, CHAIN_START, &entries))
+            .await
+            .ok()
+            .clone();
+        assert_eq!(answer["foreign"], json!([1]));
+        user(&app, "new.hire@acme.test").await;
+        let action = async |word: &str| decide_one(&app, &of(word, "Send")).await["action"].clone();
+        assert_eq!(action("new.hire@acme.test").await, "allow");
+        assert_eq!(action(ADA).await, "block", "of its own people a device tells");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-6.
+#[test]
+fn a_device_tells_so_much_a_day_and_what_was_refused_still_has_room() {
+    each("judging_room", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        // What cannot be read costs as much as it is long: 200 units.
+        let long = json!({ "kind": "x".repeat(200_000) });
+        let (mut next, mut head) = (1, CHAIN_START.to_owned());
+        let mut send = async |entries: &[Value]| {
+            let body = report(next, &head, entries);
+            let reply = tell(&app, &machine, body).await;
+            if reply.status == 200 {
+                next = usize::try_from(reply.json["expected"].as_u64().unwrap()).unwrap();
+                reply.json["head"].as_str().unwrap().clone_into(&mut head);
+            }
+            reply
+        };
+        let unit = long.to_string().len().div_ceil(1_024);
+        let most = 50_000 / unit;
+        for _ in 0..most / 20 {
+            let twenty: Vec<Value> = (0..20).map(|_| long.clone()).collect();
+            assert_eq!(send(&twenty).await.ok()["accepted"], 20);
+        }
+        let event = |n: usize, action: &str| judged(&app, n, &of_ada("Bash"), action, "psv_none");
+        // The first ones have room, and those behind them stay where they are.
+        let rest = most % 20;
+        let mut entries: Vec<Value> = (0..=rest).map(|_| long.clone()).collect();
+        entries.extend([event(1, "allow"), event(2, "block")]);
+        let answer = send(&entries).await.ok().clone();
+        assert_eq!(answer["accepted"], rest, "{answer}");
+        let full = send(&entries[rest..]).await;
+        full.refused(429, "rate_limited");
+        assert_eq!(
+            (&full.json["status"], &full.json["expected"]),
+            (&json!("day_is_full"), &answer["expected"])
+        );
+        assert_eq!(full.json["head"], answer["head"]);
+        let wait: i64 = full.header("retry-after").parse().unwrap();
+        assert!((1..=86_400).contains(&wait), "{wait}");
+        // What was refused and comes first is taken, and what is known already is answered as known.
+        assert_eq!(
+            send(&[event(2, "block"), event(3, "require_approval"), long.clone()])
+                .await
+                .ok()["accepted"],
+            2
+        );
+        assert_eq!(recorded(&app, &machine).await.len(), 2);
+        app.advance(u64::try_from(wait).unwrap());
+        assert_eq!(send(&[long.clone(), event(1, "allow")]).await.ok()["accepted"], 2);
+        assert_eq!(recorded(&app, &machine).await.len(), 3);
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-8.
+#[test]
+fn a_backtest_says_how_much_devices_only_counted() {
+    each("judging_backtest", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let before = app.now();
+        app.advance(3 * 86_400);
+        let count = |back_secs: i64, count: i64| {
+            let minute = app.now().plus_secs(-back_secs).to_rfc3339();
+            json!({ "kind": "count", "user": ADA, "client": "codex", "tool": "Read", "minute": minute, "count": count })
+        };
+        let entries = [count(0, 3), count(3_600, 4), count(2 * 86_400, 50)];
+        tell(&app, &machine, report(1, CHAIN_START, &entries)).await.ok();
+        let mut counted = Vec::new();
+        for from in [
+            app.now().plus_secs(-7_200),
+            before,
+            app.now().plus_secs(-3 * 3_600 - 86_400),
+        ] {
+            let body = crate::policy::backtests::window(from, app.now());
+            let run = app.write("POST", "/policies/backtests", body).await.ok().clone();
+            let path = format!("/policies/backtests/{}", run["id"].as_str().unwrap());
+            assert_eq!(
+                app.get(&path).await.ok()["countedOnDevices"],
+                run["countedOnDevices"]
+            );
+            counted.push(run["countedOnDevices"].as_i64().unwrap());
+        }
+        assert_eq!(counted[1], 57, "{counted:?}");
+        assert!(counted[0] == 7 && counted[2] == 7, "whole days: {counted:?}");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves HS-15, VI-2.
+#[test]
+fn what_devices_invent_takes_no_room_that_what_was_seen_needs() {
+    each("judging_names", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let entries: Vec<Value> = (0..600)
+            .map(|n| {
+                let attributes = json!({ "identity.user_id": ADA, "tool.id": "Bash", "mcp.server_id": format!("invented-{n}") });
+                let mut event = judged(&app, n, &attributes, "block", "psv_none");
+                event["decision"]["policyIds"] = json!([format!("invented-{n}"), format!("other-{n}")]);
+                event
+            })
+            .collect();
+        tell(&app, &machine, report(1, CHAIN_START, &entries)).await.ok();
+        crate::policy::violations::count(&app).await;
+        policy(&app, Family::Content, content("real", "block", &json!({}))).await;
+        super::inventory_uses::ask(&app, ADA, "docs", None).await;
+        crate::policy::violations::count(&app).await;
+        super::inventory_uses::count(&app).await;
+        let named = crate::policy::violations::grouped(&app, "policy&policyId=real").await;
+        assert_eq!(named["groups"][0]["policyId"], "real", "{named}");
+        let page = app.get("/inventory/uses?limit=100").await.ok().clone();
+        let uses = page["uses"].as_array().unwrap();
+        let of = |evidence: &str| uses.iter().filter(|one| one["evidence"] == evidence).count();
+        assert_eq!((of("hook"), uses.len()), (1, 100), "{page}");
+        assert!(of("device") > 0);
         app.kernel.stop().await;
     });
 }
@@ -210,6 +360,87 @@ fn what_devices_tell_of_the_past_makes_verdicts_stronger_and_none_weaker() {
         // What the server saw itself opens it.
         assert_eq!(action("Tests").await, "allow");
         assert_eq!(action("Deploy").await, "allow");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-7, DJ-9.
+#[test]
+fn what_nobody_wants_to_hear_of_a_device_any_more_is_no_past_and_goes_with_it() {
+    each("judging_unheard", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let prior = json!({ "hasPriorEvent": { "field": "tool.id", "op": "eq", "value": "Secrets" } });
+        let asks = json!({ "field": "tool.id", "op": "eq", "value": "Send" });
+        let after = json!({ "conditions": { "all": [asks, prior] } });
+        policy(&app, Family::Content, content("after", "block", &after)).await;
+        let action = async || decide_one(&app, &of_ada("Send")).await["action"].clone();
+        let count = json!({ "kind": "count", "user": ADA, "client": "codex", "minute": app.now().to_rfc3339(), "count": 3 });
+        let entries = [judged(&app, 1, &of_ada("Secrets"), "allow", "psv_none"), count];
+        let told = report(1, CHAIN_START, &entries);
+        tell(&app, &machine, told.clone()).await.ok();
+        assert_eq!(action().await, "block");
+        crate::areas::device_judging::set(&app, "off").await;
+        assert_eq!(action().await, "allow", "nobody wants it");
+        // What was begun is told to its end.
+        let rest = [judged(&app, 2, &of_ada("Bash"), "block", "psv_none")];
+        let more = report(3, told["head"].as_str().unwrap(), &rest);
+        tell(&app, &machine, more).await.ok();
+        crate::areas::device_judging::set(&app, "on").await;
+        assert_eq!(action().await, "block");
+        act(&app, &machine.id, "quarantine").await.ok();
+        assert_eq!(action().await, "allow", "nobody knows who speaks");
+        act(&app, &machine.id, "release").await.ok();
+        assert_eq!(action().await, "block");
+        act(&app, &machine.id, "retire").await.ok();
+        assert_eq!(action().await, "allow");
+        let page = app
+            .get(&format!("/devices/{}/decisions", machine.id))
+            .await
+            .ok()
+            .clone();
+        assert!(
+            page.get("told").is_none() && page["counts"] == json!([]),
+            "{page}"
+        );
+        assert_eq!(recorded(&app, &machine).await.len(), 2, "the history keeps it");
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-9.
+#[test]
+fn what_was_counted_of_a_person_goes_with_the_person() {
+    each("judging_deleted", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let count = |user: Option<&str>| {
+            let mut count =
+                json!({ "kind": "count", "client": "codex", "minute": app.now().to_rfc3339(), "count": 3 });
+            if let Some(user) = user {
+                count["user"] = json!(user);
+            }
+            count
+        };
+        tell(
+            &app,
+            &machine,
+            report(1, CHAIN_START, &[count(Some(ADA)), count(None)]),
+        )
+        .await
+        .ok();
+        let counts = async || {
+            let page = app
+                .get(&format!("/devices/{}/decisions", machine.id))
+                .await
+                .ok()
+                .clone();
+            page["counts"].as_array().unwrap().len()
+        };
+        assert_eq!(counts().await, 2);
+        let path = format!("/directory/users/{ada}");
+        app.delete(&path).await.ok();
+        assert_eq!(counts().await, 1);
         app.kernel.stop().await;
     });
 }

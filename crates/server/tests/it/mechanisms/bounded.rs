@@ -19,7 +19,7 @@ const TOLD: [&str; 4] = [
 ];
 
 /// The modules that listen, and every statement that they run then. One that is new here says what it runs.
-const RUN: [(&str, &[&str]); 11] = [
+const RUN: [(&str, &[&str]); 12] = [
     (
         "provost_areas_access::mcp_sessions::end",
         &[
@@ -108,6 +108,14 @@ const RUN: [(&str, &[&str]); 11] = [
         &[
             "provost_areas_policy::approvals::store::OF_PARTY",
             "provost_areas_policy::approvals::store::SAVE",
+        ],
+    ),
+    (
+        "provost_areas_policy::device_judging::ends",
+        &[
+            "provost_areas_policy::device_judging::store::FORGET_CHAIN",
+            "provost_areas_policy::device_judging::store::FORGET_COUNTS",
+            "provost_areas_policy::device_judging::store::FORGET_USER",
         ],
     ),
     (

@@ -12,3 +12,5 @@ CREATE TABLE device_decision_days (
 CREATE INDEX device_decision_days_by_day ON device_decision_days (day);
 INSERT INTO device_decision_days (organization_id, day, passed)
   SELECT organization_id, hour / 86400000, CAST(SUM(passed) AS BIGINT) FROM device_decision_counts GROUP BY organization_id, hour / 86400000;
+-- Who is deleted is forgotten in it.
+CREATE INDEX device_decision_counts_by_user ON device_decision_counts (organization_id, user_word);
