@@ -77,7 +77,7 @@ impl Default for FleetHooks {
             deadline_ms: 400,
             on_unknown: OnUnknown::ByMode,
             offline_days: 7,
-            // ADR 0126
+            // ADR 0125
             record: HookRecording::All,
         }
     }

@@ -52,8 +52,8 @@ pub static AREA: Area = Area {
     migrations: &migrations![
         "0046_device_decisions",
         "0047_device_decision_counts",
-        "0053_device_decision_days",
-        "0054_device_decision_room"
+        "0051_device_decision_days",
+        "0052_device_decision_room"
     ],
     statements: &[store::STATEMENTS],
     records: &[

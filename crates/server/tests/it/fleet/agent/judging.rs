@@ -274,7 +274,7 @@ fn an_agent_without_the_word_clears_what_it_judged_by_and_one_that_is_switched_o
     });
 }
 
-/// What a device knows of itself the hook of another machine cannot say: the server counts it as unknown, which matches (ADR 0126).
+/// What a device knows of itself the hook of another machine cannot say: the server counts it as unknown, which matches (ADR 0125).
 #[test]
 fn a_policy_of_another_device_lets_pass_here_and_denies_where_nobody_says_which_machine_asks() {
     each("agent_judging_device", |app: Arc<App>| async move {
