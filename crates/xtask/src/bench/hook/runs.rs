@@ -153,7 +153,7 @@ fn of_kind(
     runs: u32,
 ) -> Outcome<(Duration, Duration, f64, Option<f64>)> {
     let payload = payload(if kind.name.contains("blocked") {
-        "rm -rf /0/cache"
+        super::BLOCKED
     } else {
         "ls -la /srv/app"
     });
