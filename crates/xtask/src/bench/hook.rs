@@ -36,6 +36,9 @@ pub struct Arguments {
     seed: Option<u64>,
 }
 
+/// What a policy blocks, beside those of the benchmark of decisions.
+const BLOCKED: &str = "shutdown -h now";
+
 const EXPLANATION: &str = "The device, its server and the processes share the cores. A hook is started as clients start it, is given the event \
 of a shell call of half a kilobyte, and is over when its output ends; the floor is a program that does nothing, and this program when it says its \
 version. \"By the agent\" is judged on the device, without a request; \"recorded\" is a call that a policy blocks, which is on the disk before it is \
@@ -68,7 +71,12 @@ fn measure(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<Vec<
         let compared = parity::compare(&mut laptop, &server, &bootstrap, seed, arguments.pairs)?;
         rows.extend(compared.rows(place.engine));
     }
-    material::add_policies(&server, &bootstrap, 0..arguments.policies as usize)?;
+    material::add_policies(&server, &bootstrap, 1..arguments.policies as usize)?;
+    administrator.post(
+        "content-policies",
+        json!({ "definition": { "id": "no-shutdown", "name": "no shutdown", "action": "block", "evaluateOn": ["pre_tool"],
+            "acknowledgeBroadScope": true, "conditions": { "field": "tool.input.command", "op": "eq", "value": BLOCKED } } }),
+    )?;
     rows.extend(runs::measure(arguments, place, &mut laptop, &server, &bootstrap)?);
     rows.extend(uploads::measure(
         &arguments.rounds,

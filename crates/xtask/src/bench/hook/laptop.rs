@@ -127,9 +127,10 @@ impl Laptop {
         self.home.join(".config/provost/agent.sock")
     }
 
-    /// Starts the agent anew, and returns when it judges by so many policies.
-    pub fn judges_by(&mut self, policies: u64) -> Outcome {
+    /// Starts the agent anew, and returns when it judges by the newest policies. Those that concern others alone are none of its own.
+    pub fn judges(&mut self) -> Outcome {
         self.rest()?;
+        let before = self.judging();
         let log = std::fs::File::create(self.home.join("agent.log")).context("cannot make a log")?;
         let mut command = self.command(&["agent", "run", "--judge"]);
         command
@@ -139,19 +140,24 @@ impl Laptop {
         self.agent = Some(command.spawn().context("cannot start an agent")?);
         let mut said = Value::Null;
         let judges = clock::poll_until(READY, Duration::from_millis(50), || {
-            let status =
-                process::output(&mut self.command(&["agent", "status", "--json"])).unwrap_or_default();
-            said = serde_json::from_str(&status).unwrap_or_default();
-            said["judging"]["listens"] == true && said["judging"]["bundle"]["policies"] == policies
+            said = self.judging();
+            said["listens"] == true && said["bundle"].is_object() && said["askedAt"] != before["askedAt"]
         });
         if judges {
             return Ok(());
         }
         let log = std::fs::read_to_string(self.home.join("agent.log")).unwrap_or_default();
         Err(Failure::new(format!(
-            "the agent does not judge by {policies} policies: {}; it said:\n{log}",
-            said["judging"]
+            "the agent does not judge: {said}; it said:\n{log}"
         )))
+    }
+
+    /// What `status` says of judging.
+    fn judging(&self) -> Value {
+        let mut status = self.command(&["agent", "status", "--json"]);
+        let said: Value =
+            serde_json::from_str(&process::output(&mut status).unwrap_or_default()).unwrap_or_default();
+        said["judging"].clone()
     }
 
     /// Ends the agent.

@@ -114,7 +114,7 @@ pub fn compare(
         let wanted = OF_A_SET.min(pairs - compared.pairs);
         let made = guard(&mut administrator, &mut random, &world, compared.sets)?;
         compared.policies += made.len() as u64;
-        laptop.judges_by(made.len() as u64)?;
+        laptop.judges()?;
         let mut number = 0;
         let mut of_set = 0;
         while of_set < wanted {

@@ -75,7 +75,7 @@ pub fn measure(
     let file = laptop.registration();
     let text = std::fs::read_to_string(&file).context("cannot read the registration")?;
     for round in 1..=arguments.rounds.count {
-        laptop.judges_by(policies)?;
+        laptop.judges()?;
         for (number, kind) in KINDS.iter().enumerate() {
             if number == WITHOUT_AGENT {
                 resident.extend(machine::resident_mib(laptop.agent()?));
@@ -103,7 +103,7 @@ pub fn measure(
         }
         std::fs::write(&file, &text).context("cannot write the registration")?;
     }
-    laptop.judges_by(policies)?;
+    laptop.judges()?;
     must_be_recorded(laptop, server, bootstrap)?;
     let engine = place.engine.name();
     let mut rows = Vec::new();
@@ -153,7 +153,7 @@ fn of_kind(
     runs: u32,
 ) -> Outcome<(Duration, Duration, f64, Option<f64>)> {
     let payload = payload(if kind.name.contains("blocked") {
-        "rm -rf /0/cache"
+        super::BLOCKED
     } else {
         "ls -la /srv/app"
     });
