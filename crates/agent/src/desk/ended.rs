@@ -37,8 +37,7 @@ pub(crate) fn end_log(folder: &Folder) -> Result<Option<String>, Trouble> {
     }
     folder.rename(LOG, &place)?;
     Ok(Some(format!(
-        "{waits} entries of what the earlier device judged were never sent and are no device's to send any more; they lie in {}: remove it when \
-         nobody needs it",
+        "what the earlier device judged and never sent lies in {} (entries: {waits}); no device sends it any more: remove it when nobody needs it",
         folder.file(&place).display()
     )))
 }
