@@ -63,7 +63,7 @@ fn measure(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<Vec<
     let bootstrap = place.installation.initialize()?;
     let server = place.installation.serve()?;
     let mut administrator = Administrator::new(&server, &bootstrap);
-    let hooks = json!({ "fleet": { "hooks": { "judging": "on", "mode": "enforce" } } });
+    let hooks = json!({ "fleet": { "hooks": { "judging": "on", "mode": "enforce" } }, "confirm": true });
     administrator.change("PATCH", "automation/settings", hooks)?;
     let mut laptop = Laptop::make(place, &server, &bootstrap)?;
     let mut rows = Vec::new();

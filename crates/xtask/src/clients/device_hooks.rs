@@ -243,7 +243,7 @@ pub fn approve(scene: &Scene<'_>) -> Outcome {
 
 /// Has devices judge, in this mode of the organization.
 fn judged(scene: &Scene<'_>, mode: &str) -> Outcome {
-    let hooks = json!({ "fleet": { "hooks": { "judging": "on", "mode": mode } } });
+    let hooks = json!({ "fleet": { "hooks": { "judging": "on", "mode": mode } }, "confirm": true });
     scene
         .administrator()
         .change("PATCH", "automation/settings", hooks)
