@@ -147,23 +147,21 @@ impl FleetHooks {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct WantedFleetHooks {
-    /// Whether devices judge by themselves: `off` has hooks ask the server and takes from devices what they judged by. To switch
-    /// it on needs confirm: hooks that enforce deny everything today while the server is away.
+    /// Whether devices judge by themselves; `off` has hooks ask the server. `on` needs confirm.
     judging: RequiredChange<Judging>,
     /// What hooks of devices do with verdicts: `monitor` reports what they would deny, `enforce` denies it. To `monitor` again needs
     /// confirm.
     mode: RequiredChange<HookMode>,
     /// How long a hook waits for the server where a device has to ask it, in milliseconds.
     deadline_ms: RequiredChange<IntegerBetween<50, 2_000>>,
-    /// What a device does where nobody can say what holds: `block`, `allow`, or `by_mode`, which blocks where hooks enforce and lets pass
-    /// where they monitor. To let pass where the organization enforces needs confirm.
+    /// What a device does where nobody can say what holds: `block`, `allow`, which needs confirm where hooks enforce, or `by_mode`: to block
+    /// where they do.
     on_unknown: RequiredChange<OnUnknown>,
-    /// How long what a device judges by is fresh, in days. What is older lets nothing pass that it denies, and lets nothing pass by itself
-    /// where hooks enforce. Longer needs confirm where devices judge.
+    /// For how many days a device judges by what it has; then it lets nothing pass by itself where hooks enforce. More needs confirm
+    /// where devices judge.
     offline_days: RequiredChange<IntegerBetween<1, 30>>,
-    /// What devices tell of what passes without a reason: `all` is an event of each call; `counted` is how often, by user, client, tool and
-    /// minute, which stands as no event in the history, so that backtests and later conditions on the past do not see it. To count
-    /// needs confirm where devices judge.
+    /// What devices tell of what passes without a reason: `all`, each call; or `counted`, which no backtest and no condition on the past
+    /// sees, and which needs confirm where devices judge.
     record: RequiredChange<HookRecording>,
 }
 

@@ -61,7 +61,9 @@ fn what_is_put_is_what_is_got() {
                 "privacy": { "people": "pseudonymous", "hostNames": "hide" },
             },
         });
-        let put = world.put("admin", PUT, &wanted).json();
+        let mut confirmed = wanted.clone();
+        confirmed["confirm"] = true.into();
+        let put = world.put("admin", PUT, &confirmed).json();
         let mut expected = wanted.clone();
         expected["updatedAt"] = "2026-11-20T03:15:00.000Z".into();
         assert_eq!(put, expected);

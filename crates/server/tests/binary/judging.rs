@@ -300,7 +300,8 @@ fn a_laptop_judges_with_and_without_its_server_and_tells_all_of_it_once() {
                 "content-policies",
                 "delete",
                 "no-rm",
-                "--yes",
+                "--expected-revision",
+                "1",
                 "--reason",
                 "a test",
             ])

@@ -280,7 +280,7 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
         ("LIST_OPEN", 5, "approvals_open_by_id (organization_id=? AND id<?"),
         (
             "COUNT",
-            2,
+            3,
             "approvals_waiting (organization_id=? AND deadline_at>?",
         ),
         (

@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 34] = [
+const BY_TIME: [&str; 36] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -105,6 +105,8 @@ const BY_TIME: [&str; 34] = [
     "provost_areas_policy::device_judging::store::FORGET_DAYS",
     "provost_areas_policy::history::decided_calls::FORGET",
     "provost_areas_policy::history::store::DELETE_IMPORTS",
+    "provost_areas_policy::history::store::FORGET_VALUES",
+    "provost_areas_policy::violations::store::FORGET_DAYS",
     "provost_areas_policy::violations::store::FORGET_FEEDBACK",
     "provost_areas_policy::violations::store::FORGET_FEEDBACK_POLICIES",
     "provost_kernel::idempotency::PRUNE",
@@ -116,7 +118,7 @@ const BY_TIME: [&str; 34] = [
 #[test]
 fn what_is_removed_by_time_is_known() {
     let is_bound = |sql: &str| {
-        ["_at", "_until", "time", "hour"].iter().any(|column| {
+        ["_at", "_until", "time", "hour", ".day"].iter().any(|column| {
             [" < ?", " <= ?"]
                 .iter()
                 .any(|than| sql.contains(&format!("{column}{than}")))

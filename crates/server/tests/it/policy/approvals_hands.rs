@@ -252,7 +252,7 @@ fn an_account_that_rotates_itself_pushes_nobody_out_and_stops_no_vote() {
     each("approvals_own_rotations", |app: Arc<App>| async move {
         let scene = scene(&app).await;
         let yvonne = Person::of(&app, "yvonne", "admin").await;
-        let (id, mut last) = account_of(&app, None).await;
+        let (id, mut last) = app.account(&fresh_key(), "operator", &["policies:decide"]).await;
         let path = format!("/service-accounts/{id}/tokens");
         let rotate = app.request("POST", &path).token(&yvonne.token(&app).await);
         let made = rotate.json(with_trio(json!({}), &fresh_key())).send().await;

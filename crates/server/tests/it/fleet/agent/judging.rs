@@ -201,7 +201,7 @@ fn what_is_no_bundle_of_this_device_is_refused_by_name_and_judges_nothing() {
             ("foreign", foreign, "device"),
             ("garbage", b"garbage".to_vec(), "no signed document"),
             ("forged", forged.to_string().into_bytes(), "sign"),
-            ("large", large, "3 MiB"),
+            ("large", large, "3 mib"),
         ];
         for (lie, bytes, why) in &lies {
             // From a server, or from whoever stands in its place: what it judged by is not trusted any more, and hooks ask.
@@ -281,14 +281,17 @@ fn a_policy_of_another_device_lets_pass_here_and_denies_where_nobody_says_which_
         set(&app, "on").await;
         let ada = user(&app, ADA).await;
         let (guard, other) = (Guard::new(&app, &ada).await, Guard::new(&app, &ada).await);
-        let of_other = json!({ "conditions": { "field": "device.id", "op": "eq", "value": other.id } });
-        policy(&app, Family::Content, content("not-there", "block", &of_other)).await;
+        let of_other = json!({
+            "id": "not-there", "name": "not-there", "action": "block", "enforcementSurfaces": ["inline_hook"],
+            "acknowledgeBroadScope": true, "conditions": { "field": "device.id", "op": "eq", "value": other.id },
+        });
+        policy(&app, Family::Access, of_other).await;
         for (guard, expected) in [(&guard, "allow"), (&other, "block")] {
             let judging = guard.begins(Use::On);
             guard.goes_on(&judging).await;
             assert_eq!(guard.decides("Read").as_deref(), Some(expected));
         }
-        let event = json!({ "occasion": "pre_tool", "attributes": { "tool.id": "Read", "identity.user_id": ADA }, "missing": ["device.id"] });
+        let event = json!({ "occasion": "inline_hook", "attributes": { "product.id": "claude-code", "identity.user_id": ADA }, "missing": ["device.id"] });
         let asked = app
             .request("POST", "/policies/decisions")
             .json(json!({ "events": [event] }));
