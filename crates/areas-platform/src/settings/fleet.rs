@@ -111,8 +111,7 @@ impl Fleet {
 pub(super) struct WantedFleet {
     enrolment: WantedFleetEnrolment,
     hooks: WantedFleetHooks,
-    /// How long a device is not heard of before it is retired, in days; 0 means never, and from 1 on it is at least 30. Sooner than
-    /// before needs confirm: a retired device never comes back.
+    /// How long a device is not heard of before it is retired, in days; 0 means never, and from 1 on it is at least 30.
     retire_after_days: RequiredChange<RetirementDays>,
     /// How long a device is not heard of before it is shown as silent, in hours.
     silent_after_hours: RequiredChange<IntegerBetween<24, 720>>,
@@ -123,7 +122,7 @@ pub(super) struct WantedFleet {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 struct WantedFleetEnrolment {
-    /// Whether an admin approves every device that enrols, whatever the enrolment token says. Devices that enrolled stay as they are.
+    /// Whether an admin approves every device that enrols, whatever the enrolment token says.
     require_approval: RequiredChange<bool>,
     /// Whether people enrol machines of their own: `off`, or `signed_in` for whoever holds the scope `fleet:enrol_self`.
     self_enrol: RequiredChange<SelfEnrol>,

@@ -147,21 +147,17 @@ impl FleetHooks {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct WantedFleetHooks {
-    /// Whether devices judge by themselves; `off` has hooks ask the server. `on` needs confirm.
+    /// Whether devices judge by themselves, or hooks ask the server.
     judging: RequiredChange<Judging>,
-    /// What hooks of devices do with verdicts: `monitor` reports what they would deny, `enforce` denies it. To `monitor` again needs
-    /// confirm.
+    /// What hooks of devices do with verdicts: report what policies deny, or deny it.
     mode: RequiredChange<HookMode>,
     /// How long a hook waits for the server where a device has to ask it, in milliseconds.
     deadline_ms: RequiredChange<IntegerBetween<50, 2_000>>,
-    /// What a device does where nobody can say what holds: `block`, `allow`, which needs confirm where hooks enforce, or `by_mode`: to block
-    /// where they do.
+    /// What a device does where nobody can say what holds; `by_mode` blocks where hooks enforce.
     on_unknown: RequiredChange<OnUnknown>,
-    /// For how many days a device judges by what it has; then it lets nothing pass by itself where hooks enforce. More needs confirm
-    /// where devices judge.
+    /// For how many days a device judges by what it has.
     offline_days: RequiredChange<IntegerBetween<1, 30>>,
-    /// What devices tell of what passes without a reason: `all`, each call; or `counted`, which no backtest and no condition on the past
-    /// sees, and which needs confirm where devices judge.
+    /// What devices tell of what passes without a reason: each call, or counts, which no backtest and no condition on the past sees.
     record: RequiredChange<HookRecording>,
 }
 

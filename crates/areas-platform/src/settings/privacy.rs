@@ -94,9 +94,9 @@ impl Privacy {
 #[schemars(inline)]
 pub(super) struct WantedPrivacy {
     /// How people are shown in answers about machines: by their ids, or by a pseudonym of the quarter, which needs `hostNames` to be
-    /// `hide`. To show them again needs confirm.
+    /// `hide`.
     people: RequiredChange<People>,
-    /// Whether names of machines and of enrolment tokens are shown to others than their owners. To show them again needs confirm.
+    /// Whether names of machines and of enrolment tokens are shown to others than their owners.
     host_names: RequiredChange<HostNames>,
 }
 

@@ -62,6 +62,14 @@ async fn enrolled(app: &App, secret: &str, name: &str) -> Machine {
     Machine::of(app, key, &reply)
 }
 
+/// Has a machine tell that something of Ann passed.
+async fn tell(app: &App, machine: &Machine) {
+    let passed = json!({ "kind": "count", "user": ANN, "client": "codex", "tool": "Read", "minute": app.now().to_rfc3339(), "count": 3 });
+    let told = device_judging::report(1, CHAIN_START, &[passed]);
+    let path = format!("/devices/{}/decisions", machine.id);
+    send(app, &machine.key, &machine.token, &path, told).await.ok();
+}
+
 /// Ann, her machine, and what she did.
 struct World {
     ann: String,
@@ -96,10 +104,7 @@ async fn world(app: &Arc<App>) -> (Arc<App>, World) {
     ask(&app, ANN, "files", None).await;
     count(&app).await;
     device_judging::set(&app, "on").await;
-    let passed = json!({ "kind": "count", "user": ANN, "client": "codex", "tool": "Read", "minute": app.now().to_rfc3339(), "count": 3 });
-    let told = device_judging::report(1, CHAIN_START, &[passed]);
-    let path = format!("/devices/{}/decisions", machine.id);
-    send(&app, &machine.key, &machine.token, &path, told).await.ok();
+    tell(&app, &machine).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let server = text(&of_key(&app, "npm:files").await["id"]);
     let verdict = json!({ "standing": "approved", "expiresAt": in_days(&app, 30) });
@@ -136,8 +141,10 @@ async fn answers(app: &App, world: &World, by: &str) -> Vec<(&'static str, Strin
             .fold(entry.meta.path.to_owned(), |path, (name, id)| {
                 path.replace(&format!("{{{name}}}"), id)
             });
-        // What a device says of a profile is no answer about people, and there is none here.
-        let path = path.replace("{profileId}", "prf_none");
+        // What a device is given of a profile or a skill is no answer about people, and there is none here.
+        let path = path
+            .replace("{profileId}", "prf_none")
+            .replace("{skillItemId}", "ski_none");
         assert!(!path.contains('{'), "{path}");
         all.push((entry.meta.id, get(app, by, &path).await.text()));
     }
@@ -215,6 +222,13 @@ fn no_answer_names_somebody_else_where_people_are_pseudonymous() {
 fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
     each("fleet_pseudonyms", |app: Arc<App>| async move {
         let (app, world) = world(&app).await;
+        // Hers by the word of somebody who can say all that she can do.
+        let second = Machine::new(&app).await;
+        let lent = format!("/devices/{}", second.id);
+        app.write("PATCH", &lent, json!({ "ownerUserId": world.ann }))
+            .await
+            .ok();
+        tell(&app, &second).await;
         hide(&app).await;
         let device = format!("/devices/{}", world.machine.id);
         let hers = get(&app, &world.session, &device).await.ok()["device"].clone();
@@ -256,10 +270,10 @@ fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
             .iter()
             .find(|token| token["mode"] == "user");
         assert_eq!(own.unwrap()["createdBy"], first[0], "{tokens}");
-        let told = app.get(&format!("{device}/decisions")).await.ok().clone();
+        let told = app.get(&format!("{lent}/decisions")).await.ok().clone();
         assert_eq!(told["counts"][0]["user"], first[0], "{told}");
         let narrow = app.account("history", "auditor", &["policies:history"]).await.1;
-        let told = get(&app, &narrow, &format!("{device}/decisions"))
+        let told = get(&app, &narrow, &format!("{lent}/decisions"))
             .await
             .ok()
             .clone();

@@ -308,7 +308,7 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
             5,
             "approvals_of_subject (organization_id=? AND subject_kind=? AND subject_id=? AND id<?",
         ),
-        ("OVERDUE", 1, "approvals_open_by_id"),
+        ("OVERDUE", 3, "approvals_open_by_id"),
         ("ERASE_SHOWN", 2, "approvals_shown (ended_at<?"),
         ("FORGET", 2, "approvals_by_end (ended_at<?"),
     ] {
