@@ -222,13 +222,6 @@ fn no_answer_names_somebody_else_where_people_are_pseudonymous() {
 fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
     each("fleet_pseudonyms", |app: Arc<App>| async move {
         let (app, world) = world(&app).await;
-        // Hers by the word of somebody who can say all that she can do.
-        let second = Machine::new(&app).await;
-        let lent = format!("/devices/{}", second.id);
-        app.write("PATCH", &lent, json!({ "ownerUserId": world.ann }))
-            .await
-            .ok();
-        tell(&app, &second).await;
         hide(&app).await;
         let device = format!("/devices/{}", world.machine.id);
         let hers = get(&app, &world.session, &device).await.ok()["device"].clone();
@@ -270,6 +263,13 @@ fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
             .iter()
             .find(|token| token["mode"] == "user");
         assert_eq!(own.unwrap()["createdBy"], first[0], "{tokens}");
+        // Hers by the word of somebody who can say all that she can do.
+        let second = Machine::new(&app).await;
+        let lent = format!("/devices/{}", second.id);
+        app.write("PATCH", &lent, json!({ "ownerUserId": world.ann }))
+            .await
+            .ok();
+        tell(&app, &second).await;
         let told = app.get(&format!("{lent}/decisions")).await.ok().clone();
         assert_eq!(told["counts"][0]["user"], first[0], "{told}");
         let narrow = app.account("history", "auditor", &["policies:history"]).await.1;

@@ -252,8 +252,7 @@ fn an_account_that_rotates_itself_pushes_nobody_out_and_stops_no_vote() {
     each("approvals_own_rotations", |app: Arc<App>| async move {
         let scene = scene(&app).await;
         let yvonne = Person::of(&app, "yvonne", "admin").await;
-        let scopes = ["policies:decide", "service_accounts:rotate_self"];
-        let (id, mut last) = app.account(&fresh_key(), "operator", &scopes).await;
+        let (id, mut last) = app.account(&fresh_key(), "operator", &["policies:decide"]).await;
         let path = format!("/service-accounts/{id}/tokens");
         let rotate = app.request("POST", &path).token(&yvonne.token(&app).await);
         let made = rotate.json(with_trio(json!({}), &fresh_key())).send().await;
@@ -265,6 +264,10 @@ fn an_account_that_rotates_itself_pushes_nobody_out_and_stops_no_vote() {
             last.clone()
         };
         let mut own = token(&made);
+        let scopes = json!({ "scopes": ["policies:decide", "service_accounts:rotate_self"] });
+        app.write("PATCH", &format!("/service-accounts/{id}"), scopes)
+            .await
+            .ok();
         for _ in 0..260 {
             app.advance(1);
             let rotate = app.request("POST", &path).token(&own);
