@@ -386,9 +386,14 @@ fn judge_status(weather: &SimulatedFaults, tag: &str, (before, moves): (Before, 
     assert_eq!(status, 503, "{tag}: {}", reply.text());
     let is_over = before.was_over || weather.end().is_some() || weather.is_stopping();
     // Of approvals nobody can say how long they would last while the clock is behind itself (AP-12).
-    let is_behind = moves > 0 && reply.text().contains("the clock of this server was set back");
+    let is_behind = moves > 0 && is_behind(reply);
     let struck = is_over || is_behind || weather.strikes() > before.strikes;
     assert!(struck, "{tag}: unavailable without a fault: {}", reply.text());
+}
+
+/// Says whether nothing was done because the server's clock is behind what it showed.
+pub fn is_behind(reply: &Reply) -> bool {
+    reply.text().contains("the clock of this server was set back")
 }
 
 /// A hash that is the same in every process.
