@@ -56,7 +56,8 @@ const fn keyed(id: &'static str, prepare: Prepare) -> Operation {
 }
 
 /// POST operations that read.
-const READS: [&str; 4] = [
+const READS: [&str; 5] = [
+    "previewHeadlessApprovalRoute",
     "resolveHeadlessLlmGatewaySubjects",
     "validateHeadlessPolicyRego",
     "validateHeadlessPolicyPlan",

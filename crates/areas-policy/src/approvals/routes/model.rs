@@ -14,7 +14,6 @@ pub const MOST_NAMED: usize = 100;
 
 provost_kernel::word! {
     /// What becomes of a request that nobody decided in time.
-    #[schemars(extend("x-open" = true))]
     pub enum OnDeadline {
         /// It is expired: whoever needs it asks again.
         Expire = "expire",
