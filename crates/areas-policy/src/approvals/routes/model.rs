@@ -57,6 +57,7 @@ pub struct Route {
 struct Fit {
     /// What is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-open" = false))]
     kind: Option<Kind>,
     /// The tool of the call, or the key of the server, in any case and spelling, as policies compare it; `*` at its end stands for
     /// whatever follows.
