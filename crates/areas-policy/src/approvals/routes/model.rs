@@ -14,6 +14,7 @@ pub const MOST_NAMED: usize = 100;
 
 provost_kernel::word! {
     /// What becomes of a request that nobody decided in time.
+    #[schemars(extend("x-open" = true))]
     pub enum OnDeadline {
         /// It is expired: whoever needs it asks again.
         Expire = "expire",
@@ -33,7 +34,7 @@ provost_kernel::word! {
 /// Who decides about what fits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "ApprovalRoute")]
+#[schemars(inline)]
 pub struct Route {
     /// What people call it; no two have one name.
     pub name: Name,
@@ -57,7 +58,6 @@ pub struct Route {
 struct Fit {
     /// What is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-open" = false))]
     kind: Option<Kind>,
     /// The tool of the call, or the key of the server, in any case and spelling, as policies compare it; `*` at its end stands for
     /// whatever follows.
