@@ -125,16 +125,16 @@ pub enum Entry {
     Dropped(i64),
 }
 
-/// An entry as it was read, or why it cannot be.
+/// The text of an entry, and what it says, or why that cannot be read.
 #[derive(Debug)]
-pub struct ReadEntry {
+pub struct EntryText {
     /// How long its text is. Units: bytes.
     pub bytes: usize,
     /// What it says.
     pub said: Result<Entry, Fault>,
 }
 
-impl ReadEntry {
+impl EntryText {
     /// Returns what a text says.
     pub fn of(text: &str) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //!
 //! Keeps DJ-3, DJ-4, DJ-6.
 
-use super::entries::{Entry, Follows, Place, ReadEntry, Told, ToldEvent};
+use super::entries::{Entry, EntryText, Follows, Place, Told, ToldEvent};
 use super::room::Used;
 use super::store::{self, CountKey, Sums};
 use super::taking::Taking;
@@ -202,8 +202,8 @@ impl Operation for ReportDecisions {
                 ..ReportAnswer::default()
             });
         }
-        let mut entries: Vec<ReadEntry> = Vec::with_capacity(new.len());
-        entries.extend(new.iter().map(|text| ReadEntry::of(text)));
+        let mut entries: Vec<EntryText> = Vec::with_capacity(new.len());
+        entries.extend(new.iter().map(|text| EntryText::of(text)));
         let now = ctx.now();
         let (fit, used) = used.on(now).with(&entries);
         let new_hashes = hashes.get(known..known + fit).unwrap_or_default();
@@ -308,7 +308,7 @@ impl Batch {
         ctx: &mut OperationContext<'_>,
         device: &DeviceId,
         first: i64,
-        entries: Vec<ReadEntry>,
+        entries: Vec<EntryText>,
     ) -> Result<Self> {
         let people = fleet::people(ctx, device)?;
         let times = Times::of(ctx, &people)?;

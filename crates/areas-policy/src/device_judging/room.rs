@@ -7,7 +7,7 @@
 //!
 //! Keeps DJ-6. A day is one of the server's clock: a device does not say when it begins.
 
-use super::entries::{Entry, ReadEntry};
+use super::entries::{Entry, EntryText};
 use provost_kernel::Timestamp;
 use provost_policy::Action;
 
@@ -35,15 +35,16 @@ impl Used {
     #[must_use]
     pub fn on(self, now: Timestamp) -> Self {
         let day = now.as_ms().div_euclid(DAY_SECS * 1_000);
-        // A clock that went back makes no new room.
-        if day <= self.day {
+        // A clock that went back by a day makes no new room. One that is back further was far ahead before: whoever told then would have none
+        // for as long.
+        if (self.day - 1..=self.day).contains(&day) {
             return self;
         }
         Self { day, units: 0 }
     }
 
     /// Returns how many of these entries, from the first on, still have room, and what was told with them.
-    pub fn with(self, entries: &[ReadEntry]) -> (usize, Self) {
+    pub fn with(self, entries: &[EntryText]) -> (usize, Self) {
         let mut used = self;
         for (count, entry) in entries.iter().enumerate() {
             let most = if is_weighty(entry) { ROOM + SPARE } else { ROOM };
@@ -64,7 +65,7 @@ impl Used {
 }
 
 /// Says whether an entry tells that something was refused, or asked an approval for.
-fn is_weighty(entry: &ReadEntry) -> bool {
+fn is_weighty(entry: &EntryText) -> bool {
     let Ok(Entry::Event(told)) = &entry.said else {
         return false;
     };
@@ -77,12 +78,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn entries(action: &str, count: usize, bytes: usize) -> Vec<ReadEntry> {
+    fn entries(action: &str, count: usize, bytes: usize) -> Vec<EntryText> {
         let event = json!({ "kind": "event", "at": "2026-11-28T01:50:00.123Z", "occasion": "pre_tool",
             "attributes": { "tool.id": "x".repeat(bytes) }, "decision": { "action": action, "mode": "enforce", "policyIds": [] },
             "basis": "judged" });
         let text = event.to_string();
-        (0..count).map(|_| ReadEntry::of(&text)).collect()
+        (0..count).map(|_| EntryText::of(&text)).collect()
     }
 
     fn used(units: i64) -> Used {
@@ -111,7 +112,7 @@ mod tests {
         }
         // Long ones are more, and so are those that cannot be read.
         assert_eq!(used(ROOM - 8).with(&entries("allow", 3, 3_500)).0, 2);
-        assert_eq!(used(ROOM).with(&[ReadEntry::of("x")]).0, 0);
+        assert_eq!(used(ROOM).with(&[EntryText::of("x")]).0, 0);
         assert_eq!(used(0).with(&entries("allow", 3, 1)).1.units, 3);
     }
 
@@ -124,6 +125,12 @@ mod tests {
         assert_eq!(used(7).on(at(noon - DAY_SECS)), used(7));
         assert_eq!(used(7).on(at(noon + DAY_SECS)).units, 0);
         assert_eq!(used(7).wait_secs(at(noon)), 43_200);
-        assert_eq!(used(7).wait_secs(at(noon - 3 * DAY_SECS)), 86_400);
+        assert_eq!(used(7).wait_secs(at(noon - DAY_SECS)), 86_400);
+        // A clock that was in another year leaves nobody without room until then.
+        let far = Used {
+            day: 24_000,
+            units: ROOM,
+        };
+        assert_eq!(far.on(at(noon)), used(0));
     }
 }

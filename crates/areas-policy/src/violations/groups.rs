@@ -6,6 +6,7 @@ use super::list::ListQuery;
 use super::model::{DAY_MS, DAYS, Dimension, Outcome};
 use super::store::{self, Sums, Wanted};
 use super::view::{Names, Sight, SubjectView};
+use provost_backtest::record;
 use provost_kernel::error::Error;
 use provost_kernel::text::LongName;
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -180,6 +181,11 @@ fn place(query: &ListQuery, by: GroupBy) -> Result<(Dimension, Option<&str>)> {
     }
     if query.cursor.is_some() {
         return unanswered("/query/cursor");
+    }
+    let source = query.source.as_ref().map(LongName::as_str);
+    if source.is_some_and(record::is_device) {
+        let message = "devices are not told apart in counts; say source=device for what all of them told, or leave groupBy out";
+        return Err(Error::unfit("/query/source", message));
     }
     let Some((path, dimension, name)) = named.next() else {
         return Ok((own.unwrap_or(Dimension::All), None));

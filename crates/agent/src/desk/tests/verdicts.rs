@@ -1,28 +1,32 @@
 //! When the server has to be asked, and what holds until then.
 
 use super::{action, bench, block, call, open, past, registered};
-use crate::desk::bench::{Bench, Standing, Word};
+use crate::desk::bench::{Bench, Said, Standing, Word};
 use crate::desk::frame::Intent;
 use crate::desk::latest::Latest;
 use crate::tests::Jumping;
 use provost_bundle::HookMode;
 use provost_hooks::{Client, Mode};
 use provost_policy::Action;
-use provost_words::time::{Clock, SystemClock};
+use provost_words::time::{Clock, SystemClock, Timestamp};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn said(bench: &Bench, tool: &str) -> (Option<Action>, Option<Action>) {
-    let now = SystemClock::new().now();
-    let said = bench.say(
+/// What a bench says of Ada's call of a tool at an instant.
+fn says_at(bench: &Bench, tool: &str, now: Timestamp) -> Said {
+    bench.say(
         Client::ClaudeCode,
         &call(tool),
         Some("ada"),
         Mode::Enforce,
         None,
         now,
-    );
+    )
+}
+
+fn said(bench: &Bench, tool: &str) -> (Option<Action>, Option<Action>) {
+    let said = says_at(bench, tool, SystemClock::new().now());
     let strongest =
         |verdicts: &Option<Vec<_>>| verdicts.as_ref().map(|all| crate::desk::bench::strongest(all));
     (strongest(&said.decided), strongest(&said.held))
@@ -176,14 +180,7 @@ fn a_clock_that_was_set_back_within_the_life_of_a_bundle_makes_it_no_younger() {
     let says = |latest, clock: &Jumping, tool: &str| {
         let standing = standing(latest).by(clock);
         let bench = standing.bench.unwrap();
-        let said = bench.say(
-            Client::ClaudeCode,
-            &call(tool),
-            Some("ada"),
-            Mode::Enforce,
-            None,
-            clock.now(),
-        );
+        let said = says_at(&bench, tool, clock.now());
         (said.decided.is_some(), said.is_expired)
     };
     assert_eq!(says(seen, &at(6, 0), "Read"), (true, false));

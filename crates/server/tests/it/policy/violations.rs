@@ -320,10 +320,16 @@ fn what_the_numbers_cannot_answer_is_refused_and_not_guessed() {
             "policy&to=2026-11-21T00:00:00.001Z",
             "policy&from=2026-11-21T00:00:00Z&to=2026-11-21T00:00:00Z",
             "policy&from=2026-01-01T00:00:00Z",
+            "policy&source=device:dev_1",
         ] {
             let reply = app.get(&format!("{PATH}?groupBy={wrong}")).await;
             reply.refused(422, "invalid_definition");
         }
+        // What all devices told is counted together, and one device's is listed.
+        app.get(&format!("{PATH}?groupBy=policy&source=device"))
+            .await
+            .ok();
+        app.get(&format!("{PATH}?source=device:dev_1")).await.ok();
         app.kernel.stop().await;
     });
 }
