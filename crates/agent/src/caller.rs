@@ -10,6 +10,7 @@ use provost_words::url::{BASE, encoded};
 use serde_json::Value;
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How far the clocks may be apart before the server's is taken. A proof is good for a minute. Units: milliseconds.
 const SKEW_MS: i64 = 20_000;
@@ -30,12 +31,21 @@ pub struct Caller<'a> {
     pub entropy: &'a dyn Entropy,
     /// How far the server's clock is ahead, as far as it is known. Units: milliseconds.
     pub skew_ms: Cell<i64>,
+    /// What the last answer said the present was, and when that was by a clock that nobody can set; nothing before one said it.
+    pub heard: Cell<Option<(Timestamp, Duration)>>,
 }
 
 impl Caller<'_> {
     /// Returns the present by the server's clock, as far as it is known.
     pub fn now(&self) -> Timestamp {
         self.clock.now().plus_ms(self.skew_ms.get())
+    }
+
+    /// Returns the present by the last answer of the server, whatever became of this machine's clock since; nothing where none said it.
+    pub fn heard(&self) -> Option<Timestamp> {
+        let (date, noted) = self.heard.get()?;
+        let gone = self.clock.since_boot().saturating_sub(noted);
+        Some(date.plus_ms(i64::try_from(gone.as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// Sends JSON to what lies below the organization, and returns the answer of success with its status.
@@ -162,6 +172,7 @@ impl Caller<'_> {
     /// Learns the server's clock, and says whether it was another one than was thought.
     fn learn(&self, reply: &Reply) -> bool {
         let Some(date) = reply.date else { return false };
+        self.heard.set(Some((date, self.clock.since_boot())));
         let ahead = date.as_ms() - self.clock.now().as_ms();
         // An answer says whole seconds, and took its time.
         let ahead = if ahead.abs() <= SKEW_MS { 0 } else { ahead };

@@ -216,6 +216,7 @@ pub async fn examine_server(
         clock,
         entropy,
         skew_ms: Cell::new(0),
+        heard: Cell::new(None),
     };
     let server = match heartbeat::send(agent, &caller).await {
         Ok(_) => Finding::good("server", format!("{url} took a heartbeat of this device")),

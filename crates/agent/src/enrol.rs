@@ -81,6 +81,7 @@ pub async fn enrol(folder: &Folder, enrolment: &Enrolment<'_>) -> Result<(Device
         clock: enrolment.clock,
         entropy: enrolment.entropy,
         skew_ms: Cell::new(0),
+        heard: Cell::new(None),
     };
     let body = json!({
         "name": enrolment.name, "platform": machine::platform(), "arch": std::env::consts::ARCH, "keyProtection": "file",

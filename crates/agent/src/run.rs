@@ -92,6 +92,7 @@ impl Loop<'_> {
             clock: self.clock,
             entropy: self.entropy,
             skew_ms: Cell::new(state.skew_ms),
+            heard: Cell::new(None),
         }
     }
 

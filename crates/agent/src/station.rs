@@ -5,7 +5,7 @@
 use crate::Agent;
 use crate::caller::Caller;
 use crate::trouble::Trouble;
-use provost_words::time::Clock;
+use provost_words::time::{Clock, Timestamp};
 use serde_json::Value;
 use std::pin::Pin;
 
@@ -93,6 +93,11 @@ impl Visit<'_> {
     /// Returns how far the server's clock is ahead, as far as it is known. Units: milliseconds.
     pub fn skew_ms(&self) -> i64 {
         self.caller.skew_ms.get()
+    }
+
+    /// Returns the present by the last answer of the server in this round; nothing where none said it.
+    pub fn heard(&self) -> Option<Timestamp> {
+        self.caller.heard()
     }
 
     /// Sends JSON to what lies below the device.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// The folder of the log, in that of the agent.
 pub const LOG: &str = "decisions";
@@ -39,6 +40,8 @@ const MOST_ENTRIES: usize = 1_000;
 const MOST_UPLOAD: usize = 1 << 20;
 /// What is behind the name of a segment of which damaged entries are kept aside.
 const ASIDE: &str = ".torn";
+/// How long the log stays in the order that it was put into. Ours: sixty-four times a mebibyte are read and written for it.
+const SORT_PAUSE: Duration = Duration::from_hours(1);
 /// LIMIT: sorts of calls whose counts wait for the next second.
 const MOST_COUNTS: usize = 1_000;
 
@@ -82,6 +85,10 @@ pub(crate) struct Log {
     lost: usize,
     /// Whether the server takes no more of this device for today: then one entry at a time is tried.
     is_resting: bool,
+    /// When what weighs was put first.
+    sorted_at: Option<Duration>,
+    /// What is written and not given to the system yet; only while the log is bound anew.
+    draft: Option<Vec<u8>>,
 }
 
 /// Entries to send, and where they stand in the chain.
@@ -198,6 +205,8 @@ impl Log {
             is_blocked: false,
             lost,
             is_resting: false,
+            sorted_at: None,
+            draft: None,
         };
         log.file
             .seek(SeekFrom::Start(log.length))
@@ -225,6 +234,8 @@ impl Log {
             is_blocked: false,
             lost: 0,
             is_resting: false,
+            sorted_at: None,
+            draft: None,
         })
     }
 
@@ -261,6 +272,13 @@ impl Log {
         if self.length + size > MOST_SEGMENT {
             self.turn()?;
         }
+        if let Some(draft) = &mut self.draft {
+            draft.extend_from_slice(line.as_bytes());
+            self.length += size;
+            self.bytes += size;
+            self.link = behind;
+            return Ok(());
+        }
         let written = self
             .file
             .write_all(line.as_bytes())
@@ -283,11 +301,23 @@ impl Log {
 
     /// Goes on in another segment.
     fn turn(&mut self) -> Result<(), Trouble> {
+        self.put_down()?;
         let shown = self.folder.file(&name_of(self.first));
         self.file
             .sync_data()
             .map_err(|error| disk(&shown, "write", &error))?;
         self.turn_over()
+    }
+
+    /// Gives the system what is drafted.
+    fn put_down(&mut self) -> Result<(), Trouble> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(());
+        };
+        let text = std::mem::take(draft);
+        self.file
+            .write_all(&text)
+            .map_err(|error| disk(&self.folder.file(&name_of(self.first)), "write", &error))
     }
 
     fn turn_over(&mut self) -> Result<(), Trouble> {
@@ -297,6 +327,8 @@ impl Log {
             most: self.most,
             lost: self.lost,
             is_resting: self.is_resting,
+            sorted_at: self.sorted_at,
+            draft: self.draft.take(),
             ..next
         };
         Ok(())
@@ -438,10 +470,22 @@ impl Log {
     }
 
     /// Puts what was refused, or asked an approval for, before everything else, where the server stands at the first entry; says whether
-    /// anything was put elsewhere.
+    /// anything was put elsewhere. All of the log is written anew for it, so that it is done once an hour at most: `now` is by a clock that
+    /// nobody can set.
     ///
     /// Errors: folder, disk.
-    pub fn put_weighty_first(&mut self, stands: &Link, say: &dyn Fn(&str)) -> Result<bool, Trouble> {
+    pub fn put_weighty_first(
+        &mut self,
+        stands: &Link,
+        now: Duration,
+        say: &dyn Fn(&str),
+    ) -> Result<bool, Trouble> {
+        if self
+            .sorted_at
+            .is_some_and(|at| now.saturating_sub(at) < SORT_PAUSE)
+        {
+            return Ok(false);
+        }
         let (mut has_others, mut is_behind) = (false, false);
         for name in self.folder.names()? {
             let Some(number) = number_of(&name) else { continue };
@@ -455,6 +499,7 @@ impl Log {
         if is_behind {
             say("what was refused, or asked an approval for, is sent first");
             self.bind(stands, &[is_weighty, |entry| !is_weighty(entry)], say)?;
+            self.sorted_at = Some(now);
         }
         Ok(is_behind)
     }
@@ -508,8 +553,7 @@ impl Log {
                     .replace(&aside_name(&self.folder, &name), &text[*whole..])?;
             }
             if walked.is_none() {
-                self.folder.rename(&name, &aside_name(&self.folder, &name))?;
-                self.lost += lines(&text);
+                self.set_aside(&name, &text)?;
                 continue;
             }
             if !is_open && rest.is_empty() {
@@ -564,6 +608,8 @@ impl Log {
         let mut anew = Self::begin(&self.agent, draft.clone(), expected.clone(), 0)?;
         // Heads of greater numbers are longer: what was full fits all the same.
         anew.most += MOST_SEGMENT;
+        // Line by line it would take the system ten times as long, and no verdict is recorded meanwhile.
+        anew.draft = Some(Vec::new());
         for takes in order {
             for name in self.folder.names()? {
                 let Some(number) = number_of(&name) else { continue };
@@ -576,8 +622,16 @@ impl Log {
                     done.is_ok()
                 });
                 done?;
-                if let Some(whole) = walked.filter(|(_, whole)| *whole < text.len()) {
-                    self.mend(&name, &text, whole, say)?;
+                match walked {
+                    // Nobody knows where it stood: it is kept beside the chain.
+                    None => {
+                        say_damaged(&self.folder.file(&name), lines(&text).max(1), say);
+                        self.set_aside(&name, &text)?;
+                    }
+                    Some((link, whole)) if whole < text.len() => {
+                        self.mend(&name, &text, (link, whole), say)?;
+                    }
+                    Some(_) => {}
                 }
             }
         }
@@ -586,6 +640,8 @@ impl Log {
             let kept = self.folder.read_up_to(name, MOST_READ)?.unwrap_or_default();
             draft.replace(name, &kept)?;
         }
+        anew.put_down()?;
+        anew.draft = None;
         anew.file
             .sync_data()
             .map_err(|error| disk(draft.path(), "write", &error))?;
@@ -601,6 +657,7 @@ impl Log {
             most: MOST_BYTES,
             lost: self.lost,
             is_resting: self.is_resting,
+            sorted_at: self.sorted_at,
             ..anew
         };
         Ok(())
@@ -612,15 +669,19 @@ impl Log {
 
     /// Keeps a segment aside of which nobody knows where it stood.
     fn aside(&mut self, name: &str, text: &[u8], say: &dyn Fn(&str)) -> Result<(), Trouble> {
-        let lost = lines(text).max(1);
-        say_damaged(&self.folder.file(name), lost, say);
+        say_damaged(&self.folder.file(name), lines(text).max(1), say);
+        self.set_aside(name, text)?;
+        self.tell_lost();
+        Ok(())
+    }
+
+    fn set_aside(&mut self, name: &str, text: &[u8]) -> Result<(), Trouble> {
         self.folder.rename(name, &aside_name(&self.folder, name))?;
         self.bytes = self.bytes.saturating_sub(text.len() as u64);
+        self.lost += lines(text).max(1);
         if name == name_of(self.first) {
             self.turn_over()?;
         }
-        self.lost += lost;
-        self.tell_lost();
         Ok(())
     }
 

@@ -66,7 +66,8 @@ impl SharedLog {
                         .clone()
                         .and_then(|stands| link(stands.0, &stands.1));
                     let is_here = stands.as_ref() == Some(&batch.from);
-                    let is_other = is_here && log.put_weighty_first(&batch.from, visit.say)?;
+                    let is_other =
+                        is_here && log.put_weighty_first(&batch.from, visit.clock.since_boot(), visit.say)?;
                     log.rest(!is_other);
                     if is_other {
                         continue;

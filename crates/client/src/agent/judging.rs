@@ -20,7 +20,7 @@ use provost_agent::desk::{
 use provost_agent::{Agent, Cause, Finding, Folder, Mode, State, Station, Trouble, Visit, Visited};
 use provost_bundle::{Addressee, Judge, PolicyBundle, read};
 use provost_words::dsse::SignedKind;
-use provost_words::time::{Clock, SystemClock};
+use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -173,16 +173,13 @@ impl Judging {
         take_bundle_away(&agent.folder)
     }
 
-    /// Notes the present, so that a clock that is set back afterwards makes no bundle young. What the server said of it counts, also
-    /// where somebody had set this clock ahead.
-    fn note_time(&self, agent: &Agent, is_servers: bool) -> Result<(), Trouble> {
+    /// Notes the present, so that a clock that is set back afterwards makes no bundle young. What an answer of this round said of it
+    /// counts, also where somebody had set this clock ahead; this clock alone makes nothing earlier.
+    fn note_time(&self, agent: &Agent, heard: Option<Timestamp>) -> Result<(), Trouble> {
         let standing = self.standing.now();
         let now = self.clock.now().plus_ms(standing.skew_ms);
         let least = standing.latest.map(|latest| latest.least(&*self.clock));
-        let at = match least {
-            Some(least) if !is_servers => now.max(least),
-            _ => now,
-        };
+        let at = heard.unwrap_or_else(|| least.map_or(now, |least| now.max(least)));
         let latest = Some(Latest::new(at, &*self.clock));
         self.standing.change(|standing| standing.latest = latest);
         keep_latest(&agent.folder, at)
@@ -232,7 +229,7 @@ impl Judging {
         }
         let skew_ms = visit.skew_ms();
         self.standing.change(|standing| standing.skew_ms = skew_ms);
-        let noted = self.note_time(visit.agent, true);
+        let noted = self.note_time(visit.agent, visit.heard());
         let looked = self.look(visit).await;
         if let Err(trouble) = &looked
             && trouble.cause == Cause::Gone
@@ -407,7 +404,7 @@ impl Station for Judging {
     fn alone<'a>(&'a self, agent: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
         let judges = self.standing.now().bench.is_some();
         let noted = if judges {
-            self.note_time(agent, false)
+            self.note_time(agent, None)
         } else {
             Ok(())
         };

@@ -9,6 +9,7 @@ use provost_bundle::Floor;
 use provost_words::time::SystemClock;
 use std::cell::RefCell;
 use std::fs;
+use std::time::Duration;
 
 fn quiet(line: &str) {
     panic!("{line}");
@@ -148,6 +149,50 @@ fn what_is_damaged_anywhere_is_kept_aside_and_told_of_and_all_else_is_sent() {
     }
 }
 
+/// Proves LJ-10.
+#[test]
+fn what_has_lost_its_head_is_kept_aside_too_where_the_chain_is_bound_anew_before_anybody_noticed() {
+    let wide = |n: usize| format!(r#"{{"kind":"event","n":{n},"text":"{}"}}"#, "x".repeat(200_000));
+    // A segment that is closed, and the open one; by another chain of the server, and by one that has what stood before.
+    for (place, rest) in [(1, 3), (6, 5)] {
+        for is_bound in [true, false] {
+            let scratch = Scratch::new();
+            let folder = scratch.folder();
+            let mut log = Log::open(&folder, &quiet).unwrap();
+            for n in 0..8 {
+                log.append(&[wide(n)], true).unwrap();
+            }
+            let path = folder.file("decisions").join(format!("{place:020}"));
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replacen("provost-decisions", "PROVOST", 1)).unwrap();
+            let said = RefCell::new(Vec::new());
+            let say = |line: &str| said.borrow_mut().push(line.to_owned());
+            let elsewhere = Link {
+                next: 50,
+                previous: "ab".repeat(32),
+            };
+            if is_bound {
+                log.rebind(&elsewhere, &say).unwrap();
+            } else {
+                let end = log.link().clone();
+                log.taken(&end).unwrap();
+            }
+            assert_eq!(aside(&folder).len(), 1, "{place} {is_bound}: {said:?}");
+            log.append(&[entry(9)], true).unwrap();
+            let mut sent = Vec::new();
+            while let Some(batch) = log.batch(&say).unwrap() {
+                sent.extend(batch.entries);
+                log.taken(&batch.behind).unwrap();
+            }
+            let told = sent.iter().filter(|entry| entry.contains("log_damaged")).count();
+            assert_eq!((told, sent.contains(&entry(9))), (1, true), "{place} {is_bound}");
+            let wides = sent.iter().filter(|entry| entry.len() > 200_000).count();
+            // What the server has already goes; what is bound anew is sent.
+            assert_eq!(wides, if is_bound { rest } else { 0 }, "{place}");
+        }
+    }
+}
+
 #[test]
 fn what_was_refused_goes_first_where_the_server_has_no_room_for_the_rest() {
     let scratch = Scratch::new();
@@ -165,14 +210,22 @@ fn what_was_refused_goes_first_where_the_server_has_no_room_for_the_rest() {
     let first = log.at(1).unwrap().unwrap();
     log.rest(true);
     assert_eq!(all(&mut log).len(), 1, "one is tried");
-    assert!(log.put_weighty_first(&first, &|_| {}).unwrap());
+    let minute = |n: u64| Duration::from_mins(n);
+    assert!(log.put_weighty_first(&first, minute(5), &|_| {}).unwrap());
     log.rest(false);
     let order = [1, 3, 0, 2].map(|n: usize| entries[n].clone());
     assert_eq!(all(&mut log), order);
     assert!(
-        !log.put_weighty_first(&first, &quiet).unwrap(),
+        !log.put_weighty_first(&first, minute(65), &quiet).unwrap(),
         "it is so already"
     );
+    // All is written anew for it: not for each that comes.
+    let late = decided("block", 4);
+    log.append(std::slice::from_ref(&late), true).unwrap();
+    assert!(!log.put_weighty_first(&first, minute(64), &quiet).unwrap());
+    assert!(log.put_weighty_first(&first, minute(65), &|_| {}).unwrap());
+    let order = [&order[..2], &[late], &order[2..]].concat();
+    assert_eq!(all(&mut log), order);
     drop(log);
     assert_eq!(all(&mut Log::open(&folder, &quiet).unwrap()), order);
 }

@@ -18,16 +18,31 @@ const DEVICE: &str = "dev_01kaf9q2m4x7t8v3c5d6e0g1h2";
 
 /// A server that answers by the end of a path; where nothing is said of a path nobody answers.
 #[derive(Default)]
-struct Server(RefCell<BTreeMap<&'static str, (u16, Vec<u8>)>>);
+struct Server {
+    answers: RefCell<BTreeMap<&'static str, (u16, Vec<u8>)>>,
+    /// What its heartbeats say the present is, by this clock, which is set back at once by so many seconds.
+    heartbeats: RefCell<Option<(Set, i64)>>,
+}
 
 impl Server {
     fn says(&self, end: &'static str, status: u16, body: &Value) {
         let body = body.to_string().into_bytes();
-        self.0.borrow_mut().insert(end, (status, body));
+        self.answers.borrow_mut().insert(end, (status, body));
     }
 
     fn is_silent_at(&self, end: &str) {
-        self.0.borrow_mut().remove(end);
+        self.answers.borrow_mut().remove(end);
+    }
+}
+
+impl Server {
+    fn date(&self, call: &Call<'_>) -> Option<Timestamp> {
+        let heartbeats = self.heartbeats.borrow();
+        let is_said = call.path.ends_with("/heartbeat");
+        let (clock, back) = heartbeats.as_ref().filter(|_| is_said)?;
+        let date = clock.now();
+        clock.jump(-back);
+        Some(date)
     }
 }
 
@@ -37,11 +52,11 @@ impl Door for Server {
     }
 
     fn send<'a>(&'a self, call: &'a Call<'a>) -> Pin<Box<dyn Future<Output = Result<Reply, String>> + 'a>> {
-        let answers = self.0.borrow();
+        let answers = self.answers.borrow();
         let found = answers.iter().find(|(end, _)| call.path.ends_with(*end));
         let answer = found.map(|(_, (status, body))| Reply {
             status: *status,
-            date: None,
+            date: self.date(call),
             retry_after: None,
             etag: None,
             body: body.clone(),
@@ -422,9 +437,19 @@ fn the_latest_instant_outlives_the_process_and_a_clock_that_is_set_back() {
     world
         .server
         .says("/heartbeat", 200, &json!({ "nextHeartbeatSeconds": 300 }));
-    // An answer of the server puts it right, where a clock had been ahead as well.
+    // An answer that does not say the present puts nothing right but what could not be read.
     world.round();
-    assert_eq!(kept(), world.clock.now());
+    let before = kept();
+    assert!(is_behind(world.clock.now(), before));
+    world.clock.jump(-86_400);
+    world.round();
+    assert_eq!(kept(), before);
+    // One that says it does, where a clock had been ahead as well; and what is set back behind it makes nothing earlier.
+    let due = world.clock.now();
+    *world.server.heartbeats.borrow_mut() = Some((world.clock.clone(), 3 * 86_400));
+    world.round();
+    assert_eq!(kept(), due);
+    assert!(is_behind(world.clock.now(), kept()));
 }
 
 #[test]
