@@ -10,13 +10,15 @@ use crate::visible;
 use provost_areas_platform::audit;
 use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::Tx;
-use provost_kernel::error::Error;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
 
 /// How long hands are known. Units: seconds (40 days). Ours: longer than anything waits that asks for them.
 const KEPT_SECS: i64 = 40 * 86_400;
 /// LIMIT: hands on one user; beyond it nobody can say whose they are.
 const MOST: usize = 256;
+/// LIMIT: hands of one import that are noted by name. Ours: each is two statements of the unit that makes it visible.
+const MOST_OF_IMPORT: usize = 8;
 /// What begins the id of an import.
 const IMPORT: &str = "imp_";
 /// Everybody, in the store.
@@ -51,15 +53,38 @@ pub fn note_hand_on_everybody(ctx: &mut OperationContext<'_>) -> Result<()> {
     note_hand(ctx, EVERYBODY)
 }
 
-/// Notes whom an import has to do with that is made visible, of those who have a role.
+/// Notes whom an import has to do with that is made visible, of those who have a role: by the hands of everybody who opened it, sent it or
+/// applied it. An import that comes every hour by the same hand is one hand. Where those who had a hand in it are many, the import stands
+/// for them.
 ///
 /// Keeps DI-17.
 pub(super) fn note_import(ctx: &mut OperationContext<'_>, import: &Import) -> Result<()> {
-    let (org, now, id) = (ctx.org(), ctx.latest(), import.id.as_str());
-    for statement in [&NOTE_IMPORT, &NOTE_MEMBERS] {
-        ctx.queue(statement, params![org, import.generation, id, now])?;
+    let (org, now) = (ctx.org(), ctx.latest());
+    for hand in hands_of(ctx, import)? {
+        for statement in [&NOTE_IMPORT, &NOTE_MEMBERS] {
+            ctx.queue(statement, params![org, import.generation, hand.as_str(), now])?;
+        }
     }
     Ok(())
+}
+
+/// Returns who had a hand in an import, or the import itself, where nobody or more than a few had one.
+fn hands_of(ctx: &mut OperationContext<'_>, import: &Import) -> Result<Vec<String>> {
+    let (org, id) = (ctx.org(), import.id.as_str());
+    let mut hands = match audit::hands_on(&mut ctx.tx(), org, id) {
+        Ok(hands) => hands,
+        // Whoever asks for these hands is told that they are too many: the import is made visible all the same.
+        Err(error) if error.code() == Code::Unavailable => return Ok(vec![id.to_owned()]),
+        Err(error) => return Err(error),
+    };
+    // The entry of who applies it now is written behind this.
+    hands.push(ctx.actor().id.clone());
+    hands.sort_unstable();
+    hands.dedup();
+    if hands.len() > MOST_OF_IMPORT {
+        return Ok(vec![id.to_owned()]);
+    }
+    Ok(hands)
 }
 
 /// Returns the ids of who had a hand in what a user is, since an instant, where the log does not say it of the user.

@@ -190,6 +190,8 @@ provost_kernel::statements! {
     ACT_ONCE = "INSERT INTO audit_entries (organization_id, seq, time, action, actor_id, target_id, decision, entry, hash) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?5 AS BIGINT)) SELECT CAST(?1 AS TEXT), CAST(?2 AS BIGINT) + i, CAST(?3 AS BIGINT), 'enableHeadlessServiceAccount', 'usr_' || CAST(i AS TEXT), CAST(?4 AS TEXT), 'allowed', '{}', (SELECT h.hash FROM chain_heads h WHERE h.organization_id = ?6) FROM n";
     /// Has as many hands be on a user as said.
     HANDS = "INSERT INTO directory_hands (organization_id, user_id, hand, done_at) WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < CAST(?4 AS BIGINT)) SELECT CAST(?1 AS TEXT), CAST(?2 AS TEXT), 'usr_' || CAST(i AS TEXT), CAST(?3 AS BIGINT) FROM n";
+    /// The hands on a user that are known of acts on many.
+    HANDS_OF = "SELECT hand FROM directory_hands WHERE organization_id = ?1 AND user_id = ?2 ORDER BY hand || ''";
 }
 
 /// An organization of which the log says nothing else.
@@ -315,6 +317,45 @@ fn where_nobody_can_say_whose_hands_made_a_voter_nothing_is_approved() {
         assert!(scene.ask(&rm("/a")).await["grant"].is_null());
         scene.vote(&dan.token(&app).await, &id, "approve").await.ok();
         assert_eq!(scene.state(&id).await.0, "approved");
+    });
+}
+
+/// An import that comes every hour is as many hands as people and accounts bring it.
+///
+/// Proves DI-17.
+#[test]
+fn an_import_that_comes_again_by_the_same_hand_is_one_hand() {
+    each("hands_of_imports", |app: Arc<App>| async move {
+        let person = Person::of(&app, "ann", "admin").await;
+        let view = async |token: String| app.view_of(app.organization.clone(), token);
+        let (first, token) = account_of(&app, None).await;
+        let (first, one) = (first, view(token).await);
+        let (second, token) = account_of(&app, None).await;
+        let (second, other) = (second, view(token).await);
+        let hands = async || {
+            let (org, user) = (app.organization.clone(), person.id.clone());
+            let read = move |tx: &mut provost_kernel::db::Tx<'_>| {
+                tx.query(&HANDS_OF, params![org.as_str(), user.as_str()], |row| {
+                    row.get::<String>(0)
+                })
+            };
+            app.kernel.read_system(read).await.unwrap()
+        };
+        for round in 0..3 {
+            let line =
+                json!({ "type": "user", "loginName": person.login, "displayName": format!("Ann {round}") });
+            assert_eq!(imports(&one, &line).await, (1, 0));
+            app.advance(60);
+        }
+        assert_eq!(hands().await, std::slice::from_ref(&first));
+        // Who sends a part of it has a hand in it, whoever applies it.
+        let id = import(&one, json!({ "format": "jsonl", "mode": "merge" })).await;
+        let line = json!({ "type": "user", "loginName": person.login, "displayName": "Ann" });
+        chunk(&other, &id, 1, &line.to_string()).await.ok();
+        directory::end(&one, &id, "apply").await.ok();
+        let mut both = vec![first, second];
+        both.sort_unstable();
+        assert_eq!(hands().await, both);
     });
 }
 
