@@ -24,6 +24,8 @@
 //!
 //! INVARIANT DE-9: the process keeps the pasts of the two newest sets of each organization, without and with what devices told, no more.
 //! Keeps DJ-5.
+//! INVARIANT DE-14: nobody's past becomes unknown by what devices are quarantined, released or retired: the one that is there is used until
+//! another one is made, and that is made once a minute at most.
 //!
 //! Absent on purpose: a past in the store (it follows from the history); pasts of sets without history conditions.
 
@@ -82,7 +84,10 @@ struct NumberedWindow {
 struct Memory {
     organization: OrganizationId,
     set: Arc<PolicySet>,
-    counted: EventSelection,
+    /// Whether imported events are part of it.
+    imports: bool,
+    /// Whether what devices told is.
+    is_told: bool,
     state: Arc<tokio::sync::Mutex<State>>,
 }
 
@@ -92,6 +97,8 @@ struct State {
     past: Option<EventWindow>,
     /// The number of the last chunk that the past has seen.
     seen: i64,
+    /// The devices that it was made without; of the others it holds what they told, where it holds that at all.
+    left_out: LeftOut,
     /// Some subject's past is in doubt.
     is_late: bool,
     is_remade: bool,
@@ -100,6 +107,9 @@ struct State {
     /// How long that took.
     took: Duration,
 }
+
+/// The devices of whose word nothing is part of a past.
+type LeftOut = Arc<BTreeSet<String>>;
 
 /// What is remembered of subjects, without and with what devices told.
 pub struct Pasts {
@@ -129,8 +139,8 @@ impl Pasts {
 /// The past that a decision needs.
 pub struct WindowRequest {
     memory: Arc<Memory>,
-    /// The one with what devices told, where they tell something.
-    told: Option<Arc<Memory>>,
+    /// The one with what devices told, where they tell something, but for these.
+    told: Option<(Arc<Memory>, LeftOut)>,
     /// The number of the last chunk in the decision's snapshot.
     upto: i64,
 }
@@ -145,19 +155,16 @@ pub fn wanted(ctx: &mut OperationContext<'_>, live: &Live) -> Result<Option<Wind
         return Ok(None);
     }
     let org = ctx.org();
-    let counted = counted(&mut ctx.tx(), org)?;
+    let imports = counts_imports(&mut ctx.tx(), org)?;
     let tells = device_tells(&mut ctx.tx(), org)?;
     let upto = history::last_chunk(&mut ctx.tx(), org)?;
-    let request = WindowRequest::of(ctx.services(), ctx.organization(), live, (counted, tells), upto);
+    let request = WindowRequest::of(ctx.services(), ctx.organization(), live, (imports, tells), upto);
     Ok(Some(request))
 }
 
-/// Returns what the organization lets count (DE-10).
-fn counted(tx: &mut Tx<'_>, org: &str) -> Result<EventSelection> {
-    Ok(EventSelection {
-        imports: settings::of(tx, org)?.history.count_imports,
-        ..EventSelection::SEEN
-    })
+/// Says whether the organization lets imported events count (DE-10).
+fn counts_imports(tx: &mut Tx<'_>, org: &str) -> Result<bool> {
+    Ok(settings::of(tx, org)?.history.count_imports)
 }
 
 fn pasts(services: &Services) -> MutexGuard<'_, WindowsByOrganization> {
@@ -168,14 +175,21 @@ fn pasts(services: &Services) -> MutexGuard<'_, WindowsByOrganization> {
 }
 
 impl WindowsByOrganization {
-    /// Returns the past of a version.
+    /// Returns the past of a version, with imported events or without, and with what devices told or without.
     ///
     /// INVARIANT DE-9: that of an older set is dropped once whoever uses it is done.
-    fn of(&mut self, organization: &OrganizationId, live: &Live, counted: &EventSelection) -> Arc<Memory> {
+    fn of(
+        &mut self,
+        organization: &OrganizationId,
+        live: &Live,
+        imports: bool,
+        is_told: bool,
+    ) -> Arc<Memory> {
         let own = self.0.entry(organization.clone()).or_default();
-        let known = own
-            .iter_mut()
-            .find(|one| one.memory.counted == *counted && one.memory.set.digest() == live.set.digest());
+        let known = own.iter_mut().find(|one| {
+            let memory = &one.memory;
+            memory.imports == imports && memory.is_told == is_told && memory.set.digest() == live.set.digest()
+        });
         if let Some(known) = known {
             known.sequence = known.sequence.max(live.sequence);
             return known.memory.clone();
@@ -183,7 +197,8 @@ impl WindowsByOrganization {
         let memory = Arc::new(Memory {
             organization: organization.clone(),
             set: live.set.clone(),
-            counted: counted.clone(),
+            imports,
+            is_told,
             state: Arc::default(),
         });
         own.push(NumberedWindow {
@@ -192,13 +207,7 @@ impl WindowsByOrganization {
         });
         own.sort_by_key(|one| std::cmp::Reverse(one.sequence));
         // Of one set, what the setting says now, and nothing of what it said before.
-        own.retain(|one| {
-            let is_of_set = one.memory.set.digest() == live.set.digest();
-            let is_same = one.memory.counted.imports == counted.imports;
-            let tell = (&one.memory.counted.devices, &counted.devices);
-            let is_other = matches!(tell, (Some(was), Some(is)) if was != is);
-            !is_of_set || (is_same && !is_other)
-        });
+        own.retain(|one| one.memory.set.digest() != live.set.digest() || one.memory.imports == imports);
         let mut newest: Vec<String> = Vec::with_capacity(2);
         own.retain(|one| {
             let digest = one.memory.set.digest();
@@ -220,7 +229,7 @@ pub async fn remember(kernel: &Arc<Kernel>) -> Result<()> {
         let org = organization.clone();
         let read = kernel.read_system(move |tx| {
             let live = policies::live(tx, org.as_str())?;
-            let counted = (counted(tx, org.as_str())?, device_tells(tx, org.as_str())?);
+            let counted = (counts_imports(tx, org.as_str())?, device_tells(tx, org.as_str())?);
             Ok((live, counted, history::last_chunk(tx, org.as_str())?))
         });
         match read.await {
@@ -245,13 +254,12 @@ impl WindowRequest {
         services: &Services,
         organization: &OrganizationId,
         live: &Live,
-        (counted, tells): (EventSelection, Option<BTreeSet<String>>),
+        (imports, tells): (bool, Option<BTreeSet<String>>),
         upto: i64,
     ) -> Self {
         let mut pasts = pasts(services);
-        let memory = pasts.of(organization, live, &counted);
-        let told =
-            tells.map(|left_out| pasts.of(organization, live, &counted.clone().with_devices(left_out)));
+        let memory = pasts.of(organization, live, imports, false);
+        let told = tells.map(|left_out| (pasts.of(organization, live, imports, true), Arc::new(left_out)));
         Self { memory, told, upto }
     }
 
@@ -265,9 +273,12 @@ impl WindowRequest {
                 return Pasts::unknown();
             }
         }
-        let seen = self.recalled(&self.memory, kernel, events, symbols).await;
+        let (nobody, memory) = (LeftOut::default(), &self.memory);
+        let seen = self.recalled((memory, &nobody), kernel, events, symbols).await;
         let told = match &self.told {
-            Some(memory) => Some(self.recalled(memory, kernel, events, symbols).await),
+            Some((memory, left_out)) => {
+                Some(self.recalled((memory, left_out), kernel, events, symbols).await)
+            }
             None => None,
         };
         Pasts { seen, told }
@@ -275,12 +286,12 @@ impl WindowRequest {
 
     async fn recalled(
         &self,
-        memory: &Memory,
+        of: (&Memory, &LeftOut),
         kernel: &Arc<Kernel>,
         events: &[Event],
         symbols: &mut Symbols,
     ) -> SubjectStates {
-        match self.ready(memory, kernel).await {
+        match self.ready(of, kernel).await {
             Ok(Some(state)) => match &state.past {
                 Some(past) => past.recall(events, symbols),
                 None => SubjectStates::unknown(),
@@ -306,7 +317,13 @@ impl WindowRequest {
     }
 
     /// Returns the past, once it has seen what the decision may ask about; nothing while it cannot be had.
-    async fn ready(&self, memory: &Memory, kernel: &Arc<Kernel>) -> Result<Option<OwnedMutexGuard<State>>> {
+    ///
+    /// Keeps DE-14: one that was made without other devices is used until another one is made.
+    async fn ready(
+        &self,
+        (memory, left_out): (&Memory, &LeftOut),
+        kernel: &Arc<Kernel>,
+    ) -> Result<Option<OwnedMutexGuard<State>>> {
         let Some(mut state) = memory.lock().await else {
             return Ok(None);
         };
@@ -316,7 +333,7 @@ impl WindowRequest {
                 if state.is_resting(kernel, PAUSE) {
                     return Ok(None);
                 }
-                memory.make(kernel, state);
+                memory.make(kernel, state, left_out.clone());
                 match memory.lock().await {
                     Some(made) if made.past.is_some() => state = made,
                     _ => return Ok(None),
@@ -327,9 +344,10 @@ impl WindowRequest {
                 break;
             }
         }
-        if state.is_late && !state.is_remade && !state.is_resting(kernel, memory.pause(state.took)) {
+        let is_another = state.is_late || state.left_out != *left_out;
+        if is_another && !state.is_remade && !state.is_resting(kernel, memory.pause(state.took)) {
             state.is_remade = true;
-            memory.make_anew(kernel);
+            memory.make_anew(kernel, left_out.clone());
         }
         Ok(state.past.is_some().then_some(state))
     }
@@ -341,7 +359,7 @@ impl State {
         self.made_at.is_some_and(|at| now.saturating_sub(at) < pause)
     }
 
-    fn put(&mut self, made: Result<(EventWindow, i64)>, began: Duration, kernel: &Kernel) {
+    fn put(&mut self, made: Result<(EventWindow, i64)>, left_out: LeftOut, began: Duration, kernel: &Kernel) {
         let now = kernel.clock.monotonic();
         self.took = now.saturating_sub(began);
         self.made_at = Some(now);
@@ -349,6 +367,7 @@ impl State {
             Ok((past, seen)) => {
                 self.past = Some(past);
                 self.seen = seen;
+                self.left_out = left_out;
                 self.is_late = false;
             }
             Err(error) => {
@@ -386,10 +405,18 @@ impl State {
 impl Memory {
     /// Returns how soon the past is made anew that took so long.
     fn pause(&self, took: Duration) -> Duration {
-        if self.counted.devices.is_some() {
+        if self.is_told {
             DEVICE_PAUSE.max(took.saturating_mul(DEVICE_SHARE))
         } else {
             PAUSE
+        }
+    }
+
+    /// Returns what is part of the past but for what some devices told.
+    fn counted(&self, left_out: &LeftOut) -> EventSelection {
+        EventSelection {
+            imports: self.imports,
+            devices: self.is_told.then(|| left_out.clone()),
         }
     }
 
@@ -398,26 +425,26 @@ impl Memory {
     }
 
     /// Makes the past, on a thread of its own that keeps the lock until it is done.
-    fn make(&self, kernel: &Arc<Kernel>, mut state: OwnedMutexGuard<State>) {
+    fn make(&self, kernel: &Arc<Kernel>, mut state: OwnedMutexGuard<State>, left_out: LeftOut) {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
-        let counted = self.counted.clone();
+        let counted = self.counted(&left_out);
         tokio::task::spawn_blocking(move || {
             let began = kernel.clock.monotonic();
             let made = whole(&kernel, &organization, &set, counted);
-            state.put(made, began, &kernel);
+            state.put(made, left_out, began, &kernel);
         });
     }
 
     /// Makes the past once more; the one that is there is used until then.
-    fn make_anew(&self, kernel: &Arc<Kernel>) {
+    fn make_anew(&self, kernel: &Arc<Kernel>, left_out: LeftOut) {
         let (kernel, organization, set) = (kernel.clone(), self.organization.clone(), self.set.clone());
-        let (state, counted) = (self.state.clone(), self.counted.clone());
+        let (state, counted) = (self.state.clone(), self.counted(&left_out));
         tokio::task::spawn_blocking(move || {
             let began = kernel.clock.monotonic();
             let made = whole(&kernel, &organization, &set, counted);
             let mut state = state.blocking_lock();
             state.is_remade = false;
-            state.put(made, began, &kernel);
+            state.put(made, left_out, began, &kernel);
         });
     }
 
@@ -438,7 +465,8 @@ impl Memory {
                 state.made_at = None;
                 break;
             }
-            let (counted, meaning) = (self.counted.clone(), meaning(kernel, &self.organization));
+            let counted = self.counted(&state.left_out);
+            let meaning = meaning(kernel, &self.organization);
             let seen = kernel.blocking(move || {
                 let seen = state.see(chunks, counted, meaning);
                 (state, seen)
@@ -500,11 +528,6 @@ fn whole(
 mod tests {
     use super::*;
 
-    const IMPORTED: EventSelection = EventSelection {
-        imports: true,
-        devices: None,
-    };
-
     fn live(sequence: i64, policies: usize) -> Live {
         let definition = |n: usize| {
             let definition = serde_json::json!({ "id": format!("p{n}"), "name": "p", "action": "block",
@@ -525,12 +548,8 @@ mod tests {
     fn what_devices_tell_late_has_no_past_made_anew_for_more_than_a_twentieth_of_the_time() {
         let acme = OrganizationId::parse("acme").unwrap();
         let mut pasts = WindowsByOrganization::default();
-        let told = pasts.of(
-            &acme,
-            &live(1, 1),
-            &EventSelection::SEEN.with_devices(BTreeSet::new()),
-        );
-        let seen = pasts.of(&acme, &live(1, 1), &EventSelection::SEEN);
+        let told = pasts.of(&acme, &live(1, 1), false, true);
+        let seen = pasts.of(&acme, &live(1, 1), false, false);
         for (took, expected) in [(0, 60), (3, 60), (4, 80), (600, 12_000)] {
             let took = Duration::from_secs(took);
             assert_eq!(told.pause(took), Duration::from_secs(expected), "{took:?}");
@@ -545,46 +564,36 @@ mod tests {
             OrganizationId::parse("acme").unwrap(),
             WindowsByOrganization::default(),
         );
-        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1), &EventSelection::SEEN));
-        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2), &EventSelection::SEEN));
+        let first = Arc::downgrade(&pasts.of(&acme, &live(1, 1), false, false));
+        let second = Arc::downgrade(&pasts.of(&acme, &live(2, 2), false, false));
         // The first set comes back as a newer version: the same past.
         assert!(Arc::ptr_eq(
-            &pasts.of(&acme, &live(3, 1), &EventSelection::SEEN),
+            &pasts.of(&acme, &live(3, 1), false, false),
             &first.upgrade().unwrap()
         ));
-        pasts.of(&acme, &live(4, 3), &EventSelection::SEEN);
+        pasts.of(&acme, &live(4, 3), false, false);
         assert!(second.upgrade().is_none());
         assert!(first.upgrade().is_some());
         // A snapshot that is older than both keeps nothing alive.
-        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2), &EventSelection::SEEN));
+        let late = Arc::downgrade(&pasts.of(&acme, &live(2, 2), false, false));
         assert!(late.upgrade().is_none());
         assert_eq!(pasts.0[&acme].len(), 2);
         pasts.of(
             &OrganizationId::parse("globex").unwrap(),
             &live(1, 1),
-            &EventSelection::SEEN,
+            false,
+            false,
         );
         assert_eq!(pasts.0.len(), 2);
         // With what devices told there is another one of each set.
-        let told = pasts.of(
-            &acme,
-            &live(4, 3),
-            &EventSelection::SEEN.with_devices(BTreeSet::new()),
-        );
-        assert_eq!((told.counted.devices.is_some(), pasts.0[&acme].len()), (true, 3));
-        // Another one is quarantined: what counted before does not any more.
-        let left_out = BTreeSet::from(["dev_1".to_owned()]);
-        pasts.of(&acme, &live(4, 3), &EventSelection::SEEN.with_devices(left_out));
-        assert_eq!(pasts.0[&acme].len(), 3);
-        pasts.of(&acme, &live(5, 4), &EventSelection::SEEN);
+        let told = pasts.of(&acme, &live(4, 3), false, true);
+        assert_eq!((told.is_told, pasts.0[&acme].len()), (true, 3));
+        pasts.of(&acme, &live(5, 4), false, false);
         assert_eq!(pasts.0[&acme].len(), 3, "the older of the two sets is gone");
-        pasts.of(&acme, &live(6, 3), &EventSelection::SEEN);
+        pasts.of(&acme, &live(6, 3), false, false);
         // The same set over more events is another past.
-        let more = pasts.of(&acme, &live(4, 3), &IMPORTED);
-        assert_eq!(
-            pasts.of(&acme, &live(4, 3), &EventSelection::SEEN).counted,
-            EventSelection::SEEN
-        );
-        assert_eq!((more.counted.clone(), pasts.0[&acme].len()), (IMPORTED, 2));
+        let more = pasts.of(&acme, &live(4, 3), true, false);
+        assert!(!pasts.of(&acme, &live(4, 3), false, false).imports);
+        assert_eq!((more.imports, pasts.0[&acme].len()), (true, 2));
     }
 }

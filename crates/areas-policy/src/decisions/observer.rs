@@ -28,21 +28,6 @@ pub struct EventSelection {
 }
 
 impl EventSelection {
-    /// What this server saw.
-    pub const SEEN: Self = Self {
-        imports: false,
-        devices: None,
-    };
-
-    /// Returns the same with what devices told, but for that of some.
-    #[must_use]
-    pub fn with_devices(self, left_out: BTreeSet<String>) -> Self {
-        Self {
-            devices: Some(Arc::new(left_out)),
-            ..self
-        }
-    }
-
     /// Says whether what a source told is part of it.
     fn has(&self, source: &str) -> bool {
         let device = source.strip_prefix("device:").unwrap_or_default();
@@ -203,10 +188,28 @@ impl<M: Meaning> Observer<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use provost_backtest::record::{self, OwnedRecord};
     use provost_history::Recorder;
     use provost_policy::{Action, Definition, Family, Occasion, PolicySet};
     use serde_json::json;
+
+    impl EventSelection {
+        /// What this server saw.
+        pub const SEEN: Self = Self {
+            imports: false,
+            devices: None,
+        };
+
+        /// Returns the same with what devices told, but for that of some.
+        #[must_use]
+        pub fn with_devices(self, left_out: BTreeSet<String>) -> Self {
+            Self {
+                devices: Some(Arc::new(left_out)),
+                ..self
+            }
+        }
+    }
 
     fn nothing() -> impl Meaning {
         |_| Ok(Register::default())

@@ -24,7 +24,8 @@ pub struct Again {
     symbols: Symbols,
 }
 
-/// Returns what of a batch is judged again: of what came with everything by which it was judged.
+/// Returns what of a batch is judged again: of what came with everything by which it was judged, and by a version that is at hand. A device
+/// names versions, and must not choose what a server compiles.
 pub fn sample(
     ctx: &mut OperationContext<'_>,
     device: &DeviceId,
@@ -61,7 +62,7 @@ pub fn sample(
             if versions.len() == VERSIONS {
                 continue;
             }
-            let live = policies::version(&mut ctx.tx(), org, id)?;
+            let live = policies::version_at_hand(&mut ctx.tx(), org, id)?;
             versions.insert(id.clone(), live);
         }
         let live = versions.get(id).and_then(Option::as_ref);

@@ -7,7 +7,8 @@ use provost_areas_fleet::fleet::DeviceRetired;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded, SubjectKind};
 use provost_kernel::{OperationContext, Result};
 
-/// Forgets what a device counted that is retired, and how far it told: it tells nothing any more, and makes no past.
+/// Forgets what a device counted that is retired, and how far it told: it tells nothing any more. That it told is known for as long as
+/// somebody's past could hold it, which leaves it out.
 pub fn device_retired(ctx: &mut OperationContext<'_>, retired: &DeviceRetired) -> Result<()> {
     store::forget_device(ctx, &retired.id)
 }

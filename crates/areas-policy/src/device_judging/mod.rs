@@ -22,7 +22,7 @@
 //! switch that on; one that told before may tell the rest, which no condition on the past looks at then.
 //! INVARIANT DJ-8: of what devices only counted every backtest says how much it is, since no event of it can be judged again.
 //! INVARIANT DJ-9: with a device that is retired goes what it counted, and with a deleted person what was counted of them; what a quarantined
-//! device told is no past.
+//! or a retired device told is no past.
 //!
 //! Absent on purpose: bundles in the store (they follow from what is there); trust in what a device says of itself; a second judgement of
 //! what it left parts of out; a finding for a device that judges otherwise (an entry and an event tell of it).
@@ -53,7 +53,8 @@ pub static AREA: Area = Area {
         "0046_device_decisions",
         "0047_device_decision_counts",
         "0051_device_decision_days",
-        "0052_device_decision_room"
+        "0052_device_decision_room",
+        "0053_device_decision_ends"
     ],
     statements: &[store::STATEMENTS],
     records: &[

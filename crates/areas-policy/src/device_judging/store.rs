@@ -15,13 +15,15 @@ statements! {
     /// How many entries the log of the organization has: it grows with every change.
     CHANGES = "SELECT seq FROM chain_heads WHERE organization_id = ?1";
     /// How far a device has told.
-    CHAIN = "SELECT next_entry, head, taking, taken_at, events, passed, dropped, refused, foreign_events, mismatches, told_day, told_units FROM device_decision_chains WHERE organization_id = ?1 AND device_id = ?2";
+    CHAIN = "SELECT next_entry, head, taking, taken_at, events, passed, dropped, refused, foreign_events, mismatches, told_day, told_units FROM device_decision_chains WHERE organization_id = ?1 AND device_id = ?2 AND ended_at IS NULL";
     /// Begins what a device tells.
     BEGIN = "INSERT INTO device_decision_chains (organization_id, device_id, next_entry, head, taking, taken_at, events, passed, dropped, refused, foreign_events, mismatches) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, 0, 0) ON CONFLICT (organization_id, device_id) DO NOTHING";
     /// Moves on what a device told, from a place.
-    MOVE_ON = "UPDATE device_decision_chains SET next_entry = ?5, head = ?6, taking = ?7, taken_at = ?8, events = events + ?9, passed = passed + ?10, dropped = dropped + ?11, refused = refused + ?12, foreign_events = foreign_events + ?13, mismatches = mismatches + ?14, told_day = ?15, told_units = ?16 WHERE organization_id = ?1 AND device_id = ?2 AND next_entry = ?3 AND head = ?4";
+    MOVE_ON = "UPDATE device_decision_chains SET next_entry = ?5, head = ?6, taking = ?7, taken_at = ?8, events = events + ?9, passed = passed + ?10, dropped = dropped + ?11, refused = refused + ?12, foreign_events = foreign_events + ?13, mismatches = mismatches + ?14, told_day = ?15, told_units = ?16 WHERE organization_id = ?1 AND device_id = ?2 AND next_entry = ?3 AND head = ?4 AND ended_at IS NULL";
     /// Says whether a device of an organization that is not retired told something.
-    TELLS = "SELECT 1 FROM device_decision_chains WHERE organization_id = ?1 LIMIT 1";
+    TELLS = "SELECT 1 FROM device_decision_chains WHERE organization_id = ?1 AND ended_at IS NULL LIMIT 1";
+    /// The devices of an organization that told something and are retired.
+    ENDED = "SELECT device_id FROM device_decision_chains WHERE organization_id = ?1 AND ended_at IS NOT NULL ORDER BY device_id";
     /// How many counts of a device there are.
     COUNT = "SELECT COUNT(*) FROM device_decision_counts WHERE organization_id = ?1 AND device_id = ?2";
     /// Adds to a count.
@@ -34,8 +36,10 @@ statements! {
     COUNTED = "SELECT CAST(COALESCE(SUM(passed), 0) AS BIGINT) FROM device_decision_days WHERE organization_id = ?1 AND day >= ?2 AND day <= ?3";
     /// Forgets the counts of a device.
     FORGET_COUNTS = "DELETE FROM device_decision_counts WHERE organization_id = ?1 AND device_id = ?2";
-    /// Forgets how far a device told.
-    FORGET_CHAIN = "DELETE FROM device_decision_chains WHERE organization_id = ?1 AND device_id = ?2";
+    /// Forgets how far a device told that is retired, and how much that was: all but that it told.
+    END_CHAIN = "UPDATE device_decision_chains SET ended_at = ?3, events = 0, passed = 0, dropped = 0, refused = 0, foreign_events = 0, mismatches = 0, told_day = 0, told_units = 0 WHERE organization_id = ?1 AND device_id = ?2 AND ended_at IS NULL";
+    /// Forgets devices that were retired before an instant: no past goes back so far.
+    FORGET_ENDED = unscoped("the round is everybody's") "DELETE FROM device_decision_chains WHERE (organization_id, device_id) IN (SELECT c.organization_id, c.device_id FROM device_decision_chains c WHERE c.ended_at < ?1 ORDER BY c.ended_at, c.organization_id, c.device_id LIMIT ?2)";
     /// Forgets the counts of a user.
     FORGET_USER = "DELETE FROM device_decision_counts WHERE organization_id = ?1 AND user_word = ?2";
     /// Forgets days before one.
@@ -50,6 +54,8 @@ statements! {
 
 /// How long counts are kept. Units: seconds. Ours: a month, in which somebody asks why a device was so busy.
 pub const KEPT_SECS: i64 = 30 * 86_400;
+/// How long it is known of a retired device that it told. Units: seconds. Ours: longer than any past goes back (30 days).
+const ENDED_KEPT_SECS: i64 = 32 * 86_400;
 /// How long days are kept: as long as a history may go back (SE-4). Units: days.
 const KEPT_DAYS: i64 = 3_650;
 /// Units: milliseconds.
@@ -182,7 +188,7 @@ pub fn move_on(
 }
 
 /// Returns what devices told is part of the past: none of it where nobody switched on that they judge, or none tells anything; else all
-/// but that of these devices, which are quarantined.
+/// but that of these devices, which are quarantined or retired.
 ///
 /// Keeps DJ-7, DJ-9.
 pub fn tells(tx: &mut Tx<'_>, org: &str) -> Result<Option<BTreeSet<String>>> {
@@ -190,7 +196,9 @@ pub fn tells(tx: &mut Tx<'_>, org: &str) -> Result<Option<BTreeSet<String>>> {
     if found.is_none() || settings::of(tx, org)?.fleet.hooks.judging == Judging::Off {
         return Ok(None);
     }
-    fleet::quarantined(tx, org).map(Some)
+    let mut left_out = fleet::quarantined(tx, org)?;
+    left_out.extend(tx.query(&ENDED, params![org], |row| row.get::<String>(0))?);
+    Ok(Some(left_out))
 }
 
 /// What is counted together.
@@ -285,11 +293,11 @@ pub fn list(
     })
 }
 
-/// Forgets what a device counted and how far it told.
+/// Forgets what a device counted that is retired, and how far it told.
 pub fn forget_device(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<()> {
-    let org = ctx.org();
+    let (org, now) = (ctx.org(), ctx.latest());
     ctx.queue(&FORGET_COUNTS, params![org, device.as_str()])?;
-    ctx.queue(&FORGET_CHAIN, params![org, device.as_str()])
+    ctx.queue(&END_CHAIN, params![org, device.as_str(), now])
 }
 
 /// Forgets what was counted of a user.
@@ -302,6 +310,8 @@ pub fn forget_user(ctx: &mut OperationContext<'_>, user: &str) -> Result<()> {
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let until = now.earlier_by(KEPT_SECS).instant();
     ctx.prune(&FORGET, params![until, PRUNED_ROWS])?;
+    let until = now.earlier_by(ENDED_KEPT_SECS).instant();
+    ctx.prune(&FORGET_ENDED, params![until, PRUNED_ROWS])?;
     let day = now.instant().as_ms().div_euclid(DAY_MS) - KEPT_DAYS;
     ctx.prune(&FORGET_DAYS, params![day, PRUNED_ROWS])
 }

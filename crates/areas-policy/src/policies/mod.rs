@@ -60,7 +60,7 @@ pub use inputs::{AuthoredDefinition, DEFINITION_LIMIT};
 pub use model::FamilyWord;
 pub use ports::{
     BoundChange, Change, Live, PolicyChanged, at_sequence, bind, bind_at, family_of, live, stored, version,
-    with_changes,
+    version_at_hand, with_changes,
 };
 pub use references::violated;
 pub use store::ids_no_path_carries;

@@ -364,7 +364,7 @@ fn what_devices_tell_of_the_past_makes_verdicts_stronger_and_none_weaker() {
     });
 }
 
-/// Proves DJ-7, DJ-9.
+/// Proves DJ-7, DJ-9, DE-14.
 #[test]
 fn what_nobody_wants_to_hear_of_a_device_any_more_is_no_past_and_goes_with_it() {
     each("judging_unheard", |app: Arc<App>| async move {
@@ -388,12 +388,39 @@ fn what_nobody_wants_to_hear_of_a_device_any_more_is_no_past_and_goes_with_it() 
         tell(&app, &machine, more).await.ok();
         crate::areas::device_judging::set(&app, "on").await;
         assert_eq!(action().await, "block");
+        // What another device tells goes on, so that there is a past that devices tell.
+        let other = owned(&app, &ada).await;
+        let nothing = [judged(&app, 1, &of_ada("Bash"), "block", "psv_none")];
+        tell(&app, &other, report(1, CHAIN_START, &nothing)).await.ok();
+        // A past is made anew once a minute, and the one that is there is used until then.
+        let becomes = async |due: &str, why: &str| {
+            assert_ne!(action().await, due, "{why}: not yet");
+            app.advance(61);
+            for _ in 0..100 {
+                if action().await == due {
+                    return;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            panic!("{why}: never {due}");
+        };
         act(&app, &machine.id, "quarantine").await.ok();
-        assert_eq!(action().await, "allow", "nobody knows who speaks");
+        becomes("allow", "nobody knows who speaks").await;
         act(&app, &machine.id, "release").await.ok();
-        assert_eq!(action().await, "block");
+        becomes("block", "it is released").await;
+        act(&app, &machine.id, "quarantine").await.ok();
+        becomes("allow", "nobody knows who speaks").await;
         act(&app, &machine.id, "retire").await.ok();
-        assert_eq!(action().await, "allow");
+        app.advance(61);
+        for _ in 0..3 {
+            assert_eq!(action().await, "allow", "it is retired");
+        }
+        let third = owned(&app, &ada).await;
+        let secret = [judged(&app, 1, &of_ada("Secrets"), "allow", "psv_none")];
+        tell(&app, &third, report(1, CHAIN_START, &secret)).await.ok();
+        assert_eq!(action().await, "block");
+        act(&app, &third.id, "retire").await.ok();
+        becomes("allow", "it is retired").await;
         let page = app
             .get(&format!("/devices/{}/decisions", machine.id))
             .await
@@ -475,7 +502,7 @@ fn a_device_that_judges_otherwise_is_told_of() {
         };
         let head = told(1, CHAIN_START, "block").await;
         assert_eq!(mismatches().await, 0);
-        told(1_001, &head, "allow").await;
+        let head = told(1_001, &head, "allow").await;
         // One in a hundred of a thousand, by a key.
         let found = mismatches().await;
         assert!((1..=60).contains(&found), "{found}");
@@ -488,6 +515,23 @@ fn a_device_that_judges_otherwise_is_told_of() {
             (&data["deviceId"], &data["events"]),
             (&json!(machine.id), &json!(found))
         );
+        // Versions that are used since push it out of what is kept; then no device has it compiled again.
+        for n in 0..33 {
+            policy(
+                &app,
+                Family::Content,
+                content(&format!("p{n}"), "block", &json!({})),
+            )
+            .await;
+            let body = json!({ "events": [{ "occasion": "pre_tool", "attributes": of_ada("Bash") }] });
+            app.request("POST", "/policies/decisions")
+                .json(body)
+                .send()
+                .await
+                .ok();
+        }
+        told(2_001, &head, "allow").await;
+        assert_eq!(mismatches().await, found);
         app.kernel.stop().await;
     });
 }
