@@ -12,7 +12,7 @@ use super::bench_store::BenchStore;
 use super::decisions::material;
 use super::report::{self, Row};
 use super::rounds::Rounds;
-use crate::clients::administrator::Administrator;
+use crate::clients::administrator::{Administrator, text};
 use crate::failure::Outcome;
 use crate::random;
 use laptop::Laptop;
@@ -22,6 +22,9 @@ use laptop::Laptop;
 pub struct Arguments {
     #[command(flatten)]
     rounds: Rounds,
+    /// The program of the laptop, as `agent-build` builds it; without it the laptop has the program that is measured
+    #[arg(long)]
+    laptop: Option<std::path::PathBuf>,
     /// How many policies the device judges by
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(10..=2_000))]
     policies: u32,
@@ -41,7 +44,7 @@ const BLOCKED: &str = "shutdown -h now";
 
 const EXPLANATION: &str = "The device, its server and the processes share the cores. A hook is started as clients start it, is given the event \
 of a shell call of half a kilobyte, and is over when its output ends; the floor is a program that does nothing, and this program when it says its \
-version. \"By the agent\" is judged on the device, without a request; \"recorded\" is a call that a policy blocks, which is on the disk before it is \
+version. The laptop has the program without the server (`cargo xtask agent-build`), where the command names one with `--laptop`. \"By the agent\" is judged on the device, without a request; \"recorded\" is a call that a policy blocks, which is on the disk before it is \
 answered; \"asked\" has no agent, so that the server judges and records; \"nobody\" has neither, and is refused. Processor time is that of the process, \
 and beside it that of the agent. Entries of decisions are told by devices at once, 1 000 a request, and are durable when they are answered. A pair is \
 an event that the device and the server judged by the same policies.";
@@ -65,12 +68,18 @@ fn measure(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<Vec<
     let mut administrator = Administrator::new(&server, &bootstrap);
     let hooks = json!({ "fleet": { "hooks": { "judging": "on", "mode": "enforce" } }, "confirm": true });
     administrator.change("PATCH", "automation/settings", hooks)?;
-    let mut laptop = Laptop::make(place, &server, &bootstrap)?;
+    let program = arguments.laptop.as_ref().unwrap_or(&place.installation.binary);
+    let ada = json!({ "loginName": laptop::USER, "displayName": "ada", "email": laptop::USER });
+    let ada = text(&administrator.post("directory/users", ada)?, "/user/id")?;
+    let make = |name: &str| Laptop::make(place, (name, &ada), program, &server, &bootstrap);
     let mut rows = Vec::new();
     if arguments.pairs > 0 {
+        // Of its own: it judges more than a device may tell on a day.
+        let mut laptop = make("p")?;
         let compared = parity::compare(&mut laptop, &server, &bootstrap, seed, arguments.pairs)?;
         rows.extend(compared.rows(place.engine));
     }
+    let mut laptop = make("h")?;
     material::add_policies(&server, &bootstrap, 1..arguments.policies as usize)?;
     administrator.post(
         "content-policies",

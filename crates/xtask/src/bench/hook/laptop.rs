@@ -33,21 +33,26 @@ pub struct Laptop {
 }
 
 impl Laptop {
-    /// Enrols a home whose hooks have a token that asks for decisions.
-    pub fn make(place: &BenchStore, server: &Server, bootstrap: &Bootstrap) -> Outcome<Self> {
+    /// Enrols a home of this name and person whose hooks have a token that asks for decisions.
+    pub fn make(
+        place: &BenchStore,
+        (name, owner): (&str, &str),
+        program: &Path,
+        server: &Server,
+        bootstrap: &Bootstrap,
+    ) -> Outcome<Self> {
         if Path::new(OF_THE_MACHINE).exists() {
             return Err(Failure::new(format!(
                 "{OF_THE_MACHINE} registers the hooks of this machine, and would be measured instead"
             )));
         }
-        let home = std::path::absolute(place.folder().join("h")).context("cannot find a home")?;
+        let home = std::path::absolute(place.folder().join(name)).context("cannot find a home")?;
         std::fs::create_dir_all(&home).context("cannot make a home")?;
         let mut administrator = Administrator::new(server, bootstrap);
-        let ada = json!({ "loginName": USER, "displayName": "ada", "email": USER });
         let mut laptop = Self {
-            owner: text(&administrator.post("directory/users", ada)?, "/user/id")?,
+            owner: owner.to_owned(),
             home,
-            binary: std::path::absolute(&place.installation.binary).context("cannot find the binary")?,
+            binary: std::path::absolute(program).context("cannot find the binary")?,
             agent: None,
             id: String::new(),
         };
@@ -59,7 +64,7 @@ impl Laptop {
         }
         let origin = format!("http://{}", server.address);
         let token = administrator
-            .account("hooks", "operator", &["policies:decide"])?
+            .account(&format!("hooks of {name}"), "operator", &["policies:decide"])?
             .token;
         laptop.write("hook.token", &token)?;
         let mut install = laptop.command(&[
