@@ -110,36 +110,36 @@ impl FleetHooks {
         self.mode == HookMode::Enforce && self.on_unknown == OnUnknown::Allow
     }
 
-    /// Returns what passes by these that did not by others, or is told no more; `None` where nothing does. A registration of hooks may enforce
+    /// Returns what passes by these that did not by others, or is told no more, each in a sentence. A registration of hooks may enforce
     /// although the organization monitors, and what it refuses counts.
-    pub(super) fn weaker_than(&self, old: &Self) -> Option<&'static str> {
+    pub(super) fn weaker_than(&self, old: &Self) -> Vec<&'static str> {
         let judges = self.judging == Judging::On;
+        let begins = judges && old.judging == Judging::Off;
+        let mut found = Vec::new();
         if old.mode == HookMode::Enforce && self.mode == HookMode::Monitor {
-            return Some(
+            found.push(
                 "hooks of devices would let pass what they deny now, on each device as soon as it hears of it",
             );
         }
         if self.passes_unknown() && !old.passes_unknown() {
-            return Some(
-                "where nobody can say what holds, hooks of devices would let pass what they deny now",
-            );
+            found.push("where nobody can say what holds, hooks of devices would let pass what they deny now");
         }
-        if judges && old.judging == Judging::Off {
-            return Some(
+        if begins {
+            found.push(
                 "devices would judge by themselves, also while the server is away, where hooks that enforce deny everything now",
             );
         }
         if judges && self.offline_days > old.offline_days {
-            return Some(
+            found.push(
                 "devices that do not reach the server would go on letting calls pass for longer than now",
             );
         }
-        if judges && (old.record, self.record) == (HookRecording::All, HookRecording::Counted) {
-            return Some(
+        if judges && self.record == HookRecording::Counted && (begins || old.record == HookRecording::All) {
+            found.push(
                 "what passes without a reason would be counted and be no event: no backtest and no condition on the past sees it",
             );
         }
-        None
+        found
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
         use HookMode::{Enforce, Monitor};
         use OnUnknown::{Allow, Block, ByMode};
         let less = |is: (HookMode, OnUnknown), was: (HookMode, OnUnknown)| {
-            hooks(is.0, is.1).weaker_than(&hooks(was.0, was.1)).is_some()
+            !hooks(is.0, is.1).weaker_than(&hooks(was.0, was.1)).is_empty()
         };
         assert!(less((Monitor, ByMode), (Enforce, ByMode)));
         assert!(less((Monitor, Block), (Enforce, Block)));
@@ -241,20 +241,26 @@ mod tests {
             ..FleetHooks::default()
         };
         let off = FleetHooks::default();
-        assert!(on.weaker_than(&off).is_some());
-        assert!(off.weaker_than(&on).is_none() && on.weaker_than(&on).is_none());
+        assert!(!on.weaker_than(&off).is_empty());
+        assert!(off.weaker_than(&on).is_empty() && on.weaker_than(&on).is_empty());
         let with = |base: &FleetHooks, days: i64, record: HookRecording| FleetHooks {
             offline_days: days,
             record,
             ..base.clone()
         };
         let all = HookRecording::All;
-        assert!(with(&on, 8, all).weaker_than(&on).is_some());
-        assert!(with(&on, 6, all).weaker_than(&on).is_none());
-        assert!(with(&on, 7, HookRecording::Counted).weaker_than(&on).is_some());
-        assert!(on.weaker_than(&with(&on, 7, HookRecording::Counted)).is_none());
+        assert!(!with(&on, 8, all).weaker_than(&on).is_empty());
+        assert!(with(&on, 6, all).weaker_than(&on).is_empty());
+        assert!(!with(&on, 7, HookRecording::Counted).weaker_than(&on).is_empty());
+        assert!(on.weaker_than(&with(&on, 7, HookRecording::Counted)).is_empty());
         // Where no device judges neither is of use, and to switch it on is asked for.
-        assert!(with(&off, 30, HookRecording::Counted).weaker_than(&off).is_none());
-        assert!(with(&on, 30, HookRecording::Counted).weaker_than(&off).is_some());
+        assert!(
+            with(&off, 30, HookRecording::Counted)
+                .weaker_than(&off)
+                .is_empty()
+        );
+        // All of it is said at once: whoever switched judging off in between reads what else there is.
+        let said = with(&on, 30, HookRecording::Counted).weaker_than(&off);
+        assert_eq!(said.len(), 3, "{said:?}");
     }
 }

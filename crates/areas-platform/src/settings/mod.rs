@@ -13,7 +13,7 @@
 //! INVARIANT SE-7: no change of the settings has silence retire devices sooner than before where that was not confirmed; where nobody said
 //! anything, it does so after 90 days.
 //! INVARIANT SE-8: hooks of devices let nothing pass that they denied before, whatever their registration says, and tell no less, by a
-//! setting, unless that was confirmed.
+//! setting, and no device works without the approval that they asked for, unless that was confirmed; all of what is confirmed is said.
 //! INVARIANT SE-9: people are shown again that were pseudonyms, and names of machines that were hidden, only where that was confirmed;
 //! pseudonyms never stand beside names of machines.
 //!

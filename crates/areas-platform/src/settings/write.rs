@@ -54,6 +54,39 @@ fn may_give(ctx: &OperationContext<'_>, old: &Settings, after: &Settings) -> Res
     }
 }
 
+/// Refuses what guards less than before, or is gone for good, with all of it: what one confirms, one has read.
+///
+/// Errors: `ConfirmationRequired`.
+fn must_guard_as_much(old: &Settings, new: &Settings) -> Result<()> {
+    let mut asked: Vec<String> = Vec::new();
+    if new.retention_shortening.is_some() && new.retention_shortening != old.retention_shortening {
+        asked.push(format!(
+            "events that are older than {} days will be gone for good, {} days from now",
+            new.retention.history_days,
+            super::model::SHORTENING_SECS / 86_400
+        ));
+    }
+    if new.fleet.retires_sooner_than(&old.fleet) {
+        asked.push(format!(
+            "devices that were not heard of for {} days will be retired for good, within minutes",
+            new.fleet.retire_after_days
+        ));
+    }
+    if old.fleet.enrolment.require_approval && !new.fleet.enrolment.require_approval {
+        asked.push(
+            "devices that enrol by a token that asks for no approval would work without an admin's word"
+                .into(),
+        );
+    }
+    let weaker = new.fleet.hooks.weaker_than(&old.fleet.hooks);
+    asked.extend(weaker.into_iter().map(str::to_owned));
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{}; say confirm: true", asked.join("; "));
+    Err(Error::new(Code::ConfirmationRequired, message))
+}
+
 /// Stores what the settings become (SE-3, SE-4).
 ///
 /// Errors: `EscalationForbidden`; `ConfirmationRequired` for what nobody confirmed; `InvalidDefinition` for pseudonyms beside names of
@@ -68,29 +101,8 @@ pub(super) fn change(
     let old = before.settings;
     may_give(ctx, &old, &after)?;
     after.retention_shortening = old.shortened_to(&after, now);
-    if after.retention_shortening.is_some()
-        && after.retention_shortening != old.retention_shortening
-        && !is_confirmed
-    {
-        let message = format!(
-            "events that are older than {} days will be gone for good, {} days from now; say confirm: true",
-            after.retention.history_days,
-            super::model::SHORTENING_SECS / 86_400
-        );
-        return Err(Error::new(Code::ConfirmationRequired, message));
-    }
-    if after.fleet.retires_sooner_than(&old.fleet) && !is_confirmed {
-        let message = format!(
-            "devices that were not heard of for {} days will be retired for good, within minutes; say confirm: true",
-            after.fleet.retire_after_days
-        );
-        return Err(Error::new(Code::ConfirmationRequired, message));
-    }
-    if let Some(weaker) = after.fleet.hooks.weaker_than(&old.fleet.hooks)
-        && !is_confirmed
-    {
-        let message = format!("{weaker}; say confirm: true");
-        return Err(Error::new(Code::ConfirmationRequired, message));
+    if !is_confirmed {
+        must_guard_as_much(&old, &after)?;
     }
     after.fleet.privacy.admit(old.fleet.privacy, is_confirmed)?;
     // Time moves on with every change, even when the clock does not (D1.2).

@@ -58,6 +58,30 @@ fn a_device_is_silent_from_the_hour_that_the_settings_say() {
     });
 }
 
+/// Proves SE-8.
+#[test]
+fn approval_of_devices_ends_only_where_that_was_confirmed_and_all_of_it_is_said() {
+    each("fleet_settings_approval", |app: Arc<App>| async move {
+        let asks = |is: bool| json!({ "enrolment": { "requireApproval": is } });
+        set(&app, asks(true), false).await.ok();
+        set(&app, asks(false), false)
+            .await
+            .refused(400, "confirmation_required");
+        let mut more = asks(false);
+        more["retireAfterDays"] = 30.into();
+        let reply = set(&app, more.clone(), false).await;
+        assert_eq!(reply.code(), "confirmation_required");
+        let said = reply.text();
+        assert!(
+            said.contains("without an admin's word") && said.contains("retired for good"),
+            "{said}"
+        );
+        set(&app, asks(true), false).await.ok();
+        set(&app, more, true).await.ok();
+        app.kernel.stop().await;
+    });
+}
+
 /// Proves SE-7.
 #[test]
 fn silence_retires_when_the_settings_say_and_sooner_only_when_confirmed() {
