@@ -157,7 +157,7 @@ impl EnrolmentToken {
             ),
             // Whose machine an own one enrols is its maker, and the machine says so: as what somebody did it would join the two pseudonyms.
             created_by: if self.is_own {
-                sight.person(self.created_by)
+                sight.maker_of_own(self.id.as_str(), self.created_by)
             } else {
                 sight.maker(self.created_by)
             },

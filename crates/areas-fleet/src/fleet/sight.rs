@@ -8,6 +8,7 @@
 //! machine to anybody but that person and the machine, and no filter says whose something is.
 
 use super::model::{Device, DeviceId};
+use super::owners;
 use provost_areas_platform::settings::{self, Privacy};
 use provost_kernel::audit::hex;
 use provost_kernel::error::{Code, Error};
@@ -34,6 +35,8 @@ pub struct Sight<'a> {
     keys: &'a Keys,
     organization: &'a str,
     me: &'a str,
+    /// Whether the caller sees whose machines there are.
+    sees_owners: bool,
     quarter: String,
 }
 
@@ -46,6 +49,7 @@ impl<'a> Sight<'a> {
             keys: &ctx.services().keys,
             organization: ctx.org(),
             me: ctx.actor().id.as_str(),
+            sees_owners: owners::are_seen(ctx),
             quarter: quarter(ctx.now()),
         })
     }
@@ -91,6 +95,21 @@ impl<'a> Sight<'a> {
             return id;
         }
         self.pseudonym(&["maker", &id])
+    }
+
+    /// Returns what stands for whoever made an own enrolment token: its machines are that person's, and say so to whoever sees owners. To
+    /// everybody else it is another one for each token, so that nobody puts machines together by it. Programs are no people.
+    ///
+    /// Keeps PV-1.
+    pub fn maker_of_own(&self, token: &str, id: String) -> String {
+        if !id.starts_with(USER) || self.is_me(&id) {
+            return id;
+        }
+        if self.sees_owners {
+            self.person(id)
+        } else {
+            self.pseudonym(&["own token", token, &id])
+        }
     }
 
     /// Returns what stands for whom a machine is taken: programs are no people.

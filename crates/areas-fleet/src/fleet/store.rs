@@ -34,7 +34,7 @@ statements! {
     /// How many devices that are not retired enrolled by a token.
     COUNT_BY_TOKEN = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND enrolment_token_id = ?2 AND status <> 'retired'";
     /// The devices that are quarantined.
-    QUARANTINED = "SELECT id FROM devices WHERE organization_id = ?1 AND status = 'quarantined' ORDER BY id";
+    QUARANTINED = "SELECT id FROM devices WHERE organization_id = ?1 AND status = 'quarantined' ORDER BY id || ''";
     /// How many devices that enrolled by a token wait for their first call or for approval.
     COUNT_PENDING = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND enrolment_token_id = ?2 AND status = 'pending'";
     /// Makes a device.

@@ -219,6 +219,42 @@ fn no_answer_names_somebody_else_where_people_are_pseudonymous() {
 
 /// Proves PV-1.
 #[test]
+fn who_does_not_see_owners_puts_no_machines_together_by_the_tokens_that_enrolled_them() {
+    each("fleet_own_tokens", |app: Arc<App>| async move {
+        let (app, world) = world(&app).await;
+        hide(&app).await;
+        let owner = app.get(&format!("/devices/{}", world.machine.id)).await;
+        let name = owner.ok()["device"]["ownerUserId"].as_str().unwrap().to_owned();
+        // Programs are no people.
+        let (program, secret) = app.account("program", "operator", &["fleet:enrol_self"]).await;
+        let more = "/devices/own/enrolment-tokens";
+        post(&app, &secret, more, json!({ "name": "of a program" })).await;
+        post(&app, &world.session, more, json!({ "name": "another" })).await;
+        let (_, blind) = app.account("blind", "operator", &["fleet:read"]).await;
+        for is_blind in [true, false] {
+            let tokens = if is_blind {
+                get(&app, &blind, TOKENS).await.ok().clone()
+            } else {
+                app.get(TOKENS).await.ok().clone()
+            };
+            let tokens = tokens["enrolmentTokens"].as_array().unwrap();
+            let own = tokens.iter().filter(|token| token["mode"] == "user");
+            let makers: Vec<&str> = own.map(|token| token["createdBy"].as_str().unwrap()).collect();
+            assert!(makers.contains(&program.as_str()), "{makers:?}");
+            let of_ann: Vec<&&str> = makers.iter().filter(|maker| **maker != program).collect();
+            assert!(
+                of_ann.len() == 2 && of_ann.iter().all(|maker| maker.starts_with("psn_")),
+                "{makers:?}"
+            );
+            assert_eq!(of_ann[0] != of_ann[1], is_blind);
+            assert_eq!(of_ann.iter().any(|maker| **maker == name.as_str()), !is_blind);
+        }
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves PV-1.
+#[test]
 fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
     each("fleet_pseudonyms", |app: Arc<App>| async move {
         let (app, world) = world(&app).await;
