@@ -45,23 +45,75 @@ pub fn make_private_file(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Takes a file away from everybody but its owner, and says whether it was open to others. One that is not there is left so.
+/// Takes a file away from everybody but its owner, and says whether it was open to others. One that is not there is left so, and so is
+/// what a link names: whose folder it is would have root change any file.
 ///
-/// The file is not opened: to close it would end the locks that SQLite has on it.
+/// The file is not opened for reading: to close it would end the locks that SQLite has on it.
 ///
 /// Errors: those of the file system; a file of somebody else stays as it is.
 pub fn close_to_others(path: &Path) -> io::Result<bool> {
-    let mode = match fs::metadata(path) {
-        Ok(metadata) => metadata.permissions().mode(),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
+    let Some((file, mode)) = held(path)? else {
+        return Ok(false);
     };
     let is_open = mode & 0o177 != 0;
     if is_open {
         // INVARIANT DU-2: what the owner may do stays, but for running it.
-        fs::set_permissions(path, Permissions::from_mode(mode & 0o600))?;
+        fs::set_permissions(file.path(), Permissions::from_mode(mode & 0o600))?;
     }
     Ok(is_open)
+}
+
+/// A file that stays the same one, whatever happens to its name.
+#[cfg(target_os = "linux")]
+struct Held(std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Held {
+    fn path(&self) -> std::path::PathBuf {
+        use std::os::fd::AsRawFd;
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+}
+
+/// Returns a regular file and its permissions; nothing where there is none of this name.
+#[cfg(target_os = "linux")]
+fn held(path: &Path) -> io::Result<Option<(Held, u32)>> {
+    use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+    // With `PATH` nothing is opened but the name: no lock ends with it.
+    let file = match open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    ) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mode = fstat(&file)?.st_mode;
+    let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
+    Ok(is_file.then_some((Held(file), mode & 0o7777)))
+}
+
+/// A file by its name.
+#[cfg(not(target_os = "linux"))]
+struct Held(std::path::PathBuf);
+
+#[cfg(not(target_os = "linux"))]
+impl Held {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// Returns a regular file and its permissions; nothing where there is none of this name.
+#[cfg(not(target_os = "linux"))]
+fn held(path: &Path) -> io::Result<Option<(Held, u32)>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() => Ok(Some((Held(path.to_owned()), found.permissions().mode()))),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the folder in which a file or folder lies.
@@ -147,6 +199,12 @@ mod tests {
             assert_eq!(close_to_others(&file).unwrap(), was_open, "{before:o}");
             assert_eq!(mode(&file), after, "{before:o}");
         }
+        // What a link names is somebody else's to close.
+        let link = scratch.0.join("link");
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(!close_to_others(&link).unwrap());
+        assert_eq!(mode(&file), 0o644);
         assert!(make_private_file(&file.join("below")).is_err());
     }
 

@@ -89,14 +89,19 @@ fn what_belongs_to_another_account_is_refused() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    std::os::unix::fs::chown(folder.file("token"), Some(12_345), None).unwrap();
+    std::os::unix::fs::fchown(
+        std::fs::File::open(folder.file("token")).unwrap(),
+        Some(12_345),
+        None,
+    )
+    .unwrap();
     let trouble = Agent::open(&folder).unwrap_err();
     assert!(
         trouble.line.contains("belongs to the account 12345"),
         "{}",
         trouble.line
     );
-    std::os::unix::fs::chown(folder.path(), Some(12_345), None).unwrap();
+    std::os::unix::fs::fchown(std::fs::File::open(folder.path()).unwrap(), Some(12_345), None).unwrap();
     assert!(
         Folder::open(folder.path())
             .unwrap_err()

@@ -223,7 +223,7 @@ fn a_home_of_another_account_is_not_read() {
     let scratch = Scratch::new();
     let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
     let agent = agent(&folder);
-    std::os::unix::fs::chown(&home, Some(12_345), None).unwrap();
+    std::os::unix::fs::fchown(std::fs::File::open(&home).unwrap(), Some(12_345), None).unwrap();
     door.will(200, &beat());
     let done = round(&agent, &home, &door).unwrap();
     assert!(!done.has_scanned);

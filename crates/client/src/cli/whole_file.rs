@@ -5,7 +5,7 @@
 use provost_words::durable::{folder_of, sync_folder};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,6 +14,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The draft stands in the same folder under a name of its own; a path that is a symbolic link is replaced
 /// itself, never what it points to.
 pub fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    replace_file_of(path, bytes, mode, None)
+}
+
+/// Replaces a file as [`replace_file`] does, by one of this user and group, which it has before it has its name: whose folder it is can
+/// put a link there at any moment, and would be given what that names.
+pub(super) fn replace_file_of(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    owner: Option<(u32, u32)>,
+) -> io::Result<()> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let folder = folder_of(path);
     let name = path
@@ -22,7 +33,7 @@ pub fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         .to_string_lossy();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let draft = folder.join(format!(".{name}.{}-{number}.new", std::process::id()));
-    let written = write(&draft, bytes, mode).and_then(|()| fs::rename(&draft, path));
+    let written = write(&draft, bytes, mode, owner).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         // The draft may hold a token; whatever failed, it must not stay.
         let _ = fs::remove_file(&draft);
@@ -54,7 +65,7 @@ pub(super) fn remove_drafts(path: &Path) {
     }
 }
 
-fn write(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn write(draft: &Path, bytes: &[u8], mode: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
     // What a process of the same number left behind when it was killed.
     let _ = fs::remove_file(draft);
     let mut file = OpenOptions::new()
@@ -63,6 +74,12 @@ fn write(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         .mode(0o600)
         .open(draft)?;
     file.write_all(bytes)?;
+    if let Some((user, group)) = owner {
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (user, group) {
+            fchown(&file, Some(user), Some(group))?;
+        }
+    }
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.sync_all()
 }

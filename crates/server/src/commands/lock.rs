@@ -22,6 +22,8 @@ pub fn take(data_dir: &Path) -> Result<FolderLock, Failure> {
         .create(true)
         .truncate(false)
         .mode(0o600)
+        // The folder may be another account's, and this process root's.
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(&path)
         .map_err(|error| failed(&error))?;
     match file.try_lock() {
@@ -67,6 +69,13 @@ mod tests {
         );
         drop(held);
         take(&folder).unwrap();
+        // In a folder of somebody else a link would have root write into any file.
+        let (lock, other) = (folder.join("provost.lock"), folder.join("other"));
+        std::fs::write(&other, "other").unwrap();
+        std::fs::remove_file(&lock).unwrap();
+        std::os::unix::fs::symlink(&other, &lock).unwrap();
+        take(&folder).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "other");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

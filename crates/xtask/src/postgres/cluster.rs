@@ -132,7 +132,8 @@ fn create_folder(durability: Durability) -> Outcome<PathBuf> {
 fn hand_over(folder: &Path) -> Outcome {
     if process::is_root() {
         let (uid, gid) = unprivileged()?;
-        std::os::unix::fs::chown(folder, Some(uid), Some(gid)).context("cannot hand the folder over")?;
+        let opened = std::fs::File::open(folder).context("cannot open the folder")?;
+        std::os::unix::fs::fchown(opened, Some(uid), Some(gid)).context("cannot hand the folder over")?;
     }
     Ok(())
 }

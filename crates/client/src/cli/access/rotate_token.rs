@@ -13,7 +13,7 @@ use super::super::secret_file;
 use super::super::send::Sender;
 use super::super::server::{Call, Server};
 use super::super::terminal::Terminal;
-use super::super::whole_file::replace_file;
+use super::super::whole_file::replace_file_of;
 use super::identity::Identity;
 use super::rotation_note::{NoteFile, Rotation};
 use super::whoami::ends;
@@ -26,7 +26,7 @@ use provost_words::url::{BASE, encoded};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 pub(super) const COMMAND: HandCommand = HandCommand {
@@ -297,13 +297,9 @@ impl Holder {
 /// Replaces a file by one of the same owner and the same permissions.
 fn replace_like(path: &PathBuf, bytes: &[u8]) -> io::Result<()> {
     let before = fs::metadata(path)?;
-    replace_file(path, bytes, before.mode() & 0o777)?;
-    let after = fs::metadata(path)?;
-    if (after.uid(), after.gid()) == (before.uid(), before.gid()) {
-        return Ok(());
-    }
     // Whoever runs this for another user, as root does, must leave a file that the other can read.
-    chown(path, Some(before.uid()), Some(before.gid()))
+    let owner = (before.uid(), before.gid());
+    replace_file_of(path, bytes, before.mode() & 0o777, Some(owner))
 }
 
 #[cfg(test)]
@@ -321,6 +317,35 @@ mod tests {
         replace_like(&path, b"new\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// As root does it for another account.
+    #[test]
+    fn a_token_file_keeps_its_owner_and_what_a_link_in_its_place_names_keeps_its_own() {
+        // Only root can give files away; as another account there is nothing to try.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("provost-rotate-owner-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (path, other) = (folder.join("token"), folder.join("other"));
+        fs::write(&path, "old\n").unwrap();
+        fs::write(&other, "other\n").unwrap();
+        let file = fs::File::open(&path).unwrap();
+        std::os::unix::fs::fchown(&file, Some(12_345), Some(12_346)).unwrap();
+        replace_like(&path, b"new\n").unwrap();
+        let owner = |path: &PathBuf| {
+            let found = fs::symlink_metadata(path).unwrap();
+            (found.is_file(), found.uid(), found.gid())
+        };
+        assert_eq!(owner(&path), (true, 12_345, 12_346));
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        replace_file_of(&path, b"new\n", 0o600, Some((12_345, 12_346))).unwrap();
+        assert_eq!(owner(&path), (true, 12_345, 12_346));
+        assert_eq!(owner(&other), (true, 0, 0));
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other\n");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

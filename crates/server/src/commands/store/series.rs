@@ -20,8 +20,9 @@ use provost_kernel::Timestamp;
 use provost_kernel::durable::{make_folder, sync_folder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,7 +88,7 @@ fn note(config: &Config, to: &str, now: Timestamp) -> Outcome {
     let text = serde_json::to_vec(&last).map_err(provost_kernel::Error::internal)?;
     let partial = data_dir.join(format!("{LAST}.partial"));
     let written = make_folder(&data_dir)
-        .and_then(|()| std::fs::write(&partial, text))
+        .and_then(|()| write_anew(&partial, &text))
         .and_then(|()| std::fs::rename(&partial, &file));
     written.map_err(|error| {
         Failure::of_file(
@@ -96,6 +97,17 @@ fn note(config: &Config, to: &str, now: Timestamp) -> Outcome {
             &error,
         )
     })
+}
+
+/// Writes a file that was not there: what lies there goes, and is not written through where it is a link.
+fn write_anew(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut open = OpenOptions::new();
+    open.write(true).create_new(true).mode(0o600);
+    open.open(path)?.write_all(bytes)
 }
 
 /// Returns what the names of this store's backups begin with.
