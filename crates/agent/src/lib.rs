@@ -26,6 +26,7 @@
 mod caller;
 mod commands;
 mod counter;
+pub mod coverage;
 pub mod desk;
 mod device;
 mod doctor;

@@ -1,6 +1,7 @@
 //! `provost agent run` and `provost agent scan`.
 
 use super::configuration::Configuration;
+use super::coverage::Guarding;
 use super::judging::{self, Judging, Use};
 use super::places::{enrolled, failure, place_args, refuse_others};
 use super::skills::Skills;
@@ -60,7 +61,12 @@ async fn round(agent: &Agent, home: &Path, judges: Use, terminal: &Terminal) -> 
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/"), &Skills::new(home), &judging],
+        stations: &[
+            &Configuration::new("/"),
+            &Skills::new(home),
+            &judging,
+            &Guarding::new(&judging, terminal),
+        ],
         stop: Arc::default(),
     };
     let done = once(&work).await;
@@ -123,7 +129,12 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/"), &Skills::new(&home), &judging],
+        stations: &[
+            &Configuration::new("/"),
+            &Skills::new(&home),
+            &judging,
+            &Guarding::new(&judging, terminal),
+        ],
         stop: Arc::default(),
     };
     let done = provost_agent::run(&work, end).await;
