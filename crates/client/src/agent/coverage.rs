@@ -18,7 +18,7 @@ use crate::hook::{Homes, SettingsFile, Whose as Place, executed, file};
 use clap::{ArgMatches, Command};
 use provost_agent::coverage::{Basis, ClientCoverage, Executions, KeptCoverage, SharedFired, kept_coverage};
 use provost_agent::desk::guarded;
-use provost_agent::{Agent, Cause, Finding, Mode, Station, Trouble, Visit, Visited};
+use provost_agent::{Agent, Cause, Finding, Mode, Station, Trouble, Visit, Visited, keep_coverage};
 use provost_hooks::{
     CLIENT_SECONDS, Client, Coverage, Effect, EverySettings, Evidence, ProgramStanding, Reason, SessionsSeen,
     SettingsFound, System, Whose, coverage, effect,
@@ -65,6 +65,8 @@ pub struct Guarding<'a> {
     root: PathBuf,
     /// The program of this agent.
     own: Option<PathBuf>,
+    /// Whose files the machine's are: root's, or of whom stands for root.
+    owner: u32,
     /// Whether a process that stays works here.
     stays: Cell<bool>,
     clock: Box<dyn Clock>,
@@ -88,7 +90,7 @@ impl<'a> Guarding<'a> {
             judging,
             Homes::of(terminal),
             "/".into(),
-            std::env::current_exe().ok(),
+            (std::env::current_exe().ok(), 0),
             Box::new(SystemClock::new()),
         )
     }
@@ -97,7 +99,7 @@ impl<'a> Guarding<'a> {
         judging: &'a Judging,
         homes: Homes,
         root: PathBuf,
-        own: Option<PathBuf>,
+        (own, owner): (Option<PathBuf>, u32),
         clock: Box<dyn Clock>,
     ) -> Self {
         Self {
@@ -105,6 +107,7 @@ impl<'a> Guarding<'a> {
             homes,
             root,
             own,
+            owner,
             stays: Cell::new(false),
             clock,
         }
@@ -175,8 +178,8 @@ impl<'a> Guarding<'a> {
         };
         let is_roots = path
             .metadata()
-            .is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0);
-        !is_roots || guarded(&self.root, folder_of(&path), 0).is_err()
+            .is_ok_and(|found| found.uid() == self.owner && found.mode() & 0o022 == 0);
+        !is_roots || guarded(&self.root, folder_of(&path), self.owner).is_err()
     }
 
     /// Returns whether the registered program may be believed, and what it is on the disk.
@@ -206,7 +209,7 @@ impl<'a> Guarding<'a> {
             Mode::System => found.mode() & 0o005 == 0o005,
             Mode::User => found.mode() & 0o111 != 0,
         };
-        let is_guarded = mode == Mode::User || (is_roots(path) && is_roots(&led));
+        let is_guarded = mode == Mode::User || (is_roots(path, self.owner) && is_roots(&led, self.owner));
         if starts && is_guarded {
             (ProgramStanding::Own, print)
         } else {
@@ -382,6 +385,8 @@ impl<'a> Guarding<'a> {
         match visit.post("coverage", &said).await {
             Ok(_) => {
                 (kept.told, kept.told_at) = (Some(digest), Some(now));
+                // What `explain` shows of it is worth no failure.
+                let _ = keep_coverage(&agent.folder, said.to_string().as_bytes());
                 kept.save(&agent.folder)
             }
             // An earlier server has no such operation.
@@ -458,12 +463,13 @@ fn parts(client: Client, folder: &Path) -> Vec<SettingsFound> {
     paths.iter().map(|path| found(client, path)).collect()
 }
 
-/// Says whether root alone can change a path and everything above it. In a folder such as `/tmp` nobody takes away what is another's.
-fn is_roots(path: &Path) -> bool {
+/// Says whether root, or who stands for root, alone can change a path and everything above it. In a folder such as `/tmp` nobody takes away
+/// what is another's.
+fn is_roots(path: &Path, owner: u32) -> bool {
     path.ancestors().all(|part| {
         part.symlink_metadata().is_ok_and(|found| {
             let is_shut = found.is_symlink() || found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0;
-            found.uid() == 0 && is_shut
+            (found.uid() == 0 || found.uid() == owner) && is_shut
         })
     })
 }

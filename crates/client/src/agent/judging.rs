@@ -147,6 +147,17 @@ impl Judging {
         Self::at(place(mode, terminal), registrar, judges, clock)
     }
 
+    /// Returns one at a place of a machine below another root, with an owner that stands for root.
+    #[cfg(test)]
+    pub(super) fn below(root: &Path, owner: u32, clock: Box<dyn Clock>) -> Self {
+        let hooks = HooksFile {
+            path: root.join(crate::hook::OF_THE_MACHINE.trim_start_matches('/')),
+            top: root.to_owned(),
+            owner,
+        };
+        Self::at(Some(Place::of_machine(root, owner)), Some(hooks), Use::On, clock)
+    }
+
     fn at(place: Option<Place>, registrar: Option<HooksFile>, judges: Use, clock: Box<dyn Clock>) -> Self {
         Self {
             judges,
@@ -668,4 +679,4 @@ pub fn clear(mode: Mode, folder: &Path, terminal: &Terminal) -> Result<(), Troub
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

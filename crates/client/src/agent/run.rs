@@ -20,7 +20,7 @@ pub fn command() -> Command {
         .long_about(
             "Works until it is stopped: says to the server that the machine is there, scans it every hour, and sends what was \
              found. The agent of the machine keeps the managed settings that an admin assigned to it, and that of a person the skills. It asks the server that the machine \
-             enrolled at and nobody else, and starts no program. What cannot be sent waits in the agent's folder.\n\n\
+             enrolled at and nobody else, and starts no program but itself, to see whether hooks answer. What cannot be sent waits in the agent's folder.\n\n\
              It ends with 3 when the server no longer takes the device; a service does not start it again then.",
         )
         .arg(

@@ -113,7 +113,7 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
         );
     }
     // Of each kind the last, as it was sent.
-    for kind in ["report", "heartbeat"] {
+    for kind in ["report", "coverage", "heartbeat"] {
         if let Some(last) = uploads.iter().rfind(|upload| upload.kind == kind) {
             let _ = writeln!(page, "\nthe last {kind}:\n{}", text(last));
         }
