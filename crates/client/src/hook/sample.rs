@@ -95,20 +95,27 @@ pub fn executed(client: Client, line: &str, limit: Duration, clock: &dyn Clock) 
     let said = run(client, line, limit, clock)?;
     match said.status.code() {
         Some(0) => decided(&said),
-        // The end of the line speaks where the program could not.
-        Some(2) if said.complaint.starts_with("provost: ") && !said.complaint.contains(UNDECIDED) => {
-            Ok(format!(
-                "the registered command refuses for want of a decision in {} ms: {}",
-                said.millis,
-                said.complaint.trim()
-            ))
-        }
+        Some(2) if own_words(&said.complaint).is_some() => Ok(format!(
+            "the registered command refuses for want of a decision in {} ms: {}",
+            said.millis,
+            own_words(&said.complaint).unwrap_or_default()
+        )),
         _ => Err(format!(
             "the registered command ended with {}: {}",
             said.status,
             said.complaint.trim()
         )),
     }
+}
+
+/// Returns what the hook itself says when it refuses. Behind it the end of the line speaks as well, which speaks alone where the program could
+/// not be started.
+fn own_words(complaint: &str) -> Option<&str> {
+    let said = complaint
+        .lines()
+        .filter_map(|line| line.strip_prefix("provost: "));
+    said.map(str::trim)
+        .find(|words| !words.is_empty() && *words != UNDECIDED)
 }
 
 fn decided(said: &Said) -> Result<String, String> {
