@@ -552,7 +552,7 @@ mod tests {
         all.iter().map(|version| (*version).to_owned()).collect()
     }
 
-    /// Proves FH-1, FH-6 and FH-8.
+    /// Proves FH-1, FH-6, FH-8.
     #[test]
     fn each_step_that_is_not_proven_keeps_a_client_below_enforced_and_says_so() {
         let (effect, versions) = (effect(Whose::Machine), versions(&["2.1.331"]));

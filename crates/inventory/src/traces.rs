@@ -172,6 +172,12 @@ pub fn of_home(
     look.found
 }
 
+/// Says whether something is known to lie below a home; of what lies on another machine, or cannot be looked at, nothing is known.
+pub fn is_in_home(home: &Path, below: &str) -> bool {
+    let disk = Disk::new(&|| false, &|_| true, Mounts::of_machine());
+    matches!(disk.resolved(&home.join(below)), Ok(Some(_)))
+}
+
 fn habits(client: Client) -> Option<&'static Habits> {
     HABITS.iter().find(|habits| habits.client == client)
 }

@@ -323,7 +323,9 @@ fn a_desk_that_closes_takes_its_socket_along_and_another_one_takes_its_place() {
     assert!(open.folder.path().exists());
 }
 
-/// Proves FH-6: what is compared with conversations is what came to the desk, judged or not, and no word of another account.
+/// Proves FH-6.
+///
+/// What is compared with conversations is what came to the desk, judged or not, and no word of another account.
 #[test]
 fn the_desk_notes_which_conversation_asked_whatever_it_answers() {
     let now = SystemClock::new().now();

@@ -76,7 +76,6 @@ impl Operation for ListDevices {
             "arch",
             "mode",
             "needsApproval as waits",
-            "coverage",
             "tamper.state as tampered",
             "enrolledAt as enrolled",
             "enrolmentTokenId as by",

@@ -6,7 +6,7 @@ use super::view::DevicePath;
 use super::{coverage_store, credentials, fences, store};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::error::{Code, Error};
-use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
+use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::rate::Bucket;
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
@@ -64,6 +64,7 @@ impl Operation for ReportCoverage {
         kind: credentials::DEVICE,
         parameter: "deviceId",
     })
+    .rate(RateClass::Machine)
     .errors(&[400, 401, 403])
     .example(
         r#"{"clients": [{"client": "claude_code", "clientVersion": "2.1.331", "level": "observed", "basis": "measured", "reasons": ["monitor_mode"]}]}"#,

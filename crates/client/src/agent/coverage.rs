@@ -30,11 +30,13 @@ use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// LIMIT: bytes of a file of settings. Ours, as for a scan.
@@ -69,6 +71,8 @@ pub struct Guarding<'a> {
     owner: u32,
     /// Whether a process that stays works here.
     stays: Cell<bool>,
+    /// A thread looks, and may hang.
+    hangs: Arc<AtomicBool>,
     clock: Box<dyn Clock>,
 }
 
@@ -80,6 +84,80 @@ const fn known(client: Client) -> Known {
         Client::ClaudeCode => Known::ClaudeCode,
         Client::Codex => Known::Codex,
         Client::Gemini => Known::GeminiCli,
+    }
+}
+
+/// What installations and conversations show of every client.
+#[derive(Default)]
+struct Found {
+    /// Of the machine with all homes together, and of each home.
+    of_clients: BTreeMap<Known, (Traces, Vec<Traces>)>,
+    /// Those that may take their managed settings from elsewhere.
+    elsewhere: BTreeSet<Known>,
+}
+
+/// The same, with the homes that were looked at.
+struct Everything {
+    homes: Vec<Home>,
+    found: Found,
+}
+
+impl Everything {
+    /// Returns that of a client; where nobody could look it is incomplete.
+    fn of(&self, client: Known) -> (Traces, Vec<Traces>) {
+        let unseen = Traces {
+            is_incomplete: true,
+            ..Traces::default()
+        };
+        self.found
+            .of_clients
+            .get(&client)
+            .cloned()
+            .unwrap_or_else(|| (unseen, Vec::new()))
+    }
+}
+
+/// Says whether something says that a client takes its managed settings from elsewhere than from the file: its maker's service, or the
+/// system's preferences.
+fn is_managed_elsewhere(root: &Path, homes: &[Home], client: Client) -> bool {
+    let name = match client {
+        Client::ClaudeCode => ".claude/remote-settings.json",
+        Client::Codex => ".codex/cloud-requirements-cache.json",
+        Client::Gemini => return false,
+    };
+    let preferences = "Library/Managed Preferences/com.anthropic.claudecode.plist";
+    homes.iter().any(|home| traces::is_in_home(&home.path, name))
+        || (client == Client::ClaudeCode && root.join(preferences).symlink_metadata().is_ok())
+}
+
+/// Looks at every client.
+fn everything(root: &Path, (homes, has_all): (&[Home], bool), since: Timestamp) -> Found {
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    let is_over = || clock.monotonic().saturating_sub(begun) >= LONGEST;
+    let elsewhere = Client::ALL
+        .into_iter()
+        .filter(|client| is_managed_elsewhere(root, homes, *client))
+        .map(known)
+        .collect();
+    let clients = Client::ALL.into_iter().map(known).chain(BY_DOCUMENTS);
+    let of_clients = clients
+        .map(|client| {
+            let mut all = traces::of_machine(root, client, &is_over);
+            all.is_incomplete |= !has_all;
+            let each: Vec<Traces> = homes
+                .iter()
+                .map(|home| traces::of_home(&home.path, client, Platform::HERE, since.as_ms(), &is_over))
+                .collect();
+            for one in &each {
+                all.add(one.clone());
+            }
+            (client, (all, each))
+        })
+        .collect();
+    Found {
+        of_clients,
+        elsewhere,
     }
 }
 
@@ -109,6 +187,7 @@ impl<'a> Guarding<'a> {
             own,
             owner,
             stays: Cell::new(false),
+            hangs: Arc::default(),
             clock,
         }
     }
@@ -156,19 +235,6 @@ impl<'a> Guarding<'a> {
             settings.person.push(found(client, &path));
         }
         settings
-    }
-
-    /// Returns whether something says that a client takes its managed settings from elsewhere.
-    fn is_managed_elsewhere(&self, client: Client, homes: &[Home]) -> bool {
-        let name = match client {
-            Client::ClaudeCode => ".claude/remote-settings.json",
-            Client::Codex => ".codex/cloud-requirements-cache.json",
-            Client::Gemini => return false,
-        };
-        let preferences = "Library/Managed Preferences/com.anthropic.claudecode.plist";
-        let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-        homes.iter().any(|home| is_there(home.path.join(name)))
-            || (client == Client::ClaudeCode && is_there(self.root.join(preferences)))
     }
 
     /// Says whether others than root could change the file of a registration that is the machine's.
@@ -246,25 +312,36 @@ impl<'a> Guarding<'a> {
         has_any
     }
 
-    /// Returns what a client's installations and conversations show.
-    fn traces(
-        &self,
-        client: Known,
-        (homes, has_all): (&[Home], bool),
-        since: Timestamp,
-    ) -> (Traces, Vec<Traces>) {
-        let begun = self.clock.monotonic();
-        let is_over = || self.clock.monotonic().saturating_sub(begun) >= LONGEST;
-        let mut all = traces::of_machine(&self.root, client, &is_over);
-        all.is_incomplete |= !has_all;
-        let each: Vec<Traces> = homes
-            .iter()
-            .map(|home| traces::of_home(&home.path, client, Platform::HERE, since.as_ms(), &is_over))
-            .collect();
-        for one in &each {
-            all.add(one.clone());
+    /// Returns what installations and conversations show, which a thread looks at: a disk may not answer, and heartbeats go on.
+    async fn traces(&self, mode: Mode) -> Everything {
+        let (homes, has_all) = self.people(mode);
+        let nothing = |homes: Vec<Home>| Everything {
+            homes,
+            found: Found::default(),
+        };
+        // One thread that hangs is enough.
+        if self.hangs.swap(true, Ordering::Relaxed) {
+            return nothing(homes);
         }
-        (all, each)
+        let (root, since, hangs) = (
+            self.root.clone(),
+            self.clock.now().plus_ms(-DAY_MS),
+            self.hangs.clone(),
+        );
+        let of_thread = homes.clone();
+        let look = move || {
+            let found = everything(&root, (&of_thread, has_all), since);
+            hangs.store(false, Ordering::Relaxed);
+            found
+        };
+        match tokio::time::timeout(LONGEST, tokio::task::spawn_blocking(look)).await {
+            Ok(Ok(found)) => Everything { homes, found },
+            Ok(Err(_)) => {
+                self.hangs.store(false, Ordering::Relaxed);
+                nothing(homes)
+            }
+            Err(_) => nothing(homes),
+        }
     }
 
     /// Returns how far a client is guarded; nothing where there is nothing of it.
@@ -272,12 +349,12 @@ impl<'a> Guarding<'a> {
         &self,
         client: Client,
         mode: Mode,
-        people: (&[Home], bool),
+        everything: &Everything,
         executions: &Executions,
         hears_events: bool,
     ) -> Option<ClientCoverage> {
         let now = self.clock.now();
-        let (found, each) = self.traces(known(client), people, now.plus_ms(-DAY_MS));
+        let (found, each) = everything.of(known(client));
         let mut obeyed = effect(client, &self.settings(client, mode));
         // Where nothing could be looked at, nobody can say that the client is not there.
         if obeyed == Err(Reason::NotRegistered) && !found.is_there && !found.is_incomplete {
@@ -297,7 +374,7 @@ impl<'a> Guarding<'a> {
             });
         let (mut silent, mut strange) = (0, 0);
         if hears_events {
-            for (home, found) in people.0.iter().zip(&each) {
+            for (home, found) in everything.homes.iter().zip(&each) {
                 let silence = self.fired().silence(home.account, client, &found.sessions, now);
                 silent += silence.silent;
                 strange += silence.strange;
@@ -309,7 +386,7 @@ impl<'a> Guarding<'a> {
             system: System::HERE,
             is_person_agent: mode == Mode::User,
             effect: obeyed.as_ref().map_err(|reason| *reason),
-            is_managed_elsewhere: self.is_managed_elsewhere(client, people.0),
+            is_managed_elsewhere: everything.found.elsewhere.contains(&known(client)),
             program,
             versions: &found.versions,
             has_unversioned: found.has_unversioned,
@@ -340,16 +417,19 @@ impl<'a> Guarding<'a> {
         if self.execute(mode, &mut executions).await {
             executions.save(folder)?;
         }
-        let hears_events = self.judging.hears(agent);
-        let (homes, has_all) = self.people(mode);
-        let people = (homes.as_slice(), has_all);
+        // Where root registers the hook, root's agent is asked and no person's.
+        let of_root = self
+            .root
+            .join(crate::hook::OF_THE_MACHINE.trim_start_matches('/'));
+        let is_of_root = mode == Mode::User && of_root.symlink_metadata().is_ok();
+        let hears_events = self.judging.hears(agent) && !is_of_root;
+        let everything = self.traces(mode).await;
         let mut clients: Vec<ClientCoverage> = Client::ALL
             .into_iter()
-            .filter_map(|client| self.one(client, mode, people, &executions, hears_events))
+            .filter_map(|client| self.one(client, mode, &everything, &executions, hears_events))
             .collect();
         for client in BY_DOCUMENTS {
-            let (found, _) = self.traces(client, people, self.clock.now());
-            if found.is_there {
+            if everything.of(client).0.is_there {
                 let lacks = Coverage::of(BTreeSet::from([Reason::NoAdapter]));
                 clients.push(ClientCoverage::of(client.word(), None, Basis::Documents, &lacks));
             }

@@ -6,7 +6,6 @@ use provost_agent::{Loop, once};
 use provost_hooks::{Mode as HookMode, command_line, hooks};
 use provost_words::entropy::SystemEntropy;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
 
 const ID: &str = "0d7c5a4e-1111-2222-3333-444455556666";
 /// Says that a harmless call may run, and counts how often it was started.
@@ -142,7 +141,7 @@ fn server(machine: &Machine) -> &Server {
     &machine.world.server
 }
 
-/// Proves FH-1 and FH-6.
+/// Proves FH-1, FH-6.
 #[test]
 fn what_is_registered_in_effect_executed_and_fires_is_enforced_and_is_told_once() {
     let machine = Machine::new();
@@ -186,7 +185,9 @@ fn what_is_registered_in_effect_executed_and_fires_is_enforced_and_is_told_once(
     assert_eq!(machine.ran(), 2);
 }
 
-/// Proves FH-6: within two rounds, and told at the second.
+/// Proves FH-6.
+///
+/// Within two rounds, and told at the second.
 #[test]
 fn a_conversation_that_asks_nothing_is_noticed_within_two_rounds() {
     let machine = Machine::new();
@@ -229,7 +230,7 @@ fn a_conversation_that_asks_nothing_is_noticed_within_two_rounds() {
     machine.is("enforced", &[]);
 }
 
-/// Proves FH-6 and FH-8.
+/// Proves FH-6, FH-8.
 #[test]
 fn what_is_taken_out_of_the_settings_is_noticed_in_the_next_round() {
     let machine = Machine::new();
@@ -273,7 +274,7 @@ fn what_is_taken_out_of_the_settings_is_noticed_in_the_next_round() {
     assert_eq!(machine.ran(), 1, "once a day, whatever else changes");
 }
 
-/// Proves FH-1 and AG-1.
+/// Proves FH-1, AG-1.
 #[test]
 fn no_program_is_started_but_this_one_by_the_line_that_an_installation_writes() {
     let machine = Machine::new();

@@ -77,7 +77,7 @@ async fn entries(app: &App) -> usize {
     of_drops.count()
 }
 
-/// Proves CV-1 and CV-2.
+/// Proves CV-1, CV-2.
 #[test]
 fn a_level_is_a_devices_own_word_and_counts_while_it_is_at_work_and_says_it() {
     each("coverage_counts", |app: Arc<App>| async move {
@@ -96,9 +96,9 @@ fn a_level_is_a_devices_own_word_and_counts_while_it_is_at_work_and_says_it() {
         );
         assert_eq!(counted(&app, "claude_code").await, [1, 0, 0, 0, 0]);
         assert_eq!(counts(&app).await["unreported"], 1);
-        assert_eq!(listed(&app, "coverage=enforced").await, [machine.id.clone()]);
-        assert_eq!(listed(&app, "coverage=unknown").await, [other.id.clone()]);
-        assert_eq!(listed(&app, "client=claude_code").await, [machine.id.clone()]);
+        assert_eq!(listed(&app, "coverage=enforced").await, [machine.id.as_str()]);
+        assert_eq!(listed(&app, "coverage=unknown").await, [other.id.as_str()]);
+        assert_eq!(listed(&app, "client=claude_code").await, [machine.id.as_str()]);
         assert_eq!(listed(&app, "coverage=enforced&client=codex").await, [""; 0]);
         // Nobody says anything of another one.
         let path = format!("/devices/{}/coverage", machine.id);
@@ -139,7 +139,7 @@ fn a_level_is_a_devices_own_word_and_counts_while_it_is_at_work_and_says_it() {
         assert_eq!(counts(&app).await["clients"], json!([]));
         let gone = app.get(&format!("/devices/{}", machine.id)).await.ok()["device"].clone();
         assert!(gone.get("coverage").is_none() && gone.get("coverageAt").is_none());
-        assert_eq!(listed(&app, "coverage=unknown").await, [other.id.clone()]);
+        assert_eq!(listed(&app, "coverage=unknown").await, [other.id.as_str()]);
         says_is_refused(&app, &machine).await;
         app.kernel.stop().await;
     });

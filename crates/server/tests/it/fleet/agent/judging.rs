@@ -300,7 +300,9 @@ fn a_policy_of_another_device_lets_pass_here_and_denies_where_nobody_says_which_
     });
 }
 
-/// Proves LJ-5: of a device that is held apart nothing is left by which it judged, neither on its disk nor at its desk, and what it comes
+/// Proves LJ-5.
+///
+/// Of a device that is held apart nothing is left by which it judged, neither on its disk nor at its desk, and what it comes
 /// back with is no older.
 #[test]
 fn a_bundle_is_gone_after_the_quarantine_of_its_device_and_comes_back_after_the_release() {
