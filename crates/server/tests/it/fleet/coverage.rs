@@ -288,7 +288,7 @@ fn a_device_shows_the_bundle_that_it_holds_and_whether_it_is_the_newest() {
         // A list says nothing of it; another mode is another bundle.
         let listed = app.get("/devices").await.ok()["devices"][0]["policyBundle"].clone();
         assert!(listed.get("isNewest").is_none() && listed["sequence"] == 7);
-        let change = json!({ "fleet": { "hooks": { "offlineDays": 9 } } });
+        let change = json!({ "fleet": { "hooks": { "offlineDays": 9 } }, "confirm": true });
         app.write("PATCH", "/automation/settings", change).await.ok();
         assert_eq!(
             app.get(&get).await.ok()["device"]["policyBundle"]["isNewest"],
