@@ -10,7 +10,8 @@
 //! Who calls brings the way to the server ([`Door`]), so that there is one reading of addresses, proxies and certificates in the
 //! program. Everything waits in one place and in one order: there is no second task that could ask as well.
 //!
-//! INVARIANT AG-1: the agent asks one server, the one that it enrolled at, and starts no program. Proof: in part.
+//! INVARIANT AG-1: the agent asks one server, the one that it enrolled at, and starts no program but itself: by the line of the hook that a
+//! client's settings register, where that is to the letter what an installation writes, four times a day at most. Proof: in part.
 //! INVARIANT AG-2: the key of a device is on the disk before it is used, is never sent, and gives way to no other key before the server
 //! knows that one; an enrolment that failed or whose answer was lost is repeated with it.
 //! INVARIANT AG-3: what waits to be sent is removed when the server has it and not before, whenever the process ends; what is torn is
@@ -26,6 +27,7 @@
 mod caller;
 mod commands;
 mod counter;
+pub mod coverage;
 pub mod desk;
 mod device;
 mod doctor;
@@ -70,9 +72,9 @@ pub use privacy::{Privacy, PrivacyChange};
 pub use report::report;
 pub use rotation::rotate_now;
 pub use run::{Loop, Once, once, run};
-pub use sent::{RULES, Upload, uploads};
+pub use sent::{RULES, Upload, keep_coverage, uploads};
 pub use state::{KilledScan, State};
 pub use station::{Station, Visit, Visited};
 pub use trouble::{ANEW, Cause, Trouble};
-pub use units::{Unit, unit};
+pub use units::{Duties, Unit, unit};
 pub use upload::queue_scan;

@@ -16,25 +16,27 @@ const MAX_KEPT: usize = 400;
 /// LIMIT: bytes of them, as of the queue. Ours.
 const MAX_BYTES: u64 = 64 << 20;
 const HEARTBEAT: &str = "heartbeat.json";
+const COVERAGE: &str = "coverage.json";
 const REPORT: &str = ".report";
 
 /// What is collected, and what never is.
-pub const RULES: [&str; 9] = [
+pub const RULES: [&str; 10] = [
     "sent: that this machine is there: its name, its system and processor, the version of the agent, how often it called, and the system's name for its present run",
     "sent: which AI clients are configured, and the name of the home's account; of MCP servers the package or the address, without user, query and what looks secret in it, the names of variables and headers, and of arguments the flags and the kinds",
     "sent: of skills, extensions, hooks and settings the names, digests, counts and known words; how many conversations a client keeps, and none of them",
     "sent: of a credential in such a file its form, the member that holds it, a fingerprint, and who may read the file; of a token of Provost the part that lists show",
+    "sent: of each AI client how far its hooks guard it, what is missing of a proof, in words of a fixed list, its version, and the hours in which its hook was tried and asked last; which policy bundle lies here",
     "sent, by the agent of the machine: which release of managed settings that an admin assigned lies here, by digest, or why none does",
     "never sent: values of variables, headers and arguments; credentials; prompts and conversations; the content of any file",
     "never sent: lists of processes, screens, places, browser histories, serial numbers; paths leave as fingerprints under a key of this machine",
-    "the agent starts no program, takes no script, and asks no server but the one it enrolled at, through the proxy of the surroundings if there is one",
+    "the agent starts no program but itself, by the line of the hook that a client's settings register, takes no script, and asks no server but the one it enrolled at, through the proxy of the surroundings if there is one",
     "reports are kept here for up to seven days as they were sent, byte for byte, and the last heartbeat; what waits may have been sent, and the answer lost",
 ];
 
 /// Something that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
-    /// `heartbeat` or `report`.
+    /// `heartbeat`, `coverage` or `report`.
     pub kind: &'static str,
     /// `taken` by the server, `refused` by it, or `waits`: perhaps it was sent, and the answer lost.
     pub state: &'static str,
@@ -47,6 +49,13 @@ pub struct Upload {
 /// Keeps the body of a heartbeat in the place of the one before.
 pub(crate) fn keep_heartbeat(agent: &Folder, body: &[u8]) -> Result<(), Trouble> {
     agent.below("sent")?.replace(HEARTBEAT, body)
+}
+
+/// Keeps the body of a report of coverage in the place of the one before.
+///
+/// Errors: folder, disk.
+pub fn keep_coverage(agent: &Folder, body: &[u8]) -> Result<(), Trouble> {
+    agent.below("sent")?.replace(COVERAGE, body)
 }
 
 /// Moves the file of a report here.
@@ -102,13 +111,15 @@ pub fn uploads(agent: &Folder) -> Result<Vec<Upload>, Trouble> {
     }
     uploads.extend(Queue::look(agent)?.contents()?);
     uploads.sort_by_key(|upload| upload.at);
-    if let (Some(body), Some(at)) = (folder.read(HEARTBEAT)?, changed_at(&folder.file(HEARTBEAT))) {
-        uploads.push(Upload {
-            kind: "heartbeat",
-            state: "taken",
-            at,
-            body,
-        });
+    for (kind, name) in [("coverage", COVERAGE), ("heartbeat", HEARTBEAT)] {
+        if let (Some(body), Some(at)) = (folder.read(name)?, changed_at(&folder.file(name))) {
+            uploads.push(Upload {
+                kind,
+                state: "taken",
+                at,
+                body,
+            });
+        }
     }
     Ok(uploads)
 }

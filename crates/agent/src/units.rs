@@ -19,11 +19,24 @@ pub struct Unit {
     pub disable: &'static str,
 }
 
-/// Returns the unit for a mode and a program; `judges` has it judge for the hooks of the machine, which takes folders that they find and
-/// more of the processor.
+/// What the agent of a unit does beside the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Duties {
+    /// It judges for the hooks of the machine, which takes folders that they find and more of the processor.
+    pub judges: bool,
+    /// It sees names and times of conversations in homes, which takes a right that reaches further: it may read what is there, and reads
+    /// names alone.
+    pub sees_sessions: bool,
+}
+
+/// Returns the unit for a mode, a program and duties.
 ///
 /// Errors: the path of the program cannot stand in a unit.
-pub fn unit(mode: Mode, program: &Path, judges: bool) -> Result<Unit, String> {
+pub fn unit(mode: Mode, program: &Path, duties: Duties) -> Result<Unit, String> {
+    let Duties {
+        judges,
+        sees_sessions,
+    } = duties;
     let program = quoted(program)?;
     let mut text = "[Unit]\nDescription=Provost agent\nStartLimitIntervalSec=0\n".to_owned();
     let run = match mode {
@@ -62,13 +75,22 @@ pub fn unit(mode: Mode, program: &Path, judges: bool) -> Result<Unit, String> {
             "RuntimeDirectory=provost-agent\nRuntimeDirectoryMode=0755\nCacheDirectory=provost-agent\nCacheDirectoryMode=0755\n",
         );
     }
-    // It scans no homes, and so it needs no capability: root reads and writes what is root's, and sees no home at all. What it writes
-    // beside its folder are the managed settings of clients, whose folders an admin makes.
+    // It scans no homes, and so it needs no capability: root reads and writes what is root's, and sees no home at all, unless somebody wants
+    // to know whether hooks fire there. What it writes beside its folder are the managed settings of clients, whose folders an admin makes.
+    let (homes, rights) = if sees_sessions {
+        ("read-only", "CAP_DAC_READ_SEARCH")
+    } else {
+        ("yes", "")
+    };
+    let _ = writeln!(
+        text,
+        "ProtectHome={homes}\nCapabilityBoundingSet={rights}\nAmbientCapabilities="
+    );
     text.push_str(
-        "ProtectSystem=strict\nProtectHome=yes\n\
+        "ProtectSystem=strict\n\
          ReadWritePaths=/var/lib/provost-agent -/etc/claude-code -/etc/codex\nPrivateTmp=yes\nPrivateDevices=yes\nProtectClock=yes\nProtectHostname=yes\n\
          ProtectControlGroups=yes\nProtectKernelLogs=yes\nProtectKernelModules=yes\nProtectKernelTunables=yes\n\
-         ProtectProc=invisible\nProcSubset=all\nCapabilityBoundingSet=\nAmbientCapabilities=\n\
+         ProtectProc=invisible\nProcSubset=all\n\
          SystemCallFilter=@system-service\nSystemCallFilter=~@privileged @resources @mount @debug\nSystemCallErrorNumber=EPERM\n\
          \n[Install]\nWantedBy=multi-user.target\n",
     );
@@ -98,7 +120,13 @@ mod tests {
 
     #[test]
     fn a_unit_judges_only_where_that_was_declared() {
-        let text = |mode, judges| unit(mode, Path::new("/usr/bin/provost"), judges).unwrap().text;
+        let text = |mode, judges| {
+            let duties = Duties {
+                judges,
+                sees_sessions: false,
+            };
+            unit(mode, Path::new("/usr/bin/provost"), duties).unwrap().text
+        };
         for mode in [Mode::System, Mode::User] {
             let (plain, judging) = (text(mode, false), text(mode, true));
             assert!(!plain.contains("--judge") && plain.contains("CPUQuota=5%"));
@@ -106,5 +134,22 @@ mod tests {
             assert!(judging.contains(" --judge\n") && judging.contains("CPUQuota=20%"));
             assert_eq!(judging.contains("CacheDirectory"), mode == Mode::System);
         }
+    }
+
+    #[test]
+    fn homes_are_hidden_from_the_agent_of_the_machine_unless_somebody_wants_them_seen() {
+        let text = |sees_sessions| {
+            let duties = Duties {
+                judges: true,
+                sees_sessions,
+            };
+            let program = Path::new("/usr/bin/provost");
+            unit(Mode::System, program, duties).unwrap().text
+        };
+        let (hidden, seen) = (text(false), text(true));
+        assert!(hidden.contains("\nProtectHome=yes\nCapabilityBoundingSet=\nAmbientCapabilities=\n"));
+        assert!(seen.contains("\nProtectHome=read-only\nCapabilityBoundingSet=CAP_DAC_READ_SEARCH\n"));
+        let others = |text: &str| text.lines().count();
+        assert_eq!(others(&hidden), others(&seen), "nothing else is another");
     }
 }

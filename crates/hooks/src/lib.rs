@@ -20,7 +20,9 @@
 
 mod answer;
 mod client;
+mod coverage;
 mod decision;
+mod effect;
 mod payload;
 mod question;
 mod registration;
@@ -29,9 +31,14 @@ mod tests;
 
 pub use answer::{Answer, answer, undecided};
 pub use client::{Client, Mode};
+pub use coverage::{
+    Coverage, Evidence, Execution, GAPS, Gap, Level, ProgramStanding, Reason, SessionsSeen, System, coverage,
+    first_version, is_part_of_session, session_key, session_of_file,
+};
 pub use decision::{Action, Decision};
+pub use effect::{Effect, EverySettings, SettingsFound, Whose, effect, program_of};
 pub use question::{Message, Moment, Question, UnreadableEvent, hear};
 pub use registration::{
-    CLIENT_SECONDS, Conflict, Registration, command_line, found, hooks, merged, merged_text, removed,
-    removed_text,
+    CLIENT_SECONDS, Conflict, Registration, UNDECIDED, command_line, found, hooks, merged, merged_text,
+    removed, removed_text,
 };

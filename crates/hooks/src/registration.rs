@@ -11,7 +11,9 @@ use std::fmt::Write;
 /// How long a client waits for its hook. Units: seconds.
 pub const CLIENT_SECONDS: u64 = 5;
 
-const MOMENTS: [Moment; 3] = [Moment::PreTool, Moment::PostTool, Moment::Prompt];
+pub(crate) const MOMENTS: [Moment; 3] = [Moment::PreTool, Moment::PostTool, Moment::Prompt];
+/// What the end of a registered line says where the program before it did not answer.
+pub const UNDECIDED: &str = "no decision; run: provost hook doctor";
 const BEGIN: &str = "# provost hook: begin (written by `provost hook install`; do not edit)";
 const END: &str = "# provost hook: end";
 
@@ -37,7 +39,7 @@ pub fn command_line(program: &str, client: Client, mode: Mode, flags: &[&str]) -
     let line = words.join(" ");
     match mode {
         Mode::Enforce => {
-            format!("{line} || {{ echo 'provost: no decision; run: provost hook doctor' >&2; exit 2; }}")
+            format!("{line} || {{ echo 'provost: {UNDECIDED}' >&2; exit 2; }}")
         }
         Mode::Monitor => line,
     }

@@ -37,6 +37,7 @@ mod skills;
 mod syntax;
 #[cfg(test)]
 mod tests;
+pub mod traces;
 pub mod wire;
 
 pub use client::{Client, Platform};

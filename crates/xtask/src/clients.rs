@@ -91,6 +91,8 @@ enum Part {
     DeviceHooks,
     /// Whether a call that was approved passes once, and no other one, where a device judges
     DeviceApprovals,
+    /// What the agent says of how far real clients are guarded, beside what they do
+    DeviceCoverage,
     /// Exports of Okta, Entra ID and Google Workspace, imported by the command line
     Directories,
     /// The traffic of the family's Terraform provider
@@ -101,7 +103,7 @@ enum Part {
     Additions,
 }
 
-const ALL: [Part; 14] = [
+const ALL: [Part; 15] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
@@ -112,6 +114,7 @@ const ALL: [Part; 14] = [
     Part::Hooks,
     Part::DeviceHooks,
     Part::DeviceApprovals,
+    Part::DeviceCoverage,
     Part::Directories,
     Part::Terraform,
     Part::Scanners,
@@ -131,6 +134,7 @@ impl Part {
             Self::Hooks => "hooks",
             Self::DeviceHooks => "device-hooks",
             Self::DeviceApprovals => "device-approvals",
+            Self::DeviceCoverage => "device-coverage",
             Self::Directories => "directories",
             Self::Terraform => "terraform",
             Self::Scanners => "scanners",
@@ -209,6 +213,7 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome<V
         Part::Hooks => hooks::run(&scene)?,
         Part::DeviceHooks => device_hooks::run(&mut scene, &arguments.device_hooks)?,
         Part::DeviceApprovals => device_hooks::approve(&scene)?,
+        Part::DeviceCoverage => device_hooks::look(&scene)?,
         Part::Directories => directories::run(&scene, arguments.record)?,
         Part::Terraform => terraform::run(&scene, arguments.record)?,
         Part::Scanners => scanners::run(&scene)?,

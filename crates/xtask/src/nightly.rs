@@ -43,9 +43,12 @@ const NETS: &[Net] = &[
     net("guides", "guides"),
     net(
         "clients",
-        "clients --engine both --without device-hooks --without device-approvals",
+        "clients --engine both --without device-hooks --without device-approvals --without device-coverage",
     ),
-    net("device-hooks", "clients device-hooks device-approvals"),
+    net(
+        "device-hooks",
+        "clients device-hooks device-approvals device-coverage",
+    ),
     net("schemathesis", "schemathesis --engine both --max-examples 100"),
     net("crash", "crash --engine both --cycles 100"),
     net("simulate", "simulate --seeds 20000"),

@@ -51,6 +51,7 @@ pub(crate) use store::{BUNDLE, FLOOR, JUDGING};
 pub use store::{LastLook, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away};
 pub use upload::SharedLog;
 
+use crate::coverage::SharedFired;
 use crate::device::Agent;
 use crate::trouble::Trouble;
 use provost_words::time::Clock;
@@ -80,7 +81,7 @@ impl Desk {
         agent: &Agent,
         place: Place,
         standing: &SharedStanding,
-        log: &SharedLog,
+        (log, fired): (&SharedLog, &SharedFired),
         registrar: Box<dyn Registrar>,
         clock: Box<dyn Clock>,
     ) -> Result<Self, Trouble> {
@@ -90,6 +91,7 @@ impl Desk {
             organization: agent.device.organization.clone(),
             standing: standing.0.clone(),
             log: log.0.clone(),
+            fired: fired.clone(),
             registrar,
             clock,
         })

@@ -13,10 +13,11 @@ use super::frame::{Asked, Intent, reply};
 use super::line::Line;
 use super::log::{Log, Sort};
 use super::place::Place;
+use crate::coverage::SharedFired;
 use crate::machine;
 use crate::trouble::{Cause, Trouble};
 use provost_bundle::Recording;
-use provost_hooks::Mode;
+use provost_hooks::{Message, Mode, hear};
 use provost_policy::Action;
 use provost_words::time::{Clock, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -73,6 +74,8 @@ pub(crate) struct Work {
     pub organization: String,
     pub standing: Arc<Mutex<Standing>>,
     pub log: Arc<Mutex<Log>>,
+    /// Which conversations asked.
+    pub fired: SharedFired,
     pub registrar: Box<dyn Registrar>,
     pub clock: Box<dyn Clock>,
 }
@@ -380,6 +383,20 @@ impl Counter {
         }
     }
 
+    /// Notes that a conversation of an account asked.
+    fn note(&self, asked: Asked, payload: &[u8], account: u32) {
+        if asked.intent != Intent::Judge {
+            return;
+        }
+        if let Ok(Message::Question(question)) = hear(asked.client, payload)
+            && let Some(session) = question.session()
+        {
+            self.work
+                .fired
+                .note(account, asked.client, session, self.work.clock.now());
+        }
+    }
+
     fn greeting(&self) -> Told {
         lock(&self.work.standing).told((&self.work.server, &self.work.organization))
     }
@@ -388,6 +405,8 @@ impl Counter {
     fn told(&self, asked: Asked, payload: &[u8], account: u32, filled: &mut u64) -> Told {
         let standing = lock(&self.work.standing).by(&*self.work.clock);
         let mut told = standing.told((&self.work.server, &self.work.organization));
+        // Whatever becomes of it, the hook was started: that is what is noted.
+        self.note(asked, payload, account);
         let registered = match self.work.registrar.registered() {
             Ok(registered) => registered,
             Err(why) => {

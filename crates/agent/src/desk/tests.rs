@@ -9,9 +9,11 @@ use super::log::Log;
 use super::place::Place;
 use super::serve::{Desk, Registrar, Work};
 use crate::Folder;
+use crate::coverage::SharedFired;
 use crate::tests::Scratch;
 use provost_bundle::{BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle, Recording};
 use provost_hooks::{Client, Mode};
+use provost_inventory::traces::SessionFile;
 use provost_policy::{Definition, Family, PolicySet};
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
@@ -94,6 +96,7 @@ pub(super) struct Open {
     pub folder: Folder,
     pub standing: Arc<Mutex<Standing>>,
     pub log: Arc<Mutex<Log>>,
+    pub fired: SharedFired,
     _scratch: Scratch,
 }
 
@@ -120,12 +123,14 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
         skew_ms: 0,
         latest: None,
     }));
+    let fired = SharedFired::default();
     let desk = Desk::open(Work {
         place: place.clone(),
         server: "https://provost.test".into(),
         organization: "acme".into(),
         standing: standing.clone(),
         log: log.clone(),
+        fired: fired.clone(),
         registrar: Box::new(Says(registered)),
         clock: Box::new(SystemClock::new()),
     });
@@ -135,6 +140,7 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
         folder,
         standing,
         log,
+        fired,
         _scratch: scratch,
     }
 }
@@ -308,12 +314,45 @@ fn a_desk_that_closes_takes_its_socket_along_and_another_one_takes_its_place() {
         organization: "acme".into(),
         standing: open.standing.clone(),
         log: open.log.clone(),
+        fired: open.fired.clone(),
         registrar: Box::new(Says(Ok(registered(Word::OfAccount)))),
         clock: Box::new(SystemClock::new()),
     };
     open.desk = Some(Desk::open(work).unwrap());
     assert_eq!(action(&open.ask(Intent::Judge, &call("Read"))), Some("allow"));
     assert!(open.folder.path().exists());
+}
+
+/// Proves FH-6.
+///
+/// What is compared with conversations is what came to the desk, judged or not, and no word of another account.
+#[test]
+fn the_desk_notes_which_conversation_asked_whatever_it_answers() {
+    let now = SystemClock::new().now();
+    let files = [SessionFile {
+        stem: "0d7c5a4e-1111-2222-3333-444455556666".to_owned(),
+        modified_ms: now.as_ms(),
+    }];
+    let me = geteuid().as_raw();
+    let later = now.plus_secs(300);
+    let silent = |open: &Open, account, now| {
+        open.fired
+            .silence(account, Client::ClaudeCode, &files, now)
+            .silent
+    };
+    let said = json!({ "hook_event_name": "PreToolUse", "session_id": files[0].stem, "tool_name": "Bash", "tool_input": {} });
+    let said = said.to_string().into_bytes();
+    // Neither a bundle nor a registration is needed for a hook to have been started.
+    for open in [
+        open(Some(bench(&[], |_| {})), registered(Word::OfAccount)),
+        open(None, registered(Word::OfAccount)),
+        open_as(None, Err("it is not believed".to_owned())),
+    ] {
+        assert_eq!((silent(&open, me, now), silent(&open, me, later)), (0, 1));
+        open.ask(Intent::Judge, &said);
+        assert_eq!(silent(&open, me, later), 0);
+        assert_eq!((silent(&open, me + 1, now), silent(&open, me + 1, later)), (0, 1));
+    }
 }
 
 /// An instant that lies before the present.

@@ -32,6 +32,13 @@ const LONGEST: usize = 64;
 #[serde(try_from = "String")]
 pub struct ResultCode(String);
 
+impl ResultCode {
+    /// Returns it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl TryFrom<String> for ResultCode {
     type Error = &'static str;
     fn try_from(text: String) -> std::result::Result<Self, Self::Error> {
@@ -102,7 +109,7 @@ impl Operation for ReportResult {
         ctx.target(&fences::DEVICE, device_id.as_str());
         let now = ctx.now();
         let mut command = command_store::get(ctx, device_id, command_id)?.at(now);
-        let code = input.body.code.as_ref().map(|code| code.0.as_str());
+        let code = input.body.code.as_ref().map(ResultCode::as_str);
         if code.is_some() && input.body.outcome == Outcome::Succeeded {
             let message = "says why a command failed; this one succeeded";
             return Err(Error::unfit("/code", message));

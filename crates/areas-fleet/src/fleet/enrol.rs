@@ -194,6 +194,7 @@ fn make(
         owner: by.owner,
         tamper: None,
         heartbeat: None,
+        coverage: None,
     };
     ctx.target(&fences::DEVICE, device.id.as_str());
     if store::count_pending(ctx, &device.enrolment_token_id)? >= MOST_PENDING {

@@ -29,6 +29,19 @@ provost_kernel::event_data! {
         /// `former_key`: a change of the key was asked for again as often as it may be. Open.
         reason: &'static str,
     } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","reason":"counter_back"}"#;
+    /// A client of a device that is guarded less than before.
+    Drop {
+        /// The device.
+        device_id: DeviceId,
+        /// The client, by the word of the inventory. Open.
+        client: String,
+        /// The level before: `bypassable`, `enforced` or `observed`.
+        was: &'static str,
+        /// The level now: `none`, `observed` or `bypassable`.
+        level: &'static str,
+        /// What is missing of a proof; `not_reported` where the device says nothing of the client any more. Open.
+        reasons: Vec<String>,
+    } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","client":"claude_code","was":"enforced","level":"none","reasons":["not_registered"]}"#;
     /// What came of a command to a device.
     OfCommand {
         /// The device.
@@ -54,11 +67,14 @@ pub const REST: &str = "fleet.device.tokens_revoked";
 /// The action under which the log has that there may be two of a device.
 pub const CLONE: &str = "fleet.device.suspected";
 
+/// The action under which the log has that clients of a device are guarded less than before.
+pub const NOT_EFFECTIVE: &str = "fleet.device.hooks_not_effective";
+
 /// The action under which the log has that a device was called for with a key that it gave up.
 pub const FORMER_KEY: &str = "fleet.device.former_key_used";
 
 provost_kernel::fences! {
-    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, REST, CLONE, FORMER_KEY];
+    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, REST, CLONE, FORMER_KEY, NOT_EFFECTIVE];
     targets {
         /// A device.
         DEVICE = "device" => Readers::Everybody;
@@ -72,6 +88,8 @@ provost_kernel::fences! {
         ACTIVATED: OfDevice = "fleet.device.activated" => Readers::Everybody;
         /// Calls of a device contradict each other: there may be two machines with its key. Both go on working.
         CLONED: Clone = "fleet.device.cloned" => Readers::Everybody;
+        /// A client of a device is guarded less than before, by the device's word.
+        HOOKS_NOT_EFFECTIVE: Drop = "fleet.device.hooks_not_effective" => Readers::Everybody;
         /// The name, the labels or the owner of a device changed.
         UPDATED: OfDevice = "fleet.device.updated" => Readers::Everybody;
         /// Gateways take a device for another account, or for its owner again.

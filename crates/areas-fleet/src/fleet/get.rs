@@ -1,5 +1,6 @@
 //! `GET …/devices/{deviceId}`
 
+use super::newest::NewestBundle;
 use super::store;
 use super::view::{DevicePath, DeviceView, OneDevice};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
@@ -20,8 +21,12 @@ impl Operation for GetDevice {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
         let device = store::get(ctx, &input.path.device_id)?;
+        let newest = ctx.ask(&NewestBundle {
+            device: device.id.clone(),
+        })?;
+        let seen = DeviceView::seen(ctx, device.clone())?;
         Ok(OneDevice {
-            device: DeviceView::seen(ctx, device)?,
+            device: seen.beside_newest(&device, newest.first().map(String::as_str)),
         })
     }
 }

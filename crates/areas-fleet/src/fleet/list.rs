@@ -1,5 +1,7 @@
 //! `GET …/devices`
 
+use super::command_result::ResultCode;
+use super::coverage::CountedLevel;
 use super::labels::Label;
 use super::model::{EnrolmentTokenId, Platform, Status};
 use super::owners;
@@ -37,6 +39,10 @@ pub struct ListQuery {
     enrolment_token_id: Option<EnrolmentTokenId>,
     /// Only devices of this owner; for callers who may read the directory. Where people are pseudonymous, only of the caller.
     owner_user_id: Option<UserId>,
+    /// Only devices of which a client, or the one that is named, counts as guarded so far. `unknown` has those that wait or said nothing, too.
+    coverage: Option<CountedLevel>,
+    /// Only devices that said something of this client, by the word of the inventory.
+    client: Option<ResultCode>,
     /// How many at most.
     #[serde(default)]
     limit: Limit,
@@ -109,6 +115,9 @@ impl Operation for ListDevices {
                 Some(presence) => presence.window(ctx.now(), away),
                 None => (Timestamp::from_ms(i64::MIN), Timestamp::from_ms(i64::MAX)),
             },
+            coverage: query.coverage,
+            client: query.client.as_ref().map(ResultCode::as_str),
+            heard_since: Presence::Away.window(ctx.now(), away).0,
         };
         // A cursor is a place in the list that it was made for: with other filters it is another list.
         let list = [
@@ -120,6 +129,8 @@ impl Operation for ListDevices {
             filter.label.unwrap_or_default(),
             filter.part.unwrap_or_default(),
             filter.owner.unwrap_or_default(),
+            query.coverage.map_or("", CountedLevel::as_str),
+            filter.client.unwrap_or_default(),
         ];
         let list = list.join("|");
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;

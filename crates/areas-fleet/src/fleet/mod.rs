@@ -31,6 +31,9 @@ mod clones;
 mod command;
 mod command_result;
 mod command_store;
+mod count_coverage;
+mod coverage;
+mod coverage_store;
 mod create_token;
 mod credentials;
 mod ends;
@@ -47,11 +50,13 @@ mod list;
 mod list_tokens;
 mod maintenance;
 mod model;
+mod newest;
 mod own;
 mod own_token;
 mod owners;
 mod presence;
 mod renew;
+mod report_coverage;
 mod retire_own;
 mod revoke_token;
 mod rotate_key;
@@ -67,6 +72,7 @@ mod view;
 
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::DeviceId;
+pub use newest::NewestBundle;
 pub use owners::{are_seen as owners_are_seen, holders, own as own_devices};
 pub use sight::Sight;
 pub use standing::{People, Standing, is_quarantined, people, quarantined, standing};
@@ -109,11 +115,13 @@ pub static AREA: Area = Area {
         "0035_devices",
         "0037_device_owners",
         "0038_device_commands",
-        "0044_device_bounds"
+        "0044_device_bounds",
+        "0054_device_coverage"
     ],
     statements: &[
         store::STATEMENTS,
         command_store::STATEMENTS,
+        coverage_store::STATEMENTS,
         enrolment::STATEMENTS,
         token_store::STATEMENTS,
         credentials::STATEMENTS,
@@ -127,6 +135,14 @@ pub static AREA: Area = Area {
         (
             "device_heartbeats",
             "what a device said last decides nothing about it",
+        ),
+        (
+            "device_coverage",
+            "what a device says of its clients decides nothing: it is shown and counted",
+        ),
+        (
+            "device_coverage_levels",
+            "what a device says of its clients decides nothing: it is shown and counted",
         ),
         (
             "device_commands",
@@ -165,6 +181,7 @@ fn operations() -> Vec<Entry> {
         Entry::of::<revoke_token::RevokeEnrolmentToken>(),
         Entry::of::<enrol::EnrolDevice>(),
         Entry::of::<get::GetDevice>(),
+        Entry::of::<count_coverage::CountCoverage>(),
         Entry::of::<update::UpdateDevice>(),
         Entry::of::<gateway_identity::GetGatewayIdentity>(),
         Entry::of::<gateway_identity::PutGatewayIdentity>(),
@@ -176,6 +193,7 @@ fn operations() -> Vec<Entry> {
         Entry::of::<tell::CreateCommand>(),
         Entry::of::<tell::ListCommands>(),
         Entry::of::<heartbeat::HeartbeatOperation>(),
+        Entry::of::<report_coverage::ReportCoverage>(),
         Entry::of::<command_result::ReportResult>(),
         Entry::of::<renew::RenewDeviceToken>(),
         Entry::of::<rotate_key::RotateDeviceKey>(),

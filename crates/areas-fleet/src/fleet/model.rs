@@ -1,6 +1,7 @@
 //! The words and rules of devices, without storage.
 
 use super::clones::{Heartbeat, TamperReason};
+use super::coverage::Said;
 use provost_kernel::auth::{Permission, Role, may_mint};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
@@ -214,6 +215,8 @@ pub struct Device {
     pub tamper: Option<(TamperReason, Timestamp)>,
     /// What it said last.
     pub heartbeat: Option<Heartbeat>,
+    /// What it said last of its clients.
+    pub coverage: Option<Said>,
 }
 
 impl Device {
@@ -288,6 +291,7 @@ mod tests {
             owner: None,
             tamper: None,
             heartbeat: None,
+            coverage: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! All SQL of devices.
 
 use super::clones::{Heartbeat, TamperReason};
+use super::coverage::{CountedLevel, Said};
 use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Owner, Platform, Status};
 use super::taken;
 use provost_kernel::db::{Row, Tx};
@@ -15,8 +16,17 @@ macro_rules! devices {
          d.key_thumbprint, d.key_protection, d.enrolment_token_id, d.created_at, d.updated_at, d.quarantined_at, \
          d.retired_at, d.retire_reason, d.held_at, d.tamper_reason, d.tamper_at, h.at, h.agent_version, h.os_version, \
          h.counter, h.boot_id, h.earlier_boot_id, d.labels, \
-         d.owner_user_id, d.owner_reach_role, d.owner_reach_scopes FROM devices d \
+         d.owner_user_id, d.owner_reach_role, d.owner_reach_scopes, v.said_at, v.clients, v.bundle FROM devices d \
+         LEFT JOIN device_coverage v ON v.organization_id = d.organization_id AND v.device_id = d.id \
          LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id "
+    };
+}
+
+/// Whether what a device said of its clients counts: it is active, not held back, was heard of since `?14`, and said it within a day of its
+/// last call. As [`Said`] has it.
+macro_rules! counts {
+    () => {
+        "d.status = 'active' AND d.held_at IS NULL AND h.at > ?14 AND v.said_at >= h.at - 86400000"
     };
 }
 
@@ -26,7 +36,7 @@ statements! {
     /// The device of a key.
     OF_KEY = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.key_thumbprint = ?2");
     /// A page of devices, the newest first.
-    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 ORDER BY d.seq DESC, d.id LIMIT ?10");
+    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 AND (CAST(?12 AS TEXT) IS NULL OR (CAST(?12 AS TEXT) = 'unknown' AND d.status <> 'retired' AND NOT COALESCE(", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))), FALSE)) OR (", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.level = CAST(?12 AS TEXT) AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))))) AND (CAST(?13 AS TEXT) IS NULL OR CAST(?12 AS TEXT) IS NOT NULL OR EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.client = CAST(?13 AS TEXT))) ORDER BY d.seq DESC, d.id LIMIT ?10");
     /// A page of the devices of an owner, the newest first.
     OWN = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.seq < ?3 ORDER BY d.seq DESC LIMIT ?4");
     /// How many devices of an organization are not retired.
@@ -89,6 +99,7 @@ fn device(row: &Row<'_>) -> Result<Device> {
         owner: owner(row)?,
         tamper: tamper(row)?,
         heartbeat,
+        coverage: coverage(row)?,
     })
 }
 
@@ -103,6 +114,14 @@ fn owner(row: &Row<'_>) -> Result<Option<Owner>> {
     let (role, scopes) = (row.get::<Option<String>>(28)?, row.get::<Option<String>>(29)?);
     let reach = taken::reach(role.as_deref(), scopes.as_deref());
     Ok(Some(Owner { user_id, reach }))
+}
+
+fn coverage(row: &Row<'_>) -> Result<Option<Said>> {
+    let Some(at) = row.get::<Option<Timestamp>>(30)? else {
+        return Ok(None);
+    };
+    let bundle = row.get::<Option<String>>(32)?;
+    Said::from_store(at, row.str(31)?, bundle.as_deref()).map(Some)
 }
 
 fn tamper(row: &Row<'_>) -> Result<Option<(TamperReason, Timestamp)>> {
@@ -145,6 +164,12 @@ pub struct Filter<'a> {
     pub part: Option<&'a str>,
     /// After which instant it was heard of, and until which.
     pub heard: (Timestamp, Timestamp),
+    /// How far a client of it is guarded.
+    pub coverage: Option<CountedLevel>,
+    /// A client of which it said something.
+    pub client: Option<&'a str>,
+    /// Since when a device was heard of whose word counts.
+    pub heard_since: Timestamp,
 }
 
 /// Returns devices before a place, the newest first.
@@ -175,6 +200,9 @@ pub fn list(
         until,
         limit,
         filter.owner,
+        filter.coverage.map(CountedLevel::as_str),
+        filter.client,
+        filter.heard_since,
     ];
     ctx.query(&LIST, params, device)
 }

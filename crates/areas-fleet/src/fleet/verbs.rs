@@ -3,7 +3,7 @@
 use super::clones::TamperReason;
 use super::model::{Device, DeviceId, Status, Verb};
 use super::view::{DevicePath, DeviceView, OneDevice};
-use super::{fences, maintenance, store, taken, token_store};
+use super::{coverage_store, fences, maintenance, store, taken, token_store};
 use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -102,6 +102,7 @@ pub fn retire(
     store::save(ctx, &device)?;
     let tokens = token_store::revoke_tokens(ctx, id, maintenance::RETIRED)?;
     maintenance::revoke_rest(ctx, id, tokens);
+    coverage_store::forget(ctx, id)?;
     ctx.announce(&DeviceRetired { id: id.clone() })?;
     note(ctx, &device, was, waited);
     Ok(Some((device, tokens)))

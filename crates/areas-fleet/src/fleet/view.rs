@@ -1,6 +1,7 @@
 //! A device as its readers see it.
 
 use super::clones::Tamper;
+use super::coverage::{HeldBundle, ShownCoverage};
 use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Owner, Platform, Status};
 use super::owners;
 use super::presence::{AwaySecs, Presence};
@@ -27,6 +28,16 @@ pub struct DeviceView {
     /// An admin has yet to approve it.
     needs_approval: bool,
     tamper: Tamper,
+    /// How far its clients are guarded, as it said it last; absent where it said nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    coverage: Vec<ShownCoverage>,
+    /// When it said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage_at: Option<Timestamp>,
+    /// The bundle of policies by which it judges, as it said last; absent where it judges by none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_bundle: Option<HeldBundle>,
     labels: Vec<String>,
     /// Whose machine it is; callers who may not read the directory do not see it. Where people are pseudonymous it is a pseudonym
     /// (`psn_…`), which no operation takes, for everybody but the owner.
@@ -109,6 +120,16 @@ impl DeviceView {
         Ok(Self::of(device, ctx.now(), away))
     }
 
+    /// Says of a device whether its bundle is the newest, by the name of the one that it would be given.
+    pub fn beside_newest(self, device: &Device, newest: Option<&str>) -> Self {
+        let said = device.coverage.as_ref();
+        let bundle = said.and_then(|said| said.bundle.as_ref());
+        Self {
+            policy_bundle: bundle.map(|bundle| bundle.shown(newest)),
+            ..self
+        }
+    }
+
     /// Says of a device by which application its owner had it enrolled.
     pub fn enrolled_with(self, application: Option<String>) -> Self {
         Self {
@@ -120,6 +141,13 @@ impl DeviceView {
     /// Returns what is known of a device at an instant, for its owner.
     pub fn of(device: Device, now: Timestamp, away: AwaySecs) -> Self {
         let last = device.heartbeat.as_ref().map(|beat| beat.at);
+        let said = device.coverage.as_ref();
+        let coverage = said
+            .map(|said| said.shown(&device, now, away))
+            .unwrap_or_default();
+        let coverage_at = said.map(|said| said.at);
+        let bundle = said.and_then(|said| said.bundle.as_ref());
+        let policy_bundle = bundle.map(|bundle| bundle.shown(None));
         let (os_version, agent_version) = device
             .heartbeat
             .map(|beat| (beat.os_version, beat.agent_version))
@@ -133,6 +161,9 @@ impl DeviceView {
             presence: Presence::of(last, now, away),
             needs_approval: device.needs_approval,
             tamper: Tamper::of(device.tamper),
+            coverage,
+            coverage_at,
+            policy_bundle,
             labels: device.labels,
             owner_user_id: device.owner.map(|owner| owner.user_id),
             mode: device.mode,

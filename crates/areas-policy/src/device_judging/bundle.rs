@@ -10,7 +10,7 @@
 use super::store;
 use crate::modules;
 use crate::policies::{self, Live};
-use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, Standing};
+use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, NewestBundle, Standing};
 use provost_areas_identity::words::{self, Kind, WordQuery};
 use provost_areas_platform::settings::{self, FleetHooks, Judging};
 use provost_bundle::{BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle, Recording};
@@ -81,20 +81,7 @@ impl Operation for GetPolicyBundle {
         let id = &input.path.device_id;
         must_be_active(ctx, id)?;
         must_be_on(ctx)?;
-        let (org, now) = (ctx.org(), ctx.now());
-        let hooks = settings::of(&mut ctx.tx(), org)?.fleet.hooks;
-        let people = people(ctx, id)?;
-        let live = policies::live(&mut ctx.tx(), org)?;
-        let making = Making {
-            epoch: store::epoch(ctx)?,
-            sequence: store::changes(ctx)?,
-            organization: ctx.organization().clone(),
-            device: id.clone(),
-            now,
-            hooks,
-            people,
-            live,
-        };
+        let making = Making::of(ctx, id)?;
         let kernel = Kernel::behind(ctx.services())?;
         let etag = making.name(&kernel.keys.signing_key_id());
         ctx.header("etag", etag.clone());
@@ -108,6 +95,20 @@ impl Operation for GetPolicyBundle {
         }
         Ok(ctx.later(making.make(kernel)))
     }
+}
+
+/// Returns the name of the bundle that a device would be given now; none where it would be given none.
+pub(super) fn newest(ctx: &mut OperationContext<'_>, asked: &NewestBundle) -> Result<Vec<String>> {
+    let org = ctx.org();
+    let is_on = settings::of(&mut ctx.tx(), org)?.fleet.hooks.judging == Judging::On;
+    let works = fleet::standing(ctx, &asked.device)? == Standing::Works
+        && !fleet::is_quarantined(ctx, &asked.device)?;
+    if !is_on || !works {
+        return Ok(Vec::new());
+    }
+    let key = ctx.services().keys.signing_key_id();
+    let name = Making::of(ctx, &asked.device)?.name(&key);
+    Ok(vec![name.trim_matches('"').to_owned()])
 }
 
 /// Refuses where no device judges.
@@ -179,6 +180,23 @@ struct Making {
 }
 
 impl Making {
+    fn of(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Self> {
+        let (org, now) = (ctx.org(), ctx.now());
+        let hooks = settings::of(&mut ctx.tx(), org)?.fleet.hooks;
+        let people = people(ctx, id)?;
+        let live = policies::live(&mut ctx.tx(), org)?;
+        Ok(Self {
+            epoch: store::epoch(ctx)?,
+            sequence: store::changes(ctx)?,
+            organization: ctx.organization().clone(),
+            device: id.clone(),
+            now,
+            hooks,
+            people,
+            live,
+        })
+    }
+
     /// Returns the name of the bundle: another one when anything is another that it says, but for when it was made and how many
     /// changes the organization had. It has an end of its own, so that a device always has one that is fresh.
     fn name(&self, signing_key: &str) -> String {

@@ -40,7 +40,7 @@ mod taking;
 
 pub use store::{counted as counted_on_devices, tells as device_tells};
 
-use provost_kernel::announcement::Subscriber;
+use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check};
 use provost_kernel::migrations;
 use provost_kernel::operation::Entry;
@@ -71,6 +71,7 @@ pub static AREA: Area = Area {
     on: &[
         &Subscriber(ends::device_retired),
         &Subscriber(ends::principal_ended),
+        &Answers(bundle::newest),
     ],
     prune: Some(store::prune),
     check: Check::Find(store::broken_invariants),

@@ -1,5 +1,6 @@
 //! `provost agent doctor`.
 
+use super::coverage;
 use super::judging;
 use super::places::{folder_path, place_args};
 use crate::cli::{Column, DeviceServer, Exit, Failure, Form, Printer, Terminal, list_output_arg};
@@ -25,6 +26,7 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
     let (mut findings, agent) = examine(&folder_path(matches, terminal)?, &clock);
     if let Some(agent) = agent {
         findings.extend(judging::findings(&agent, terminal));
+        findings.extend(coverage::findings(&agent));
         let device = &agent.device;
         let server = DeviceServer::new(&device.server, agent.ca_cert(), device.allow_plain_http, terminal)?;
         findings.extend(examine_server(&agent, &server, &clock, &SystemEntropy).await);

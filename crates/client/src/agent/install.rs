@@ -5,7 +5,7 @@ use super::places::{SYSTEM, USER, failure, home, mode, refuse_others};
 use crate::cli::{Exit, Failure, Terminal, replace_file};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
-use provost_agent::{Mdm, Mode, NO_SCANS, Unit, artefact, unit};
+use provost_agent::{Duties, Mdm, Mode, NO_SCANS, Unit, artefact, unit};
 use provost_words::durable::folder_of;
 use std::fs;
 use std::io::ErrorKind;
@@ -34,6 +34,14 @@ pub fn command() -> Command {
         )
         .args(args())
         .arg(super::judging::arg())
+        .arg(
+            Arg::new("see-sessions")
+                .long("see-sessions")
+                .action(ArgAction::SetTrue)
+                .requires("judge")
+                .requires("system")
+                .help("Lets the agent of the machine see names and times of conversations in homes, which proves that hooks fire"),
+        )
         .arg(
             Arg::new("print-mdm")
                 .long("print-mdm")
@@ -65,14 +73,14 @@ pub fn uninstall_command() -> Command {
 }
 
 /// Returns the unit and the path of its file.
-fn own_unit(matches: &ArgMatches, judges: bool, terminal: &Terminal) -> Result<(Unit, PathBuf), Failure> {
+fn own_unit(matches: &ArgMatches, duties: Duties, terminal: &Terminal) -> Result<(Unit, PathBuf), Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
             Exit::Output,
             format!("this program does not know its path: {error}"),
         )
     })?;
-    let unit = unit(mode(matches), &program, judges).map_err(Failure::usage)?;
+    let unit = unit(mode(matches), &program, duties).map_err(Failure::usage)?;
     let path = match mode(matches) {
         Mode::System => PathBuf::from(unit.path),
         Mode::User => home(terminal)?.join(unit.path),
@@ -98,7 +106,11 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         terminal.print(script.as_bytes())?;
         return Ok(());
     }
-    let (unit, path) = own_unit(matches, matches.get_flag("judge"), terminal)?;
+    let duties = Duties {
+        judges: matches.get_flag("judge"),
+        sees_sessions: matches.get_flag("see-sessions"),
+    };
+    let (unit, path) = own_unit(matches, duties, terminal)?;
     if matches.get_flag("print") {
         terminal.print(unit.text.as_bytes())?;
         terminal.note(&format!("nothing was written; it belongs in {}", path.display()));
@@ -138,7 +150,7 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
 }
 
 pub fn uninstall(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
-    let (unit, path) = own_unit(matches, false, terminal)?;
+    let (unit, path) = own_unit(matches, Duties::default(), terminal)?;
     let shown = path.display();
     if matches.get_flag("print") {
         terminal.print(format!("{}\nrm {shown}\n", unit.disable).as_bytes())?;

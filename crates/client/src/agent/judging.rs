@@ -12,6 +12,7 @@ use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
 use crate::cli::{Failure, Terminal, TrustedKeys};
 use crate::hook::{registered, registration};
 use clap::{Arg, ArgAction, ArgMatches};
+use provost_agent::coverage::SharedFired;
 use provost_agent::desk::{
     Bench, Desk, KeptMode, LastLook, Latest, Place, Registered, Registrar, SharedLog, SharedStanding,
     account_of, backlog, floor, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle, last_look,
@@ -73,6 +74,8 @@ pub struct Judging {
     place: Option<Place>,
     registrar: Option<HooksFile>,
     standing: SharedStanding,
+    /// Which conversations asked.
+    fired: SharedFired,
     log: RefCell<Option<SharedLog>>,
     desk: RefCell<Option<Desk>>,
     /// The tag of the bundle that is known.
@@ -144,18 +147,61 @@ impl Judging {
         Self::at(place(mode, terminal), registrar, judges, clock)
     }
 
+    /// Returns one at a place of a machine below another root, with an owner that stands for root.
+    #[cfg(test)]
+    pub(super) fn below(root: &Path, owner: u32, clock: Box<dyn Clock>) -> Self {
+        let hooks = HooksFile {
+            path: root.join(crate::hook::OF_THE_MACHINE.trim_start_matches('/')),
+            top: root.to_owned(),
+            owner,
+        };
+        Self::at(Some(Place::of_machine(root, owner)), Some(hooks), Use::On, clock)
+    }
+
     fn at(place: Option<Place>, registrar: Option<HooksFile>, judges: Use, clock: Box<dyn Clock>) -> Self {
         Self {
             judges,
             place,
             registrar,
             standing: SharedStanding::default(),
+            fired: SharedFired::default(),
             log: RefCell::default(),
             desk: RefCell::default(),
             tag: RefCell::default(),
             clock,
             silence: RefCell::default(),
         }
+    }
+
+    /// Returns which conversations asked the desk.
+    pub fn fired(&self) -> &SharedFired {
+        &self.fired
+    }
+
+    /// Says whether it belongs to a command that is no agent's.
+    pub fn is_apart(&self) -> bool {
+        self.judges == Use::Apart
+    }
+
+    /// Says whether hooks of this machine ask here: the desk is open, and what registers them names this agent's server.
+    pub fn hears(&self, agent: &Agent) -> bool {
+        let registered = self.registrar.as_ref().map(Registrar::registered);
+        let is_ours = registered.is_some_and(|found| found.is_ok_and(|found| is_of(&found, agent)));
+        self.desk.borrow().is_some() && is_ours
+    }
+
+    /// Returns the bundle by which this machine judges, as the server is told of it; `None` where there is none.
+    pub fn held(&self) -> Option<Value> {
+        let bench = self.standing.now().bench?;
+        let bundle = bench.judge().bundle();
+        let mut held = json!({
+            "storeEpoch": bundle.store_epoch, "sequence": bundle.sequence, "policySetVersion": bundle.policy_set_version.id,
+            "issuedAt": bundle.issued_at, "notAfter": bundle.not_after,
+        });
+        if let Some(tag) = &*self.tag.borrow() {
+            held["name"] = tag.trim_matches('"').into();
+        }
+        Some(held)
     }
 
     /// Takes the bundle away, and closes the desk: the server no longer takes this device.
@@ -355,7 +401,7 @@ impl Judging {
             agent,
             place.clone(),
             &self.standing,
-            &log,
+            (&log, &self.fired),
             Box::new(registrar),
             clock,
         )?;
@@ -630,4 +676,4 @@ pub fn clear(mode: Mode, folder: &Path, terminal: &Terminal) -> Result<(), Troub
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

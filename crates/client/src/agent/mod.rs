@@ -3,6 +3,7 @@
 
 mod asked;
 mod configuration;
+mod coverage;
 mod doctor;
 mod enrol;
 mod install;
@@ -14,6 +15,7 @@ mod show;
 mod skills;
 
 pub use configuration::Configuration;
+pub use coverage::Guarding;
 pub use judging::{Judging, Use};
 pub use skills::Skills;
 
@@ -22,7 +24,7 @@ use crate::cli::HandCommand;
 const GROUP: &str = "agent";
 
 /// Returns the commands.
-pub fn own() -> [HandCommand; 8] {
+pub fn own() -> [HandCommand; 9] {
     [
         HandCommand {
             group: GROUP,
@@ -73,6 +75,16 @@ pub fn own() -> [HandCommand; 8] {
             command: doctor::command,
             examples: &["provost agent doctor", "sudo provost agent doctor --system"],
             run: |matches, terminal| Box::pin(doctor::run(matches, terminal)),
+        },
+        HandCommand {
+            group: GROUP,
+            verb: "coverage",
+            command: coverage::command,
+            examples: &[
+                "provost agent coverage",
+                "sudo provost agent coverage --system -o json",
+            ],
+            run: |matches, terminal| Box::pin(std::future::ready(coverage::run(matches, terminal))),
         },
         HandCommand {
             group: GROUP,

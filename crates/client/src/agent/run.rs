@@ -1,6 +1,7 @@
 //! `provost agent run` and `provost agent scan`.
 
 use super::configuration::Configuration;
+use super::coverage::Guarding;
 use super::judging::{self, Judging, Use};
 use super::places::{enrolled, failure, place_args, refuse_others};
 use super::skills::Skills;
@@ -19,7 +20,7 @@ pub fn command() -> Command {
         .long_about(
             "Works until it is stopped: says to the server that the machine is there, scans it every hour, and sends what was \
              found. The agent of the machine keeps the managed settings that an admin assigned to it, and that of a person the skills. It asks the server that the machine \
-             enrolled at and nobody else, and starts no program. What cannot be sent waits in the agent's folder.\n\n\
+             enrolled at and nobody else, and starts no program but itself, to see whether hooks answer. What cannot be sent waits in the agent's folder.\n\n\
              It ends with 3 when the server no longer takes the device; a service does not start it again then.",
         )
         .arg(
@@ -60,7 +61,12 @@ async fn round(agent: &Agent, home: &Path, judges: Use, terminal: &Terminal) -> 
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/"), &Skills::new(home), &judging],
+        stations: &[
+            &Configuration::new("/"),
+            &Skills::new(home),
+            &judging,
+            &Guarding::new(&judging, terminal),
+        ],
         stop: Arc::default(),
     };
     let done = once(&work).await;
@@ -123,7 +129,12 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         clock: &SystemClock::new(),
         entropy: &SystemEntropy,
         say: &say,
-        stations: &[&Configuration::new("/"), &Skills::new(&home), &judging],
+        stations: &[
+            &Configuration::new("/"),
+            &Skills::new(&home),
+            &judging,
+            &Guarding::new(&judging, terminal),
+        ],
         stop: Arc::default(),
     };
     let done = provost_agent::run(&work, end).await;

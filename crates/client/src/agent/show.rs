@@ -1,5 +1,6 @@
 //! `provost agent status` and `provost agent explain`.
 
+use super::coverage;
 use super::judging;
 use super::places::{enrolled, failure, folder_path, place_args};
 use crate::cli::{Exit, Failure, Form, Printer, Terminal, output_arg};
@@ -58,6 +59,9 @@ pub fn status(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> 
         "tokenExpiresAt": agent.token_expires_at(), "scansHomes": device.mode == Mode::User, "agentVersion": env!("CARGO_PKG_VERSION"),
         "folder": agent.folder.path().display().to_string(), "judging": judging::status(&agent, terminal),
     });
+    if let Some(coverage) = coverage::status(&agent) {
+        status["coverage"] = coverage;
+    }
     let state = State::load(&agent.folder).map_err(failure)?;
     let is_gone = state.is_gone;
     shown_to_others(&mut status, &state);
@@ -109,7 +113,7 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
         );
     }
     // Of each kind the last, as it was sent.
-    for kind in ["report", "heartbeat"] {
+    for kind in ["report", "coverage", "heartbeat"] {
         if let Some(last) = uploads.iter().rfind(|upload| upload.kind == kind) {
             let _ = writeln!(page, "\nthe last {kind}:\n{}", text(last));
         }

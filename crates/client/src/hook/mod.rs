@@ -30,8 +30,12 @@ mod uninstall;
 
 pub use desk::{registered, registration};
 pub use doctor::look;
+pub use places::{Whose, file};
 pub use run::run_if_asked;
+pub use sample::executed;
+pub use settings::Homes;
 pub use settings::OF_THE_MACHINE;
+pub use settings_text::SettingsFile;
 
 use crate::cli::HandCommand;
 use clap::Command;

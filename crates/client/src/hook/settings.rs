@@ -48,7 +48,9 @@ pub struct HookSettings {
 /// The folders of the person.
 #[derive(Clone, Debug, Default)]
 pub struct Homes {
+    /// The home.
     pub home: Option<PathBuf>,
+    /// Where settings of programs are.
     pub config: Option<PathBuf>,
     /// Where Claude Code was told to keep its settings.
     pub claude: Option<PathBuf>,

@@ -46,6 +46,7 @@ impl SettingsFile {
         }
     }
 
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

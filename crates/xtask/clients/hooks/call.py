@@ -139,6 +139,7 @@ base_url = "{base}/v1"
 wire_api = "responses"
 env_key = "OPENAI_API_KEY"
 """
+        + asked.get("config", "")
     )
     words = ["exec", "--skip-git-repo-check", *(["resume", "--last"] if turn > 1 else []), question]
 else:

@@ -11,6 +11,7 @@
 //! can be.
 
 mod approved;
+mod coverage;
 mod device;
 mod fault;
 
@@ -239,6 +240,18 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
 pub fn approve(scene: &Scene<'_>) -> Outcome {
     judged(scene, "enforce")?;
     approved::run(scene, &possible(), &People::make(scene)?)
+}
+
+/// Looks at what the agent says of how far real clients are guarded, beside what they do.
+pub fn look(scene: &Scene<'_>) -> Outcome {
+    scene.administrator().post(
+        "content-policies",
+        json!({ "definition": { "id": "no-rm", "name": "no rm -r", "action": "block", "message": "ask the platform team first",
+            "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
+            "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm -r" } } }),
+    )?;
+    judged(scene, "enforce")?;
+    coverage::run(scene, &possible(), &People::make(scene)?)
 }
 
 /// Has devices judge, in this mode of the organization.

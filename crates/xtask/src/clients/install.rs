@@ -69,7 +69,7 @@ impl Tools {
                 python(Python::Two)?;
                 rust().map(drop)
             }
-            Part::DeviceHooks | Part::DeviceApprovals => {
+            Part::DeviceHooks | Part::DeviceApprovals | Part::DeviceCoverage => {
                 packages("commands", &sources().join("commands")).map(drop)
             }
             Part::Commands => {

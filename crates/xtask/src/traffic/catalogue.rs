@@ -65,7 +65,7 @@ const READS: [&str; 5] = [
 ];
 
 /// What machines say again and again, and what is said once: a repetition is no effect, and only what changes with it is in the audit log.
-const HEARTBEATS: [&str; 7] = [
+const HEARTBEATS: [&str; 8] = [
     // Another one a minute later says the same, and the first one's effect is the activation, which `approve` shows.
     "heartbeatHeadlessDevice",
     // A token has to be fifteen days old.
@@ -80,6 +80,8 @@ const HEARTBEATS: [&str; 7] = [
     "reportHeadlessDeviceProfile",
     // The same entries again are answered as taken, and nothing is kept twice.
     "reportHeadlessDeviceDecisions",
+    // The second one says the same; a drop alone is in the audit log, which needs another word before it.
+    "reportHeadlessDeviceCoverage",
 ];
 
 /// What is there once a person who signed in has said yes; nobody signs in here, and tests of the area call it.

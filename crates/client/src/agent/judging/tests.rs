@@ -16,16 +16,26 @@ use std::time::Duration;
 
 const DEVICE: &str = "dev_01kaf9q2m4x7t8v3c5d6e0g1h2";
 
-/// A server that answers by the end of a path; where nothing is said of a path nobody answers.
+/// A server that answers by the end of a path; where nothing is said of a path nobody answers. Beside it what it was told.
 #[derive(Default)]
-struct Server {
+pub struct Server {
     answers: RefCell<BTreeMap<&'static str, (u16, Vec<u8>)>>,
+    told: RefCell<Vec<(String, Vec<u8>)>>,
     /// What its heartbeats say the present is, by this clock, which is set back at once by so many seconds.
     heartbeats: RefCell<Option<(Set, i64)>>,
 }
 
 impl Server {
-    fn says(&self, end: &'static str, status: u16, body: &Value) {
+    /// Returns what was told at the end of a path.
+    pub fn told(&self, end: &str) -> Vec<Value> {
+        let told = self.told.borrow();
+        let of_path = told.iter().filter(|(path, _)| path.ends_with(end));
+        of_path
+            .map(|(_, body)| serde_json::from_slice(body).unwrap())
+            .collect()
+    }
+
+    pub fn says(&self, end: &'static str, status: u16, body: &Value) {
         let body = body.to_string().into_bytes();
         self.answers.borrow_mut().insert(end, (status, body));
     }
@@ -53,6 +63,9 @@ impl Door for Server {
 
     fn send<'a>(&'a self, call: &'a Call<'a>) -> Pin<Box<dyn Future<Output = Result<Reply, String>> + 'a>> {
         let answers = self.answers.borrow();
+        self.told
+            .borrow_mut()
+            .push((call.path.to_owned(), call.body.to_vec()));
         let found = answers.iter().find(|(end, _)| call.path.ends_with(*end));
         let answer = found.map(|(_, (status, body))| Reply {
             status: *status,
@@ -69,11 +82,11 @@ impl Door for Server {
 
 /// A clock of which the test says what it reads.
 #[derive(Clone)]
-struct Set(Arc<Mutex<(Timestamp, Duration)>>);
+pub struct Set(Arc<Mutex<(Timestamp, Duration)>>);
 
 impl Set {
     /// Goes on, both by what anybody can set and by what nobody can.
-    fn pass(&self, seconds: u64) {
+    pub fn pass(&self, seconds: u64) {
         let mut now = self.0.lock().unwrap();
         *now = (
             now.0.plus_secs(seconds.cast_signed()),
@@ -99,11 +112,11 @@ impl Clock for Set {
 }
 
 /// An enrolled machine that judges by a bundle that its server gave it.
-struct World {
-    path: PathBuf,
-    server: Server,
-    clock: Set,
-    agent: Agent,
+pub struct World {
+    pub path: PathBuf,
+    pub server: Server,
+    pub clock: Set,
+    pub agent: Agent,
     judging: Judging,
 }
 
@@ -113,14 +126,14 @@ impl Drop for World {
     }
 }
 
-fn now<T>(work: impl Future<Output = T>) -> T {
+pub fn now<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
     runtime.unwrap().block_on(work)
 }
 
-fn refusal(code: &str) -> Value {
+pub fn refusal(code: &str) -> Value {
     json!({ "code": code, "message": "no" })
 }
 
@@ -159,7 +172,7 @@ fn signed(bundle: &Value) -> Value {
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let seed = SystemEntropy.seed();
         let name = seed[..8].iter().map(u8::to_string).collect::<Vec<_>>().join("-");
         let path = std::env::temp_dir().join(format!("provost-judging-{name}"));

@@ -365,6 +365,9 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
         "enrolHeadlessDevice" => Some(laptop(&fresh_key())),
         "updateHeadlessDevice" => Some(json!({ "name": fresh_key(), "labels": ["site:berlin"] })),
         "heartbeatHeadlessDevice" => Some(beat()),
+        "reportHeadlessDeviceCoverage" => Some(json!({ "clients": [
+            { "client": "codex", "level": "observed", "basis": "measured", "reasons": ["monitor_mode"] },
+        ] })),
         "createHeadlessDeviceCommand" => Some(json!({ "kind": "rescan" })),
         "reportHeadlessDeviceCommandResult" => Some(json!({ "outcome": "succeeded" })),
         "rotateHeadlessDeviceKey" => {

@@ -4,6 +4,7 @@ mod agent;
 mod bounds;
 mod clones;
 mod commands;
+mod coverage;
 mod described;
 mod gateway_identity;
 mod inventory;

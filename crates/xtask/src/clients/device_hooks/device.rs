@@ -36,9 +36,9 @@ pub struct Device {
     pub folder: PathBuf,
     is_of_the_machine: bool,
     mode: &'static str,
-    binary: PathBuf,
+    pub binary: PathBuf,
     agent: Option<Child>,
-    id: String,
+    pub id: String,
 }
 
 impl Device {
@@ -96,7 +96,23 @@ impl Device {
         command
     }
 
-    fn register(&self, scene: &Scene<'_>, client: &Client) -> Outcome {
+    /// Takes the hook out of the client's settings, by the product's own command.
+    pub fn unregister(&self, client: &Client) -> Outcome {
+        let mut uninstall = Command::new(&self.binary);
+        uninstall.args(["hook", "uninstall", client.word]);
+        if self.is_of_the_machine {
+            uninstall.arg("--system").arg("--root").arg(&self.folder);
+        }
+        process::without_settings(&mut uninstall);
+        uninstall
+            .env("HOME", self.folder.join("home"))
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CLAUDE_CONFIG_DIR");
+        process::output(&mut uninstall).map(drop)
+    }
+
+    /// Puts the hook into the client's settings, by the product's own command.
+    pub fn register(&self, scene: &Scene<'_>, client: &Client) -> Outcome {
         let mut install = Command::new(&self.binary);
         install
             .args([
@@ -153,7 +169,7 @@ impl Device {
             .map(drop)
     }
 
-    fn flags(&self) -> &'static [&'static str] {
+    pub fn flags(&self) -> &'static [&'static str] {
         if self.is_of_the_machine {
             &["--system"]
         } else {

@@ -299,3 +299,41 @@ fn a_policy_of_another_device_lets_pass_here_and_denies_where_nobody_says_which_
         app.kernel.stop().await;
     });
 }
+
+/// Proves LJ-5.
+///
+/// Of a device that is held apart nothing is left by which it judged, neither on its disk nor at its desk, and what it comes
+/// back with is no older.
+#[test]
+fn a_bundle_is_gone_after_the_quarantine_of_its_device_and_comes_back_after_the_release() {
+    each("agent_judging_quarantine", |app: Arc<App>| async move {
+        set(&app, "on").await;
+        let ada = user(&app, ADA).await;
+        no_bash(&app).await;
+        let guard = Guard::new(&app, &ada).await;
+        let judging = guard.begins(Use::On);
+        guard.goes_on(&judging).await;
+        assert_eq!(guard.decides("Bash").as_deref(), Some("block"));
+        let before = fs::read(guard.bundle()).unwrap();
+        let verb = |verb: &str| format!("/devices/{}/{verb}", guard.id);
+        app.write("POST", &verb("quarantine"), json!({})).await.ok();
+        guard.stumbles(&judging).await;
+        assert!(!guard.bundle().exists(), "it lies on the disk");
+        assert!(guard.laptop.folder().file("policy-bundle.floor.json").exists());
+        let told = guard.asks("Bash");
+        assert!(told.decided.is_none() && !told.holds, "{told:?}");
+        // Nothing of it comes back by a restart, nor by whoever kept the file: what is refused anew goes anew.
+        drop(judging);
+        let judging = guard.begins(Use::On);
+        assert!(guard.asks("Bash").decided.is_none());
+        drop(judging);
+        fs::write(guard.bundle(), &before).unwrap();
+        let judging = guard.begins(Use::On);
+        guard.stumbles(&judging).await;
+        assert!(!guard.bundle().exists() && guard.asks("Bash").decided.is_none());
+        app.write("POST", &verb("release"), json!({})).await.ok();
+        guard.goes_on(&judging).await;
+        assert_eq!(guard.decides("Bash").as_deref(), Some("block"));
+        app.kernel.stop().await;
+    });
+}

@@ -1,0 +1,201 @@
+//! Which conversations asked their hook, by the agent's own desk.
+//!
+//! ```text
+//! a question at the desk ──► (account, client, digest of the conversation) ──► the instant
+//! a file of a conversation ──► asked within a day before it was written last?   no, and no at an earlier look ──► silent
+//! ```
+
+use crate::folder::Folder;
+use crate::trouble::Trouble;
+use provost_hooks::{Client, is_part_of_session, session_key, session_of_file};
+use provost_inventory::traces::SessionFile;
+use provost_words::digest::sha256_hex;
+use provost_words::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const NAME: &str = "fired.json";
+/// LIMIT: bytes of the file; ours: of what is remembered.
+const MOST_BYTES: u64 = 4 << 20;
+/// LIMIT: conversations of one account that are remembered. Ours: more than a person has in two days.
+const MOST_OF_ACCOUNT: usize = 1_024;
+/// LIMIT: all of them. Ours.
+const MOST: usize = 8_192;
+/// How long a conversation is remembered. Units: milliseconds.
+const KEPT_MS: i64 = 2 * 86_400_000;
+/// How long before its last writing a conversation may have asked last. Units: milliseconds.
+const DAY_MS: i64 = 86_400_000;
+/// How long a conversation may have asked nothing before that counts: a client makes the file before the first prompt. Units:
+/// milliseconds; ours: less than the time between two rounds.
+const PATIENCE_MS: i64 = 120_000;
+/// How often the instant of a conversation is moved on. Units: milliseconds.
+const STEP_MS: i64 = 60_000;
+
+/// Who asked: an account, a client by its word, and a digest of the conversation.
+type Who = (u32, String, String);
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Fired {
+    /// The last instant at which each asked. Units: milliseconds since the Unix epoch.
+    heard: Vec<(Who, i64)>,
+    /// Since when each is known to be written without having asked. Units: as above.
+    silent: Vec<(Who, i64)>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    heard: BTreeMap<Who, i64>,
+    silent: BTreeMap<Who, i64>,
+    is_changed: bool,
+}
+
+/// What was heard, which the desk and the loop share.
+#[derive(Clone, Debug, Default)]
+pub struct SharedFired(Arc<Mutex<Memory>>);
+
+/// What conversations of an account and a client say of the hook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// How many were written and asked nothing.
+    pub silent: usize,
+    /// How many have names that this version does not understand.
+    pub strange: usize,
+}
+
+fn who(account: u32, client: Client, key: &str) -> Who {
+    let digest = sha256_hex(format!("{}\n{key}", client.word()).as_bytes());
+    (account, client.word().to_owned(), digest[..32].to_owned())
+}
+
+impl SharedFired {
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up what was kept in the folder of an agent; what cannot be read is as none, and proves nothing.
+    ///
+    /// Errors: folder.
+    pub fn load(&self, folder: &Folder) -> Result<(), Trouble> {
+        let bytes = folder.read_up_to(NAME, MOST_BYTES)?.unwrap_or_default();
+        let kept: Fired = serde_json::from_slice(&bytes).unwrap_or_default();
+        let mut memory = self.lock();
+        // What was heard since is later.
+        for (who, at) in kept.heard {
+            memory.heard.entry(who).or_insert(at);
+        }
+        for (who, at) in kept.silent {
+            memory.silent.entry(who).or_insert(at);
+        }
+        Ok(())
+    }
+
+    /// Keeps it, where anything changed.
+    ///
+    /// Errors: disk.
+    pub fn save(&self, folder: &Folder, now: Timestamp) -> Result<(), Trouble> {
+        let kept = {
+            let mut memory = self.lock();
+            let before = memory.heard.len();
+            memory.heard.retain(|_, at| now.as_ms() - *at < KEPT_MS);
+            memory.is_changed |= memory.heard.len() != before;
+            if !std::mem::take(&mut memory.is_changed) {
+                return Ok(());
+            }
+            Fired {
+                heard: memory.heard.iter().map(|(who, at)| (who.clone(), *at)).collect(),
+                silent: memory.silent.iter().map(|(who, at)| (who.clone(), *at)).collect(),
+            }
+        };
+        let written = folder.replace(NAME, &serde_json::to_vec(&kept).unwrap_or_default());
+        if written.is_err() {
+            self.lock().is_changed = true;
+        }
+        written
+    }
+
+    /// Notes that a conversation asked.
+    pub fn note(&self, account: u32, client: Client, session: &str, now: Timestamp) {
+        let Some(key) = session_key(client, session) else {
+            return;
+        };
+        let (who, now) = (who(account, client, key), now.as_ms());
+        let mut memory = self.lock();
+        if let Some(at) = memory.heard.get_mut(&who) {
+            // A clock that was set back moves it as well: what is compared with it goes by the same clock.
+            if (now - *at).abs() >= STEP_MS {
+                *at = now;
+                memory.is_changed = true;
+            }
+            return;
+        }
+        let of_account = memory
+            .heard
+            .range(from(account)..from(account.saturating_add(1)))
+            .count();
+        if of_account >= MOST_OF_ACCOUNT || memory.heard.len() >= MOST {
+            // It takes from itself before it takes from others.
+            let oldest = memory
+                .heard
+                .range(from(account)..from(account.saturating_add(1)))
+                .min_by_key(|(_, at)| **at)
+                .map(|(who, _)| who.clone());
+            match oldest {
+                Some(oldest) => memory.heard.remove(&oldest),
+                None => return,
+            };
+        }
+        memory.heard.insert(who, now);
+        memory.is_changed = true;
+    }
+
+    /// Returns when any conversation of a client asked last. Units: as a clock of this machine has it.
+    pub fn last(&self, client: Client) -> Option<Timestamp> {
+        let memory = self.lock();
+        let of_client = memory.heard.iter().filter(|(who, _)| who.1 == client.word());
+        of_client.map(|(_, at)| *at).max().map(Timestamp::from_ms)
+    }
+
+    /// Returns what the files of an account's conversations say: those of which none is known to have asked within a day before it was
+    /// written last, at this look and at one before it.
+    pub fn silence(&self, account: u32, client: Client, files: &[SessionFile], now: Timestamp) -> Silence {
+        let mut found = Silence::default();
+        let mut memory = self.lock();
+        let mut still = BTreeMap::new();
+        for file in files {
+            let Some(key) = session_of_file(client, &file.stem) else {
+                found.strange += usize::from(!is_part_of_session(client, &file.stem));
+                continue;
+            };
+            let who = who(account, client, key);
+            let has_asked = memory
+                .heard
+                .get(&who)
+                .is_some_and(|at| *at >= file.modified_ms.saturating_sub(DAY_MS));
+            if has_asked {
+                continue;
+            }
+            let first = memory.silent.get(&who).copied().unwrap_or(now.as_ms());
+            found.silent += usize::from(now.as_ms() - first >= PATIENCE_MS);
+            still.insert(who, first);
+        }
+        let before: Vec<Who> = memory
+            .silent
+            .range(from(account)..from(account.saturating_add(1)))
+            .filter(|(who, _)| who.1 == client.word())
+            .map(|(who, _)| who.clone())
+            .collect();
+        memory.is_changed |= before.len() != still.len() || before.iter().any(|who| !still.contains_key(who));
+        for who in before {
+            memory.silent.remove(&who);
+        }
+        memory.silent.extend(still);
+        found
+    }
+}
+
+/// Returns where the conversations of an account begin.
+fn from(account: u32) -> Who {
+    (account, String::new(), String::new())
+}

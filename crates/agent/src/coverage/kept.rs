@@ -1,0 +1,150 @@
+//! What was found last, as it is told to the server and shown on the machine.
+
+use crate::folder::Folder;
+use crate::trouble::Trouble;
+use provost_hooks::{Coverage, Reason};
+use provost_words::digest::sha256_hex;
+use provost_words::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+const NAME: &str = "coverage.json";
+/// How often it is told, where nothing of it changed. Units: seconds.
+const AGAIN_SECS: i64 = 6 * 3_600;
+/// An hour. Units: milliseconds.
+const HOUR_MS: i64 = 3_600_000;
+
+/// What is known of how a client obeys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// It was measured with the client itself.
+    Measured,
+    /// Its documents say it.
+    Documents,
+}
+
+/// How far one client is guarded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientCoverage {
+    /// The client, by the word of the inventory.
+    pub client: String,
+    /// The least version that is installed, where one is known.
+    #[serde(rename = "clientVersion", default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How far.
+    pub level: String,
+    /// By what that is known.
+    pub basis: Basis,
+    /// What is missing.
+    pub reasons: Vec<String>,
+    /// When the registered line was executed last and answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_at: Option<Timestamp>,
+    /// When a conversation asked last, to the hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_at: Option<Timestamp>,
+}
+
+impl ClientCoverage {
+    /// Returns what is told of a client.
+    pub fn of(client: &str, version: Option<String>, basis: Basis, coverage: &Coverage) -> Self {
+        Self {
+            client: client.to_owned(),
+            version,
+            level: coverage.level.word().to_owned(),
+            basis,
+            reasons: coverage
+                .reasons
+                .iter()
+                .map(|reason| reason.word().to_owned())
+                .collect(),
+            executed_at: None,
+            fired_at: None,
+        }
+    }
+
+    /// Says when it fired, to the hour: nobody's working hours are told to the minute.
+    #[must_use]
+    pub fn fired(self, at: Option<Timestamp>) -> Self {
+        let hour = |at: Timestamp| Timestamp::from_ms(at.as_ms().div_euclid(HOUR_MS) * HOUR_MS);
+        Self {
+            fired_at: at.map(hour),
+            ..self
+        }
+    }
+
+    /// Returns what can be done about it, a sentence for each reason.
+    pub fn steps(&self) -> Vec<String> {
+        let known = self.reasons.iter().filter_map(|word| Reason::named(word));
+        known
+            .map(|reason| {
+                let client = self.client.replace('_', "-");
+                let client = client.strip_suffix("-cli").unwrap_or(&client);
+                let step = reason.step().replace("CLIENT", client);
+                format!("{}: {step}", reason.word())
+            })
+            .collect()
+    }
+
+    /// Says whether something is wrong that somebody on the machine can mend.
+    pub fn has_fault(&self) -> bool {
+        let mut known = self.reasons.iter().filter_map(|word| Reason::named(word));
+        known.any(Reason::is_fault)
+    }
+
+    /// Returns what has to be told anew where it is another one.
+    fn weight(&self) -> Value {
+        json!([self.client, self.version, self.level, self.basis, self.reasons])
+    }
+}
+
+/// What was found last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KeptCoverage {
+    /// When, by this machine's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The clients that are there.
+    pub clients: Vec<ClientCoverage>,
+    /// When the server had it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<Timestamp>,
+    /// The digest of what it had then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
+}
+
+impl KeptCoverage {
+    /// Returns the digest of what is told, with the bundle that the device holds.
+    pub fn digest(&self, bundle: Option<&Value>) -> String {
+        let clients: Vec<Value> = self.clients.iter().map(ClientCoverage::weight).collect();
+        sha256_hex(json!([clients, bundle]).to_string().as_bytes())
+    }
+
+    /// Says whether the server has to be told: something changed, or it has not heard of it for hours.
+    pub fn is_due(&self, digest: &str, now: Timestamp) -> bool {
+        let is_known = self.told.as_deref() == Some(digest);
+        let is_fresh = self
+            .told_at
+            .is_some_and(|at| at <= now && now < at.plus_secs(AGAIN_SECS));
+        !(is_known && is_fresh)
+    }
+
+    /// Keeps it.
+    ///
+    /// Errors: disk.
+    pub fn save(&self, folder: &Folder) -> Result<(), Trouble> {
+        folder.replace(NAME, &serde_json::to_vec_pretty(self).unwrap_or_default())
+    }
+}
+
+/// Returns what was found last; nothing of what cannot be read.
+///
+/// Errors: folder.
+pub fn kept_coverage(folder: &Folder) -> Result<KeptCoverage, Trouble> {
+    let bytes = folder.read(NAME)?.unwrap_or_default();
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+}

@@ -1,0 +1,700 @@
+//! Whether the clients of this machine are guarded, looked at in each round and told to the server.
+//!
+//! ```text
+//! settings of clients ──► in effect? ─┐
+//! our program on the disk ───────────┤
+//! what installers left ──────────────┼──► level and reasons ──► coverage.json ──► POST …/coverage, where anything changed
+//! the line, executed once a day ─────┤
+//! conversations, and who asked ──────┘
+//! ```
+//!
+//! Of a client nothing is started; of a conversation the name and the time are read. The one program that is started is this one, by the
+//! line that a client's settings register, and only where the line is to the letter what `provost hook install` writes for it.
+
+use super::judging::Judging;
+use super::places::{failure, place_args};
+use crate::cli::{Column, Failure, Form, Printer, Terminal, list_output_arg};
+use crate::hook::{Homes, SettingsFile, Whose as Place, executed, file};
+use clap::{ArgMatches, Command};
+use provost_agent::coverage::{Basis, ClientCoverage, Executions, KeptCoverage, SharedFired, kept_coverage};
+use provost_agent::desk::guarded;
+use provost_agent::{Agent, Cause, Finding, Mode, Station, Trouble, Visit, Visited, keep_coverage};
+use provost_hooks::{
+    CLIENT_SECONDS, Client, Coverage, Effect, EverySettings, Evidence, ProgramStanding, Reason, SessionsSeen,
+    SettingsFound, System, Whose, coverage, effect,
+};
+use provost_inventory::traces::{self, Traces};
+use provost_inventory::{Client as Known, Platform};
+use provost_words::durable::folder_of;
+use provost_words::time::{Clock, SystemClock, Timestamp};
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// LIMIT: bytes of a file of settings. Ours, as for a scan.
+const MOST_SETTINGS: u64 = 2 << 20;
+/// LIMIT: files of a folder of settings. Ours.
+const MOST_PARTS: usize = 64;
+/// LIMIT: homes that are looked at. Ours.
+const MOST_HOMES: usize = 64;
+/// LIMIT: bytes of the file of accounts.
+const MOST_ACCOUNTS: u64 = 4 << 20;
+/// LIMIT: how long a look may take. Ours: a hundredth of the time between two rounds.
+const LONGEST: Duration = Duration::from_secs(3);
+const DAY_MS: i64 = 86_400_000;
+/// Accounts of people, as systems number them.
+const PEOPLE: std::ops::Range<u32> = 1_000..65_534;
+
+/// A home, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Home {
+    account: u32,
+    path: PathBuf,
+}
+
+/// Looks at clients in each round.
+pub struct Guarding<'a> {
+    judging: &'a Judging,
+    homes: Homes,
+    root: PathBuf,
+    /// The program of this agent.
+    own: Option<PathBuf>,
+    /// Whose files the machine's are: root's, or of whom stands for root.
+    owner: u32,
+    /// Whether a process that stays works here.
+    stays: Cell<bool>,
+    /// A thread looks, and may hang.
+    hangs: Arc<AtomicBool>,
+    clock: Box<dyn Clock>,
+}
+
+/// The clients of which nothing but documents is known.
+const BY_DOCUMENTS: [Known; 2] = [Known::Cursor, Known::Vscode];
+
+const fn known(client: Client) -> Known {
+    match client {
+        Client::ClaudeCode => Known::ClaudeCode,
+        Client::Codex => Known::Codex,
+        Client::Gemini => Known::GeminiCli,
+    }
+}
+
+/// What installations and conversations show of every client.
+#[derive(Default)]
+struct Found {
+    /// Of the machine with all homes together, and of each home.
+    of_clients: BTreeMap<Known, (Traces, Vec<Traces>)>,
+    /// Those that may take their managed settings from elsewhere.
+    elsewhere: BTreeSet<Known>,
+}
+
+/// The same, with the homes that were looked at.
+struct Everything {
+    homes: Vec<Home>,
+    found: Found,
+}
+
+impl Everything {
+    /// Returns that of a client; where nobody could look it is incomplete.
+    fn of(&self, client: Known) -> (Traces, Vec<Traces>) {
+        let unseen = Traces {
+            is_incomplete: true,
+            ..Traces::default()
+        };
+        self.found
+            .of_clients
+            .get(&client)
+            .cloned()
+            .unwrap_or_else(|| (unseen, Vec::new()))
+    }
+}
+
+/// Says whether something says that a client takes its managed settings from elsewhere than from the file: its maker's service, or the
+/// system's preferences.
+fn is_managed_elsewhere(root: &Path, homes: &[Home], client: Client) -> bool {
+    let name = match client {
+        Client::ClaudeCode => ".claude/remote-settings.json",
+        Client::Codex => ".codex/cloud-requirements-cache.json",
+        Client::Gemini => return false,
+    };
+    let preferences = "Library/Managed Preferences/com.anthropic.claudecode.plist";
+    homes.iter().any(|home| traces::is_in_home(&home.path, name))
+        || (client == Client::ClaudeCode && root.join(preferences).symlink_metadata().is_ok())
+}
+
+/// Looks at every client.
+fn everything(root: &Path, (homes, has_all): (&[Home], bool), since: Timestamp) -> Found {
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    let is_over = || clock.monotonic().saturating_sub(begun) >= LONGEST;
+    let elsewhere = Client::ALL
+        .into_iter()
+        .filter(|client| is_managed_elsewhere(root, homes, *client))
+        .map(known)
+        .collect();
+    let clients = Client::ALL.into_iter().map(known).chain(BY_DOCUMENTS);
+    let of_clients = clients
+        .map(|client| {
+            let mut all = traces::of_machine(root, client, &is_over);
+            all.is_incomplete |= !has_all;
+            let each: Vec<Traces> = homes
+                .iter()
+                .map(|home| traces::of_home(&home.path, client, Platform::HERE, since.as_ms(), &is_over))
+                .collect();
+            for one in &each {
+                all.add(one.clone());
+            }
+            (client, (all, each))
+        })
+        .collect();
+    Found {
+        of_clients,
+        elsewhere,
+    }
+}
+
+impl<'a> Guarding<'a> {
+    /// Returns what looks at the clients of a machine whose hooks ask this desk.
+    pub fn new(judging: &'a Judging, terminal: &Terminal) -> Self {
+        Self::at(
+            judging,
+            Homes::of(terminal),
+            "/".into(),
+            (std::env::current_exe().ok(), 0),
+            Box::new(SystemClock::new()),
+        )
+    }
+
+    fn at(
+        judging: &'a Judging,
+        homes: Homes,
+        root: PathBuf,
+        (own, owner): (Option<PathBuf>, u32),
+        clock: Box<dyn Clock>,
+    ) -> Self {
+        Self {
+            judging,
+            homes,
+            root,
+            own,
+            owner,
+            stays: Cell::new(false),
+            hangs: Arc::default(),
+            clock,
+        }
+    }
+
+    fn fired(&self) -> &SharedFired {
+        self.judging.fired()
+    }
+
+    /// Returns the homes of the people for whom an agent works, and whether those are all.
+    fn people(&self, mode: Mode) -> (Vec<Home>, bool) {
+        match (mode, &self.homes.home) {
+            (Mode::User, Some(home)) => {
+                let account = geteuid().as_raw();
+                let path = home.clone();
+                (vec![Home { account, path }], true)
+            }
+            (Mode::User, None) => (Vec::new(), false),
+            (Mode::System, _) => accounts(&self.root),
+        }
+    }
+
+    /// Returns the files that decide about a client's hooks.
+    fn settings(&self, client: Client, mode: Mode) -> EverySettings {
+        let path = |whose| file(client, whose, &self.root, &self.homes).ok();
+        let mut settings = EverySettings::default();
+        if let Some(path) = path(Place::Machine) {
+            settings.machine.push(found(client, &path));
+            if client == Client::ClaudeCode {
+                settings
+                    .machine
+                    .extend(parts(client, &folder_of(&path).join("managed-settings.d")));
+            }
+            if client == Client::Codex {
+                for name in ["config.toml", "managed_config.toml"] {
+                    settings
+                        .switches
+                        .push(found(client, &folder_of(&path).join(name)));
+                }
+            }
+        }
+        // Those of people are theirs: root does not read them, and they are no registration of the machine.
+        if mode == Mode::User
+            && let Some(path) = path(Place::User)
+        {
+            settings.person.push(found(client, &path));
+        }
+        settings
+    }
+
+    /// Says whether others than root could change the file of a registration that is the machine's.
+    fn is_open(&self, client: Client) -> bool {
+        let Ok(path) = file(client, Place::Machine, &self.root, &self.homes) else {
+            return true;
+        };
+        let is_roots = path
+            .metadata()
+            .is_ok_and(|found| found.uid() == self.owner && found.mode() & 0o022 == 0);
+        !is_roots || guarded(&self.root, folder_of(&path), self.owner).is_err()
+    }
+
+    /// Returns whether the registered program may be believed, and what it is on the disk.
+    fn program(&self, registered: &Effect, mode: Mode) -> (ProgramStanding, String) {
+        let Some((path, _)) = &registered.program else {
+            return (ProgramStanding::Other, String::new());
+        };
+        let path = Path::new(path);
+        let own = self.own.as_ref().and_then(|own| own.canonicalize().ok());
+        let (Ok(led), Some(own)) = (path.canonicalize(), own) else {
+            return (ProgramStanding::Other, String::new());
+        };
+        if !path.is_absolute() || led != own {
+            return (ProgramStanding::Other, String::new());
+        }
+        let Ok(found) = led.metadata() else {
+            return (ProgramStanding::Other, String::new());
+        };
+        let print = format!(
+            "{} {} {} {:o}",
+            found.ino(),
+            found.mtime(),
+            found.len(),
+            found.mode()
+        );
+        let starts = match mode {
+            Mode::System => found.mode() & 0o005 == 0o005,
+            Mode::User => found.mode() & 0o111 != 0,
+        };
+        let is_guarded = mode == Mode::User || (is_roots(path, self.owner) && is_roots(&led, self.owner));
+        if starts && is_guarded {
+            (ProgramStanding::Own, print)
+        } else {
+            (ProgramStanding::Open, print)
+        }
+    }
+
+    /// Executes the lines that are due, one after the other.
+    async fn execute(&self, mode: Mode, executions: &mut Executions) -> bool {
+        let mut has_any = false;
+        for client in Client::ALL {
+            let Ok(effect) = effect(client, &self.settings(client, mode)) else {
+                continue;
+            };
+            let (standing, print) = self.program(&effect, mode);
+            let now = self.clock.now();
+            // Nothing but this program is ever started, and nothing around it: the line is what an installation writes.
+            let is_ours = standing == ProgramStanding::Own && effect.program.is_some();
+            if !is_ours || !executions.is_due(client, &effect.line, &print, now) {
+                continue;
+            }
+            let line = effect.line.clone();
+            let run = move || {
+                let limit = Duration::from_secs(CLIENT_SECONDS);
+                executed(client, &line, limit, &SystemClock::new())
+            };
+            let said = match tokio::task::spawn_blocking(run).await {
+                Ok(said) => said,
+                Err(_) => Err("the execution broke".to_owned()),
+            };
+            executions.note(client, &effect.line, &print, now, said);
+            has_any = true;
+        }
+        has_any
+    }
+
+    /// Returns what installations and conversations show, which a thread looks at: a disk may not answer, and heartbeats go on.
+    async fn traces(&self, mode: Mode) -> Everything {
+        let (homes, has_all) = self.people(mode);
+        let nothing = |homes: Vec<Home>| Everything {
+            homes,
+            found: Found::default(),
+        };
+        // One thread that hangs is enough.
+        if self.hangs.swap(true, Ordering::Relaxed) {
+            return nothing(homes);
+        }
+        let (root, since, hangs) = (
+            self.root.clone(),
+            self.clock.now().plus_ms(-DAY_MS),
+            self.hangs.clone(),
+        );
+        let of_thread = homes.clone();
+        let look = move || {
+            let found = everything(&root, (&of_thread, has_all), since);
+            hangs.store(false, Ordering::Relaxed);
+            found
+        };
+        match tokio::time::timeout(LONGEST, tokio::task::spawn_blocking(look)).await {
+            Ok(Ok(found)) => Everything { homes, found },
+            Ok(Err(_)) => {
+                self.hangs.store(false, Ordering::Relaxed);
+                nothing(homes)
+            }
+            Err(_) => nothing(homes),
+        }
+    }
+
+    /// Returns how far a client is guarded; nothing where there is nothing of it.
+    fn one(
+        &self,
+        client: Client,
+        mode: Mode,
+        everything: &Everything,
+        executions: &Executions,
+        hears_events: bool,
+    ) -> Option<ClientCoverage> {
+        let now = self.clock.now();
+        let (found, each) = everything.of(known(client));
+        let mut obeyed = effect(client, &self.settings(client, mode));
+        // Where nothing could be looked at, nobody can say that the client is not there.
+        if obeyed == Err(Reason::NotRegistered) && !found.is_there && !found.is_incomplete {
+            return None;
+        }
+        if let Ok(effect) = &mut obeyed
+            && effect.whose == Whose::Machine
+            && mode == Mode::System
+            && self.is_open(client)
+        {
+            effect.lacks.insert(Reason::PersonRegistration);
+        }
+        let (program, print) = obeyed
+            .as_ref()
+            .map_or((ProgramStanding::Other, String::new()), |effect| {
+                self.program(effect, mode)
+            });
+        let (mut silent, mut strange) = (0, 0);
+        if hears_events {
+            for (home, found) in everything.homes.iter().zip(&each) {
+                let silence = self.fired().silence(home.account, client, &found.sessions, now);
+                silent += silence.silent;
+                strange += silence.strange;
+            }
+        }
+        let line = obeyed.as_ref().map_or("", |effect| effect.line.as_str());
+        let evidence = Evidence {
+            client,
+            system: System::HERE,
+            is_person_agent: mode == Mode::User,
+            effect: obeyed.as_ref().map_err(|reason| *reason),
+            is_managed_elsewhere: everything.found.elsewhere.contains(&known(client)),
+            program,
+            versions: &found.versions,
+            has_unversioned: found.has_unversioned,
+            execution: executions.standing(client, line, &print, now),
+            sessions: SessionsSeen {
+                has_all: !found.is_incomplete && strange == 0,
+                hears_events,
+                silent,
+            },
+        };
+        let answered = executions.last(client).filter(|run| run.has_answered);
+        let told = ClientCoverage {
+            executed_at: answered.map(|run| run.at),
+            ..ClientCoverage::of(
+                known(client).word(),
+                least(&found.versions),
+                Basis::Measured,
+                &coverage(&evidence),
+            )
+        };
+        Some(told.fired(self.fired().last(client)))
+    }
+
+    /// Looks at every client.
+    async fn look(&self, agent: &Agent) -> Result<KeptCoverage, Trouble> {
+        let (folder, mode) = (&agent.folder, agent.device.mode);
+        let mut executions = Executions::load(folder)?;
+        if self.execute(mode, &mut executions).await {
+            executions.save(folder)?;
+        }
+        // Where root registers the hook, root's agent is asked and no person's.
+        let of_root = self
+            .root
+            .join(crate::hook::OF_THE_MACHINE.trim_start_matches('/'));
+        let is_of_root = mode == Mode::User && of_root.symlink_metadata().is_ok();
+        let hears_events = self.judging.hears(agent) && !is_of_root;
+        let everything = self.traces(mode).await;
+        let mut clients: Vec<ClientCoverage> = Client::ALL
+            .into_iter()
+            .filter_map(|client| self.one(client, mode, &everything, &executions, hears_events))
+            .collect();
+        for client in BY_DOCUMENTS {
+            if everything.of(client).0.is_there {
+                let lacks = Coverage::of(BTreeSet::from([Reason::NoAdapter]));
+                clients.push(ClientCoverage::of(client.word(), None, Basis::Documents, &lacks));
+            }
+        }
+        if self.stays.get() {
+            self.fired().save(folder, self.clock.now())?;
+        }
+        let kept = KeptCoverage {
+            at: Some(self.clock.now()),
+            clients,
+            ..kept_coverage(folder)?
+        };
+        kept.save(folder)?;
+        Ok(kept)
+    }
+
+    async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
+        let agent = visit.agent;
+        // A command that is no agent's hears of no hook, and would say so.
+        if self.judging.is_apart() {
+            return Ok(());
+        }
+        let mut kept = self.look(agent).await?;
+        let bundle = self.judging.held();
+        let (digest, now) = (kept.digest(bundle.as_ref()), self.clock.now());
+        if !visit.is_commanded && !kept.is_due(&digest, now) {
+            return Ok(());
+        }
+        let mut said = json!({ "clients": kept.clients });
+        if let Some(bundle) = bundle {
+            said["policyBundle"] = bundle;
+        }
+        match visit.post("coverage", &said).await {
+            Ok(_) => {
+                (kept.told, kept.told_at) = (Some(digest), Some(now));
+                // What `explain` shows of it is worth no failure.
+                let _ = keep_coverage(&agent.folder, said.to_string().as_bytes());
+                kept.save(&agent.folder)
+            }
+            // An earlier server has no such operation.
+            Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+}
+
+impl Station for Guarding<'_> {
+    fn command(&self) -> &'static str {
+        "check_coverage"
+    }
+
+    fn begin(&self, agent: &Agent, _: &dyn Fn(&str)) -> Result<(), Trouble> {
+        self.stays.set(true);
+        self.fired().load(&agent.folder)
+    }
+
+    fn visit<'a>(&'a self, visit: &'a Visit<'a>) -> Visited<'a> {
+        Box::pin(self.work(visit))
+    }
+
+    fn alone<'a>(&'a self, agent: &'a Agent, _: &'a dyn Fn(&str)) -> Visited<'a> {
+        Box::pin(async move {
+            if self.judging.is_apart() {
+                return Ok(());
+            }
+            self.look(agent).await.map(drop)
+        })
+    }
+}
+
+/// Returns the least of versions, as far as they have numbers.
+fn least(versions: &BTreeSet<String>) -> Option<String> {
+    let numbers = |version: &String| -> Vec<u64> {
+        let parts = version.split(['.', '-', '+']);
+        parts.map_while(|part| part.parse().ok()).collect()
+    };
+    versions.iter().min_by_key(|version| numbers(version)).cloned()
+}
+
+/// Returns what a file of settings says.
+fn found(client: Client, path: &Path) -> SettingsFound {
+    match path.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return SettingsFound::Absent,
+        Ok(found) if found.is_file() && found.len() <= MOST_SETTINGS => {}
+        _ => return SettingsFound::Unreadable,
+    }
+    let read = SettingsFile::read(client, path.to_owned()).and_then(|file| file.members());
+    read.map_or(SettingsFound::Unreadable, SettingsFound::Read)
+}
+
+/// Returns what the files of a folder say, in their order.
+fn parts(client: Client, folder: &Path) -> Vec<SettingsFound> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
+        Err(_) => return vec![SettingsFound::Unreadable],
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let Ok(entry) = entry else {
+            return vec![SettingsFound::Unreadable];
+        };
+        if entry.path().extension().is_some_and(|ending| ending == "json") {
+            paths.push(entry.path());
+        }
+    }
+    if paths.len() > MOST_PARTS {
+        return vec![SettingsFound::Unreadable];
+    }
+    paths.sort();
+    paths.iter().map(|path| found(client, path)).collect()
+}
+
+/// Says whether root, or who stands for root, alone can change a path and everything above it. In a folder such as `/tmp` nobody takes away
+/// what is another's.
+fn is_roots(path: &Path, owner: u32) -> bool {
+    path.ancestors().all(|part| {
+        part.symlink_metadata().is_ok_and(|found| {
+            let is_shut = found.is_symlink() || found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0;
+            (found.uid() == 0 || found.uid() == owner) && is_shut
+        })
+    })
+}
+
+/// Returns the homes of the people who have accounts on a machine, and whether those are all.
+fn accounts(root: &Path) -> (Vec<Home>, bool) {
+    let path = root.join("etc/passwd");
+    let is_small = path
+        .metadata()
+        .is_ok_and(|found| found.is_file() && found.len() <= MOST_ACCOUNTS);
+    let text = if is_small {
+        fs::read_to_string(path).unwrap_or_default()
+    } else {
+        String::new()
+    };
+    let mut has_all = !text.is_empty();
+    let mut homes: Vec<Home> = Vec::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        let (Some(number), Some(home), shell) = (fields.get(2), fields.get(5), fields.get(6)) else {
+            continue;
+        };
+        let Ok(account) = number.parse::<u32>() else {
+            continue;
+        };
+        let is_person = account == 0 || PEOPLE.contains(&account);
+        let logs_in = !shell.is_some_and(|shell| shell.ends_with("/nologin") || shell.ends_with("/false"));
+        let below = home.trim_start_matches('/');
+        if !is_person || !logs_in || below.is_empty() {
+            continue;
+        }
+        let home = Home {
+            account,
+            path: root.join(below),
+        };
+        if homes.contains(&home) || is_gone(&home.path) {
+            continue;
+        }
+        if homes.len() == MOST_HOMES {
+            has_all = false;
+            break;
+        }
+        homes.push(home);
+    }
+    (homes, has_all)
+}
+
+/// Says whether a home is known not to be there: the folder above it can be seen, and has others. Where there are none, homes may be hidden.
+fn is_gone(home: &Path) -> bool {
+    if !home
+        .symlink_metadata()
+        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    {
+        return false;
+    }
+    fs::read_dir(folder_of(home)).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Returns the command.
+pub fn command() -> Command {
+    Command::new("coverage")
+        .about("Shows how far each client on this machine is guarded, and what to do about the rest")
+        .long_about(
+            "Shows what the agent found in its last round: enforced, where every step is proven; bypassable, where a way around is known or \
+             conversations cannot be seen; observed, where it is asked and that it refuses is not proven; none. Each level below enforced has \
+             its reasons, and each of them a step. No server is asked.",
+        )
+        .args(place_args())
+        .arg(list_output_arg())
+}
+
+/// Shows what was found last.
+///
+/// Errors: usage, where nothing was looked at yet.
+pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
+    let (agent, _) = super::places::enrolled(matches, terminal)?;
+    let kept = kept_coverage(&agent.folder).map_err(failure)?;
+    let Some(at) = kept.at else {
+        return Err(
+            Failure::usage("the agent has looked at no client yet").and("start it: provost agent run --once")
+        );
+    };
+    let printer = Printer {
+        form: Form::chosen(matches, terminal),
+        terminal,
+        quiet: false,
+    };
+    let columns = ["client", "level", "clientVersion", "reasons", "steps"].map(Column::declared);
+    printer.list(&json!({ "at": at, "clients": shown(&kept) }), "clients", &columns)?;
+    if kept.clients.is_empty() {
+        terminal.note("no client that could be guarded is here");
+    }
+    Ok(())
+}
+
+fn shown(kept: &KeptCoverage) -> Vec<Value> {
+    let with_steps = |client: &ClientCoverage| {
+        let mut shown = json!(client);
+        shown["steps"] = json!(client.steps());
+        shown
+    };
+    kept.clients.iter().map(with_steps).collect()
+}
+
+/// Returns what `status` says; nothing before the first look.
+pub fn status(agent: &Agent) -> Option<Value> {
+    let kept = kept_coverage(&agent.folder).ok()?;
+    kept.at.map(|at| json!({ "at": at, "clients": shown(&kept) }))
+}
+
+/// Returns what `doctor` finds.
+pub fn findings(agent: &Agent) -> Vec<Finding> {
+    let kept = match kept_coverage(&agent.folder) {
+        Ok(kept) => kept,
+        Err(trouble) => {
+            return vec![Finding {
+                check: "coverage",
+                good: false,
+                says: trouble.line,
+                fix: Some("look at what it says".to_owned()),
+            }];
+        }
+    };
+    let executions = Executions::load(&agent.folder).unwrap_or_default();
+    let finding = |client: &ClientCoverage| {
+        let reasons = if client.reasons.is_empty() {
+            "every step is proven".to_owned()
+        } else {
+            client.reasons.join(", ")
+        };
+        let ran = Client::ALL
+            .into_iter()
+            .find(|one| known(*one).word() == client.client)
+            .and_then(|one| executions.last(one))
+            .map(|run| format!("; {}, at {}", run.says, run.at))
+            .unwrap_or_default();
+        Finding {
+            check: "coverage",
+            good: !client.has_fault(),
+            says: format!("{} is {}: {reasons}{ran}", client.client, client.level),
+            fix: (!client.reasons.is_empty()).then(|| client.steps().join("; ")),
+        }
+    };
+    kept.clients.iter().map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests;

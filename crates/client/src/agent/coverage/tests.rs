@@ -1,0 +1,395 @@
+//! A machine below a folder, with settings of clients, homes, conversations and a program that stands for this one.
+
+use super::super::judging::tests::{Server, World, now, refusal};
+use super::*;
+use provost_agent::{Loop, once};
+use provost_hooks::{Mode as HookMode, command_line, hooks};
+use provost_words::entropy::SystemEntropy;
+use std::os::unix::fs::PermissionsExt;
+
+const ID: &str = "0d7c5a4e-1111-2222-3333-444455556666";
+/// Says that a harmless call may run, and counts how often it was started.
+const GOOD: &str = "#!/bin/sh\ncat >/dev/null\necho x >> \"$0.ran\"\necho '{}'\n";
+
+/// A machine whose agent judges.
+struct Machine {
+    world: World,
+    judging: Judging,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let world = World::new();
+        let root = world.path.join("machine");
+        let judging = Judging::below(&root, geteuid().as_raw(), Box::new(world.clock.clone()));
+        let machine = Self { world, judging };
+        machine.put(
+            "etc/provost/hook.toml",
+            "url = \"https://provost.test\"\norganization = \"acme\"\ntoken_file = \"/nowhere\"\n",
+            0o644,
+        );
+        machine.put("usr/local/bin/provost", GOOD, 0o755);
+        machine.put(
+            "usr/lib/node_modules/@anthropic-ai/claude-code/package.json",
+            r#"{"name":"@anthropic-ai/claude-code","version":"2.1.331"}"#,
+            0o644,
+        );
+        let account = format!("ada:x:{}:1000::/home/ada:/bin/sh\n", geteuid().as_raw());
+        machine.put("etc/passwd", &account, 0o644);
+        machine.put(
+            &format!("home/ada/.claude/projects/-work/{ID}.jsonl"),
+            "secret",
+            0o600,
+        );
+        machine.registers(&Value::Null);
+        machine.judging.begin(&machine.world.agent, &|_| {}).unwrap();
+        machine.asks();
+        machine
+    }
+
+    fn root(&self) -> PathBuf {
+        self.world.path.join("machine")
+    }
+
+    fn put(&self, below: &str, text: &str, mode: u32) {
+        let path = self.root().join(below);
+        fs::create_dir_all(folder_of(&path)).unwrap();
+        for folder in folder_of(&path).ancestors() {
+            if folder.starts_with(&self.world.path) {
+                fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn program(&self) -> PathBuf {
+        self.root().join("usr/local/bin/provost")
+    }
+
+    fn line(&self, mode: HookMode) -> String {
+        let program = self.program().display().to_string();
+        command_line(&program, Client::ClaudeCode, mode, &[])
+    }
+
+    /// Registers the hook for the machine; `more` replaces members.
+    fn registers(&self, more: &Value) {
+        let line = self.line(HookMode::Enforce);
+        let mut settings = json!({ "hooks": hooks(Client::ClaudeCode, HookMode::Enforce, &line) });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            settings[name] = value.clone();
+        }
+        self.put(
+            "etc/claude-code/managed-settings.json",
+            &settings.to_string(),
+            0o644,
+        );
+    }
+
+    /// The conversation asks its hook.
+    fn asks(&self) {
+        let now = self.world.clock.now();
+        self.judging
+            .fired()
+            .note(geteuid().as_raw(), Client::ClaudeCode, ID, now);
+    }
+
+    /// Makes a round, and returns what was found of Claude Code.
+    fn round(&self) -> Option<ClientCoverage> {
+        let guarding = Guarding::at(
+            &self.judging,
+            Homes::default(),
+            self.root(),
+            (Some(self.program()), geteuid().as_raw()),
+            Box::new(self.world.clock.clone()),
+        );
+        guarding.begin(&self.world.agent, &|_| {}).unwrap();
+        let done = now(once(&Loop {
+            agent: &self.world.agent,
+            door: &self.world.server,
+            home: &self.world.path,
+            clock: &self.world.clock,
+            entropy: &SystemEntropy,
+            say: &|_| {},
+            stations: &[&guarding],
+            stop: Arc::default(),
+        }));
+        done.unwrap();
+        let kept = kept_coverage(&self.world.agent.folder).unwrap();
+        let mut clients = kept.clients.into_iter();
+        clients.find(|client| client.client == "claude_code")
+    }
+
+    fn found(&self) -> (String, Vec<String>) {
+        let found = self.round().expect("Claude Code is there");
+        (found.level, found.reasons)
+    }
+
+    fn is(&self, level: &str, reasons: &[&str]) {
+        let reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
+        assert_eq!(self.found(), (level.to_owned(), reasons));
+    }
+
+    /// How often the program was started.
+    fn ran(&self) -> usize {
+        let path = self.root().join("usr/local/bin/provost.ran");
+        fs::read_to_string(path).map_or(0, |text| text.lines().count())
+    }
+}
+
+fn server(machine: &Machine) -> &Server {
+    &machine.world.server
+}
+
+/// Proves FH-1, FH-6.
+#[test]
+fn what_is_registered_in_effect_executed_and_fires_is_enforced_and_is_told_once() {
+    let machine = Machine::new();
+    server(&machine).says("/coverage", 200, &json!({ "now": "2026-11-27T10:00:00.000Z" }));
+    machine.is("enforced", &[]);
+    assert_eq!(machine.ran(), 1);
+    let told = server(&machine).told("/coverage");
+    let said = &told[0]["clients"][0];
+    assert_eq!(
+        (
+            &said["client"],
+            &said["clientVersion"],
+            &said["level"],
+            &said["basis"]
+        ),
+        (
+            &json!("claude_code"),
+            &json!("2.1.331"),
+            &json!("enforced"),
+            &json!("measured")
+        )
+    );
+    assert!(said["executedAt"].is_string() && said["firedAt"].is_string());
+    // Nothing of a person stands in it.
+    let text = told[0].to_string();
+    for private in [ID, "ada", "home", "projects", "work", "secret"] {
+        assert!(!text.contains(private), "{private}: {text}");
+    }
+    for _ in 0..5 {
+        machine.world.clock.pass(300);
+        machine.is("enforced", &[]);
+    }
+    assert_eq!((machine.ran(), server(&machine).told("/coverage").len()), (1, 1));
+    machine.world.clock.pass(6 * 3_600);
+    machine.is("enforced", &[]);
+    assert_eq!((machine.ran(), server(&machine).told("/coverage").len()), (1, 2));
+    // The next day the line is executed again.
+    machine.world.clock.pass(18 * 3_600);
+    machine.asks();
+    machine.is("enforced", &[]);
+    assert_eq!(machine.ran(), 2);
+}
+
+/// Proves FH-6.
+///
+/// Within two rounds, and told at the second.
+#[test]
+fn a_conversation_that_asks_nothing_is_noticed_within_two_rounds() {
+    let machine = Machine::new();
+    server(&machine).says("/coverage", 200, &json!({}));
+    machine.is("enforced", &[]);
+    let silent = "ffffffff-1111-2222-3333-444455556666";
+    machine.put(
+        &format!("home/ada/.claude/projects/-work/{silent}.jsonl"),
+        "",
+        0o600,
+    );
+    machine.is("enforced", &[]);
+    machine.world.clock.pass(300);
+    machine.is("observed", &["session_without_events"]);
+    let told = server(&machine).told("/coverage");
+    assert_eq!(
+        (told.len(), &told[1]["clients"][0]["level"]),
+        (2, &json!("observed"))
+    );
+    // It asks after all.
+    let now = machine.world.clock.now();
+    machine
+        .judging
+        .fired()
+        .note(geteuid().as_raw(), Client::ClaudeCode, silent, now);
+    machine.is("enforced", &[]);
+    // A name that nobody understands, and a home that is hidden, prove nothing.
+    machine.put("home/ada/.claude/projects/-work/talk.jsonl", "", 0o600);
+    machine.is("bypassable", &["sessions_unseen"]);
+    fs::remove_file(machine.root().join("home/ada/.claude/projects/-work/talk.jsonl")).unwrap();
+    machine.is("enforced", &[]);
+    let account = geteuid().as_raw();
+    let accounts = format!(
+        "ada:x:{account}:1::/home/ada:/bin/sh\nbob:x:1000:1::/hidden/bob:/bin/sh\nd:x:2:2::/d:/bin/sh\n"
+    );
+    machine.put("etc/passwd", &accounts, 0o644);
+    machine.is("bypassable", &["sessions_unseen"]);
+    // Of an account whose home is gone it is known that nothing is there.
+    machine.put("hidden/carol/x", "", 0o644);
+    machine.is("enforced", &[]);
+}
+
+/// Proves FH-6, FH-8.
+#[test]
+fn what_is_taken_out_of_the_settings_is_noticed_in_the_next_round() {
+    let machine = Machine::new();
+    machine.is("enforced", &[]);
+    machine.registers(&json!({ "disableAllHooks": true }));
+    machine.is("none", &["hooks_disabled"]);
+    machine.registers(&json!({ "hooks": {} }));
+    machine.is("none", &["not_registered"]);
+    machine.put("etc/claude-code/managed-settings.json", "{", 0o644);
+    machine.is("none", &["registration_unreadable"]);
+    machine.registers(&Value::Null);
+    machine.is("enforced", &[]);
+    // A part that stands over it counts, and whoever can write the file is not root alone.
+    machine.put(
+        "etc/claude-code/managed-settings.d/10.json",
+        r#"{"disableAllHooks":true}"#,
+        0o644,
+    );
+    machine.is("none", &["hooks_disabled"]);
+    machine.put("etc/claude-code/managed-settings.d/10.json", "[]", 0o644);
+    machine.is("none", &["registration_unreadable"]);
+    fs::remove_dir_all(machine.root().join("etc/claude-code/managed-settings.d")).unwrap();
+    let path = machine.root().join("etc/claude-code/managed-settings.json");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    machine.is("observed", &["person_registration"]);
+    machine.registers(&Value::Null);
+    // The client may take its settings from elsewhere; the version may be another one.
+    machine.put("home/ada/.claude/remote-settings.json", "{}", 0o600);
+    machine.is("observed", &["managed_elsewhere"]);
+    fs::remove_file(machine.root().join("home/ada/.claude/remote-settings.json")).unwrap();
+    machine.put("home/ada/.local/share/claude/versions/2.1.100", "", 0o755);
+    fs::create_dir_all(machine.root().join("home/ada/.local/bin")).unwrap();
+    let link = machine.root().join("home/ada/.local/bin/claude");
+    std::os::unix::fs::symlink("../share/claude/versions/2.1.100", &link).unwrap();
+    let found = machine.round().unwrap();
+    assert_eq!(found.version.as_deref(), Some("2.1.100"));
+    machine.is("observed", &["version_too_old"]);
+    fs::remove_file(&link).unwrap();
+    fs::remove_dir_all(machine.root().join("usr/lib")).unwrap();
+    machine.is("observed", &["version_unknown"]);
+    assert_eq!(machine.ran(), 1, "once a day, whatever else changes");
+}
+
+/// Proves FH-1, AG-1.
+#[test]
+fn no_program_is_started_but_this_one_by_the_line_that_an_installation_writes() {
+    let machine = Machine::new();
+    machine.is("enforced", &[]);
+    // Another program, another line around ours, another place to ask.
+    machine.put("usr/local/bin/other", GOOD, 0o755);
+    let other = machine.root().join("usr/local/bin/other").display().to_string();
+    let ours = machine.line(HookMode::Enforce);
+    let elsewhere = command_line(
+        &machine.program().display().to_string(),
+        Client::ClaudeCode,
+        HookMode::Enforce,
+        &["--config", "/tmp/x"],
+    );
+    for (line, reasons) in [
+        (
+            command_line(&other, Client::ClaudeCode, HookMode::Enforce, &[]),
+            &["program_other", "not_executed"][..],
+        ),
+        (
+            format!("touch {}/x; {ours}", machine.root().display()),
+            &["registration_changed", "program_other", "not_executed"],
+        ),
+        (
+            elsewhere,
+            &["registration_changed", "program_other", "not_executed"],
+        ),
+    ] {
+        let hooks = hooks(Client::ClaudeCode, HookMode::Enforce, &line);
+        machine.registers(&json!({ "hooks": hooks }));
+        machine.is("observed", reasons);
+    }
+    assert!(!machine.root().join("x").exists() && !machine.root().join("usr/local/bin/other.ran").exists());
+    assert_eq!(machine.ran(), 1);
+    // One that others can change, or that nobody can start, is not started either.
+    machine.registers(&Value::Null);
+    for mode in [0o777, 0o644] {
+        fs::set_permissions(machine.program(), fs::Permissions::from_mode(mode)).unwrap();
+        machine.is("observed", &["program_open", "not_executed"]);
+    }
+    assert_eq!(machine.ran(), 1);
+    // A line that falls silent is found out by starting it: its end alone speaks.
+    machine.put("usr/local/bin/provost", "#!/bin/sh\nexit 1\n", 0o755);
+    machine.is("observed", &["execution_failed"]);
+    machine.put(
+        "usr/local/bin/provost",
+        "#!/bin/sh\necho 'provost: the token cannot be read' >&2\nexit 2\n",
+        0o755,
+    );
+    machine.is("enforced", &[]);
+    machine.put("usr/local/bin/provost", "#!/bin/sh\necho 'no json'\n", 0o755);
+    machine.is("observed", &["execution_failed"]);
+    machine.put("usr/local/bin/provost", GOOD, 0o755);
+    machine.is("observed", &["not_executed"]);
+    assert_eq!(machine.ran(), 1, "four times a day and no more");
+}
+
+#[test]
+fn an_earlier_server_and_one_that_is_away_lose_nothing() {
+    let machine = Machine::new();
+    for status in [404, 405] {
+        server(&machine).says("/coverage", status, &refusal("not_found"));
+        machine.is("enforced", &[]);
+    }
+    server(&machine).says("/coverage", 503, &refusal("unavailable"));
+    machine.is("enforced", &[]);
+    server(&machine).says("/coverage", 200, &json!({}));
+    machine.is("enforced", &[]);
+    let told = server(&machine).told("/coverage").len();
+    machine.is("enforced", &[]);
+    assert_eq!(server(&machine).told("/coverage").len(), told, "it was taken");
+}
+
+/// Proves FH-6.
+#[test]
+fn an_agent_that_hears_of_no_hook_proves_less() {
+    let machine = Machine::new();
+    machine.is("enforced", &[]);
+    machine.put(
+        "etc/provost/hook.toml",
+        "url = \"https://other.test\"\norganization = \"acme\"\ntoken_file = \"/nowhere\"\n",
+        0o644,
+    );
+    machine.is("bypassable", &["events_unheard"]);
+    // The desk is closed, as while an agent makes one round.
+    let apart = Machine::new();
+    apart.judging.retire(&apart.world.agent).unwrap();
+    apart.is("bypassable", &["events_unheard"]);
+}
+
+#[test]
+fn a_client_that_is_not_there_is_not_told_of_and_one_of_documents_is_never_enforced() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.root().join("home/ada/.cursor")).unwrap();
+    machine.round();
+    let kept = kept_coverage(&machine.world.agent.folder).unwrap();
+    let told: Vec<(&str, &str, Basis)> = kept
+        .clients
+        .iter()
+        .map(|client| (client.client.as_str(), client.level.as_str(), client.basis))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("claude_code", "enforced", Basis::Measured),
+            ("cursor", "none", Basis::Documents)
+        ]
+    );
+    let findings = findings(&machine.world.agent);
+    assert!(findings.iter().all(|finding| finding.good), "{findings:?}");
+    assert!(findings[0].says.contains("claude_code is enforced"));
+    let shown = status(&machine.world.agent).unwrap();
+    assert_eq!(shown["clients"][1]["reasons"], json!(["no_adapter"]));
+    machine.registers(&json!({ "disableAllHooks": true }));
+    machine.round();
+    let found = super::findings(&machine.world.agent);
+    assert!(!found[0].good && found[0].fix.as_ref().unwrap().contains("hooks_disabled"));
+}
