@@ -37,6 +37,7 @@ pub use coverage::{
 };
 pub use decision::{Action, Decision};
 pub use effect::{Effect, EverySettings, SettingsFound, Whose, effect, program_of};
+pub use payload::session_of;
 pub use question::{Message, Moment, Question, UnreadableEvent, hear};
 pub use registration::{
     CLIENT_SECONDS, Conflict, Registration, UNDECIDED, command_line, found, hooks, merged, merged_text,

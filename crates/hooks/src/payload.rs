@@ -7,6 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// LIMIT: bytes of the name of a conversation that is noted. Ours: clients have 36.
+const MAX_SESSION: usize = 256;
+
 /// An event as a client writes it.
 #[derive(Debug, Deserialize)]
 pub struct Payload<'a> {
@@ -52,6 +55,20 @@ impl Payload<'_> {
             .or(text(&self.mcp_context["tool_name"]));
         Some((server, tool))
     }
+}
+
+/// The one member that says in which conversation an event is; every other one is passed over without being kept.
+#[derive(Debug, Deserialize)]
+struct Conversation {
+    #[serde(default)]
+    session_id: Value,
+}
+
+/// Returns the conversation that an event names, whatever event it is; `None` where it names none, or its name is longer than a name is.
+pub fn session_of(bytes: &[u8]) -> Option<String> {
+    let read: Conversation = serde_json::from_slice(bytes).ok()?;
+    let session = text(&read.session_id)?;
+    (session.len() <= MAX_SESSION).then(|| session.to_owned())
 }
 
 /// Returns a text that says something.

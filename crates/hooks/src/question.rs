@@ -298,11 +298,6 @@ impl Event {
 }
 
 impl Question {
-    /// Returns the conversation in which the client asks, as it says.
-    pub fn session(&self) -> Option<&str> {
-        self.events.iter().find_map(|event| event.session.as_deref())
-    }
-
     /// Returns how many events are asked about.
     pub fn count(&self) -> usize {
         self.events.len()

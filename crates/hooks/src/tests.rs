@@ -594,3 +594,24 @@ fn requirements_keep_their_text_around_the_block() {
     let cut = "a = 1\n# provost hook: begin (written by `provost hook install`; do not edit)\nb = 2\n";
     assert_eq!(removed_text(cut), cut);
 }
+
+#[test]
+fn the_conversation_of_an_event_is_known_whatever_event_it_is() {
+    for (event, session) in [
+        (r#"{"session_id":"a","hook_event_name":"PreToolUse"}"#, Some("a")),
+        (
+            r#"{"hook_event_name":"Other","x":[1,{"session_id":"b"}],"session_id":"a"}"#,
+            Some("a"),
+        ),
+        (r#"{"session_id":"a","session_id":"b"}"#, None),
+        (r#"{"session_id":7}"#, None),
+        (r#"{"session_id":""}"#, None),
+        ("{}", None),
+        ("[]", None),
+        ("", None),
+    ] {
+        assert_eq!(crate::session_of(event.as_bytes()).as_deref(), session, "{event}");
+    }
+    let long = format!(r#"{{"session_id":"{}"}}"#, "a".repeat(257));
+    assert_eq!(crate::session_of(long.as_bytes()), None);
+}

@@ -17,7 +17,7 @@ use crate::coverage::SharedFired;
 use crate::machine;
 use crate::trouble::{Cause, Trouble};
 use provost_bundle::Recording;
-use provost_hooks::{Message, Mode, hear};
+use provost_hooks::{Mode, session_of};
 use provost_policy::Action;
 use provost_words::time::{Clock, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -388,12 +388,9 @@ impl Counter {
         if asked.intent != Intent::Judge {
             return;
         }
-        if let Ok(Message::Question(question)) = hear(asked.client, payload)
-            && let Some(session) = question.session()
-        {
-            self.work
-                .fired
-                .note(account, asked.client, session, self.work.clock.now());
+        if let Some(session) = session_of(payload) {
+            let now = self.work.clock.now();
+            self.work.fired.note(account, asked.client, &session, now);
         }
     }
 

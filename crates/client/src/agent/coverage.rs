@@ -275,7 +275,7 @@ impl<'a> Guarding<'a> {
             Mode::System => found.mode() & 0o005 == 0o005,
             Mode::User => found.mode() & 0o111 != 0,
         };
-        let is_guarded = mode == Mode::User || (is_roots(path, self.owner) && is_roots(&led, self.owner));
+        let is_guarded = mode == Mode::User || is_roots(path, self.owner);
         if starts && is_guarded {
             (ProgramStanding::Own, print)
         } else {
@@ -543,15 +543,43 @@ fn parts(client: Client, folder: &Path) -> Vec<SettingsFound> {
     paths.iter().map(|path| found(client, path)).collect()
 }
 
-/// Says whether root, or who stands for root, alone can change a path and everything above it. In a folder such as `/tmp` nobody takes away
-/// what is another's.
+/// LIMIT: links on the way to a program: the kernel's.
+const MOST_LINKS: usize = 40;
+
+/// Says whether root, or who stands for root, alone can change where a path leads: every folder and every link on the way. In a folder such
+/// as `/tmp` nobody takes away what is another's.
 fn is_roots(path: &Path, owner: u32) -> bool {
-    path.ancestors().all(|part| {
-        part.symlink_metadata().is_ok_and(|found| {
+    let parts = |path: &Path| -> Vec<PathBuf> {
+        let parts = path.components().rev();
+        parts.map(|part| PathBuf::from(part.as_os_str())).collect()
+    };
+    let is_shut = |path: &Path| {
+        path.symlink_metadata().is_ok_and(|found| {
             let is_shut = found.is_symlink() || found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0;
             (found.uid() == 0 || found.uid() == owner) && is_shut
         })
-    })
+    };
+    let (mut waiting, mut at, mut links) = (parts(path), PathBuf::from("/"), 0);
+    while let Some(part) = waiting.pop() {
+        let next = if part == Path::new("..") {
+            folder_of(&at).to_owned()
+        } else {
+            // The root takes the place of what was before.
+            at.join(part)
+        };
+        if !is_shut(&next) {
+            return false;
+        }
+        match fs::read_link(&next) {
+            Ok(_) if links == MOST_LINKS => return false,
+            Ok(target) => {
+                links += 1;
+                waiting.extend(parts(&target));
+            }
+            Err(_) => at = next,
+        }
+    }
+    true
 }
 
 /// Returns the homes of the people who have accounts on a machine, and whether those are all.

@@ -316,6 +316,26 @@ fn no_program_is_started_but_this_one_by_the_line_that_an_installation_writes() 
         machine.is("observed", &["program_open", "not_executed"]);
     }
     assert_eq!(machine.ran(), 1);
+    // A way to it on which somebody else could put another one is no way, whatever it leads to now.
+    fs::set_permissions(machine.program(), fs::Permissions::from_mode(0o755)).unwrap();
+    machine.put("open/x", "", 0o644);
+    let (open, link) = (
+        machine.root().join("open"),
+        machine.root().join("usr/local/bin/linked"),
+    );
+    std::os::unix::fs::symlink(machine.program(), open.join("provost")).unwrap();
+    std::os::unix::fs::symlink(open.join("provost"), &link).unwrap();
+    let line = command_line(
+        &link.display().to_string(),
+        Client::ClaudeCode,
+        HookMode::Enforce,
+        &[],
+    );
+    machine.registers(&json!({ "hooks": hooks(Client::ClaudeCode, HookMode::Enforce, &line) }));
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    machine.is("observed", &["program_open", "not_executed"]);
+    assert_eq!(machine.ran(), 1);
+    machine.registers(&Value::Null);
     // A line that falls silent is found out by starting it: its end alone speaks.
     machine.put("usr/local/bin/provost", "#!/bin/sh\nexit 1\n", 0o755);
     machine.is("observed", &["execution_failed"]);

@@ -183,7 +183,7 @@ fn looked(scene: &Scene<'_>, client: &Client, device: &mut Device) -> Outcome<Va
     }
     // What it found is told in the same round.
     let told = clock::poll_until(READY, Duration::from_millis(200), || {
-        let found = device.of_client(client, &device.coverage().unwrap_or_default());
+        let found = of_client(client, &device.coverage().unwrap_or_default());
         device
             .coverage_at_server(scene, client)
             .is_ok_and(|shown| shown["level"] == found["level"])
@@ -191,7 +191,7 @@ fn looked(scene: &Scene<'_>, client: &Client, device: &mut Device) -> Outcome<Va
     if !told {
         return Err(Failure::new(format!("the server is not told of {said}")));
     }
-    Ok(device.of_client(client, &said))
+    Ok(of_client(client, &said))
 }
 
 impl Step {
@@ -207,10 +207,9 @@ impl Step {
             write(&own, &settings.to_string(), 0o600)
         };
         match self.change {
-            Change::Nothing => Ok(()),
             Change::SwitchedOff if client.word == "claude-code" => switched(true),
-            // Its own settings are written with each call.
-            Change::SwitchedOff => Ok(()),
+            // Codex has its own settings written with each call.
+            Change::Nothing | Change::SwitchedOff => Ok(()),
             Change::TakenOut => {
                 if client.word == "claude-code" {
                     switched(false)?;
@@ -220,6 +219,14 @@ impl Step {
             Change::PutBack => device.register(scene, client),
         }
     }
+}
+
+/// Returns what is said of a client.
+fn of_client(client: &Client, coverage: &Value) -> Value {
+    let word = client.word.replace('-', "_");
+    let clients = coverage["clients"].as_array();
+    let found = clients.and_then(|clients| clients.iter().find(|one| one["client"] == word.as_str()));
+    found.cloned().unwrap_or_default()
 }
 
 impl Device {
@@ -232,16 +239,9 @@ impl Device {
         Ok(said["coverage"].clone())
     }
 
-    fn of_client(&self, client: &Client, coverage: &Value) -> Value {
-        let word = client.word.replace('-', "_");
-        let clients = coverage["clients"].as_array();
-        let found = clients.and_then(|clients| clients.iter().find(|one| one["client"] == word.as_str()));
-        found.cloned().unwrap_or_default()
-    }
-
     fn coverage_at_server(&self, scene: &Scene<'_>, client: &Client) -> Outcome<Value> {
         let said = scene.administrator().get(&format!("devices/{}", self.id))?;
         let shown = json!({ "clients": said["device"]["coverage"] });
-        Ok(self.of_client(client, &shown))
+        Ok(of_client(client, &shown))
     }
 }
