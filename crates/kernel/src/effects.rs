@@ -40,6 +40,8 @@ pub(crate) struct Effects {
     pub secret_at: Option<usize>,
     /// The unit changed what more callers may do than its target.
     pub credentials_invalidated: bool,
+    /// The answer is not kept under the key of the request, which acts later.
+    pub is_unkept: bool,
     /// Tokens whose replay cells the unit erased.
     pub erased: Vec<String>,
 }

@@ -43,6 +43,7 @@ pub mod readers;
 pub mod readiness;
 #[cfg(test)]
 mod schedules;
+pub mod second_person;
 pub mod services;
 pub mod supervisor;
 mod sync;

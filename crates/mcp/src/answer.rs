@@ -19,6 +19,9 @@ const MAX_BYTES: usize = 1024 * 1024;
 
 /// What becomes of an answer: the members that stand in the place of an empty `content`.
 pub(crate) fn of_answer(meta: &Meta, answer: &Answer) -> Result<Effect, Error> {
+    if answer.status == 202 && meta.second_person.is_some() {
+        return Err(asked(&answer.body));
+    }
     let text = || std::str::from_utf8(&answer.body).map_err(|_| Error::internal("an answer that is no text"));
     if answer.body.is_empty() {
         return Ok(members(&json!([{ "type": "text", "text": "done" }]), None));
@@ -49,6 +52,23 @@ pub(crate) fn of_answer(meta: &Meta, answer: &Answer) -> Result<Effect, Error> {
         &json!([{ "type": "resource", "resource": resource }]),
         None,
     ))
+}
+
+/// Returns that a second person was asked, and nothing else was done. As a refusal: what is no answer of the tool must not look like one,
+/// and clients judge answers by the tool's output schema.
+fn asked(body: &[u8]) -> Error {
+    let asked: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |name: &str| asked[name].as_str().unwrap_or_default();
+    let message = format!(
+        "nothing was done: a second person has to say yes, and was asked by the approval {id} ({state}, until {until}); tell the person you \
+         work for, and once somebody has said yes call again with the same arguments and approvalId {id}, without requestApproval",
+        id = text("approvalId"),
+        state = text("state"),
+        until = text("deadlineAt"),
+    );
+    Error::new(Code::ApprovalRequired, message)
+        .with("approvalId", text("approvalId"))
+        .with("status", text("state"))
 }
 
 fn members(content: &Value, structured: Option<&str>) -> Effect {

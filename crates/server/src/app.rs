@@ -9,7 +9,7 @@ use axum::routing::get;
 use http::{StatusCode, header};
 use provost_areas_access::oauth;
 use provost_areas_identity::service_accounts;
-use provost_areas_platform::store;
+use provost_areas_platform::{settings, store};
 use provost_kernel::area::{Areas, Statements};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Location;
@@ -162,10 +162,11 @@ async fn make_organization(
     })
 }
 
-/// Makes a new admin account in an organization that is there, and leaves an audit entry of it (D3.3).
+/// Makes a new admin account in an organization that is there, and leaves an audit entry of it (D3.3); where `lifts`, no act needs a second
+/// person there any more.
 ///
 /// Errors: `NotFound` for an unknown organization, which gets no chain by being asked for.
-pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<NewOrganization> {
+pub async fn recover(kernel: &Arc<Kernel>, organization: &str, lifts: bool) -> Result<NewOrganization> {
     let wanted = organization.to_owned();
     let known = kernel.read_system(store::organizations).await?;
     let organization_id = known
@@ -180,6 +181,9 @@ pub async fn recover(kernel: &Arc<Kernel>, organization: &str) -> Result<NewOrga
     let issued = Arc::new(Mutex::new(None));
     let sink = issued.clone();
     let run = move |ctx: &mut provost_kernel::OperationContext<'_>| {
+        if lifts {
+            settings::lift_acts_of_two(ctx)?;
+        }
         let name = format!("recovered-admin {}", ctx.now());
         let made = service_accounts::issue_admin(ctx, &name)?;
         *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);

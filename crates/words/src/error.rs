@@ -45,6 +45,7 @@ codes! {
     RoleForbidden "role_forbidden" 403 "The role may not do this.";
     InsufficientScope "insufficient_scope" 403 "A scope is missing.";
     EscalationForbidden "escalation_forbidden" 403 "The result could do more than the caller.";
+    ApprovalRequired "approval_required" 403 "A second person has to say yes before.";
     NotFound "not_found" 404 "Nothing of this name in the organization, or no such route.";
     MethodNotAllowed "method_not_allowed" 405 "The route does not have this method.";
     Conflict "conflict" 409 "The state forbids the act.";
@@ -53,6 +54,7 @@ codes! {
     LlmGatewayNotEnabled "llm_gateway_not_enabled" 404 "The organization has switched the LLM gateway off.";
     TooManyRemovals "too_many_removals" 409 "A file would remove more of a directory than one file may without a word.";
     Disabled "disabled" 409 "The record is disabled.";
+    ApprovalMismatch "approval_mismatch" 409 "The approval is of another request.";
     SchemaIncompatible "schema_incompatible" 409 "A stored definition does not fit the rules of today.";
     NoEarlierRelease "no_earlier_release" 409 "There is no release to go back to.";
     SecretNoLongerRetrievable "secret_no_longer_retrievable" 409 "The secret of a replayed answer was erased.";

@@ -74,6 +74,7 @@ impl Operation for CreateWorkloadTrust {
     )
     .status(201)
     .answers(&["Location"])
+    .of_two(&["rights"])
     .says(
         "Trust a workload's tokens",
         "A CI job or pod exchanges its token for a session of the account, at most 15 minutes long. Nobody writes a trust of \

@@ -20,6 +20,7 @@ impl Operation for DeleteWorkloadTrust {
     .command("workload-trusts", "delete")
     .confirmed()
     .status(204)
+    .of_two(&["removals"])
     .says("Delete a workload trust", "All of its sessions end.");
     type Path = TrustPath;
     type Query = Empty;

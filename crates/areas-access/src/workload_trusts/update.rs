@@ -63,6 +63,7 @@ impl Operation for UpdateWorkloadTrust {
     .rule(TRUSTING)
     .command("workload-trusts", "update")
     .example(r#"{"suspended": true}"#)
+    .of_two(&["rights"])
     .says(
         "Change or suspend a workload trust",
         "Members that are absent stay. Every change but that of the name ends its sessions. Who gives something must be able \

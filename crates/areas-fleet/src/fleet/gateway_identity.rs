@@ -111,7 +111,8 @@ impl Operation for PutGatewayIdentity {
         .access(taken::SCOPE, &[Admin])
         .command("devices", "assign-gateway-identity")
         .example(r#"{"serviceAccountId": "sa_01kaf9q2m4x7t8v3c5d6e0g1h2"}"#)
-        .says(
+        .of_two(&["rights"])
+    .says(
             "Assign a service account to a device",
             "Gateways take the device for it. The device is active and the account enabled, or it is 409. Whoever assigns an \
              account holds all that it can do and could do. Sent with both manager headers, the assignment is that manager's and the \

@@ -178,6 +178,7 @@ impl Operation for ApproveDevice {
     )
     .access("fleet:write", &[Admin])
     .command("devices", "approve")
+    .of_two(&["devices"])
     .says(
         "Approve a device",
         "A device that enrolled by a token with requireApproval becomes active, as soon as it was heard of. Nobody lets one work \
@@ -225,6 +226,7 @@ impl Operation for ReleaseDevice {
     )
     .access("fleet:write", &[Admin, Operator])
     .command("devices", "release")
+    .of_two(&["devices"])
     .says(
         "Release a device from quarantine",
         "It is active again, or waits for approval where nobody approved it yet, and what was suspected of it is settled, also of one that is \
@@ -266,6 +268,7 @@ impl Operation for RetireDevice {
     .access("fleet:write", &[Admin])
     .command("devices", "retire")
     .confirmed()
+    .of_two(&["devices"])
     .says(
         "Retire a device",
         "Its tokens are refused from the next request on, and its key is dead for ever: a machine that comes back enrols with \

@@ -20,6 +20,7 @@ impl Operation for EraseDeviceInventory {
     .command("devices", "erase-inventory")
     .status(204)
     .confirmed()
+    .of_two(&["devices"])
     .says(
         "Erase what a retired device reported",
         "At once, in place of after 90 days: where servers, skills and credentials were, and in whose homes. Servers and what is decided \

@@ -45,6 +45,7 @@
 //! Absent on purpose: roles in files (rights are given one by one, by somebody who holds them); renaming by a file without
 //! an external id (a new login name is a new user then); two records of a file that swap their names; groups in groups.
 
+mod deciders;
 mod ends;
 pub mod fences;
 mod groups;
@@ -59,6 +60,7 @@ pub(crate) mod store;
 mod users;
 
 pub(crate) use crate::joined_user;
+pub use deciders::{is_one as is_decider, standing as standing_of};
 pub use hands::{hands_since, note_hand, note_hand_on_everybody};
 pub use imports::tidy;
 pub use rights::{HeldLink, RoleGiven};
@@ -78,7 +80,8 @@ use serde::Deserialize;
 const READERS: &[Role] = &[Role::Admin, Role::Operator, Role::Auditor];
 
 /// Every list of statements of the area.
-const STATEMENTS: [&[&Statement]; 13] = [
+const STATEMENTS: [&[&Statement]; 14] = [
+    deciders::STATEMENTS,
     hands::STATEMENTS,
     ends::STATEMENTS,
     restored::STATEMENTS,

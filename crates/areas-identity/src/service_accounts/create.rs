@@ -100,6 +100,7 @@ impl Operation for CreateServiceAccount {
     .status(201)
     .answers(&["Location"])
     .reveals_secret()
+    .of_two(&["rights"])
     .says(
         "Create a service account",
         "The answer shows the first token once. Nobody creates an account that could do more than they can. The \

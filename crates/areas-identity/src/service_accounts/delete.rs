@@ -28,6 +28,7 @@ impl Operation for DeleteServiceAccount {
     .status(204)
     .also(200)
     .weighed()
+    .of_two(&["removals"])
     .says(
         "Delete a service account",
         "All its tokens are revoked; its name can be used again at once. Without confirm the refusal names as \

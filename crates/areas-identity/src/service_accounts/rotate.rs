@@ -24,6 +24,7 @@ use provost_kernel::text::IntegerBetween;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 /// Rotations of one account.
 const ROTATIONS_OF_ACCOUNT: Bucket = Bucket {
@@ -78,6 +79,7 @@ impl Operation for RotateServiceAccountToken {
     .command("service-accounts", "rotate")
     .example(r#"{"gracePeriodSeconds": 3600}"#)
     .reveals_secret()
+    .of_two(&["rights"])
     .says(
         "Rotate the token of a service account",
         "The answer shows the new token once; a retry with the same idempotency key shows it again until it was used, at most 24 hours. The old token ends at once unless a grace period is given. The new token keeps name, lifetime and narrowed scopes of the old one; an account that rotates itself without service_accounts:rotate gives no longer life than it was given.",
@@ -95,6 +97,15 @@ impl Operation for RotateServiceAccountToken {
             ));
         }
         Ok(())
+    }
+
+    /// Whose token it becomes, and what that can do.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        let (account, _) = store::get(ctx, &input.path.service_account_id)?;
+        let scopes = account.scopes.map(ScopeSet::to_list);
+        Ok(
+            json!({ "name": account.name, "permissionRole": account.role, "scopes": scopes, "ownerConsoleUserId": account.owner_console_user_id }),
+        )
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AccountAndToken> {

@@ -62,6 +62,7 @@ impl Operation for EnableServiceAccount {
     )
     .access("service_accounts:write", &[Admin])
     .command("service-accounts", "enable")
+    .of_two(&["rights"])
     .says(
         "Enable a service account",
         "Tokens that are neither expired nor revoked work again.",

@@ -59,6 +59,7 @@ impl Operation for UpdateServiceAccount {
     .access("service_accounts:write", &[Admin])
     .command("service-accounts", "update")
     .example(r#"{"description": "Deploys the policies of the platform team"}"#)
+    .of_two(&["rights"])
     .says("Change a service account", "Members that are absent stay as they are. Nobody gives an account more than they hold, nor a new name or owner to one that could do more, and no account changes its own role or scopes. Its tokens can do what it can from the next request on, except those that were narrowed.");
     type Path = AccountPath;
     type Query = Empty;

@@ -17,11 +17,15 @@
 //! INVARIANT SE-9: people are shown again that were pseudonyms, and names of machines that were hidden, only where that was confirmed;
 //! pseudonyms never stand beside names of machines.
 //!
+//! INVARIANT SE-10: where an act is named for two people, every change of the settings needs a second one, and none is stored by which
+//! nobody could say yes to the next.
+//!
 //! Specification §4.10; D2.4, D2.10, D4.8, D5, D13.
 //!
 //! Absent on purpose: retention of anything but the history. Audit entries are not pruned yet and events have one
 //! fixed term (D13), so a value would promise what nothing keeps; members may be added later (D1.12).
 
+mod approvals;
 mod ends;
 pub mod fences;
 mod fleet;
@@ -36,6 +40,7 @@ mod store;
 mod tests;
 mod write;
 
+pub use approvals::{ActOfTwo, Approvals};
 pub use fleet::{Fleet, FleetEnrolment, SelfEnrol};
 pub use hooks::{FleetHooks, HookMode, HookRecording, Judging, OnUnknown};
 pub use model::{
@@ -45,6 +50,7 @@ pub use privacy::{HostNames, People, Privacy};
 
 pub use store::read;
 
+use provost_kernel::announcement::Announcement;
 use provost_kernel::area::{Area, Check};
 use provost_kernel::auth::{Toolset, scope};
 use provost_kernel::db::Tx;
@@ -90,6 +96,22 @@ fn operations() -> Vec<Entry> {
 pub fn load(ctx: &mut OperationContext<'_>) -> Result<Settings> {
     let org = ctx.org();
     of(&mut ctx.tx(), org)
+}
+
+/// What the settings say of acts that need two people is another; whoever decides about approvals refuses it where nobody could say yes
+/// to the next change.
+pub struct ActsOfTwoChanged;
+
+impl Announcement for ActsOfTwoChanged {
+    const IS_DECISIVE: bool = true;
+}
+
+/// Has no act need a second person any more: what an operator does where nobody is left who could say yes.
+pub fn lift_acts_of_two(ctx: &mut OperationContext<'_>) -> Result<()> {
+    let before = write::before(ctx)?;
+    let mut after = before.settings().clone();
+    after.approvals = Approvals::default();
+    write::change(ctx, before, after, true).map(drop)
 }
 
 /// Returns the settings of an organization, outside of operations.

@@ -2,6 +2,7 @@
 //!
 //! Keeps SE-1, SE-2.
 
+use super::approvals::{Approvals, WantedApprovals};
 use super::fleet::{Fleet, WantedFleet};
 use provost_kernel::auth::Role;
 use provost_kernel::patch::RequiredChange;
@@ -20,7 +21,7 @@ pub(super) const SHORTENING_SECS: i64 = 7 * DAY_SECS;
 /// The automation settings of an organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "history", "retention", "directory", "oauth", "fleet"]))]
+#[schemars(extend("required" = ["tokens", "managedConfig", "llmGateway", "policies", "history", "retention", "directory", "oauth", "fleet", "approvals"]))]
 pub struct Settings {
     /// Tokens of service accounts.
     pub tokens: Tokens,
@@ -40,6 +41,8 @@ pub struct Settings {
     pub oauth: DelegatedAccess,
     /// Devices.
     pub fleet: Fleet,
+    /// What one person alone does not do.
+    pub approvals: Approvals,
     /// A shorter retention that does not act yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retention_shortening: Option<PendingRetention>,
@@ -256,7 +259,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 25] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 26] {
         let Self {
             tokens,
             managed_config,
@@ -267,8 +270,10 @@ impl Settings {
             directory,
             oauth,
             fleet,
+            approvals,
             retention_shortening: _,
         } = self;
+        let [acts_of_two] = approvals.members();
         let [
             approval,
             self_enrolment,
@@ -318,6 +323,7 @@ impl Settings {
             record,
             people,
             host_names,
+            acts_of_two,
         ]
     }
 }
@@ -336,6 +342,7 @@ pub(super) struct SettingsChange {
     directory: WantedDirectory,
     oauth: WantedDelegatedAccess,
     fleet: WantedFleet,
+    approvals: WantedApprovals,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -480,6 +487,7 @@ impl SettingsChange {
                 ),
             },
             fleet: self.fleet.applied(&base.fleet),
+            approvals: self.approvals.applied(&base.approvals),
             retention_shortening: base.retention_shortening.clone(),
         }
     }

@@ -25,6 +25,7 @@ impl Operation for Patch {
     )
     .command("settings", "set")
     .example(r#"{"tokens": {"defaultGraceSeconds": 300}}"#)
+    .of_deciders()
     .sensitive();
     type Path = Empty;
     type Query = Empty;

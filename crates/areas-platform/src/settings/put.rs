@@ -35,6 +35,7 @@ impl Operation for Put {
            "policies": {"maxBacktestDays": 90}, "history": {"countImports": false},
            "retention": {"historyDays": 400}, "directory": {"complete": false, "maxRemovalPercent": 10}}"#,
     )
+    .of_deciders()
     .sensitive();
     type Path = Empty;
     type Query = Empty;

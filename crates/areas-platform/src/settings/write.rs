@@ -1,7 +1,8 @@
 //! What both ways to change the settings have in common.
 //!
-//! Keeps SE-3, SE-4, SE-6, SE-7, SE-8, SE-9.
+//! Keeps SE-3, SE-4, SE-6, SE-7, SE-8, SE-9, SE-10.
 
+use super::ActsOfTwoChanged;
 use super::model::{AutomationSettings, PendingRetention, Settings};
 use super::store::{self, StoredSettings};
 use crate::settings::fences;
@@ -112,6 +113,9 @@ pub(super) fn change(
         updated_at,
     };
     store::put(ctx, &after)?;
+    if old.approvals != after.settings.approvals && !after.settings.approvals.require_for.is_empty() {
+        ctx.announce(&ActsOfTwoChanged)?;
+    }
     for ((path, old), (_, new)) in old.members().into_iter().zip(after.settings.members()) {
         ctx.change(path, old, new);
     }

@@ -45,7 +45,7 @@ provost_kernel::word! {
         Access = "access",
         /// An exception to a policy; not yet.
         Exception = "exception",
-        /// A request that needs two people; not yet.
+        /// A request that needs two people; the request itself asks for it.
         Operation = "operation",
     }
 }
@@ -153,6 +153,10 @@ fn server_of(body: &AskBody) -> Result<&ServerId> {
             "/kind",
             "tool_call is asked for by the decision about the call, and not by hand",
         )),
+        (Wish::Operation, _) => Err(unfit(
+            "/kind",
+            "operation is asked for by the request itself, with the query requestApproval=true",
+        )),
         (kind, _) => {
             let message = format!("{} cannot be asked for yet; mcp_server can", kind.as_str());
             Err(unfit("/kind", &message))
@@ -233,6 +237,7 @@ fn opened(
         binding_mac: binding::digest(&kernel.keys, org, &id, &call_mac, &[])?,
         call_mac,
         tool: wish.key.clone(),
+        gains: Vec::new(),
         policies: Vec::new(),
         quorum: route.as_ref().map_or(QUORUM, Route::quorum),
         votes: Vec::new(),
@@ -251,7 +256,7 @@ fn opened(
     })
 }
 
-/// Does what was asked for by hand, in the unit of the vote that approved it; of a call there is nothing to do until it is asked about.
+/// Does what was asked for by hand, in the unit of the vote that approved it; of a call or an operation there is nothing to do until it comes again.
 ///
 /// Keeps AP-11. Errors: `InsufficientScope` for a voter who could not do it; `Conflict` when it stands otherwise than it did.
 pub fn perform(
@@ -259,7 +264,7 @@ pub fn perform(
     approval: &mut Approval,
     shown: Option<&CallView>,
 ) -> Result<()> {
-    if approval.kind == Kind::ToolCall {
+    if approval.kind != Kind::McpServer {
         return Ok(());
     }
     let wish = shown.and_then(CallView::server);

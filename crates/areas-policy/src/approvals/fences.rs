@@ -24,7 +24,7 @@ provost_kernel::event_data! {
     UsedApproval {
         /// The approval.
         approval_id: ApprovalId,
-        /// The decision that let the call pass.
+        /// The decision that let the call pass, or the request that performed the operation.
         event_id: String,
         /// How many uses are left.
         uses_left: i64,
@@ -48,9 +48,11 @@ pub const SETTLEMENT: &str = "approvals.settled";
 pub const EXPIRY: &str = "approvals.expired";
 /// The action under which the log has an approval that ended because the clock was set back.
 pub const UNTIMED: &str = "approvals.clock_set_back";
+/// The action under which the log has that somebody asked for a second person, in the place of what was asked about.
+pub const ASKING: &str = "approvals.requested";
 
 provost_kernel::fences! {
-    acts Readers::Everybody, [SETTLEMENT, EXPIRY, UNTIMED];
+    acts Readers::Everybody, [SETTLEMENT, EXPIRY, UNTIMED, ASKING];
     targets {
         /// An approval.
         APPROVAL = "approval" => Readers::Everybody;
@@ -72,7 +74,7 @@ provost_kernel::fences! {
         CANCELED: OfApproval = "approval.canceled" => Readers::Everybody;
         /// Who decides about what is asked for is said otherwise.
         ROUTES_CHANGED: OfRoutes = "approval.routes_changed" => Readers::Everybody;
-        /// A call passed by an approval.
+        /// A call passed by an approval, or an operation was performed by it.
         USED: UsedApproval = "grant.consumed" => Readers::Everybody;
         /// What was approved was taken back.
         REVOKED: OfApproval = "grant.revoked" => Readers::Everybody;

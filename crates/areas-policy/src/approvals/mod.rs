@@ -10,14 +10,16 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12, AP-13 and AP-14.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12, AP-13, AP-14, AP-15 and AP-16.
 //!
 //! Beside calls somebody asks by hand that an MCP server of the inventory is approved (`ask.rs`); the vote that decides it does it.
 //!
 //! Absent on purpose: calls that nobody's decision asked about (nobody types the exact call of a machine); waiting inside a
 //! decision (who asks again is answered); comments of voters (the reason of each write is in the log); links that vote.
-//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill`, `access`, `exception` and `operation`, delegation, and places of
-//! consumption other than the servers.
+//! And where the settings want two people for an act, the request for it waits until a second one has said yes (`second_person.rs`).
+//!
+//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill`, `access` and `exception`, delegation, and places of consumption other
+//! than the servers.
 
 mod apply;
 mod ask;
@@ -34,6 +36,7 @@ mod plan;
 mod preview;
 mod rights;
 mod routes;
+mod second_person;
 mod secrets;
 mod store;
 mod values;
@@ -48,7 +51,7 @@ pub use plan::{Answer, Plan, Question, plan};
 use crate::policies::PolicyChanged;
 use model::{Approval, Effect, Refusal, State};
 use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded, SubjectKind};
-use provost_kernel::announcement::Subscriber;
+use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check, every};
 use provost_kernel::auth::{OrganizationId, Toolset, scope};
 use provost_kernel::db::Tx;
@@ -84,7 +87,7 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0043_approvals", "0049_approval_routes"],
+    migrations: &migrations!["0043_approvals", "0049_approval_routes", "0055_approval_gains"],
     statements: &[store::STATEMENTS, routes::STATEMENTS],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
@@ -93,6 +96,9 @@ pub static AREA: Area = Area {
         &Subscriber(principal_ended),
         &Subscriber(account_narrowed),
         &Subscriber(policy_changed),
+        &Answers(second_person::named),
+        &Answers(second_person::passage),
+        &Subscriber(second_person::acts_changed),
     ],
     prune: Some(prune),
     sealing_keys: Some(store::sealing_keys),

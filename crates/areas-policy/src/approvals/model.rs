@@ -27,6 +27,11 @@ id!(GrantId, "grt", "Names what an approval gives.");
 pub const PENDING_SECS: i64 = 3_600;
 /// How long what was approved can be used. Units: seconds. Source: F8.2.
 pub const GRANT_SECS: i64 = 900;
+/// The same of a request for an operation. Units: seconds. Source: F8.2.
+pub const OPERATION_GRANT_SECS: i64 = 3_600;
+/// How long a request for an operation waits for its decision. Units: seconds. Ours: a day, within which a second admin is at work; after
+/// it what the request is about is another.
+pub const OPERATION_SECS: i64 = 86_400;
 /// Within which requests are counted, whatever became of them. Units: seconds. Source: F8.9. Not less than [`PENDING_SECS`]: what
 /// waits is among them.
 pub const COUNTED_SECS: i64 = PENDING_SECS;
@@ -49,6 +54,27 @@ provost_kernel::word! {
         ToolCall = "tool_call",
         /// That an MCP server of the inventory stands approved.
         McpServer = "mcp_server",
+        /// One request for an operation that one person alone does not perform.
+        Operation = "operation",
+    }
+}
+
+impl Kind {
+    /// Returns how long what was approved can be used. Units: seconds.
+    pub const fn grant_secs(self) -> i64 {
+        match self {
+            Self::ToolCall | Self::McpServer => GRANT_SECS,
+            Self::Operation => OPERATION_GRANT_SECS,
+        }
+    }
+
+    /// Returns how long a request waits for its decision where no route says otherwise. Units: seconds.
+    pub const fn waits_secs(self) -> i64 {
+        match self {
+            Self::ToolCall => PENDING_SECS,
+            Self::McpServer => BY_HAND_SECS,
+            Self::Operation => OPERATION_SECS,
+        }
     }
 }
 
@@ -159,7 +185,7 @@ pub struct Vote {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Use {
-    /// The decision that allowed it, as the history names it; of a server its id.
+    /// The decision that allowed it, as the history names it; of a server its id; of an operation the id of the request that performed it.
     pub event_id: String,
     /// When.
     pub at: Timestamp,
@@ -201,8 +227,10 @@ pub struct Approval {
     pub call_mac: String,
     /// The keyed hash of all that is bound, which votes repeat.
     pub binding_mac: String,
-    /// The tool.
+    /// The tool, the key of the server, or the id of the operation.
     pub tool: String,
+    /// The ids of users and accounts beside the two who would get something by it; whoever stands behind one of them does not vote.
+    pub gains: Vec<String>,
     /// What the approval answers.
     pub policies: Vec<BoundPolicy>,
     /// The route by which it is decided, as it was then; nothing where none fitted.

@@ -347,6 +347,7 @@ impl Draft<'_> {
             binding_mac: binding::digest(&self.kernel.keys, self.org, &id, &call_mac, policies)?,
             call_mac: call_mac.clone(),
             tool: call.tool.clone(),
+            gains: Vec::new(),
             policies: policies.to_vec(),
             quorum: route.as_ref().map_or(QUORUM, Route::quorum),
             votes: Vec::new(),

@@ -40,7 +40,22 @@ pub fn of_party(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Option<Stri
 ///
 /// Keeps AP-3.
 pub fn behind(tx: &mut Tx<'_>, org: &str, approval: &Approval, device: Option<&str>) -> Result<Behind> {
-    behind_parties(tx, org, (&approval.asker, &approval.subject), device)
+    let held = match device {
+        Some(device) => fleet::holders(tx, org, device)?,
+        None => Vec::new(),
+    };
+    let mut parties = vec![approval.asker.id.as_str(), approval.subject.id.as_str()];
+    parties.extend(held.iter().chain(&approval.gains).map(String::as_str));
+    service_accounts::people_behind(tx, org, &parties, doors)
+}
+
+/// The same of who would ask for themselves, with whoever would get something by it.
+///
+/// Keeps AP-3.
+pub fn behind_gains(tx: &mut Tx<'_>, org: &str, asker: &Party, gains: &[String]) -> Result<Behind> {
+    let mut parties = vec![asker.id.as_str()];
+    parties.extend(gains.iter().map(String::as_str));
+    service_accounts::people_behind(tx, org, &parties, doors)
 }
 
 /// The same of who would ask, and for whom.

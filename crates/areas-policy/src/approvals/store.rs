@@ -14,7 +14,7 @@ macro_rules! columns {
     () => {
         "id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, \
          votes, uses, quorum, max_uses, deadline_at, grant_until, sealing_key_id, sealed, created_at, decided_at, ended_at, \
-         end_reason, revision, binding_mac, owner_id, route"
+         end_reason, revision, binding_mac, owner_id, route, gains"
     };
 }
 
@@ -44,7 +44,7 @@ statements! {
     /// How many wait, and how many of these for longer than so many milliseconds.
     COUNT = "SELECT COUNT(*), COUNT(CASE WHEN deadline_at - created_at > ?3 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
     /// Adds one, unless another one is open for the same.
-    INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256, owner_id, route) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23, ?24, ?25) ON CONFLICT DO NOTHING";
+    INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256, owner_id, route, gains) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23, ?24, ?25, ?26) ON CONFLICT DO NOTHING";
     /// Stores what became of one, unless it is another by now.
     SAVE = "UPDATE approvals SET state = ?3, votes = ?4, uses = ?5, use_count = ?6, grant_until = ?7, decided_at = ?8, ended_at = ?9, end_reason = ?10, revision = ?11 + 1 WHERE organization_id = ?1 AND id = ?2 AND revision = ?11";
     /// Those that are open behind a place, of every organization.
@@ -109,6 +109,7 @@ fn read(row: &Row<'_>) -> Result<Approval> {
             .map(|text| serde_json::from_str(&text))
             .transpose()
             .map_err(Error::internal)?,
+        gains: json(row, 28)?,
     })
 }
 
@@ -267,6 +268,7 @@ pub fn insert(ctx: &mut OperationContext<'_>, approval: &Approval) -> Result<()>
         set_of(&approval.policies)?,
         approval.owner_id.as_str(),
         approval.route.as_ref().map(text).transpose()?,
+        text(&approval.gains)?,
     ]
     .into();
     if ctx.execute(&INSERT, &values)? == 1 {

@@ -27,7 +27,7 @@ pub struct ApprovalView {
     requested_by: Party,
     /// Whose call it is, or who wants it.
     requested_for: Party,
-    /// The tool of the call, or the key of the server.
+    /// The tool of the call, the key of the server, or the id of the operation.
     tool: String,
     /// What it answers: the policies that asked for it, as they were.
     policies: Vec<BoundPolicy>,
@@ -107,6 +107,9 @@ struct SealedCall {
     /// The server that somebody asked for by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<ServerWish>,
+    /// The request that one person alone does not perform.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<OperationWish>,
     /// Why, as who asked by hand says.
     #[serde(skip_serializing_if = "Option::is_none")]
     justification: Option<String>,
@@ -122,6 +125,19 @@ struct SealedCall {
     /// The session in which it runs, as who asked says.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
+}
+
+/// A request for an operation, as it will be performed.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct OperationWish {
+    /// The operation.
+    pub operation_id: String,
+    /// What it does, in a line.
+    pub summary: String,
+    /// All that the request says (path, query, body with its reason), and what of the store it is about (standing).
+    pub request: Value,
 }
 
 /// A server that is asked for, as it was then.

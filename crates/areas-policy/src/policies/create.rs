@@ -41,6 +41,7 @@ impl<C: Collection> Operation for CreatePolicy<C> {
         .status(201)
         .also(200)
         .answers(&["Location", "Idempotent-Replayed"])
+        .of_two(&["policies"])
         .says(
             C::SAYS[0],
             "An enabled policy decides from now on. Its id is its author's and stays taken when the policy is deleted: its \

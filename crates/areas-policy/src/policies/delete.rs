@@ -28,6 +28,7 @@ impl<C: Collection> Operation for DeletePolicy<C> {
         .command(C::GROUP, "delete")
         .status(204)
         .answers(&[NAMED])
+        .of_two(&["policies"])
         .says(
             C::SAYS[3],
             "It decides nothing from now on. Its revisions are kept, and its id stays taken: its owner can create it again, \

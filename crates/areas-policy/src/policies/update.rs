@@ -37,6 +37,7 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
         .command(C::GROUP, "update")
         .example(C::EXAMPLES[1])
         .reads_up_to(DEFINITION_LIMIT.0, DEFINITION_LIMIT.1)
+        .of_two(&["policies"])
         .says(
             C::SAYS[2],
             "The whole definition is replaced and becomes the next revision; earlier ones are kept. 409 when the policy is \

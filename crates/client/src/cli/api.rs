@@ -345,7 +345,10 @@ fn content(found: &Value) -> Option<Body> {
 /// Returns the content of a success by its media types; nothing where it has none.
 fn success(found: &Value) -> Option<&Map<String, Value>> {
     let responses = found.get("responses")?.as_object()?;
-    let (_, success) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+    // That a second person was asked is no answer of the operation.
+    let asks = found.pointer("/x-provost/secondPerson").is_some();
+    let is_own = |status: &str| status.starts_with('2') && !(asks && status == "202");
+    let (_, success) = responses.iter().find(|(status, _)| is_own(status))?;
     success.get("content")?.as_object()
 }
 

@@ -24,6 +24,9 @@ use std::time::Duration;
 /// Empties a terminal, and begins again at its top.
 const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
 
+/// The parameter that asks for a second person, and has nothing else done.
+const ASKS: &str = "requestApproval";
+
 /// Does what an operation's command says.
 pub(super) async fn invoke(
     operation: &Operation,
@@ -242,6 +245,15 @@ async fn one(
     };
     let reserved = path.map(|path| ReservedFile::new(path)).transpose()?;
     let reply = sender.send(&draft.call()).await?;
+    if reply.status == http::StatusCode::ACCEPTED && operation.query_field(ASKS).is_some() {
+        printer.object(&parsed(&reply)?)?;
+        if !sender.quiet {
+            sender
+                .terminal
+                .note("nothing was done: once somebody has said yes, repeat the command with --approval-id in the place of --request-approval");
+        }
+        return Ok(());
+    }
     draft.must_be_about(&reply)?;
     if reply
         .headers
@@ -341,6 +353,8 @@ fn with_hint(
     is_performed: bool,
 ) -> Failure {
     match failure.status {
+        // Nothing is missing of the caller.
+        Some(403) if failure.refused("code") == Some("approval_required") => failure,
         Some(403) if failure.refused("code") != Some(advice::OTHER_ORGANIZATION) => {
             let needs = operation.performs.as_ref().filter(|_| is_performed);
             let scope = needs

@@ -30,6 +30,7 @@ mod refusals;
 mod retries;
 mod rotation;
 mod scan;
+mod second_person;
 mod secrets;
 mod sign_in;
 mod signer;

@@ -10,6 +10,7 @@ use crate::json;
 use crate::kernel::Kernel;
 use crate::mutation_metadata::{MANAGER_HEADERS, MutationMetadata};
 use crate::operation::{Consent, Content, Entry, IN_QUERY, Meta, Precondition, Raw, authorize_performance};
+use crate::second_person::{Asked, PARAMETERS, SaidOfSecondPerson};
 use crate::text::IdempotencyKey;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::{Map, Value, json};
@@ -20,6 +21,8 @@ pub(super) struct DecodedRequest {
     pub key: Option<KeyUse>,
     /// The call only shows what it would do (D8.5).
     pub is_preview: bool,
+    /// What the request says where a second person may be wanted.
+    pub second_person: Option<Asked>,
 }
 
 /// Steps 7 and 8: the media type, the strict JSON, the mutation metadata, the schema.
@@ -36,7 +39,11 @@ pub(super) fn decode(
         Some(_) => Map::new(),
         None => body_of(entry, request)?,
     };
-    let query = query_of(entry, request)?;
+    let mut query = query_of(entry, request)?;
+    let said = meta
+        .second_person
+        .map(|_| said_of_second_person(&mut query))
+        .transpose()?;
     let mut metadata = MutationMetadata::take(meta, &request.headers, &mut body)?;
     let is_asked_for = meta.previews_where_asked && query["preview"] == "true";
     let is_unconfirmed = meta.performance.is_some() && !metadata.confirm;
@@ -51,8 +58,8 @@ pub(super) fn decode(
     if metadata.key.is_none() && meta.consent == Consent::OptionalHeaders {
         metadata.key = Some(made_key(kernel));
     }
-    let key = metadata.key.as_ref().map(|key| {
-        // Members of the fingerprint: D4.4.
+    // Members of the fingerprint: D4.4.
+    let fingerprint = || {
         let mut fingerprint = Value::Object(body.clone());
         if let Some(content) = &content {
             fingerprint["mediaType"] = content.media_type.as_str().into();
@@ -66,20 +73,35 @@ pub(super) fn decode(
                 .get(name)
                 .map(|v| String::from_utf8_lossy(v.as_bytes()))
         };
-        let request_value = json!({
+        json!({
             "path": path,
             "query": query,
             "body": fingerprint,
             "manager": MANAGER_HEADERS.map(manager),
-        });
+        })
+    };
+    let key = metadata.key.as_ref().map(|key| {
         KeyUse::new(
             &kernel.keys,
             key.as_str(),
             actor.organization.as_str(),
             actor.key.as_deref(),
             meta.id,
-            &request_value,
+            &fingerprint(),
         )
+    });
+    let if_match = precondition(meta, request, Precondition::Match)?;
+    let if_none_match = precondition(meta, request, Precondition::NoneMatch)?;
+    let second_person = said.map(|said| {
+        let mut request = fingerprint();
+        // No part of the fingerprint, and part of what somebody says yes to.
+        request["ifMatch"] = json!(if_match);
+        request["ifNoneMatch"] = json!(if_none_match);
+        Asked {
+            said,
+            request,
+            is_unconfirmed: meta.confirm && !metadata.confirm,
+        }
     });
     let raw = Raw {
         path: path.clone(),
@@ -88,8 +110,8 @@ pub(super) fn decode(
         content,
         reason: metadata.reason,
         confirm: metadata.confirm,
-        if_match: precondition(meta, request, Precondition::Match)?,
-        if_none_match: precondition(meta, request, Precondition::NoneMatch)?,
+        if_match,
+        if_none_match,
         manager: crate::mutation_metadata::manager(&request.headers)?,
     };
     Ok(DecodedRequest {
@@ -97,7 +119,26 @@ pub(super) fn decode(
         path,
         key,
         is_preview,
+        second_person,
     })
+}
+
+/// Takes out of the query what it says of a second person.
+///
+/// Errors: `InvalidRequest` for what is neither an id nor `true` or `false`, and for both at once.
+fn said_of_second_person(query: &mut Value) -> Result<SaidOfSecondPerson> {
+    let mut said = Map::new();
+    if let Some(members) = query.as_object_mut() {
+        for name in PARAMETERS {
+            said.extend(members.remove(name).map(|value| (name.to_owned(), value)));
+        }
+    }
+    let said: SaidOfSecondPerson = json::decode(Value::Object(said), "/query")?;
+    if said.approval_id.is_some() && said.request_approval {
+        let message = "is there already: send the request with approvalId alone, or ask anew without it";
+        return Err(Error::invalid("/query/approvalId", message));
+    }
+    Ok(said)
 }
 
 /// Returns a precondition of an operation that honours it, as sent; several headers are one list (RFC 9110).

@@ -606,6 +606,7 @@ impl<'a> Case<'a> {
             entry_point: request.entry_point.clone(),
             principal_id: actor.id,
             key,
+            second_person: decoded.second_person,
             origin: request.origin.clone(),
             _in_flight: in_flight,
         };

@@ -16,6 +16,7 @@ pub use v3_0::as_3_0;
 use super::http::BASE;
 use crate::auth::{Role, toolsets};
 use crate::operation::{Access, BodyLimit, Consent, Entry, IN_QUERY, Kind, Meta, Registry};
+use crate::second_person::ApprovalAsked;
 use crate::text::{IdempotencyKey, Reason};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -86,9 +87,10 @@ fn exemplify(document: &mut Value, answers: &Map<String, Value>) {
         let Some(answer) = answers.get(id).cloned() else {
             continue;
         };
+        let asks = !operation["x-provost"]["secondPerson"].is_null();
         let responses = operation["responses"].as_object_mut().into_iter().flatten();
         let contents = responses
-            .filter(|(status, _)| status.starts_with('2'))
+            .filter(|(status, _)| status.starts_with('2') && !(asks && *status == "202"))
             .filter_map(|(_, response)| response.pointer_mut("/content/application~1json"));
         for content in contents {
             content["example"] = answer.clone();
@@ -114,6 +116,10 @@ fn envelope_schema() -> Value {
             "status": {
                 "type": ["string", "integer"],
                 "description": "of a conflict with what has ended already: where the record stands; as application/problem+json always the status code",
+            },
+            "approvalId": {
+                "type": "string",
+                "description": "with the codes approval_required and approval_mismatch: the approval that was named",
             },
             "tokenId": {
                 "type": "string",
@@ -172,6 +178,9 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
         response["headers"] = headers::of_success(meta, status);
         responses.insert(status.to_string(), response);
     }
+    if meta.second_person.is_some() {
+        responses.insert("202".to_owned(), asked(meta, generator));
+    }
     let error = json!({
         "description": "the error envelope",
         "headers": headers::of_errors(),
@@ -196,6 +205,16 @@ fn operation(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
         operation["requestBody"] = request_body(entry, generator);
     }
     operation
+}
+
+/// What is answered to a request that asks for a second person.
+fn asked(meta: &Meta, generator: &mut SchemaGenerator) -> Value {
+    let schema = generator.subschema_for::<ApprovalAsked>();
+    json!({
+        "description": "a second person was asked, and nothing else was done",
+        "headers": headers::of_success(meta, 202),
+        "content": { "application/json": { "schema": schema } },
+    })
 }
 
 fn request_body(entry: &Entry, generator: &mut SchemaGenerator) -> Value {
@@ -544,6 +563,10 @@ fn extension(entry: &Entry) -> Value {
     }
     if !meta.columns.is_empty() {
         extension["columns"] = json!(meta.columns);
+    }
+    if let Some(second_person) = meta.second_person {
+        extension["secondPerson"] =
+            json!({ "named": second_person.named, "ofDeciders": second_person.of_deciders });
     }
     if meta.weighs {
         extension["weighs"] = true.into();

@@ -6,6 +6,7 @@ use crate::error::{Code, Error, Result};
 use crate::fence::{DeclaredKinds, Fences};
 use crate::json;
 use crate::manager::Manager;
+use crate::second_person::SaidOfSecondPerson;
 use crate::text::Reason;
 use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -39,6 +40,17 @@ pub trait Operation: 'static {
     /// ([`Meta::weighed`]).
     fn weigh(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<Option<(&'static str, Value)>> {
         Ok(None)
+    }
+
+    /// Says whether the act decides who may say yes for a second person, or by what; asked of operations that are declared to
+    /// ([`Meta::of_deciders`]).
+    fn touches_deciders(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Returns what of the store a second person's yes is a yes to, beside the request: where it is another one, so is the request.
+    fn standing(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<Value> {
+        Ok(Value::Null)
     }
 
     /// Reads content that is not JSON ([`Meta::consumes`]), on a reader thread, before the unit of work.
@@ -105,6 +117,12 @@ pub trait BoundCall: Send {
     /// See [`Operation::recheck`].
     fn recheck(&self, ctx: &mut OperationContext<'_>) -> Result<()>;
 
+    /// See [`Operation::touches_deciders`].
+    fn touches_deciders(&self, ctx: &mut OperationContext<'_>) -> Result<bool>;
+
+    /// See [`Operation::standing`].
+    fn standing(&self, ctx: &mut OperationContext<'_>) -> Result<Value>;
+
     /// The reason, if one was given.
     fn reason(&self) -> Option<&str>;
 }
@@ -145,6 +163,14 @@ impl<O: Operation> BoundCall for Input<O> {
 
     fn recheck(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
         O::recheck(ctx, self)
+    }
+
+    fn touches_deciders(&self, ctx: &mut OperationContext<'_>) -> Result<bool> {
+        O::touches_deciders(ctx, self)
+    }
+
+    fn standing(&self, ctx: &mut OperationContext<'_>) -> Result<Value> {
+        O::standing(ctx, self)
     }
 
     fn reason(&self) -> Option<&str> {
@@ -200,6 +226,24 @@ fn bind<O: Operation>(raw: Raw) -> Result<Box<dyn BoundCall>> {
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
+/// Returns the schema of an operation's query, with what it says of a second person where one may be wanted.
+fn query_schema<O: Operation>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = O::Query::json_schema(generator);
+    if O::META.second_person.is_none() {
+        return schema;
+    }
+    let said = SaidOfSecondPerson::json_schema(generator);
+    let said = said.get("properties").cloned().unwrap_or_default();
+    let members = schema
+        .ensure_object()
+        .entry("properties")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let (Some(members), Value::Object(said)) = (members.as_object_mut(), said) {
+        members.extend(said);
+    }
+    schema
+}
+
 /// One operation without its types.
 #[derive(Clone)]
 pub struct Entry {
@@ -221,7 +265,7 @@ impl Entry {
     /// Returns the entry of an operation.
     pub fn of<O: Operation>() -> Self {
         let mut generator = SchemaGenerator::default();
-        let query = O::Query::json_schema(&mut generator);
+        let query = query_schema::<O>(&mut generator);
         let query_names = members(&query);
         let length = |name: &String| {
             let limit = query.get("properties")?.get(name)?.get("maxLength")?.as_u64()?;
@@ -234,7 +278,7 @@ impl Entry {
             bind: bind::<O>,
             schemas: [
                 <O::Path as JsonSchema>::json_schema,
-                <O::Query as JsonSchema>::json_schema,
+                query_schema::<O>,
                 <O::Body as JsonSchema>::json_schema,
                 |generator| generator.subschema_for::<O::Output>(),
             ],

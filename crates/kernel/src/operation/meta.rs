@@ -2,6 +2,7 @@
 
 use crate::auth::Role;
 use crate::rate::{Bucket, buckets};
+use crate::second_person::SecondPerson;
 
 provost_words::word! {
     /// The HTTP method of an operation.
@@ -221,6 +222,8 @@ pub struct Meta {
     pub ingests: bool,
     /// It is what a person says, and no tool of MCP: a model that works for a person does not say it in their place.
     pub of_people: bool,
+    /// An organization may want a second person to have said yes before.
+    pub second_person: Option<SecondPerson>,
     /// The precondition that it honours.
     pub precondition: Option<Precondition>,
     /// The headers of its answers, beside those that every answer has.
@@ -354,6 +357,7 @@ impl Meta {
             of_item: false,
             ingests: false,
             of_people: false,
+            second_person: None,
             precondition: None,
             answers: &[],
             example: "{}",
@@ -585,6 +589,39 @@ impl Meta {
     pub const fn for_people(self) -> Self {
         Self {
             of_people: true,
+            ..self
+        }
+    }
+
+    /// Lets an organization want a second person to have said yes before, by naming one of these words (ADR 0126).
+    #[must_use]
+    pub const fn of_two(self, named: &'static [&'static str]) -> Self {
+        let of_deciders = matches!(
+            self.second_person,
+            Some(SecondPerson {
+                of_deciders: true,
+                ..
+            })
+        );
+        Self {
+            second_person: Some(SecondPerson { named, of_deciders }),
+            ..self
+        }
+    }
+
+    /// Declares that it decides who may say yes, or by what: where anything is named it needs a second person as well, where
+    /// [`super::Operation::touches_deciders`] says so.
+    #[must_use]
+    pub const fn of_deciders(self) -> Self {
+        let named = match self.second_person {
+            Some(second_person) => second_person.named,
+            None => &[],
+        };
+        Self {
+            second_person: Some(SecondPerson {
+                named,
+                of_deciders: true,
+            }),
             ..self
         }
     }

@@ -18,6 +18,7 @@ use crate::kernel::Kernel;
 use crate::keys::{self, MacPurpose};
 use crate::operation::{Answer, authorize, authorize_performance};
 use crate::proofs;
+use crate::second_person;
 use crate::threads::TransactionPhase;
 use crate::time::Timestamp;
 use crate::witness::ChainPosition;
@@ -293,7 +294,10 @@ impl Batch<'_> {
         if actor.replay_only {
             return Ok(refused(credential::only_replays(), Some(actor)));
         }
-        let (result, effects) = self.in_savepoint(conn, unit, &actor, |ctx| call.bound.call(ctx))?;
+        let (result, effects) = self.in_savepoint(conn, unit, &actor, |ctx| {
+            let bound = (&*call.bound, &call.path);
+            second_person::perform(ctx, call.meta, bound, call.second_person.as_ref())
+        })?;
         Ok(Outcome {
             result,
             actor: Some(actor),
@@ -483,6 +487,7 @@ impl Batch<'_> {
         };
         if let Ok(answer) = &mut result
             && !answer.replayed
+            && !effects.is_unkept
         {
             let keys = &self.kernel.keys;
             let operation = call.meta.id;

@@ -35,6 +35,7 @@ use crate::credential::{Caller, EntryPoint};
 use crate::error::Result;
 use crate::idempotency::KeyUse;
 use crate::operation::{Answer, BoundCall, Meta};
+use crate::second_person::Asked;
 use crate::sync;
 use crate::time::Timestamp;
 use serde_json::Value;
@@ -67,6 +68,8 @@ pub(crate) struct Call {
     pub entry_point: EntryPoint,
     pub principal_id: String,
     pub key: KeyUse,
+    /// What the request says where a second person may be wanted.
+    pub second_person: Option<Asked>,
     pub origin: Origin,
     /// Counts the principal's units in flight; released when the unit is answered.
     pub _in_flight: InFlight,

@@ -61,10 +61,12 @@ mod tests {
     use provost_areas_platform::announcements::{
         AccountNarrowed, AccountRotatesItself, PrincipalEnded, UserNarrowed,
     };
+    use provost_areas_platform::settings::ActsOfTwoChanged;
     use provost_kernel::Code;
     use provost_kernel::area::{Areas, Check, Ends};
     use provost_kernel::auth::{ScopeSet, toolsets};
     use provost_kernel::operation::Access;
+    use provost_kernel::second_person::{CallOfTwo, NamedWords};
     use std::collections::BTreeSet;
 
     #[test]
@@ -128,6 +130,11 @@ mod tests {
     #[test]
     fn whoever_decides_about_an_announcement_is_there() {
         assert!(ALL.has_listener::<AccountRotatesItself>() && ALL.has_listener::<RoleGiven>());
+        assert!(
+            ALL.has_listener::<NamedWords>()
+                && ALL.has_listener::<CallOfTwo>()
+                && ALL.has_listener::<ActsOfTwoChanged>()
+        );
         assert!(
             ALL.has_listener::<ResourceGoes>()
                 && ALL.has_listener::<ProtocolChanges>()

@@ -15,12 +15,16 @@ use provost_areas_platform::audit::{self, ForeignStorePolicy};
     name = "recover",
     after_help = "Examples:
   provost recover --organization default
+  provost recover --organization acme --lift-acts-of-two
   provost recover --organization acme --json --database-url-file /run/secrets/database-url"
 )]
 pub struct Recover {
     /// The organization's key, as in the paths
     #[arg(long, value_name = "KEY")]
     organization: String,
+    /// Also have nothing need a second person any more (settings: approvals.requireFor), where nobody is left who could say yes
+    #[arg(long)]
+    lift_acts_of_two: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -36,7 +40,7 @@ impl Recover {
         let made = block_on(async {
             // What is not served is not recovered either: the account would be one in a store that went back.
             let made = match audit::verify_start(&kernel, ForeignStorePolicy::Refuse).await {
-                Ok(()) => app::recover(&kernel, &self.organization).await,
+                Ok(()) => app::recover(&kernel, &self.organization, self.lift_acts_of_two).await,
                 Err(error) => Err(error),
             };
             kernel.stop().await;

@@ -736,7 +736,10 @@ impl Contract {
         }
         // INVARIANT MT-2: clients of tools check structured content.
         let id = operation["operationId"].as_str().unwrap();
+        // That a second person was asked is told as a refusal.
+        let asks = |tool: &&Entry| tool.meta.second_person.is_some() && reply.status.as_u16() == 202;
         let tool = self.operations.get(id).filter(|_| reply.status.is_success());
+        let tool = tool.filter(|tool| !asks(tool));
         if let Some(tool) = tool {
             let key = (id.to_owned(), "tool".to_owned(), declared.clone());
             // A tool without one says nothing of its answers.

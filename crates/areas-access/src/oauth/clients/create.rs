@@ -53,6 +53,8 @@ impl Operation for CreateMcpClient {
         )
         .status(201)
         .answers(&["Location"])
+        .of_two(&["rights"])
+        .of_deciders()
         .says(
             "Register an MCP client",
             "Clients that publish a metadata document need no registration: its URL is their id.",

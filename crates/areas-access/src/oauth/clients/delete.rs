@@ -22,6 +22,7 @@ impl Operation for DeleteMcpClient {
     .command("mcp-clients", "delete")
     .confirmed()
     .status(204)
+    .of_two(&["removals"])
     .says("Delete a registered MCP client", "All of its sessions end.");
     type Path = ClientPath;
     type Query = Empty;

@@ -60,6 +60,8 @@ impl Operation for UpdateMcpClient {
     .access("mcp:write", &[Admin])
     .command("mcp-clients", "update")
     .example(r#"{"blocked": true}"#)
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Change, block or unblock a registered MCP client",
         "Members that are absent stay as they are. Whoever gives scopes, grants, keys or redirect targets, or unblocks the \

@@ -70,6 +70,8 @@ impl Operation for AllowRelinking {
         r#"{"issuer": "https://login.example", "userIds": ["usr_01m7w5fpg4ctwq7mvve86yenbr"],
            "expiresInSeconds": 86400}"#,
     )
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Let users be linked anew at their next sign-in",
         "For users who have, or had within 90 days, another subject of the issuer, and for users whose login name was \

@@ -45,6 +45,8 @@ impl Operation for CreateIdentityLink {
         r#"{"issuer": "https://login.example", "subject": "00u1",
            "userId": "usr_01m7w5fpg4ctwq7mvve86yenbr"}"#,
     )
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Link a subject of an issuer to a user",
         "Who signs in as the subject is the user from then on. Nobody links a user who could do more than they can. A \
@@ -55,6 +57,14 @@ impl Operation for CreateIdentityLink {
     type Query = Empty;
     type Body = CreateBody;
     type Output = LinkView;
+
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        directory::is_decider(ctx, &input.body.user_id)
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<serde_json::Value> {
+        directory::standing_of(ctx, &input.body.user_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<LinkView> {
         let body = &input.body;

@@ -57,6 +57,8 @@ impl Operation for RemoveIdentityLinks {
     .command("identity-links", "remove")
     .example(r#"{"issuer": "https://login.example", "subject": "00u1"}"#)
     .confirmed()
+    .of_two(&["removals"])
+    .of_deciders()
     .says(
         "Remove one identity link, or those of an issuer",
         "All sessions of the users end. For 90 days an admin links them again, or allows that they link themselves.",

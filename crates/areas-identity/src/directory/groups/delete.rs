@@ -3,7 +3,7 @@
 use super::super::model::GroupPath;
 use super::super::returning;
 use super::super::store::{groups, imports};
-use crate::directory::fences;
+use crate::directory::{deciders, fences};
 use crate::subjects::{DeletionAnswer, losing, weighed};
 use crate::words;
 use provost_kernel::auth::Role::Admin;
@@ -25,6 +25,8 @@ impl Operation for DeleteGroup {
     .status(204)
     .also(200)
     .weighed()
+    .of_two(&["removals"])
+    .of_deciders()
     .says(
         "Delete a group",
         "Its members leave it and it is no longer assigned to anything. An open import of its directory does not bring \
@@ -35,6 +37,10 @@ impl Operation for DeleteGroup {
     type Query = Empty;
     type Body = Empty;
     type Output = DeletionAnswer;
+
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        deciders::are_in(ctx, &input.path.group_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {
         let id = &input.path.group_id;

@@ -5,7 +5,7 @@ use super::super::store::users::{self, Filter};
 use super::super::store::{groups, memberships};
 use super::super::{PageQuery, READERS};
 use super::opened;
-use crate::directory::{fences, hands};
+use crate::directory::{deciders, fences, hands};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::page::{self, Cursor};
@@ -94,11 +94,21 @@ impl Operation for AddGroupMember {
     )
     .access("directory:write", &[Admin])
     .command("groups", "add-member")
+    .of_two(&["rights"])
+    .of_deciders()
     .says("Put a user into a group", "A user that is in it stays in it.");
     type Path = MemberPath;
     type Query = Empty;
     type Body = Empty;
     type Output = Membership;
+
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        deciders::is_one(ctx, &input.path.user_id)
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        deciders::standing(ctx, &input.path.user_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Membership> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);
@@ -133,6 +143,8 @@ impl Operation for RemoveGroupMember {
     .access("directory:write", &[Admin])
     .command("groups", "remove-member")
     .status(204)
+    .of_two(&["removals"])
+    .of_deciders()
     .says(
         "Take a user out of a group",
         "A user that is not in it stays out of it.",
@@ -141,6 +153,10 @@ impl Operation for RemoveGroupMember {
     type Query = Empty;
     type Body = Empty;
     type Output = NoContent;
+
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        deciders::is_one(ctx, &input.path.user_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);

@@ -79,6 +79,8 @@ impl Operation for SettleHeldChanges {
     .access("directory:write", &[Admin])
     .command("directory", "settle-held")
     .example(r#"{"apply": ["dhc_01m7w5fpg4ctwq7mvve86yenbr"]}"#)
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Apply or drop held changes",
         "All that are named, or none. Applying needs all that the users can do, as changing them one by one does (403 \

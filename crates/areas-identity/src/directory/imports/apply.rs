@@ -3,7 +3,7 @@
 use super::super::store::{imports, removals};
 use super::model::{ImportPath, Mode, OneImport, State};
 use super::worker::{self, Done};
-use crate::directory::fences;
+use crate::directory::{deciders, fences};
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -38,6 +38,8 @@ impl Operation for ApplyImport {
     .command("directory", "apply-import")
     .example(r#"{"confirmRemovals": 12}"#)
     .confirmed()
+    .of_two(&["rights", "removals"])
+    .of_deciders()
     .says(
         "Apply an import",
         "Everything that the file says becomes visible at once; nothing undoes it. When lines were refused and the \
@@ -53,6 +55,19 @@ impl Operation for ApplyImport {
     type Query = Empty;
     type Body = ApplyBody;
     type Output = OneImport;
+
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        let import = imports::get(ctx, &input.path.import_id)?;
+        deciders::are_changed_by(ctx, &import)
+    }
+
+    /// A chunk that comes behind the yes is none of what it was to.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        let import = imports::get(ctx, &input.path.import_id)?;
+        Ok(
+            json!({ "nextSequence": import.next_sequence, "updatedAt": import.updated_at, "counts": import.counts }),
+        )
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneImport> {
         let id = &input.path.import_id;

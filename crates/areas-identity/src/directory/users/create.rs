@@ -49,6 +49,8 @@ impl Operation for CreateUser {
     )
     .status(201)
     .answers(&["Location"])
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Create a user",
         "Nobody gives a user a role that could do more than they can. An e-mail address that is another user's login name or \
@@ -60,6 +62,10 @@ impl Operation for CreateUser {
     type Query = Empty;
     type Body = CreateBody;
     type Output = CreatedUser;
+
+    fn touches_deciders(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        Ok(input.body.permission_role == Some(Role::Admin))
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<CreatedUser> {
         let body = &input.body;

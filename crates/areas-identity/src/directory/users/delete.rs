@@ -25,6 +25,7 @@ impl Operation for DeleteUser {
     .status(204)
     .also(200)
     .weighed()
+    .of_two(&["removals"])
     .says(
         "Delete a user",
         "It leaves every group and is no longer assigned to anything. Service accounts that it answers for keep \

@@ -4,7 +4,7 @@ use super::super::model::{ChangedUser, OneUser, Status, SuspendedBy, User, UserI
 use super::super::rights::may_change;
 use super::super::store::users;
 use super::update::follow;
-use crate::directory::fences;
+use crate::directory::{deciders, fences};
 use crate::service_accounts;
 use crate::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
@@ -63,6 +63,8 @@ impl Operation for ReactivateUser {
     )
     .access("directory:write", &[Admin])
     .command("users", "reactivate")
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Reactivate a user",
         "It counts as a subject again. Nobody reactivates a user whose role could do more than they can. What was allowed of \
@@ -72,6 +74,14 @@ impl Operation for ReactivateUser {
     type Query = Empty;
     type Body = Empty;
     type Output = ChangedUser;
+
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        deciders::is_one(ctx, &input.path.user_id)
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        deciders::standing(ctx, &input.path.user_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ChangedUser> {
         let id = &input.path.user_id;

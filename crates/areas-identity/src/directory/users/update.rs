@@ -4,7 +4,7 @@ use super::super::model::{ChangedUser, User, UserPath};
 use super::super::rights::{HeldLink, RoleGiven, may_change};
 use super::super::store::users;
 use super::create::may_hand_out;
-use crate::directory::fences;
+use crate::directory::{deciders, fences};
 use crate::service_accounts::model::is_narrower;
 use crate::subjects::SubjectKind;
 use provost_areas_platform::announcements::{LoginNameChanged, PrincipalRenamed, UserNarrowed};
@@ -51,6 +51,8 @@ impl Operation for UpdateUser {
     .access("directory:write", &[Admin])
     .command("users", "update")
     .example(r#"{"displayName": "Ada King"}"#)
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Change a user",
         "Members that are absent stay as they are. A new e-mail address that is another user's login name or address in the \
@@ -63,6 +65,15 @@ impl Operation for UpdateUser {
     type Query = Empty;
     type Body = UpdateBody;
     type Output = ChangedUser;
+
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        let gives = matches!(input.body.permission_role, Patch::Set(Role::Admin));
+        Ok(gives || deciders::is_one(ctx, &input.path.user_id)?)
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<serde_json::Value> {
+        deciders::standing(ctx, &input.path.user_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ChangedUser> {
         let (id, body) = (&input.path.user_id, &input.body);

@@ -24,6 +24,7 @@ fn asked(quorum: i64, max_uses: i64) -> Approval {
         call_mac: String::new(),
         binding_mac: String::new(),
         tool: "Bash".into(),
+        gains: Vec::new(),
         policies: Vec::new(),
         route: None,
         quorum,

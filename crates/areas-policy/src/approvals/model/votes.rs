@@ -2,7 +2,7 @@
 //!
 //! Keeps AP-3.
 
-use super::{Approval, Choice, Effect, GRANT_SECS, Party, Refusal, State, Vote};
+use super::{Approval, Choice, Effect, Party, Refusal, State, Vote};
 use provost_kernel::Timestamp;
 use provost_kernel::error::Result;
 use std::collections::BTreeSet;
@@ -93,7 +93,7 @@ impl Approval {
         if self.has_quorum(behind, may_decide)? {
             self.state = State::Approved;
             self.decided_at = Some(now);
-            self.grant_until = Some(now.plus_secs(GRANT_SECS));
+            self.grant_until = Some(now.plus_secs(self.kind.grant_secs()));
             return Ok(Ok(Effect::Changed));
         }
         // A vote that is there already may still have been the one that was missing: somebody else's right came back.

@@ -46,7 +46,7 @@ pub fn operations() -> Vec<Entry> {
 pub struct Wanted<'a> {
     /// What is asked for.
     pub kind: Kind,
-    /// The tool of the call, or the key of the server.
+    /// The tool of the call, the key of the server, or the id of the operation.
     pub tool: &'a str,
     /// Who asks.
     pub asker: &'a Party,
@@ -106,7 +106,7 @@ pub fn freeze(
 /// Returns the ids of people who could say yes now, so many at most: of the approvers, or of all who may decide.
 ///
 /// Cost: one statement for each user and group that is named, or one for all, and one for each person until there are enough.
-fn reachable(
+pub(super) fn reachable(
     tx: &mut Tx<'_>,
     org: &str,
     approvers: Option<&Approvers>,

@@ -59,7 +59,7 @@ struct Fit {
     /// What is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
-    /// The tool of the call, or the key of the server, in any case and spelling, as policies compare it; `*` at its end stands for
+    /// The tool of the call, the key of the server, or the id of the operation, in any case and spelling, as policies compare it; `*` at its end stands for
     /// whatever follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<LongName>,

@@ -2,7 +2,7 @@
 
 use super::model::{OnDeadline, Route};
 use super::{Wanted, fitting, freeze, reachable};
-use crate::approvals::model::{BY_HAND_SECS, Kind, PENDING_SECS, Party};
+use crate::approvals::model::{Kind, Party};
 use crate::approvals::rights;
 use provost_areas_identity::{directory, service_accounts};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
@@ -25,7 +25,7 @@ const MOST_SHOWN: usize = 100;
 pub struct PreviewBody {
     /// What would be asked for.
     kind: Kind,
-    /// The tool of the call, or the key of the server.
+    /// The tool of the call, the key of the server, or the id of the operation.
     tool: LongName,
     /// Who would ask: the id of a user or service account.
     requested_by: LongName,
@@ -102,13 +102,11 @@ impl Operation for PreviewRoute {
             .filter(|_| !falls_to_admins)
             .map(|frozen| &frozen.approvers);
         let voters = reachable(&mut tx, org, approvers, &wanted, &behind, MOST_SHOWN)?;
-        let ordinary = match body.kind {
-            Kind::ToolCall => PENDING_SECS,
-            Kind::McpServer => BY_HAND_SECS,
-        };
         Ok(RoutePreview {
             quorum: route.as_ref().map_or(1, Route::quorum),
-            deadline_seconds: route.as_ref().map_or(ordinary, Route::deadline_secs),
+            deadline_seconds: route
+                .as_ref()
+                .map_or(body.kind.waits_secs(), Route::deadline_secs),
             on_deadline: route
                 .as_ref()
                 .map_or(OnDeadline::Expire, |route| route.on_deadline),

@@ -6,6 +6,7 @@ use super::weaker::weaker;
 use crate::approvals::fences;
 use crate::approvals::model::Party;
 use crate::approvals::rights;
+use crate::approvals::second_person;
 use crate::approvals::verbs::WRITE;
 use provost_areas_access::resources::definition::AtMost;
 use provost_areas_identity::directory;
@@ -99,6 +100,7 @@ impl Operation for PutRoutes {
         r#"{"routes": [{"name": "production", "match": {"kind": "tool_call", "tool": "Bash"}, "approvers": {"roles": ["admin"]},
            "quorum": 2, "deadlineSeconds": 3600, "onDeadline": "deny"}], "expectedRevision": 0}"#,
     )
+    .of_deciders()
     .says(
         "Say who decides about what is asked for",
         "All routes at once, in their order. A route gives nobody a right: of those who may decide anyway it says which do, how many \
@@ -127,7 +129,9 @@ impl Operation for PutRoutes {
             body.routes.to_vec(),
         );
         if !input.confirm {
-            must_not_be_weaker(&was, &is)?;
+            let falls = |warning: &&RouteWarning| warning.code == WarningCode::FallsToAdmins;
+            let falling = warnings.iter().filter(falls).map(|warning| warning.route.clone());
+            must_not_be_weaker(&was, &is, &falling.collect())?;
         }
         let after = StoredRoutes {
             routes: is,
@@ -135,6 +139,7 @@ impl Operation for PutRoutes {
             updated_at: ctx.now(),
         };
         store::save(ctx, &after)?;
+        second_person::must_leave_a_way(ctx, "/routes")?;
         ctx.change("/routes", json!(was), json!(after.routes));
         ctx.emit(
             &fences::ROUTES_CHANGED,
@@ -154,8 +159,8 @@ impl Operation for PutRoutes {
 /// Refuses a change by which something passes more easily than before.
 ///
 /// Keeps AP-14. Errors: `ConfirmationRequired`.
-fn must_not_be_weaker(was: &[Route], is: &[Route]) -> Result<()> {
-    let weaker = weaker(was, is);
+fn must_not_be_weaker(was: &[Route], is: &[Route], falling: &BTreeSet<String>) -> Result<()> {
+    let weaker = weaker(was, is, falling);
     if weaker.is_empty() {
         return Ok(());
     }

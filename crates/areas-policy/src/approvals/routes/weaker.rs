@@ -7,11 +7,14 @@
 //! nobody decided is not approved by any of them.
 
 use super::model::Route;
+use std::collections::BTreeSet;
 
-/// Returns a sentence for each route that asks for less than it did; nothing where none does.
+/// Returns a sentence for each route that asks for less than it did; nothing where none does. `falling` are the names of routes that want
+/// more people now than they could reach: all who may decide would, so that a raised quorum has others decide.
 ///
 /// Keeps AP-14.
-pub fn weaker(was: &[Route], is: &[Route]) -> Vec<String> {
+pub fn weaker(was: &[Route], is: &[Route], falling: &BTreeSet<String>) -> Vec<String> {
+    let falls = |route: &Route| falling.contains(route.name.as_str());
     let mut found = Vec::new();
     for (place, old) in was.iter().enumerate() {
         let name = old.name.as_str();
@@ -27,7 +30,8 @@ pub fn weaker(was: &[Route], is: &[Route]) -> Vec<String> {
                 old.quorum()
             ));
         }
-        if new.approvers != old.approvers {
+        // Where it fell before as well nobody knows here: who says it once more has seen it.
+        if new.approvers != old.approvers || (new.quorum() > old.quorum() && falls(new)) {
             found.push(format!("others decide by {name}"));
         }
         if !new.fits_as(old) {
@@ -35,7 +39,8 @@ pub fn weaker(was: &[Route], is: &[Route]) -> Vec<String> {
         }
         let stood_before = |route: &Route| was[..place].iter().any(|earlier| earlier.name == route.name);
         let is_weaker = |route: &&Route| {
-            route.meets(old) && (route.quorum() < old.quorum() || route.approvers != old.approvers)
+            let has_others = route.approvers != old.approvers || falls(route);
+            route.meets(old) && (route.quorum() < old.quorum() || has_others)
         };
         // One that stood there already and became another is named by itself.
         let before = is[..now_at]
@@ -74,7 +79,7 @@ mod tests {
         let of = |name: &str, change: Value| route(name, &change);
         let said = |was: &[&Route], is: &[&Route]| {
             let list = |routes: &[&Route]| routes.iter().copied().cloned().collect::<Vec<_>>();
-            weaker(&list(was), &list(is))
+            weaker(&list(was), &list(is), &BTreeSet::new())
         };
         let nothing: [String; 0] = [];
         // What is added where nothing was, behind the others, or stricter before them.
@@ -152,5 +157,42 @@ mod tests {
             json!({ "match": { "tool": "bash" }, "quorum": 5, "approvers": { "users": ["usr_1"] } }),
         );
         assert_eq!(said(&[&bash], &[&theirs, &bash]), ["theirs comes before bash"]);
+    }
+
+    /// Proves AP-14.
+    #[test]
+    fn a_route_that_wants_more_than_it_can_reach_has_others_decide() {
+        let of = |quorum: i64| {
+            route(
+                "bash",
+                &json!({ "approvers": { "users": ["usr_1", "usr_2"] }, "quorum": quorum }),
+            )
+        };
+        let first = route(
+            "first",
+            &json!({ "match": {}, "approvers": { "users": ["usr_1", "usr_2"] }, "quorum": 5 }),
+        );
+        let falling = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        let (two, three) = (of(2), of(3));
+        let said = |was: &Route, is: &[&Route], names: &[&str]| {
+            let is: Vec<Route> = is.iter().copied().cloned().collect();
+            weaker(std::slice::from_ref(was), &is, &falling(names))
+        };
+        assert_eq!(said(&two, &[&three], &["bash"]), ["others decide by bash"]);
+        assert_eq!(
+            said(&two, &[&first, &two], &["first"]),
+            ["first comes before bash"]
+        );
+        let nothing: [String; 0] = [];
+        assert_eq!(said(&two, &[&three], &[]), nothing);
+        assert_eq!(said(&two, &[&first, &two], &[]), nothing);
+        // One that fell before and is as it was; one behind it.
+        assert_eq!(said(&three, &[&three], &["bash"]), nothing);
+        assert_eq!(said(&two, &[&two, &first], &["first"]), nothing);
     }
 }

@@ -40,6 +40,7 @@ impl Operation for ClaimAuthority {
     .access("policies:write", &[Admin])
     .command("policy-authority", "claim")
     .example(r#"{"expectedRevision": 1, "managerId": "platform", "managerInstance": "production"}"#)
+    .of_two(&["policies"])
     .says(
         "Take over a policy that the service manages",
         "From then on the calling principal alone writes it, with these two labels. The policy and its revision stay as \

@@ -36,6 +36,7 @@ impl Operation for ReleaseAuthority {
     .example(r#"{"expectedRevision": 2}"#)
     .status(204)
     .answers(&[NAMED])
+    .of_two(&["policies"])
     .says(
         "Give a policy back to the service",
         "Its owner alone may, with the manager headers under which it was claimed or made. The policy and its revision stay \

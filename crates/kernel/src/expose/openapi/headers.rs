@@ -72,11 +72,12 @@ pub fn of_success(meta: &Meta, status: u16) -> Value {
     let always = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
     let replayed = (meta.kind == Kind::Write).then_some("Idempotent-Replayed");
     // Of another status the answer says the same but for where the new record is.
+    let asks = status == 202 && meta.second_person.is_some();
     let own = meta
         .answers
         .iter()
         .copied()
-        .filter(|name| status != 304 || *name == "ETag");
+        .filter(|name| !asks && (status != 304 || *name == "ETag"));
     named(always.into_iter().chain(replayed).chain(own))
 }
 

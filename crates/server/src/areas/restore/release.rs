@@ -63,6 +63,8 @@ impl Operation for ReleaseHeld {
     .command("restore", "release")
     .example(r#"{"ids": ["sa_01m7w5fpg4ctwq7mvve86yenbr"]}"#)
     .confirmed()
+    .of_two(&["rights"])
+    .of_deciders()
     .says(
         "Let those act again whom a restore holds back",
         "Look at the list of held records first: what was taken away after the backup was made would come back. Tokens stay \

@@ -29,10 +29,15 @@ pub struct Person {
 impl Person {
     /// Makes a user of a role, and a client that acts for it.
     pub async fn of(app: &App, name: &str, role: &str) -> Self {
+        Self::with(app, name, role, &SCOPES).await
+    }
+
+    /// The same, with a client that may do this for it.
+    pub async fn with(app: &App, name: &str, role: &str, scopes: &[&str]) -> Self {
         let login = format!("{name}.{}@acme.example", fresh_key().to_lowercase());
         let id = user(app, &login, Some(role)).await;
         let mut client = public_client(&fresh_key());
-        client["scopes"] = json!(SCOPES);
+        client["scopes"] = json!(scopes);
         Self {
             id,
             login,

@@ -131,7 +131,7 @@ fn segments_in_a_store_are_sealed_and_read() {
             app.advance(2 * 3_600);
             history::retain(&app.kernel).await.unwrap();
             // No token lives as long as that.
-            let admin = provost_server::app::recover(&app.kernel, &app.organization)
+            let admin = provost_server::app::recover(&app.kernel, &app.organization, false)
                 .await
                 .unwrap();
             let status = app.request("GET", "/policies/history/status");

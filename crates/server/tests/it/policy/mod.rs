@@ -5,6 +5,7 @@ pub mod approvals_by_hand;
 pub mod approvals_guards;
 pub mod approvals_hands;
 pub mod approvals_hook;
+pub mod approvals_operations;
 pub mod approvals_people;
 pub mod approvals_routes;
 pub mod backtests;

@@ -1,0 +1,54 @@
+//! Who may say yes for a second person: users with the one role that may (F8.8).
+//!
+//! Whether somebody is suspended makes no difference here: who is re-pointed while they are, is somebody else once they are back.
+
+use super::imports::model::Import;
+use super::model::{GroupId, UserId};
+use super::store::{self, visible};
+use provost_kernel::auth::Role;
+use provost_kernel::{OperationContext, Result, params, statements};
+use serde_json::{Value, json};
+
+statements! {
+    /// The users with a role whom an import makes somebody else when it is made visible, or puts into a group or takes out of one: one of
+    /// them. Those with a role are few, whatever the import brings.
+    CHANGED_BY = concat!(
+        "SELECT u.id FROM directory_users u WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND u.permission_role = ?3 AND ",
+        visible!("u"),
+        " AND (EXISTS (SELECT 1 FROM directory_users s WHERE s.organization_id = u.organization_id AND s.id = u.id AND s.valid_from + 0 = ?2 AND \
+         (s.login_name <> u.login_name OR COALESCE(s.email, '') <> COALESCE(u.email, '') OR COALESCE(s.external_id, '') <> COALESCE(u.external_id, '') OR \
+         (s.status <> u.status AND s.status = 'active'))) OR EXISTS (SELECT 1 FROM directory_memberships m WHERE m.organization_id = u.organization_id AND \
+         m.user_id = u.id AND (m.valid_from + 0 = ?2 OR m.valid_to + 0 = ?2))) ORDER BY u.id LIMIT 1"
+    );
+}
+
+/// Says whether a user has the role of those who may say yes.
+pub fn is_one(ctx: &mut OperationContext<'_>, user: &UserId) -> Result<bool> {
+    let org = ctx.org();
+    let principal = store::users::principal(&mut ctx.tx(), org, user.as_str())?;
+    Ok(principal.is_some_and(|principal| principal.role == Some(Role::Admin)))
+}
+
+/// Returns who a user is, for who says yes to something about them: behind an id is whoever has these words.
+pub fn standing(ctx: &mut OperationContext<'_>, user: &UserId) -> Result<Value> {
+    let user = store::users::get(ctx, user)?;
+    Ok(json!({
+        "loginName": user.login_name, "email": user.email, "externalId": user.external_id, "permissionRole": user.role,
+        "status": user.status,
+    }))
+}
+
+/// Says whether somebody in a group has it.
+pub fn are_in(ctx: &mut OperationContext<'_>, group: &GroupId) -> Result<bool> {
+    let org = ctx.org();
+    let found = store::users::with_role_in(&mut ctx.tx(), org, Role::Admin, group.as_str())?;
+    Ok(!found.is_empty())
+}
+
+/// Says whether an import makes somebody who has it another one, lets them act again, or puts them into a group or takes them out of one.
+pub fn are_changed_by(ctx: &mut OperationContext<'_>, import: &Import) -> Result<bool> {
+    let org = ctx.org();
+    let values = params![org, import.generation, Role::Admin.as_str()];
+    let found = ctx.query_opt(&CHANGED_BY, values, |row| row.get::<String>(0))?;
+    Ok(found.is_some())
+}

@@ -1,0 +1,188 @@
+//! Calls that one person alone does not make: a second one has to have said yes before (F8.8).
+//!
+//! The kernel knows which operations can be named for it and asks whether they are; what a yes is, an area says. It asks in the unit of
+//! work that performs the call, in front of the operation, so that no area and no surface can forget it.
+//!
+//! ```text
+//!   a write ── is it one of those that can be named? ── is it named now? ── the area: used (a yes is consumed), asked (202), refused
+//!                     │ no                                │ no
+//!                     └──────────── the operation ◄───────┘
+//! ```
+//!
+//! INVARIANT TW-1: what is named for two people acts only in a unit of work that consumes a yes to this very request, by whichever door
+//! the request came; a request that was not performed consumes none.
+//!
+//! Absent on purpose: reads and previews, which change nothing; what machines say of themselves; the program's own units, and the
+//! operator's commands.
+
+use crate::announcement::{Announcement, Question};
+use crate::answer::Answer;
+use crate::context::OperationContext;
+use crate::error::{Error, Result};
+use crate::operation::{Access, BoundCall, Meta};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is declared of an operation that can be named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecondPerson {
+    /// The words by one of which it is named.
+    pub named: &'static [&'static str],
+    /// It is among those that decide who may say yes, and by what: as soon as any word is named it needs a second person as well, where
+    /// [`crate::operation::Operation::touches_deciders`] says so.
+    pub of_deciders: bool,
+}
+
+/// What a request says of a second person, in its query.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct SaidOfSecondPerson {
+    /// The approval of this very request by a second person, where the organization wants one.
+    #[schemars(length(min = 1, max = 64))]
+    pub approval_id: Option<String>,
+    /// `true` asks for that approval where one is needed, and does nothing else: the answer is 202. Where none is needed the request is
+    /// performed.
+    pub request_approval: bool,
+}
+
+/// The names of the parameters.
+pub const PARAMETERS: [&str; 2] = ["approvalId", "requestApproval"];
+
+/// What came of asking for a second person; nothing else was done.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalAsked {
+    /// What waits for a second person. The same request with it as `approvalId` is performed once somebody has said yes.
+    pub approval_id: String,
+    /// Where it stands: `pending`, or `approved` where somebody has said yes already.
+    pub state: String,
+    /// Until when it waits.
+    pub deadline_at: crate::Timestamp,
+    /// What is to be done, in a sentence.
+    pub message: String,
+}
+
+/// A decoded request for an operation that can be named.
+pub(crate) struct Asked {
+    pub said: SaidOfSecondPerson,
+    /// All that the request says, but for its key and what it says of a second person.
+    pub request: Value,
+    /// It is refused anyway, because it says no `confirm: true`.
+    pub is_unconfirmed: bool,
+}
+
+/// Asks which words are named in the caller's organization; each answer is one.
+pub struct NamedWords;
+
+impl Announcement for NamedWords {
+    const IS_DECISIVE: bool = true;
+}
+
+impl Question for NamedWords {
+    type Answer = String;
+}
+
+/// Asks what becomes of a call that needs a second person.
+pub struct CallOfTwo {
+    /// The operation.
+    pub meta: &'static Meta,
+    /// All that the request says, and what of the store a yes to it is a yes to.
+    pub request: Value,
+    /// What it says of a second person.
+    pub said: SaidOfSecondPerson,
+}
+
+impl Announcement for CallOfTwo {
+    const IS_DECISIVE: bool = true;
+}
+
+impl Question for CallOfTwo {
+    type Answer = Passage;
+}
+
+/// What becomes of a call that needs a second person, where it is not refused.
+pub enum Passage {
+    /// The approval of this id was consumed: the call is performed, or the whole unit is rolled back.
+    Used(String),
+    /// It was asked for, and nothing is performed.
+    Asked(ApprovalAsked),
+}
+
+/// Performs a call, where one person may or a second one has said yes.
+///
+/// Keeps TW-1.
+pub(crate) fn perform(
+    ctx: &mut OperationContext<'_>,
+    meta: &'static Meta,
+    (bound, path): (&dyn BoundCall, &Value),
+    asked: Option<&Asked>,
+) -> Result<Answer> {
+    let Some(asked) = asked.filter(|asked| !asked.is_unconfirmed) else {
+        return bound.call(ctx);
+    };
+    if !is_needed(ctx, meta, bound, path)? {
+        return bound.call(ctx);
+    }
+    let mut request = asked.request.clone();
+    request["standing"] = bound.standing(ctx)?;
+    let call = CallOfTwo {
+        meta,
+        request,
+        said: asked.said.clone(),
+    };
+    let mut passages = ctx.ask(&call)?;
+    match (passages.pop(), passages.is_empty()) {
+        (Some(Passage::Used(id)), true) => {
+            let answer = bound.call(ctx)?;
+            // Behind the operation, which may ask whether it changed anything.
+            ctx.change("/approvalId", Value::Null, id);
+            Ok(answer)
+        }
+        (Some(Passage::Asked(asked)), true) => {
+            ctx.effects.is_unkept = true;
+            Ok(Answer {
+                status: 202,
+                headers: Vec::new(),
+                body: serde_json::to_vec(&asked).map_err(Error::internal)?.into(),
+                media_type: "application/json",
+                replayed: false,
+            })
+        }
+        _ => Err(Error::internal(
+            "nobody, or several, said whether a second person has said yes",
+        )),
+    }
+}
+
+/// Says whether a call needs a second person now.
+fn is_needed(
+    ctx: &mut OperationContext<'_>,
+    meta: &'static Meta,
+    bound: &dyn BoundCall,
+    path: &Value,
+) -> Result<bool> {
+    let Some(declared) = meta.second_person else {
+        return Ok(false);
+    };
+    let words = ctx.ask(&NamedWords)?;
+    if words.is_empty() {
+        return Ok(false);
+    }
+    // Whoever does it to itself gets nothing that it has not.
+    if let Access::ScopedOrSelf { parameter, .. } = meta.access
+        && let Some(named) = path.get(parameter).and_then(Value::as_str)
+        && ctx.actor().is_itself(named)
+    {
+        return Ok(false);
+    }
+    if declared
+        .named
+        .iter()
+        .any(|word| words.iter().any(|named| named == word))
+    {
+        return Ok(true);
+    }
+    Ok(declared.of_deciders && bound.touches_deciders(ctx)?)
+}
