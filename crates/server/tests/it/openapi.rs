@@ -9,6 +9,7 @@ use provost_kernel::entropy::UnitRng;
 use provost_kernel::event::EventKind;
 use provost_kernel::expose::{mcp, openapi};
 use provost_kernel::operation::{Access, Entry, Kind, Method, Raw};
+use provost_kernel::second_person::PARAMETERS;
 use provost_server::app;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -353,7 +354,7 @@ fn every_tool_can_be_offered_to_a_model() {
     let offered = offered.filter(|(_, entry)| mcp::is_offered(entry.meta));
     let sizes: Vec<usize> = offered.map(|(tool, _)| tool.to_string().len() + 1).collect();
     // A model reads all of the list: it grows by tools and not by what each of them says.
-    let (bytes, most) = (sizes.iter().sum::<usize>(), sizes.len() * 2_400);
+    let (bytes, most) = (sizes.iter().sum::<usize>(), sizes.len() * 2_500);
     assert!(
         bytes < most,
         "the list of all {} tools has {bytes} bytes, and not less than {most}",
@@ -832,7 +833,7 @@ fn a_query_is_refused_exactly_when_the_schema_says_so() {
     once_of(every_area(), "queries", |app: Arc<App>| async move {
         let document = openapi::document(&app.kernel.registry);
         let target = samples::fresh_target(&app).await;
-        let mut seen = 0;
+        let (mut seen, mut of_second_person) = (0, 0);
         for (path, method, operation) in operations(&document) {
             let parameters = operation["parameters"].as_array().unwrap();
             let entry = app
@@ -846,6 +847,11 @@ fn a_query_is_refused_exactly_when_the_schema_says_so() {
                 .filter(|p| p["in"] == "query" && p["name"] != "cursor" && p["name"] != "policyId")
             {
                 let name = parameter["name"].as_str().unwrap();
+                // One place reads what all writes say of a second person: some of them are tried.
+                of_second_person += i32::from(PARAMETERS.contains(&name));
+                if PARAMETERS.contains(&name) && of_second_person > 8 {
+                    continue;
+                }
                 for (value, is_valid) in values_of(&parameter["schema"]) {
                     let mut target = target.clone();
                     crate::areas::make(&app, entry.meta, &mut target.others).await;
@@ -909,7 +915,9 @@ fn the_document_declares_the_headers_that_act() {
                 is_success && meta.kind == Kind::Write,
                 "{method} {path} {status}"
             );
-            for name in meta.answers.iter().filter(|_| is_success) {
+            // That a second person was asked is an answer of its own.
+            let asks = status == "202" && meta.second_person.is_some();
+            for name in meta.answers.iter().filter(|_| is_success && !asks) {
                 assert!(headers.get(*name).is_some(), "{method} {path} {status}: {name}");
             }
         }
