@@ -319,14 +319,14 @@ fn no_program_is_started_but_this_one_by_the_line_that_an_installation_writes() 
     // A way to it on which somebody else could put another one is no way, whatever it leads to now.
     fs::set_permissions(machine.program(), fs::Permissions::from_mode(0o755)).unwrap();
     machine.put("open/x", "", 0o644);
-    let (open, link) = (
+    let (open, way) = (
         machine.root().join("open"),
         machine.root().join("usr/local/bin/linked"),
     );
     std::os::unix::fs::symlink(machine.program(), open.join("provost")).unwrap();
-    std::os::unix::fs::symlink(open.join("provost"), &link).unwrap();
+    std::os::unix::fs::symlink(open.join("provost"), &way).unwrap();
     let line = command_line(
-        &link.display().to_string(),
+        &way.display().to_string(),
         Client::ClaudeCode,
         HookMode::Enforce,
         &[],
