@@ -73,7 +73,7 @@ mod view;
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::DeviceId;
 pub use newest::NewestBundle;
-pub use owners::{are_seen as owners_are_seen, holders, own as own_devices};
+pub use owners::{are_seen as owners_are_seen, holders, of_account as owners_of_account, own as own_devices};
 pub use sight::Sight;
 pub use standing::{People, Standing, is_quarantined, people, quarantined, standing};
 pub use verbs::DeviceRetired;
@@ -116,7 +116,8 @@ pub static AREA: Area = Area {
         "0037_device_owners",
         "0038_device_commands",
         "0044_device_bounds",
-        "0054_device_coverage"
+        "0054_device_coverage",
+        "0056_device_accounts"
     ],
     statements: &[
         store::STATEMENTS,

@@ -1,7 +1,8 @@
 //! Who stands behind an account: the people who can have its tokens by what they did.
 //!
 //! INVARIANT SA-13: behind an account stand its owner and whoever made it, gave it a token, changed or enabled it, and whoever made or
-//! changed what else acts as it (a client, a trust in workloads); in the place of an account who stands behind that one.
+//! changed what else acts as it (a client, a trust in workloads), and whoever owns a machine that gateways take for it; in the place of
+//! an account who stands behind that one.
 
 use provost_areas_platform::audit;
 use provost_kernel::db::Tx;
@@ -13,7 +14,10 @@ use std::collections::BTreeSet;
 const MOST: usize = 256;
 /// What begins the id of an account.
 const PREFIX: &str = "sa_";
-/// Returns the ids of the records by which something acts as an account. Areas that stand on this one have them.
+/// What begins the id of a user.
+const USER: &str = "usr_";
+/// Returns the ids of the records by which something acts as an account, and of the users who hold one. Areas that stand on this one have
+/// them.
 pub type Doors = fn(&mut Tx<'_>, &str, &str) -> Result<Vec<String>>;
 
 statements! {
@@ -53,7 +57,11 @@ pub fn people_behind(
         people.extend(owner_of(tx, organization, &id)?);
         let mut hands = audit::hands_on(tx, organization, &id)?;
         for door in doors(tx, organization, &id)? {
-            hands.append(&mut audit::hands_on(tx, organization, &door)?);
+            if door.starts_with(USER) {
+                people.insert(door);
+            } else {
+                hands.append(&mut audit::hands_on(tx, organization, &door)?);
+            }
         }
         for hand in hands {
             if !hand.starts_with(PREFIX) {

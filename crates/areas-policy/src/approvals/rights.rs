@@ -126,9 +126,13 @@ pub fn lapse(
     Ok((!has_quorum).then_some("voter_ended"))
 }
 
+/// Returns the doors to an account, and whose machines gateways take for it, whether a call names its machine or not.
+///
+/// Keeps AP-3.
 fn doors(tx: &mut Tx<'_>, org: &str, account: &str) -> Result<Vec<String>> {
     let mut doors = workload_trusts::ids_of_account(tx, org, account)?;
     doors.append(&mut oauth::clients_of_account(tx, org, account)?);
+    doors.append(&mut fleet::owners_of_account(tx, org, account)?);
     Ok(doors)
 }
 

@@ -320,6 +320,34 @@ fn where_nobody_can_say_whose_hands_made_a_voter_nothing_is_approved() {
     });
 }
 
+/// Proves AP-3, SA-13.
+#[test]
+fn whose_machine_is_taken_for_an_account_says_no_yes_to_its_calls() {
+    each("hands_of_machines", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let mal = Person::of(&app, "mal", "admin").await;
+        let machine = crate::areas::fleet::Machine::new(&app).await;
+        let path = format!("/devices/{}", machine.id);
+        let owner = json!({ "ownerUserId": mal.id });
+        app.write("PATCH", &path, owner).await.ok();
+        let taken = json!({ "serviceAccountId": scene.ada, "source": "a-test" });
+        app.write("PUT", &format!("{path}/gateway-identity"), taken)
+            .await
+            .ok();
+        app.advance(1);
+        // The call names no machine.
+        let id = scene.waits(&rm("/a")).await;
+        let token = mal.token(&app).await;
+        scene
+            .vote(&token, &id, "approve")
+            .await
+            .refused(403, "escalation_forbidden");
+        assert_eq!(scene.state(&id).await.0, "pending");
+        scene.vote(&scene.bob().await, &id, "approve").await.ok();
+        assert_eq!(scene.state(&id).await.0, "approved");
+    });
+}
+
 /// An import that comes every hour is as many hands as people and accounts bring it.
 ///
 /// Proves DI-17.
