@@ -330,8 +330,8 @@ fn whose_machine_is_taken_for_an_account_says_no_yes_to_its_calls() {
         let path = format!("/devices/{}", machine.id);
         let owner = json!({ "ownerUserId": mal.id });
         app.write("PATCH", &path, owner).await.ok();
-        let taken = json!({ "serviceAccountId": scene.ada, "source": "a-test" });
-        app.write("PUT", &format!("{path}/gateway-identity"), taken)
+        let identity = json!({ "serviceAccountId": scene.ada, "source": "a-test" });
+        app.write("PUT", &format!("{path}/gateway-identity"), identity)
             .await
             .ok();
         app.advance(1);
