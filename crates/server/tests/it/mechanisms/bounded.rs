@@ -113,7 +113,7 @@ const RUN: [(&str, &[&str]); 12] = [
     (
         "provost_areas_policy::device_judging::ends",
         &[
-            "provost_areas_policy::device_judging::store::FORGET_CHAIN",
+            "provost_areas_policy::device_judging::store::END_CHAIN",
             "provost_areas_policy::device_judging::store::FORGET_COUNTS",
             "provost_areas_policy::device_judging::store::FORGET_USER",
         ],

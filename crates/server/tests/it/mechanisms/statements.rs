@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 36] = [
+const BY_TIME: [&str; 37] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -103,6 +103,7 @@ const BY_TIME: [&str; 36] = [
     "provost_areas_policy::backtests::store::PRUNE_RESULTS",
     "provost_areas_policy::device_judging::store::FORGET",
     "provost_areas_policy::device_judging::store::FORGET_DAYS",
+    "provost_areas_policy::device_judging::store::FORGET_ENDED",
     "provost_areas_policy::history::decided_calls::FORGET",
     "provost_areas_policy::history::store::DELETE_IMPORTS",
     "provost_areas_policy::history::store::FORGET_VALUES",
