@@ -1,6 +1,7 @@
 //! A running kernel over a real store, with an account of every role, for the tests of the areas that read.
 
-use provost_kernel::area::Areas;
+use provost_kernel::announcement::Answers;
+use provost_kernel::area::{Area, Areas};
 use provost_kernel::audit::{self, AuditRecord, Head};
 use provost_kernel::auth::{OrganizationId, Origin, Role};
 use provost_kernel::credential::{Credential, Reach, Schemes, TokenScheme, Use};
@@ -12,6 +13,7 @@ use provost_kernel::fence::Readers;
 use provost_kernel::kernel::{Extras, Parts, Settings};
 use provost_kernel::keys::Keys;
 use provost_kernel::operation::Registry;
+use provost_kernel::second_person::NamedWords;
 use provost_kernel::time::ManualClock;
 use provost_kernel::token::{self, Form};
 use provost_kernel::{Error, Kernel, OperationContext, Result, Secret, Timestamp};
@@ -180,8 +182,19 @@ impl TokenScheme for TestTokens {
     }
 }
 
-/// The areas of these tests. Nobody listens to announcements.
+/// Says that no act is named for two people; the area that says it of a real program stands above these.
+static ONE_PERSON: Area = Area {
+    on: &[&Answers(no_words)],
+    ..Area::named("one_person", "Says that one person does what these tests do")
+};
+
+fn no_words(_: &mut OperationContext<'_>, _: &NamedWords) -> Result<Vec<String>> {
+    Ok(Vec::new())
+}
+
+/// The areas of these tests. Nobody else listens to announcements.
 static AREAS: Areas = Areas::of(&[
+    &ONE_PERSON,
     &crate::audit::AREA,
     &crate::events::AREA,
     &crate::settings::AREA,

@@ -12,6 +12,7 @@ const PATCH: &str = "patchHeadlessAutomationSettings";
 
 fn factory() -> Value {
     json!({
+        "approvals": { "requireFor": [] },
         "tokens": {
             "secretReplaySeconds": 86_400,
             "defaultGraceSeconds": 0,
@@ -40,6 +41,7 @@ fn what_is_put_is_what_is_got() {
     on_every_store("settings_round_trip", |world| {
         assert_eq!(world.get("auditor", GET, &[], "").json(), factory());
         let wanted = json!({
+            "approvals": { "requireFor": [] },
             "tokens": {
                 "secretReplaySeconds": 60,
                 "defaultGraceSeconds": 604_800,

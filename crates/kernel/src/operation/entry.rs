@@ -1,12 +1,12 @@
 //! An operation with its types, and without them: how a request is bound to it, and what all of them together are.
 
+use super::second_person::SaidOfSecondPerson;
 use super::{Answer, Kind, Meta};
 use crate::context::OperationContext;
 use crate::error::{Code, Error, Result};
 use crate::fence::{DeclaredKinds, Fences};
 use crate::json;
 use crate::manager::Manager;
-use crate::second_person::SaidOfSecondPerson;
 use crate::text::Reason;
 use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

@@ -1,8 +1,8 @@
 //! What is declared about an operation.
 
+use super::second_person::SecondPerson;
 use crate::auth::Role;
 use crate::rate::{Bucket, buckets};
-use crate::second_person::SecondPerson;
 
 provost_words::word! {
     /// The HTTP method of an operation.

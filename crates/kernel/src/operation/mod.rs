@@ -10,6 +10,7 @@
 mod authorize;
 mod entry;
 mod meta;
+mod second_person;
 #[cfg(test)]
 mod tests;
 
@@ -22,3 +23,4 @@ pub use meta::{
     Access, BodyLimit, Consent, Consumes, Draft, IN_QUERY, Kind, Meta, Method, Performance, Precondition,
     RateClass,
 };
+pub use second_person::{PARAMETERS, SaidOfSecondPerson, SecondPerson};

@@ -6,7 +6,7 @@ use crate::samples::{self, Target};
 use crate::support::{App, Reply, each, each_of, fresh_key, with_trio};
 use provost_kernel::Timestamp;
 use provost_kernel::expose::openapi;
-use provost_kernel::operation::{Access, Entry, Method};
+use provost_kernel::operation::{Access, Entry, Method, PARAMETERS};
 use provost_server::app;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -295,7 +295,10 @@ fn check_parameters(operation: &Value, fact: &Fact) {
     let added: Vec<_> = added
         .map(|found| (fact.section, found["name"].as_str()))
         .collect();
-    assert!(added.iter().all(|added| ADDED.contains(added)), "{added:?}");
+    // What is said of a second person is the same of whatever one may be wanted for (ADR 0126).
+    let is_of_two = |name: &Option<&str>| name.is_some_and(|name| PARAMETERS.contains(&name));
+    let is_known = |added: &(&str, Option<&str>)| ADDED.contains(added) || is_of_two(&added.1);
+    assert!(added.iter().all(is_known), "{added:?}");
     for parameter in fact.parameters {
         let place = format!("§{} {}", fact.section, parameter.name);
         let found = declared
@@ -585,6 +588,10 @@ fn every_declared_status_is_answered() {
             if let Some(also) = entry.meta.also {
                 // The answer to what is there already; the tests of its area know how to ask for it.
                 assert!(declared.remove(&also.to_string()), "{}", entry.meta.id);
+            }
+            if entry.meta.second_person.is_some() {
+                // The answer to who asks for a second person; the tests of that ask it of each.
+                assert!(declared.remove("202"), "{}", entry.meta.id);
             }
             let mut observed = BTreeSet::new();
             let target = samples::fresh_target_of(&app, entry).await;
