@@ -125,7 +125,7 @@ pub(super) fn decode(
 
 /// Takes out of the query what it says of a second person.
 ///
-/// Errors: `InvalidRequest` for what is neither an id nor `true` or `false`, and for both at once.
+/// Errors: `InvalidRequest` for what is neither an id nor `true` or `false`; `InvalidDefinition` for both at once.
 fn said_of_second_person(query: &mut Value) -> Result<SaidOfSecondPerson> {
     let mut said = Map::new();
     if let Some(members) = query.as_object_mut() {
@@ -136,7 +136,7 @@ fn said_of_second_person(query: &mut Value) -> Result<SaidOfSecondPerson> {
     let said: SaidOfSecondPerson = json::decode(Value::Object(said), "/query")?;
     if said.approval_id.is_some() && said.request_approval {
         let message = "is there already: send the request with approvalId alone, or ask anew without it";
-        return Err(Error::invalid("/query/approvalId", message));
+        return Err(Error::unfit("/query/approvalId", message));
     }
     Ok(said)
 }

@@ -295,7 +295,7 @@ async fn every_way(app: &App, entry: &Entry, [asker, bob, eve]: &[Person; 3]) {
     reply.refused(409, "approval_mismatch");
     let both = format!("approvalId={approval}&requestApproval=true");
     let reply = request.send(app, ada, &both, "now", &fresh_key()).await;
-    reply.refused(400, "invalid_request");
+    reply.refused(422, "invalid_definition");
     // What was refused used nothing, and no key: the one that asked performs.
     assert_eq!(shown(app, &approval).await["grant"]["uses"], json!([]), "{id}");
     let done = request
