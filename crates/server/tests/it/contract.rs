@@ -305,8 +305,8 @@ fn check_parameters(operation: &Value, fact: &Fact) {
         .map(|found| (fact.section, found["name"].as_str()))
         .collect();
     // What is said of a second person is the same of whatever one may be wanted for (ADR 0126).
-    let is_of_two = |name: &Option<&str>| name.is_some_and(|name| PARAMETERS.contains(&name));
-    let is_known = |added: &(&str, Option<&str>)| ADDED.contains(added) || is_of_two(&added.1);
+    let is_of_two = |name: Option<&str>| name.is_some_and(|name| PARAMETERS.contains(&name));
+    let is_known = |added: &(&str, Option<&str>)| ADDED.contains(added) || is_of_two(added.1);
     assert!(added.iter().all(is_known), "{added:?}");
     for parameter in fact.parameters {
         let place = format!("§{} {}", fact.section, parameter.name);
