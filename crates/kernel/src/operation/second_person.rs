@@ -15,7 +15,7 @@ pub struct SecondPerson {
 
 /// What a request says of a second person, in its query.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
 pub struct SaidOfSecondPerson {
     /// The approval of this very request by a second person, where the organization wants one.
@@ -23,6 +23,7 @@ pub struct SaidOfSecondPerson {
     pub approval_id: Option<String>,
     /// `true` asks for that approval where one is needed, and does nothing else: the answer is 202. Where none is needed the request is
     /// performed.
+    #[serde(default)]
     pub request_approval: bool,
 }
 

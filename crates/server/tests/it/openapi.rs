@@ -394,6 +394,17 @@ fn schemas_say_what_other_programs_understand() {
             .is_some_and(|kind| kind == "array" || *kind == json!(["array", "null"]));
         assert!(!is_array || value.get("items").is_some(), "{value}");
     });
+    // What is taken where nothing is said is a value that could be said; `null` for a text is refused by generators of the older form.
+    let document = document();
+    let mut defaults = 0;
+    walk(&document, &mut |value| {
+        let is_schema = value.get("type").is_some_and(|kind| !kind.is_object());
+        if let Some(default) = value.get("default").filter(|_| is_schema) {
+            assert!(validator(&document, value).is_valid(default), "{value}");
+            defaults += 1;
+        }
+    });
+    assert!(defaults > 100, "{defaults}");
     for tool in tools.as_array().unwrap() {
         for words in ["description", "pattern", "oneOf", "default"] {
             walk(&tool["outputSchema"], &mut |value| {

@@ -66,7 +66,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
         ),
     };
     let explanation = format!(
-        "{} devices that call every {INTERVAL} s are {} heartbeats a second, {pace}. Each device has a key and a token of its own,          signs a new proof for every heartbeat and opens a connection for it, without TLS; the proofs are signed on the same cores,          which the latencies hold and the processor time does not. The server's processor time is counted in hundredths of a second.          Rate limits are off: with them the machines of an organization call 400 times a second at most, and one enrolment token makes \
+        "{} devices that call every {INTERVAL} s are {} heartbeats a second, {pace}. Each device has a key and a token of its own, \
+         signs a new proof for every heartbeat and opens a connection for it, without TLS; the proofs are signed on the same \
+         cores, which the latencies hold and the processor time does not. The server's processor time is counted in hundredths of a second. \
+         Rate limits are off: with them the machines of an organization call 400 times a second at most, and one enrolment token makes \
          10 devices a second. A hundred percent is one core.",
         report::figure(f64::from(arguments.devices)),
         report::figure(arguments.per_second()),
