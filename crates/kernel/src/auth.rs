@@ -159,6 +159,17 @@ impl Permission {
         }
     }
 
+    /// Returns what its holder gives others where a second person has said yes: what the role gives, if the list holds all of that.
+    ///
+    /// Keeps TW-3.
+    #[must_use]
+    pub fn by_two(self) -> Self {
+        Self {
+            all_of_role: self.all_of_role || self.scopes.covers(self.role.all_scopes()),
+            ..self
+        }
+    }
+
     /// Returns the permission to do nothing.
     pub fn none() -> Self {
         Self {

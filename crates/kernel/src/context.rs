@@ -33,6 +33,8 @@ pub struct OperationContext<'a> {
     tx: Tx<'a>,
     services: &'a Services,
     actor: &'a Actor,
+    /// The caller as whoever performs what a second person has said yes to.
+    by_two: Option<&'a Actor>,
     /// Where the request came from.
     pub(crate) origin: Option<&'a Origin>,
     now: Timestamp,
@@ -59,6 +61,7 @@ impl<'a> OperationContext<'a> {
             tx,
             services,
             actor,
+            by_two: None,
             origin: None,
             now,
             rng: UnitRng::new(seed),
@@ -66,6 +69,17 @@ impl<'a> OperationContext<'a> {
             has_more_to_prune: false,
             effects: Effects::default(),
         }
+    }
+
+    /// Says who the caller is where a second person has said yes.
+    pub(crate) fn by_two(mut self, actor: Option<&'a Actor>) -> Self {
+        self.by_two = actor;
+        self
+    }
+
+    /// From here on the caller is whoever performs what a second person has said yes to.
+    pub(crate) fn act_by_two(&mut self) {
+        self.actor = self.by_two.unwrap_or(self.actor);
     }
 
     /// Returns the caller.

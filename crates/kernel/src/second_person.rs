@@ -11,6 +11,9 @@
 //!
 //! INVARIANT TW-1: what is named for two people acts only in a unit of work that consumes a yes to this very request, by whichever door
 //! the request came; a request that was not performed consumes none.
+//! INVARIANT TW-2: nobody is asked for a yes to what would be refused all the same: what is asked for was performed before, and taken back.
+//! INVARIANT TW-3: whoever performs by a yes gives others no more than their role, and that alone with every scope of it: a session has a
+//! list of scopes, as every session has, and without this nobody who signs in could make somebody an admin.
 //!
 //! Absent on purpose: reads and previews, which change nothing; what machines say of themselves; the program's own units, and the
 //! operator's commands.
@@ -47,6 +50,13 @@ pub(crate) struct Asked {
     pub request: Value,
     /// It is refused anyway, because it says no `confirm: true`.
     pub is_unconfirmed: bool,
+}
+
+impl Asked {
+    /// Says whether the request asks for a second person.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.said.request_approval && !self.is_unconfirmed
+    }
 }
 
 /// Asks which words are named in the caller's organization; each answer is one.
@@ -111,6 +121,7 @@ pub(crate) fn perform(
     let mut passages = ctx.ask(&call)?;
     match (passages.pop(), passages.is_empty()) {
         (Some(Passage::Used(id)), true) => {
+            ctx.act_by_two();
             let answer = bound.call(ctx)?;
             // Behind the operation, which may ask whether it changed anything.
             ctx.change("/approvalId", Value::Null, id);
@@ -132,6 +143,33 @@ pub(crate) fn perform(
     }
 }
 
+/// Returns why a call would be refused if a second person had said yes to it, where that is asked for. Whatever it did is to be rolled back.
+///
+/// Keeps TW-2.
+pub(crate) fn rehearse(
+    ctx: &mut OperationContext<'_>,
+    meta: &'static Meta,
+    (bound, path): (&dyn BoundCall, &Value),
+    asked: Option<&Asked>,
+) -> Result<()> {
+    let Some(asked) = asked else {
+        return Ok(());
+    };
+    // Who cannot ask, and what asks for nothing, is answered by the performance itself.
+    if asked.is_asking() && ctx.actor().kind == "console_user" && is_needed(ctx, meta, bound, path)? {
+        ctx.act_by_two();
+        bound.call(ctx)?;
+    }
+    Ok(())
+}
+
+/// Says whether a word is named in the caller's organization.
+///
+/// Errors: those of the store.
+pub fn is_named(ctx: &mut OperationContext<'_>, word: &str) -> Result<bool> {
+    Ok(ctx.ask(&NamedWords)?.iter().any(|named| named == word))
+}
+
 /// Says whether a call needs a second person now.
 fn is_needed(
     ctx: &mut OperationContext<'_>,
@@ -146,7 +184,7 @@ fn is_needed(
     if words.is_empty() {
         return Ok(false);
     }
-    // Whoever does it to itself gets nothing that it has not.
+    // Whoever does it to itself gets nothing that it has not: where `rights` is named the rotation of a token sees to that.
     if let Access::ScopedOrSelf { parameter, .. } = meta.access
         && let Some(named) = path.get(parameter).and_then(Value::as_str)
         && ctx.actor().is_itself(named)
@@ -157,6 +195,7 @@ fn is_needed(
         .named
         .iter()
         .any(|word| words.iter().any(|named| named == word))
+        && bound.is_of_two(ctx)?
     {
         return Ok(true);
     }

@@ -116,6 +116,7 @@ pub static AREA: Area = Area {
         &Subscriber(links::login_name_changed),
         &Subscriber(links::import_applied),
         &Answers(links::role_given),
+        &Answers(links::sign_ins),
     ],
     held: &[held::CLIENTS_KIND, held::LINKS_KIND],
     prune: Some(tidy),

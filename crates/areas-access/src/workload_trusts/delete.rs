@@ -27,6 +27,10 @@ impl Operation for DeleteWorkloadTrust {
     type Body = Empty;
     type Output = NoContent;
 
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        store::standing(ctx, &input.path.workload_trust_id)
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.workload_trust_id;
         ctx.target(&fences::TRUST, id.as_str());

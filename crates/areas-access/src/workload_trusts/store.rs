@@ -11,6 +11,7 @@ use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
 use provost_kernel::{OperationContext, params, statements};
+use serde_json::{Value, json};
 
 /// The columns of a trust, in the order that [`read`] expects.
 macro_rules! columns {
@@ -75,6 +76,14 @@ pub fn get(ctx: &mut OperationContext<'_>, id: &TrustId) -> Result<WorkloadTrust
     let org = ctx.org();
     ctx.query_opt(&GET, params![org, id.as_str()], read)?
         .ok_or_else(|| Error::not_found("workload trust"))
+}
+
+/// Returns what a trust is, for who says yes to something about it.
+pub fn standing(ctx: &mut OperationContext<'_>, id: &TrustId) -> Result<Value> {
+    let trust = get(ctx, id)?;
+    Ok(
+        json!({ "name": trust.name, "issuer": trust.issuer, "claims": trust.claims, "scopes": trust.scopes.to_list() }),
+    )
 }
 
 /// Returns the trust that somebody names who has not proved anything yet.

@@ -15,7 +15,7 @@ use provost_kernel::text::Name;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct UpdateWorkloadTrust;
 
@@ -73,6 +73,10 @@ impl Operation for UpdateWorkloadTrust {
     type Query = Empty;
     type Body = UpdateBody;
     type Output = OneTrust;
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        store::standing(ctx, &input.path.workload_trust_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneTrust> {
         let (id, body) = (&input.path.workload_trust_id, &input.body);

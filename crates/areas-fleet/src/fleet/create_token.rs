@@ -65,6 +65,7 @@ impl Operation for CreateEnrolmentToken {
     .example(r#"{"name": "Anna's laptop", "expiresInSeconds": 3600}"#)
     .status(201)
     .reveals_secret()
+    .of_two(&["devices"])
     .says(
         "Create an enrolment token",
         "Whoever has the token and a key of their own makes a device of it. The token is shown once. A reusable one makes no \
@@ -75,6 +76,11 @@ impl Operation for CreateEnrolmentToken {
     type Query = Empty;
     type Body = CreateBody;
     type Output = Created;
+
+    /// Where each device needs an approval, that is what lets it in.
+    fn is_of_two(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        Ok(!input.body.require_approval)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Created> {
         let body = &input.body;

@@ -123,6 +123,10 @@ impl Operation for PutGatewayIdentity {
     type Body = AssignBody;
     type Output = GatewayIdentity;
 
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        super::shown_to_voters(ctx, &input.path.device_id)
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<GatewayIdentity> {
         let id = &input.path.device_id;
         ctx.target(&fences::DEVICE, id.as_str());
@@ -223,6 +227,7 @@ impl Operation for DeleteGatewayIdentity {
     .access(taken::SCOPE, &[Admin])
     .command("devices", "remove-gateway-identity")
     .status(204)
+    .of_two(&["rights"])
     .says(
         "Take a service account away from a device",
         "Gateways take the device for its owner again, if it has one. An owner who can do more than the caller has to be named \
@@ -232,6 +237,11 @@ impl Operation for DeleteGatewayIdentity {
     type Query = Empty;
     type Body = Empty;
     type Output = NoContent;
+
+    /// Gateways take the device for its owner again.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        super::shown_to_voters(ctx, &input.path.device_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.device_id;

@@ -75,7 +75,7 @@ pub use model::DeviceId;
 pub use newest::NewestBundle;
 pub use owners::{are_seen as owners_are_seen, holders, of_account as owners_of_account, own as own_devices};
 pub use sight::Sight;
-pub use standing::{People, Standing, is_quarantined, people, quarantined, standing};
+pub use standing::{People, Standing, is_quarantined, people, quarantined, shown_to_voters, standing};
 pub use verbs::DeviceRetired;
 pub use view::DevicePath;
 

@@ -1,10 +1,26 @@
 //! What other areas ask of a device.
 
 use super::model::{DeviceId, Status};
+use super::view::DeviceView;
 use super::{store, taken};
 use provost_kernel::db::Tx;
+use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
+use serde_json::Value;
 use std::collections::BTreeSet;
+
+/// Members of a device that whoever says yes to an act on it is shown; where one of them is another, so is the act.
+const SHOWN: [&str; 9] = [
+    "name",
+    "status",
+    "needsApproval",
+    "tamper",
+    "ownerUserId",
+    "platform",
+    "keyThumbprint",
+    "quarantinedAt",
+    "heldAt",
+];
 
 /// Whether a device may say something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +44,17 @@ pub fn standing(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Standin
         Status::Pending => Standing::Waits,
         Status::Active | Status::Quarantined => Standing::Works,
     })
+}
+
+/// Returns what somebody who says yes to an act on a device says yes to, as the caller may see it: behind an id is a machine of this owner in
+/// this state.
+///
+/// Errors: `NotFound` for an unknown and another organization's device alike.
+pub fn shown_to_voters(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Value> {
+    let device = store::get(ctx, id)?;
+    let view = serde_json::to_value(DeviceView::seen(ctx, device)?).map_err(Error::internal)?;
+    let shown = SHOWN.map(|name| (name.to_owned(), view[name].clone()));
+    Ok(Value::Object(shown.into_iter().collect()))
 }
 
 /// Says whether a device is quarantined.

@@ -12,7 +12,7 @@ use provost_kernel::text::{LongName, Name};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct UpdateDevice;
 
@@ -42,6 +42,7 @@ impl Operation for UpdateDevice {
     )
     .access("fleet:write", &[Admin])
     .command("devices", "update")
+    .of_two(&["rights"])
     .example(r#"{"labels": ["site:berlin", "team:web"]}"#)
     .says(
         "Change a device",
@@ -52,6 +53,15 @@ impl Operation for UpdateDevice {
     type Query = Empty;
     type Body = UpdateBody;
     type Output = OneDevice;
+
+    /// Gateways take the device for its owner; a name and labels give nobody anything.
+    fn is_of_two(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        Ok(matches!(input.body.owner_user_id, Patch::Set(_)))
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        super::shown_to_voters(ctx, &input.path.device_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
         let id = &input.path.device_id;

@@ -10,6 +10,7 @@ use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 pub struct ApproveDevice;
 pub struct QuarantineDevice;
@@ -189,6 +190,10 @@ impl Operation for ApproveDevice {
     type Body = Empty;
     type Output = OneDevice;
 
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        super::shown_to_voters(ctx, &input.path.device_id)
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
         perform(ctx, &input.path.device_id, Verb::Approve)
     }
@@ -237,6 +242,10 @@ impl Operation for ReleaseDevice {
     type Body = Empty;
     type Output = OneDevice;
 
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        super::shown_to_voters(ctx, &input.path.device_id)
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
         perform(ctx, &input.path.device_id, Verb::Release)
     }
@@ -278,6 +287,10 @@ impl Operation for RetireDevice {
     type Query = Empty;
     type Body = Empty;
     type Output = RetiredDevice;
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        super::shown_to_voters(ctx, &input.path.device_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RetiredDevice> {
         let id = &input.path.device_id;

@@ -6,6 +6,7 @@ use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{OperationContext, Result};
+use serde_json::Value;
 
 pub struct EraseDeviceInventory;
 
@@ -30,6 +31,10 @@ impl Operation for EraseDeviceInventory {
     type Query = Empty;
     type Body = Empty;
     type Output = NoContent;
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        fleet::shown_to_voters(ctx, &input.path.device_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.device_id;

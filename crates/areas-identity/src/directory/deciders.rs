@@ -2,9 +2,10 @@
 //!
 //! Whether somebody is suspended makes no difference here: who is re-pointed while they are, is somebody else once they are back.
 
-use super::imports::model::Import;
+use super::imports::model::{Import, Mode};
 use super::model::{GroupId, UserId};
 use super::store::{self, visible};
+use provost_kernel::announcement::{Announcement, Question};
 use provost_kernel::auth::Role;
 use provost_kernel::{OperationContext, Result, params, statements};
 use serde_json::{Value, json};
@@ -29,12 +30,27 @@ pub fn is_one(ctx: &mut OperationContext<'_>, user: &UserId) -> Result<bool> {
     Ok(principal.is_some_and(|principal| principal.role == Some(Role::Admin)))
 }
 
-/// Returns who a user is, for who says yes to something about them: behind an id is whoever has these words.
+/// Asks by which subjects of issuers somebody signs in as a user; each answer shows one.
+pub struct SignInsAsked {
+    /// The user's id.
+    pub user_id: String,
+}
+
+impl Announcement for SignInsAsked {
+    const IS_DECISIVE: bool = true;
+}
+impl Question for SignInsAsked {
+    type Answer = Value;
+}
+
+/// Returns who a user is, for who says yes to something about them: behind an id is whoever has these words, and whoever signs in as it.
 pub fn standing(ctx: &mut OperationContext<'_>, user: &UserId) -> Result<Value> {
+    let user_id = user.as_str().to_owned();
     let user = store::users::get(ctx, user)?;
+    let links = ctx.ask(&SignInsAsked { user_id })?;
     Ok(json!({
         "loginName": user.login_name, "email": user.email, "externalId": user.external_id, "permissionRole": user.role,
-        "status": user.status,
+        "status": user.status, "identityLinks": links,
     }))
 }
 
@@ -45,10 +61,12 @@ pub fn are_in(ctx: &mut OperationContext<'_>, group: &GroupId) -> Result<bool> {
     Ok(!found.is_empty())
 }
 
-/// Says whether an import makes somebody who has it another one, lets them act again, or puts them into a group or takes them out of one.
+/// Says whether an import makes somebody who has it another one, lets them act again, puts them into a group or takes them out of one, or
+/// lets them, or a group with one of them, end because its file does not name it.
 pub fn are_changed_by(ctx: &mut OperationContext<'_>, import: &Import) -> Result<bool> {
     let org = ctx.org();
     let values = params![org, import.generation, Role::Admin.as_str()];
     let found = ctx.query_opt(&CHANGED_BY, values, |row| row.get::<String>(0))?;
-    Ok(found.is_some())
+    Ok(found.is_some()
+        || import.mode == Mode::Replace && store::removals::end_a_role(ctx, import, Role::Admin)?)
 }

@@ -3,6 +3,7 @@
 //! Keeps SA-5.
 
 use super::model::{AccountPath, KEPT_AFTER_DELETION_SECS, ServiceAccount, not_oneself};
+use super::rotate;
 use super::store::{self, TokenEnd};
 use crate::service_accounts::fences;
 use crate::subjects::{DeletionAnswer, Record, SubjectKind, losing, weighed};
@@ -38,6 +39,10 @@ impl Operation for DeleteServiceAccount {
     type Query = Empty;
     type Body = Empty;
     type Output = DeletionAnswer;
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        rotate::standing(ctx, &input.path.service_account_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {
         let id = &input.path.service_account_id;

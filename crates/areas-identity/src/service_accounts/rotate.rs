@@ -4,12 +4,14 @@
 //! given.
 //! INVARIANT SA-12: by rotating itself an account undoes no narrowing of its tokens and no end of its sessions; a
 //! session of an account rotates nothing as the account itself.
+//! INVARIANT SA-14: where `rights` is named for two people, an account that rotates itself gives itself no more than its token has and no
+//! longer life than it was given, whatever scopes it holds: its program would have more without anybody's yes.
 //! Keeps SA-1, SA-3, SA-7.
 
 use super::create::{AccountAndToken, LifetimeSecs, NewToken, issue, narrower};
 use super::model::{
-    AccountPath, DEFAULT_LIFETIME_SECS, ScopeList, ServiceAccount, Status, Token, TokenId, lifetime_secs,
-    view,
+    AccountPath, DEFAULT_LIFETIME_SECS, ScopeList, ServiceAccount, ServiceAccountId, Status, Token, TokenId,
+    lifetime_secs, view,
 };
 use super::store::{self, TokenEnd};
 use crate::service_accounts::fences;
@@ -20,6 +22,7 @@ use provost_kernel::auth::{ScopeSet, may_mint};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
 use provost_kernel::rate::Bucket;
+use provost_kernel::second_person;
 use provost_kernel::text::IntegerBetween;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
@@ -101,11 +104,7 @@ impl Operation for RotateServiceAccountToken {
 
     /// Whose token it becomes, and what that can do.
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
-        let (account, _) = store::get(ctx, &input.path.service_account_id)?;
-        let scopes = account.scopes.map(ScopeSet::to_list);
-        Ok(
-            json!({ "name": account.name, "permissionRole": account.role, "scopes": scopes, "ownerConsoleUserId": account.owner_console_user_id }),
-        )
+        standing(ctx, &input.path.service_account_id)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AccountAndToken> {
@@ -114,10 +113,11 @@ impl Operation for RotateServiceAccountToken {
         let (mut account, mut tokens) = store::get(ctx, id)?;
         let last = newest(&tokens, ctx.now());
         let scopes = scopes(&account, last, &input.body)?;
-        check_escalation(ctx, &account, scopes)?;
-        let scopes = within_own(ctx, &account, &tokens, last, &input.body, scopes)?;
+        let hand = Hand::of(ctx, id)?;
+        check_escalation(ctx, hand, &account, scopes)?;
+        let scopes = within_own(ctx, hand, (&account, &tokens), last, &input.body, scopes)?;
         let asked = input.body.expires_in_seconds.map(IntegerBetween::get);
-        let ceiling = own_ceiling(ctx, &account, &tokens, last);
+        let ceiling = own_ceiling(ctx, hand, &account, &tokens, last);
         check_lifetime(asked, ceiling)?;
         let (org, actor) = (ctx.org(), ctx.actor());
         ctx.limit(&ROTATIONS_OF_ACCOUNT, &[org, id.as_str()])?;
@@ -168,8 +168,19 @@ impl Operation for RotateServiceAccountToken {
     fn recheck(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<()> {
         let (account, tokens) = store::get(ctx, &input.path.service_account_id)?;
         let scopes = newest(&tokens, ctx.now()).and_then(|t| t.scopes);
-        check_escalation(ctx, &account, scopes)
+        let hand = Hand::of(ctx, &account.id)?;
+        check_escalation(ctx, hand, &account, scopes)
     }
+}
+
+/// Returns who an account is, for who says yes to something about it.
+pub(super) fn standing(ctx: &mut OperationContext<'_>, id: &ServiceAccountId) -> Result<Value> {
+    let (account, _) = store::get(ctx, id)?;
+    let scopes = account.scopes.map(ScopeSet::to_list);
+    Ok(json!({
+        "name": account.name, "permissionRole": account.role, "scopes": scopes, "status": account.status,
+        "ownerConsoleUserId": account.owner_console_user_id,
+    }))
 }
 
 /// Returns the list that the new token is narrowed to: as asked, else as the one whose place it takes (ADR 0043).
@@ -192,8 +203,8 @@ fn scopes(account: &ServiceAccount, last: Option<&Token>, body: &RotateBody) -> 
 /// of which a session was revoked.
 fn within_own(
     ctx: &mut OperationContext<'_>,
-    account: &ServiceAccount,
-    tokens: &[Token],
+    hand: Hand,
+    (account, tokens): (&ServiceAccount, &[Token]),
     last: Option<&Token>,
     body: &RotateBody,
     scopes: Option<ScopeSet>,
@@ -206,7 +217,7 @@ fn within_own(
         .iter()
         .find(|token| Some(token.id.as_str()) == used.as_deref());
     let is_successor = own.is_none_or(|own| own.superseded_by_id.is_none());
-    if may_rotate_others(ctx) && is_successor {
+    if hand.rotates_others && is_successor {
         return Ok(scopes);
     }
     if let Some(own) = own {
@@ -230,9 +241,32 @@ fn within_own(
     Err(Error::new(Code::EscalationForbidden, message))
 }
 
-fn may_rotate_others(ctx: &OperationContext<'_>) -> bool {
-    let permission = ctx.actor().permission;
-    permission.role == Admin && permission.scopes.has("service_accounts:rotate")
+/// What the caller may do with an account beside what the account does with itself.
+#[derive(Clone, Copy)]
+struct Hand {
+    /// They rotate others, and give more than was given.
+    rotates_others: bool,
+    /// They rotate whatever others can do.
+    rotates_any: bool,
+}
+
+impl Hand {
+    /// Returns what the caller may do with this account.
+    ///
+    /// Keeps SA-14.
+    fn of(ctx: &mut OperationContext<'_>, account: &ServiceAccountId) -> Result<Self> {
+        let permission = ctx.actor().permission;
+        let may = |scope| permission.role == Admin && permission.scopes.has(scope);
+        let (rotates_others, rotates_any) =
+            (may("service_accounts:rotate"), may("service_accounts:rotate_any"));
+        let is_itself = ctx.actor().id == account.as_str();
+        let is_bound =
+            is_itself && (rotates_others || rotates_any) && second_person::is_named(ctx, "rights")?;
+        Ok(Self {
+            rotates_others: rotates_others && !is_bound,
+            rotates_any: rotates_any && !is_bound,
+        })
+    }
 }
 
 /// Returns the longest life that the caller may give, if the account rotates itself without the right to rotate others.
@@ -241,12 +275,13 @@ fn may_rotate_others(ctx: &OperationContext<'_>) -> bool {
 /// A token in grace rotates its account too: it gives neither more than it was given nor more than its successor was.
 fn own_ceiling(
     ctx: &OperationContext<'_>,
+    hand: Hand,
     account: &ServiceAccount,
     tokens: &[Token],
     last: Option<&Token>,
 ) -> Option<i64> {
     let actor = ctx.actor();
-    if may_rotate_others(ctx) {
+    if hand.rotates_others {
         return None;
     }
     debug_assert_eq!(
@@ -310,11 +345,12 @@ fn newest(tokens: &[Token], now: Timestamp) -> Option<&Token> {
 /// whatever list the token has: what it made and claimed is theirs (SA-10).
 fn check_escalation(
     ctx: &OperationContext<'_>,
+    hand: Hand,
     account: &ServiceAccount,
     scopes: Option<ScopeSet>,
 ) -> Result<()> {
     let caller = ctx.actor().permission;
-    if caller.role == Admin && caller.scopes.has("service_accounts:rotate_any") {
+    if hand.rotates_any {
         return Ok(());
     }
     if !ctx.actor().is_itself(account.id.as_str()) {

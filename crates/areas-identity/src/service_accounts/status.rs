@@ -1,13 +1,14 @@
 //! Disables and enables a service account. Both are idempotent (D5.7).
 
 use super::model::{AccountPath, OneAccount, ServiceAccount, Status, Token, not_oneself, view};
-use super::store;
+use super::{rotate, store};
 use crate::service_accounts::fences;
 use crate::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result};
+use serde_json::Value;
 
 pub struct DisableServiceAccount;
 
@@ -71,6 +72,10 @@ impl Operation for EnableServiceAccount {
     type Query = Empty;
     type Body = Empty;
     type Output = OneAccount;
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        rotate::standing(ctx, &input.path.service_account_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAccount> {
         let id = &input.path.service_account_id;

@@ -4,7 +4,7 @@ use super::create::is_orphaned_by;
 use super::model::{
     AccountPath, OneAccount, ScopeList, ServiceAccount, is_narrower, may_list, not_oneself, view,
 };
-use super::store;
+use super::{rotate, store};
 use crate::service_accounts::fences;
 use crate::subjects::SubjectKind;
 use provost_areas_platform::announcements::{AccountNarrowed, PrincipalRenamed};
@@ -17,7 +17,7 @@ use provost_kernel::text::{Description, Name, name_key};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct UpdateServiceAccount;
 
@@ -75,6 +75,10 @@ impl Operation for UpdateServiceAccount {
             (None, Some(false)) => Err(Error::invalid("/scopes", "is required when allOfRole is false")),
             _ => Ok(()),
         }
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        rotate::standing(ctx, &input.path.service_account_id)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneAccount> {

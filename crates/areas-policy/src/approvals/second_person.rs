@@ -37,11 +37,12 @@ const MOST_GAINS: usize = 100;
 /// With it somebody asks.
 const ASK: &str = "mcp_approvals:request";
 /// Members of a request that name who gets something by it.
-const GAINING: [&str; 5] = [
+const GAINING: [&str; 6] = [
     "userId",
     "userIds",
     "serviceAccountId",
     "ownerConsoleUserId",
+    "ownerUserId",
     "ids",
 ];
 /// What begins the ids of those who can get something.

@@ -42,6 +42,11 @@ pub trait Operation: 'static {
         Ok(None)
     }
 
+    /// Says whether the act is one that its words name: of an operation that does several things, some requests are none.
+    fn is_of_two(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<bool> {
+        Ok(true)
+    }
+
     /// Says whether the act decides who may say yes for a second person, or by what; asked of operations that are declared to
     /// ([`Meta::of_deciders`]).
     fn touches_deciders(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<bool> {
@@ -117,6 +122,9 @@ pub trait BoundCall: Send {
     /// See [`Operation::recheck`].
     fn recheck(&self, ctx: &mut OperationContext<'_>) -> Result<()>;
 
+    /// See [`Operation::is_of_two`].
+    fn is_of_two(&self, ctx: &mut OperationContext<'_>) -> Result<bool>;
+
     /// See [`Operation::touches_deciders`].
     fn touches_deciders(&self, ctx: &mut OperationContext<'_>) -> Result<bool>;
 
@@ -163,6 +171,10 @@ impl<O: Operation> BoundCall for Input<O> {
 
     fn recheck(&self, ctx: &mut OperationContext<'_>) -> Result<()> {
         O::recheck(ctx, self)
+    }
+
+    fn is_of_two(&self, ctx: &mut OperationContext<'_>) -> Result<bool> {
+        O::is_of_two(ctx, self)
     }
 
     fn touches_deciders(&self, ctx: &mut OperationContext<'_>) -> Result<bool> {

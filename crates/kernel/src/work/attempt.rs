@@ -22,6 +22,7 @@ use crate::second_person;
 use crate::threads::TransactionPhase;
 use crate::time::Timestamp;
 use crate::witness::ChainPosition;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -294,9 +295,26 @@ impl Batch<'_> {
         if actor.replay_only {
             return Ok(refused(credential::only_replays(), Some(actor)));
         }
+        let (bound, second_person) = ((&*call.bound, &call.path), call.second_person.as_ref());
+        if second_person.is_some_and(second_person::Asked::is_asking) {
+            // Refused in any case, so that nothing of it stays.
+            let would_pass = Cell::new(false);
+            let (result, effects) = self.in_savepoint(conn, unit, &actor, |ctx| {
+                second_person::rehearse(ctx, call.meta, bound, second_person)?;
+                would_pass.set(true);
+                Err(Error::new(Code::ApprovalRequired, "rehearsed"))
+            })?;
+            if !would_pass.get() {
+                return Ok(Outcome {
+                    result,
+                    actor: Some(actor),
+                    effects,
+                    replay_of: None,
+                });
+            }
+        }
         let (result, effects) = self.in_savepoint(conn, unit, &actor, |ctx| {
-            let bound = (&*call.bound, &call.path);
-            second_person::perform(ctx, call.meta, bound, call.second_person.as_ref())
+            second_person::perform(ctx, call.meta, bound, second_person)
         })?;
         Ok(Outcome {
             result,
@@ -395,10 +413,16 @@ impl Batch<'_> {
         actor: &Actor,
         run: impl Fn(&mut OperationContext<'_>) -> Result<Answer>,
     ) -> Result<(Result<Answer>, Effects)> {
+        let by_two =
+            matches!(&unit.run, Run::Operation(call) if call.second_person.is_some()).then(|| Actor {
+                permission: actor.permission.by_two(),
+                ..actor.clone()
+            });
         conn.savepoint()?;
         let deadline = self.kernel.clock.monotonic() + self.kernel.settings.unit_deadline;
         let mut ctx =
-            OperationContext::new(conn.tx(), self.kernel, actor, unit.now, unit.seed, Some(deadline));
+            OperationContext::new(conn.tx(), self.kernel, actor, unit.now, unit.seed, Some(deadline))
+                .by_two(by_two.as_ref());
         if let Run::Operation(call) = &unit.run {
             ctx.origin = Some(&call.origin);
         }

@@ -18,7 +18,7 @@ use provost_kernel::text::Name;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct UpdateMcpClient;
 
@@ -77,6 +77,11 @@ impl Operation for UpdateMcpClient {
             return wrong("/jwks", "cannot come together with jwksUri");
         }
         Ok(())
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        let client = store::get(ctx, &input.path.mcp_client_id)?;
+        Ok(json!({ "name": client.name, "updatedAt": client.updated_at }))
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ClientView> {

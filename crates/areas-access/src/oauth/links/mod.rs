@@ -30,7 +30,7 @@ pub(super) use create::may_be_role;
 pub(super) use model::Reach;
 pub use store::{
     STATEMENTS, close_first_link, get, import_applied, is_linked, link, link_of_itself, login_name_changed,
-    principal_ended, role_given, tidy,
+    principal_ended, role_given, sign_ins, tidy,
 };
 
 use provost_kernel::operation::Entry;

@@ -6,7 +6,7 @@ use super::model::{LinkHistory, LinkView, REMEMBERED_SECS, Reach};
 use crate::mcp_sessions;
 use crate::oauth::fences;
 use provost_areas_identity::directory::model::UserId;
-use provost_areas_identity::directory::{HeldLink, RoleGiven};
+use provost_areas_identity::directory::{HeldLink, RoleGiven, SignInsAsked};
 use provost_areas_identity::subjects::SubjectKind;
 use provost_areas_platform::announcements::{Departure, ImportApplied, LoginNameChanged, PrincipalEnded};
 use provost_kernel::context::PRUNED_ROWS;
@@ -207,6 +207,13 @@ pub fn role_given(ctx: &mut OperationContext<'_>, given: &RoleGiven) -> Result<V
         .map(|link| json!({ "issuer": link.issuer, "subject": link.subject, "userId": user_id }));
     ctx.change("/heldIdentityLinks", Value::Null, named.collect::<Vec<Value>>());
     Ok(held.into_iter().map(HeldLink::from).collect())
+}
+
+/// Returns by which subjects somebody signs in as a user.
+pub fn sign_ins(ctx: &mut OperationContext<'_>, asked: &SignInsAsked) -> Result<Vec<Value>> {
+    let links = of_user(ctx, &asked.user_id)?;
+    let shown = |link: LinkView| json!({ "issuer": link.issuer, "subject": link.subject, "createdAt": link.created_at, "heldAt": link.held_at });
+    Ok(links.into_iter().map(shown).collect())
 }
 
 /// Takes a link away, and ends what came by it (IL-2). Which of its user's sessions came by it is not known: all end.

@@ -9,7 +9,7 @@ use crate::words;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::{OperationContext, Result, params};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub struct DeleteGroup;
 
@@ -40,6 +40,11 @@ impl Operation for DeleteGroup {
 
     fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
         deciders::are_in(ctx, &input.path.group_id)
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        let versions = groups::versions(ctx, &input.path.group_id)?;
+        Ok(json!({ "name": versions[0].name, "externalId": versions[0].external_id }))
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {

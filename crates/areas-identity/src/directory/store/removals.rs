@@ -4,6 +4,7 @@ use super::super::imports::model::{FEW, Import, Removal, Removals};
 use super::visible;
 use crate::subjects::Record;
 use crate::words::Kind;
+use provost_kernel::auth::Role;
 use provost_kernel::db::Row;
 use provost_kernel::{OperationContext, Result, params, statements};
 
@@ -35,6 +36,8 @@ statements! {
     GOING_USERS = going_users!("COUNT(*)");
     /// How many groups would go.
     GOING_GROUPS = going_groups!("COUNT(*)");
+    /// One of the users with the role `?6` who would go, or whose group would. Those with a role are few.
+    GOING_WITH_ROLE = concat!(going_users!("u.id"), " AND u.permission_role IS NOT NULL AND u.permission_role = ?6 UNION ALL SELECT m.user_id FROM directory_memberships m JOIN (", going_groups!("g.id"), ") gone ON gone.id = m.group_id JOIN directory_users u ON u.organization_id = m.organization_id AND u.id = m.user_id WHERE m.organization_id = ?1 AND ", visible!("m"), " AND ", visible!("u"), " AND u.permission_role IS NOT NULL AND u.permission_role = ?6 LIMIT 1");
     /// How many memberships lines end already.
     LEAVING = "SELECT COUNT(*) FROM directory_memberships m WHERE m.organization_id = ?1 AND m.valid_to = ?2";
     /// How many memberships would go with users and groups.
@@ -81,6 +84,21 @@ pub fn count(ctx: &mut OperationContext<'_>, import: &Import, replaces: bool) ->
         removals.memberships.of = one(&MEMBERSHIPS, of_directory)?;
     }
     Ok(removals)
+}
+
+/// Says whether somebody with a role would go, or a group of theirs.
+pub fn end_a_role(ctx: &mut OperationContext<'_>, import: &Import, role: Role) -> Result<bool> {
+    let values = params![
+        ctx.org(),
+        import.generation,
+        import.directory_id.as_str(),
+        import.created_at,
+        import.id.as_str(),
+        role.as_str()
+    ];
+    Ok(ctx
+        .query_opt(&GOING_WITH_ROLE, values, |row| row.get::<String>(0))?
+        .is_some())
 }
 
 /// Returns the users and groups that would go, as policies may name them.

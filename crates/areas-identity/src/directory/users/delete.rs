@@ -3,7 +3,7 @@
 use super::super::model::UserPath;
 use super::super::returning;
 use super::super::store::{imports, users};
-use crate::directory::fences;
+use crate::directory::{deciders, fences};
 use crate::subjects::{DeletionAnswer, losing, weighed};
 use crate::words;
 use provost_kernel::auth::Role::Admin;
@@ -26,6 +26,7 @@ impl Operation for DeleteUser {
     .also(200)
     .weighed()
     .of_two(&["removals"])
+    .of_deciders()
     .says(
         "Delete a user",
         "It leaves every group and is no longer assigned to anything. Service accounts that it answers for keep \
@@ -36,6 +37,15 @@ impl Operation for DeleteUser {
     type Query = Empty;
     type Body = Empty;
     type Output = DeletionAnswer;
+
+    /// For good: no role, link or membership of theirs comes back. In a hurry one person suspends.
+    fn touches_deciders(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        deciders::is_one(ctx, &input.path.user_id)
+    }
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        deciders::standing(ctx, &input.path.user_id)
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {
         let id = &input.path.user_id;

@@ -42,6 +42,7 @@ impl Operation for MapIdentity {
     .example(r#"{"word": "ada.lovelace", "userId": "usr_01m7w5fpg4ctwq7mvve86yenbr"}"#)
     .status(201)
     .also(200)
+    .of_two(&["rights"])
     .says(
         "Map a word of events to a user",
         "From then on events that carry the word are judged as hers, whatever its case and spelling. It lets nobody sign \
@@ -53,6 +54,10 @@ impl Operation for MapIdentity {
     type Query = Empty;
     type Body = MapBody;
     type Output = OneMapping;
+
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        directory::standing_of(ctx, &UserId::from_text(input.body.user_id.as_str()))
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneMapping> {
         let word = input.body.word.as_str();
