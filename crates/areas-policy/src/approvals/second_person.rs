@@ -274,7 +274,9 @@ fn opened(
     let kernel = Kernel::behind(ctx.services())?;
     let owner_id = rights::owner_of(&mut ctx.tx(), org, &asker)?;
     let counts = store::counts(&mut ctx.tx(), org, (&asker, &owner_id), &asker, now)?;
-    if counts.by_hand >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || counts.waiting >= MOST {
+    // Their own share of the queue: calls that wait keep nobody from asking for a second person, against those who make them among others.
+    if counts.by_hand >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || counts.waiting_operations >= MOST
+    {
         let message = "too many approvals were asked for or wait; ask again when some are decided";
         return Err(Error::new(Code::RateLimited, message).retry_after(3_600));
     }

@@ -42,7 +42,7 @@ statements! {
     /// How many of these wait that were asked for before an instant, for one subject, and how many that somebody asked for by hand.
     WAITING_OF_OWNER = "SELECT COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 THEN 1 END), COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 AND subject_kind = ?3 AND subject_id = ?4 THEN 1 END), COUNT(CASE WHEN kind <> 'tool_call' THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?2 AND state = 'pending' AND deadline_at > ?5";
     /// How many wait, and how many of these for longer than so many milliseconds.
-    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN deadline_at - created_at > ?3 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
+    COUNT = "SELECT COUNT(*), COUNT(CASE WHEN deadline_at - created_at > ?3 THEN 1 END), COUNT(CASE WHEN kind = 'operation' THEN 1 END) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
     /// Adds one, unless another one is open for the same.
     INSERT = "INSERT INTO approvals (organization_id, id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, votes, uses, quorum, max_uses, use_count, deadline_at, sealing_key_id, sealed, created_at, revision, binding_mac, policies_sha256, owner_id, route, gains) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19, ?20, ?21, 0, ?22, ?23, ?24, ?25, ?26) ON CONFLICT DO NOTHING";
     /// Stores what became of one, unless it is another by now.
@@ -187,6 +187,8 @@ pub struct Counts {
     pub waiting: i64,
     /// Those of these that wait for longer than the time that counts.
     pub waiting_long: i64,
+    /// Those that wait for a second person.
+    pub waiting_operations: i64,
 }
 
 /// Returns how many requests there are.
@@ -219,9 +221,9 @@ pub fn counts(
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let waiting = tx.query_opt(&COUNT, params![org, now, COUNTED_SECS * 1_000], |row| {
-        Ok((row.get(0)?, row.get(1)?))
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
     })?;
-    let (waiting, waiting_long): (i64, i64) = waiting.unwrap_or_default();
+    let (waiting, waiting_long, waiting_operations): (i64, i64, i64) = waiting.unwrap_or_default();
     let (own, of_owner): ((i64, i64), (i64, i64)) = (own.unwrap_or_default(), of_owner.unwrap_or_default());
     let (before, before_for, by_hand): (i64, i64, i64) = of_before.unwrap_or_default();
     Ok(Counts {
@@ -230,6 +232,7 @@ pub fn counts(
         by_hand,
         waiting,
         waiting_long,
+        waiting_operations,
     })
 }
 
