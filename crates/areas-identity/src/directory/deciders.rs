@@ -7,6 +7,7 @@ use super::model::{GroupId, UserId};
 use super::store::{self, visible};
 use provost_kernel::announcement::{Announcement, Question};
 use provost_kernel::auth::Role;
+use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, params, statements};
 use serde_json::{Value, json};
 
@@ -21,7 +22,19 @@ statements! {
          (s.status <> u.status AND s.status = 'active'))) OR EXISTS (SELECT 1 FROM directory_memberships m WHERE m.organization_id = u.organization_id AND \
          m.user_id = u.id AND (m.valid_from + 0 = ?2 OR m.valid_to + 0 = ?2))) ORDER BY u.id LIMIT 1"
     );
+    /// The users with a role whom an import makes somebody else, or lets act again: who they are and who they will be.
+    MADE_OTHERS = concat!(
+        "SELECT u.id, u.permission_role, u.login_name, u.email, u.external_id, u.status, s.login_name, s.email, s.external_id, s.status FROM directory_users u \
+         JOIN directory_users s ON s.organization_id = u.organization_id AND s.id = u.id AND s.valid_from + 0 = ?2 WHERE u.organization_id = ?1 AND \
+         u.permission_role IS NOT NULL AND ",
+        visible!("u"),
+        " AND (s.login_name <> u.login_name OR COALESCE(s.email, '') <> COALESCE(u.email, '') OR COALESCE(s.external_id, '') <> \
+         COALESCE(u.external_id, '') OR s.status <> u.status) ORDER BY u.id LIMIT ?3"
+    );
 }
+
+/// LIMIT: users with a role whom an import makes somebody else, as a yes to it shows them. Ours: nobody reads more.
+const MOST_SHOWN: usize = 100;
 
 /// Says whether a user has the role of those who may say yes.
 pub fn is_one(ctx: &mut OperationContext<'_>, user: &UserId) -> Result<bool> {
@@ -59,6 +72,30 @@ pub fn are_in(ctx: &mut OperationContext<'_>, group: &GroupId) -> Result<bool> {
     let org = ctx.org();
     let found = store::users::with_role_in(&mut ctx.tx(), org, Role::Admin, group.as_str())?;
     Ok(!found.is_empty())
+}
+
+/// Returns the users with a role whom an import makes somebody else: nobody can look at the lines of its file, and a yes to it is a yes to this.
+///
+/// Errors: `InvalidDefinition` where they are more than anybody would read.
+pub fn made_others(ctx: &mut OperationContext<'_>, import: &Import) -> Result<Vec<Value>> {
+    let most = i64::try_from(MOST_SHOWN + 1).unwrap_or(i64::MAX);
+    let values = params![ctx.org(), import.generation, most];
+    let found = ctx.query(&MADE_OTHERS, values, |row| {
+        let words = |first: usize| -> Result<Value> {
+            Ok(json!({
+                "loginName": row.get::<String>(first)?, "email": row.get::<Option<String>>(first + 1)?,
+                "externalId": row.get::<Option<String>>(first + 2)?, "status": row.get::<String>(first + 3)?,
+            }))
+        };
+        Ok(json!({
+            "id": row.get::<String>(0)?, "permissionRole": row.get::<String>(1)?, "is": words(2)?, "willBe": words(6)?,
+        }))
+    })?;
+    if found.len() > MOST_SHOWN {
+        let message = "changes more than 100 users with a role: nobody says yes to what nobody reads; make several imports of it";
+        return Err(Error::unfit("", message));
+    }
+    Ok(found)
 }
 
 /// Says whether an import makes somebody who has it another one, lets them act again, puts them into a group or takes them out of one, or

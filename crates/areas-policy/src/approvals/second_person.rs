@@ -378,7 +378,8 @@ fn visible(value: &Value) -> Result<Value> {
     })
 }
 
-/// Returns who would get something by a request that gives: users and accounts that its path and its body name.
+/// Returns who would get something by a request that gives: users and accounts that its path and its body name, and whom an import makes somebody
+/// else.
 ///
 /// Errors: `InvalidDefinition` where they are too many.
 fn gains(call: &CallOfTwo) -> Result<Vec<String>> {
@@ -398,6 +399,13 @@ fn gains(call: &CallOfTwo) -> Result<Vec<String>> {
                 _ => {}
             }
         }
+        // Of an import its own words say nothing: who becomes somebody else by it gets something.
+        let made_others = call.request["standing"]["usersWithRole"].as_array();
+        let ids = made_others
+            .into_iter()
+            .flatten()
+            .filter_map(|user| user["id"].as_str());
+        found.extend(ids.map(str::to_owned));
         found.retain(|id| PREFIXES.iter().any(|prefix| id.starts_with(prefix)));
         found.sort_unstable();
         found.dedup();

@@ -64,9 +64,10 @@ impl Operation for ApplyImport {
     /// A chunk that comes behind the yes is none of what it was to.
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
         let import = imports::get(ctx, &input.path.import_id)?;
-        Ok(
-            json!({ "nextSequence": import.next_sequence, "updatedAt": import.updated_at, "counts": import.counts }),
-        )
+        let users = deciders::made_others(ctx, &import)?;
+        Ok(json!({
+            "nextSequence": import.next_sequence, "updatedAt": import.updated_at, "counts": import.counts, "usersWithRole": users,
+        }))
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneImport> {

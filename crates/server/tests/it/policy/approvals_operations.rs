@@ -364,7 +364,7 @@ fn the_log_says_by_whose_approval_something_was_done_and_that_it_was_asked_for()
         assert_eq!(preview["request"]["body"]["reason"], "now");
         assert_eq!(preview["request"]["standing"]["permissionRole"], "viewer");
         approve(&app, &bob, &approval).await;
-        request.with(&app, &ada, &approval, "now").await.ok().clone();
+        request.with(&app, &ada, &approval, "now").await.ok();
         let entries = app.entries(&app.organization, 0).await;
         let of = |action: &str| -> Vec<&Value> {
             entries.iter().filter(|entry| entry["action"] == action).collect()
