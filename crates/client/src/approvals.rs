@@ -165,7 +165,7 @@ fn shown(approval: &Value) -> String {
             let _ = writeln!(lines, "  {name:<9} {}", visible(value));
         }
     }
-    for name in ["call", "missing", "server", "operation"] {
+    for name in ["call", "missing", "server", "drift", "exception", "operation"] {
         let Some(value) = approval["preview"].get(name) else {
             continue;
         };

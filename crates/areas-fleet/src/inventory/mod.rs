@@ -40,6 +40,7 @@ mod credentials;
 mod device;
 mod erase;
 mod evidence;
+mod facts;
 pub mod fences;
 mod import;
 mod imported;
@@ -58,6 +59,7 @@ mod store;
 mod taking;
 mod uses;
 
+pub use facts::{ServerFacts, facts};
 pub use joining::join as join_uses;
 pub use model::ServerId;
 pub use standing::{Candidate, approvable, approve};
@@ -90,6 +92,7 @@ pub static AREA: Area = Area {
         references::STATEMENTS,
         uses::STATEMENTS,
         joining::STATEMENTS,
+        facts::STATEMENTS,
     ],
     records: &[
         ("inventory_scans", "when a device looked last decides nothing"),

@@ -2,7 +2,7 @@
 
 use super::model::Party;
 use super::view::{ApprovalPath, ApprovalView, OneApproval, call_of};
-use super::{fences, rights, store};
+use super::{ask, fences, rights, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
@@ -17,7 +17,7 @@ impl Operation for GetApproval {
         .says(
             "Show an approval",
             "preview holds the call and the digest that a vote repeats, for callers who may decide (mcp_approvals:decide) and \
-             for who asked. A call may hold what somebody wrote: every look is an entry of the audit log.",
+             for who asked; of a server that was asked for by hand also what is known of it otherwise by now (drift). A call may hold what somebody wrote: every look is an entry of the audit log.",
         );
     type Path = ApprovalPath;
     type Query = Empty;
@@ -30,7 +30,16 @@ impl Operation for GetApproval {
         let actor = ctx.actor();
         let caller = Party::of(actor);
         let sees = actor.permission.scopes.has(rights::DECIDE) || approval.concerns(&caller);
-        let preview = if sees { call_of(ctx, &approval)? } else { None };
+        let reads_inventory = actor.permission.scopes.has("inventory:read");
+        let mut preview = if sees { call_of(ctx, &approval)? } else { None };
+        if let Some(shown) = preview.take() {
+            let drift = if reads_inventory {
+                ask::drift(ctx, &shown)?
+            } else {
+                Vec::new()
+            };
+            preview = Some(shown.with_drift(drift));
+        }
         Ok(OneApproval {
             approval: ApprovalView::of(ctx, approval, preview),
         })

@@ -10,16 +10,16 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12, AP-13, AP-14, AP-15 and AP-16.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12, AP-13, AP-14, AP-15, AP-16, AP-17 and AP-18.
 //!
-//! Beside calls somebody asks by hand that an MCP server of the inventory is approved (`ask.rs`); the vote that decides it does it.
+//! Beside calls somebody asks by hand that an MCP server of the inventory is approved, or for an exception of a policy (`ask`); the vote that
+//! decides it does it.
 //!
 //! Absent on purpose: calls that nobody's decision asked about (nobody types the exact call of a machine); waiting inside a
 //! decision (who asks again is answered); comments of voters (the reason of each write is in the log); links that vote.
 //! And where the settings want two people for an act, the request for it waits until a second one has said yes (`second_person.rs`).
 //!
-//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill`, `access` and `exception`, delegation, and places of consumption other
-//! than the servers.
+//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill` and `access`, delegation, and places of consumption other than the servers.
 
 mod apply;
 mod ask;
@@ -31,6 +31,7 @@ mod get;
 mod list;
 mod model;
 mod names;
+mod opening;
 mod own;
 mod plan;
 mod preview;

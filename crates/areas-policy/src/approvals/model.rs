@@ -54,6 +54,8 @@ provost_kernel::word! {
         ToolCall = "tool_call",
         /// That an MCP server of the inventory stands approved.
         McpServer = "mcp_server",
+        /// That a policy has an exception for who asks, until an instant.
+        Exception = "exception",
         /// One request for an operation that one person alone does not perform.
         Operation = "operation",
     }
@@ -63,7 +65,7 @@ impl Kind {
     /// Returns how long what was approved can be used. Units: seconds.
     pub const fn grant_secs(self) -> i64 {
         match self {
-            Self::ToolCall | Self::McpServer => GRANT_SECS,
+            Self::ToolCall | Self::McpServer | Self::Exception => GRANT_SECS,
             Self::Operation => OPERATION_GRANT_SECS,
         }
     }
@@ -72,7 +74,7 @@ impl Kind {
     pub const fn waits_secs(self) -> i64 {
         match self {
             Self::ToolCall => PENDING_SECS,
-            Self::McpServer => BY_HAND_SECS,
+            Self::McpServer | Self::Exception => BY_HAND_SECS,
             Self::Operation => OPERATION_SECS,
         }
     }
@@ -185,7 +187,8 @@ pub struct Vote {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Use {
-    /// The decision that allowed it, as the history names it; of a server its id; of an operation the id of the request that performed it.
+    /// The decision that allowed it, as the history names it; of a server and of a policy its id; of an operation the id of the request that
+    /// performed it.
     pub event_id: String,
     /// When.
     pub at: Timestamp,
@@ -227,7 +230,7 @@ pub struct Approval {
     pub call_mac: String,
     /// The keyed hash of all that is bound, which votes repeat.
     pub binding_mac: String,
-    /// The tool, the key of the server, or the id of the operation.
+    /// The tool, the key of the server, or the id of the policy or the operation.
     pub tool: String,
     /// The ids of users and accounts beside the two who would get something by it; whoever stands behind one of them does not vote.
     pub gains: Vec<String>,
@@ -261,6 +264,44 @@ pub struct Approval {
     pub revision: i64,
 }
 
+/// What a new request has of its own; of the rest all begin alike.
+pub struct Opening {
+    /// Its id.
+    pub id: ApprovalId,
+    /// The id of what it gives once it is approved.
+    pub grant_id: GrantId,
+    /// What is asked for.
+    pub kind: Kind,
+    /// Who asks.
+    pub asker: Party,
+    /// Who owns who asks.
+    pub owner_id: String,
+    /// For whom.
+    pub subject: Party,
+    /// What the subject can do now.
+    pub subject_rights: String,
+    /// The keyed hash of what is asked for.
+    pub call_mac: String,
+    /// The keyed hash of all that is bound.
+    pub binding_mac: String,
+    /// The tool, the key of the server, or the id of the policy or the operation.
+    pub tool: String,
+    /// Who would get something by it beside the two.
+    pub gains: Vec<String>,
+    /// The policies that it answers.
+    pub policies: Vec<BoundPolicy>,
+    /// Who decides, where a route says so.
+    pub route: Option<Frozen>,
+    /// Distinct people who have to say yes.
+    pub quorum: i64,
+    /// How long it waits. Units: seconds.
+    pub waits_secs: i64,
+    /// The sealed view, and the sealing key's id.
+    pub sealed: (String, Vec<u8>),
+    /// Now.
+    pub at: Timestamp,
+}
+
 /// Why something cannot be done with an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -286,6 +327,38 @@ pub enum Effect {
 }
 
 impl Approval {
+    /// Returns a request that waits, and that nobody said anything of.
+    pub fn open(opening: Opening) -> Self {
+        Self {
+            id: opening.id,
+            grant_id: opening.grant_id,
+            kind: opening.kind,
+            state: State::Pending,
+            asker: opening.asker,
+            owner_id: opening.owner_id,
+            subject: opening.subject,
+            subject_rights: opening.subject_rights,
+            call_mac: opening.call_mac,
+            binding_mac: opening.binding_mac,
+            tool: opening.tool,
+            gains: opening.gains,
+            policies: opening.policies,
+            route: opening.route,
+            quorum: opening.quorum,
+            votes: Vec::new(),
+            max_uses: 1,
+            uses: Vec::new(),
+            deadline_at: opening.at.plus_secs(opening.waits_secs),
+            grant_until: None,
+            sealed: Some(opening.sealed),
+            created_at: opening.at,
+            decided_at: None,
+            ended_at: None,
+            end_reason: None,
+            revision: 0,
+        }
+    }
+
     /// Returns where it stands at an instant: what ends by time has ended then, whatever its row says.
     pub fn state_at(&self, now: Timestamp) -> State {
         let end = match self.state {

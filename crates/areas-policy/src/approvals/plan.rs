@@ -20,7 +20,7 @@
 use super::binding::{self, Call, Unbound};
 use super::model::{
     Approval, ApprovalId, BoundPolicy, COUNTED_SECS, Effect, GrantId, Kind, MOST, MOST_OF_ASKER,
-    MOST_OF_SUBJECT, PENDING_SECS, Party, State,
+    MOST_OF_SUBJECT, Opening, PENDING_SECS, Party, State,
 };
 use super::routes::{self, Route, Wanted};
 use super::store::Counts;
@@ -336,10 +336,9 @@ impl Draft<'_> {
         let shown = serde_json::to_vec(&call.shown).map_err(Error::internal)?;
         let place = super::view::place(self.org, &id);
         let sealed = self.kernel.keys.seal(&place, &shown, &mut rng)?;
-        let approval = Approval {
+        let approval = Approval::open(Opening {
             grant_id: GrantId::mint(self.now, &mut rng),
             kind: Kind::ToolCall,
-            state: State::Pending,
             asker: self.asker.clone(),
             owner_id: self.owner.clone(),
             subject: call.subject.clone(),
@@ -350,20 +349,12 @@ impl Draft<'_> {
             gains: Vec::new(),
             policies: policies.to_vec(),
             quorum: route.as_ref().map_or(QUORUM, Route::quorum),
-            votes: Vec::new(),
-            max_uses: 1,
-            uses: Vec::new(),
-            deadline_at: self.now.plus_secs(waits_secs),
+            waits_secs,
             route: frozen,
-            grant_until: None,
-            sealed: Some(sealed),
-            created_at: self.now,
-            decided_at: None,
-            ended_at: None,
-            end_reason: None,
-            revision: 0,
+            sealed,
+            at: self.now,
             id,
-        };
+        });
         let answer = Answer::Waiting {
             id: approval.id.clone(),
             is_approved: false,

@@ -11,20 +11,19 @@
 //! INVARIANT AP-16: where an act is named for two people, one person alone takes none of these words away, changes no route, makes nobody
 //! an admin and gives nobody the sign-in of one; and nothing is named, and no route written, by which nobody could say yes to the next change.
 
-use super::model::{
-    Approval, ApprovalId, Behind, Effect, GrantId, Kind, MOST, MOST_BY_HAND, MOST_OF_ASKER, Party, State,
-};
+use super::model::{Approval, ApprovalId, Behind, Effect, Kind, MOST, Party, State};
+use super::opening::{self, Wish};
 use super::plan::QUORUM;
 use super::routes::{self, Route, Wanted};
 use super::view::OperationWish;
-use super::{binding, expire, fences, make_void, rights, store};
+use super::{expire, fences, make_void, rights, store};
 use provost_areas_platform::settings::{self, ActOfTwo, ActsOfTwoChanged};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::json::canonical;
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::operation::Meta;
 use provost_kernel::second_person::{ApprovalAsked, CallOfTwo, NamedWords, Passage};
-use provost_kernel::{Kernel, OperationContext, Result, hex::hex};
+use provost_kernel::{OperationContext, Result, hex::hex};
 use provost_words::visible::lines_visible;
 use serde_json::{Map, Value, json};
 
@@ -239,12 +238,19 @@ fn ask(ctx: &mut OperationContext<'_>, call: &CallOfTwo, asker: Party) -> Result
         ctx.target(&fences::APPROVAL, open.id.as_str());
         return Ok(asked(&open));
     }
-    let approval = opened(ctx, call, asker, call_mac)?;
-    store::insert(ctx, &approval)?;
-    ctx.target(&fences::APPROVAL, approval.id.as_str());
-    ctx.change("/state", Value::Null, approval.state.as_str());
-    ctx.change("/operationId", Value::Null, call.meta.id);
-    ctx.emit(&fences::REQUESTED, &fences::OfApproval::of(&approval));
+    let wish = Wish {
+        kind: Kind::Operation,
+        tool: call.meta.id,
+        asker,
+        call_mac,
+        gains: gains(call)?,
+        policies: Vec::new(),
+        most_waiting: MOST,
+        most_secs: i64::MAX,
+    };
+    let shown = shown(call)?;
+    let approval = opening::open(ctx, wish, |_| Ok(shown))?;
+    opening::file(ctx, &approval, ("/operationId", call.meta.id))?;
     Ok(asked(&approval))
 }
 
@@ -261,81 +267,6 @@ fn asked(approval: &Approval) -> ApprovalAsked {
         deadline_at: approval.deadline_at,
         message: message.to_owned(),
     }
-}
-
-/// Returns a new request for an approval.
-fn opened(
-    ctx: &mut OperationContext<'_>,
-    call: &CallOfTwo,
-    asker: Party,
-    call_mac: String,
-) -> Result<Approval> {
-    let (org, now) = (ctx.org(), ctx.latest());
-    let kernel = Kernel::behind(ctx.services())?;
-    let owner_id = rights::owner_of(&mut ctx.tx(), org, &asker)?;
-    let counts = store::counts(&mut ctx.tx(), org, (&asker, &owner_id), &asker, now)?;
-    // Their own share of the queue: calls that wait keep nobody from asking for a second person, against those who make them among others.
-    if counts.by_hand >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || counts.waiting_operations >= MOST
-    {
-        let message = "too many approvals were asked for or wait; ask again when some are decided";
-        return Err(Error::new(Code::RateLimited, message).retry_after(3_600));
-    }
-    let Some(subject_rights) = rights::of_party(&mut ctx.tx(), org, &asker)? else {
-        return Err(Error::new(Code::Conflict, "the caller acts no more"));
-    };
-    let shown = shown(call)?;
-    let gains = gains(call)?;
-    let wanted = Wanted {
-        kind: Kind::Operation,
-        tool: call.meta.id,
-        asker: &asker,
-        subject: &asker,
-    };
-    let mut tx = ctx.tx();
-    let route = routes::fitting(&mut tx, org, &wanted)?;
-    let frozen = match &route {
-        Some(route) => {
-            let behind = rights::behind_gains(&mut tx, org, &asker, &gains)?;
-            Some(routes::freeze(&mut tx, org, route, &wanted, &behind)?)
-        }
-        None => None,
-    };
-    let id: ApprovalId = ctx.new_id();
-    let sealed = kernel
-        .keys
-        .seal(&super::view::place(org, &id), &shown, ctx.rng())?;
-    let grant_id: GrantId = ctx.new_id();
-    let waits_secs = route
-        .as_ref()
-        .map_or(Kind::Operation.waits_secs(), Route::deadline_secs);
-    Ok(Approval {
-        grant_id,
-        kind: Kind::Operation,
-        state: State::Pending,
-        subject: asker.clone(),
-        asker,
-        owner_id,
-        subject_rights,
-        binding_mac: binding::digest(&kernel.keys, org, &id, &call_mac, &[])?,
-        call_mac,
-        tool: call.meta.id.to_owned(),
-        gains,
-        policies: Vec::new(),
-        quorum: route.as_ref().map_or(QUORUM, Route::quorum),
-        votes: Vec::new(),
-        max_uses: 1,
-        uses: Vec::new(),
-        deadline_at: now.plus_secs(waits_secs),
-        route: frozen,
-        grant_until: None,
-        sealed: Some(sealed),
-        created_at: now,
-        decided_at: None,
-        ended_at: None,
-        end_reason: None,
-        revision: 0,
-        id,
-    })
 }
 
 /// Returns what people are shown of a request: all of it, and nothing that a terminal would hide.

@@ -3,7 +3,7 @@
 use super::model::{Approval, ApprovalId, BoundPolicy, GrantId, Kind, Party, State, Use, Vote};
 use super::rights::DECIDE;
 use super::routes::{Approvers, OnDeadline};
-use provost_areas_fleet::inventory::ServerId;
+use provost_areas_fleet::inventory::{ServerFacts, ServerId};
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::Field;
@@ -27,9 +27,9 @@ pub struct ApprovalView {
     requested_by: Party,
     /// Whose call it is, or who wants it.
     requested_for: Party,
-    /// The tool of the call, the key of the server, or the id of the operation.
+    /// The tool of the call, the key of the server, or the id of the policy or the operation.
     tool: String,
-    /// What it answers: the policies that asked for it, as they were.
+    /// What it answers: the policies that asked for it, as they were; of an exception the one that is to have it.
     policies: Vec<BoundPolicy>,
     /// Distinct people who have to say yes.
     quorum: i64,
@@ -94,6 +94,25 @@ pub struct CallView {
     binding_digest: String,
     #[serde(flatten)]
     said: SealedCall,
+    /// Of a server: what is known of it otherwise than when it was asked for; for callers with `inventory:read`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    drift: Vec<Drift>,
+}
+
+/// Something that is known otherwise than it was.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Drift {
+    /// A JSON Pointer into `server.facts`.
+    pub path: String,
+    /// What it was when it was asked for.
+    pub then: Value,
+    /// What it is.
+    pub now: Value,
+    /// Whether the server may be another thing by it, so that no vote approves it.
+    pub is_weighty: bool,
 }
 
 /// What is sealed of a call: all that is bound of it.
@@ -107,6 +126,9 @@ struct SealedCall {
     /// The server that somebody asked for by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<ServerWish>,
+    /// The exception that somebody asked for by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exception: Option<ExceptionWish>,
     /// The request that one person alone does not perform.
     #[serde(skip_serializing_if = "Option::is_none")]
     operation: Option<OperationWish>,
@@ -155,6 +177,42 @@ pub struct ServerWish {
     pub standing: String,
     /// How long the approval is to hold, from the decision on.
     pub expires_in_seconds: i64,
+    /// What was known of it; absent of what was asked for before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<ServerFacts>,
+}
+
+/// An exception that is asked for, and the policy as it was then.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct ExceptionWish {
+    /// The policy.
+    pub policy_id: String,
+    /// Its family.
+    pub family: String,
+    /// Its name.
+    pub name: String,
+    /// What it does with what it matches.
+    pub action: String,
+    /// What its author says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What people are told by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The number of its revision.
+    pub revision: i64,
+    /// The SHA-256 of its definition.
+    pub definition_sha256: String,
+    /// For how long it was asked, from then on. Units: seconds.
+    pub expires_in_seconds: i64,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// To the letter what the policy gets with the vote: an id, the justification as its reason, its end, and its conditions, of which the first is
+    /// for whom it is.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub exception: Value,
 }
 
 /// One approval.
@@ -184,6 +242,17 @@ impl CallView {
     /// Returns the server that is asked for.
     pub fn server(&self) -> Option<&ServerWish> {
         self.said.server.as_ref()
+    }
+
+    /// Returns the exception that is asked for.
+    pub fn exception(&self) -> Option<&ExceptionWish> {
+        self.said.exception.as_ref()
+    }
+
+    /// Adds what is known otherwise than when it was asked for.
+    pub fn with_drift(mut self, drift: Vec<Drift>) -> Self {
+        self.drift = drift;
+        self
     }
 }
 
@@ -249,5 +318,6 @@ pub fn call_of(ctx: &OperationContext<'_>, approval: &Approval) -> Result<Option
     Ok(Some(CallView {
         binding_digest: approval.binding_mac.clone(),
         said,
+        drift: Vec::new(),
     }))
 }

@@ -22,6 +22,8 @@
 //! INVARIANT PO-9: no policy is made whose id a path cannot carry unchanged; one that exists is read, changed and
 //! deleted by its name in the query, and by no other.
 //!
+//! Keeps PO-10.
+//!
 //! Absent on purpose: break glass (a person's act in a console, which this server does not have); MCP ACLs as a family
 //! of their own (clients write them as content policies); records of agents, products, devices, integrations and MCP
 //! servers, so that policies name those as they are written.
@@ -35,6 +37,7 @@ mod compiled;
 mod create;
 mod delete;
 mod ends;
+pub mod exceptions;
 pub mod fences;
 mod get;
 mod get_version;
@@ -57,7 +60,7 @@ mod views;
 mod write;
 
 pub use inputs::{AuthoredDefinition, DEFINITION_LIMIT};
-pub use model::FamilyWord;
+pub use model::{Document, FamilyWord};
 pub use ports::{
     BoundChange, Change, Live, PolicyChanged, at_sequence, bind, bind_at, family_of, live, stored, version,
     version_at_hand, with_changes,

@@ -216,6 +216,9 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
         (ROUTE, "routes") => routes("other")["routes"].clone(),
         (ROUTE, "expectedRevision") => json!(7),
         (ASK, "kind") => json!("skill"),
+        // Of the other kind: refused, and never taken for what was said before.
+        (ASK, "policyId") => json!("no-tools"),
+        (ASK, "conditions") => json!({ "field": "tool.id", "op": "exists" }),
         (ASK, "serverId") => json!("srv_01kaf9q2m4x7t8v3c5d6e0g1h2"),
         (ASK, "expiresInSeconds") => json!(7_200),
         (ASK, "justification") => json!("another team needs it"),

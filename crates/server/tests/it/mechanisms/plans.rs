@@ -167,6 +167,7 @@ fn what_devices_have_is_looked_for_in_indexes_of_a_device_or_a_server() {
             4,
             "by_server (organization_id=? AND server_id=? AND seq<?",
         ),
+        ("facts::WAYS", 3, "by_server (organization_id=? AND server_id=?"),
         ("observations::COUNT", 2, of_device),
         ("maintenance::RETIRE", 4, of_device),
         ("maintenance::ERASE", 3, of_device),

@@ -184,6 +184,68 @@ fn what_stands_otherwise_by_now_is_not_approved_and_what_ended_neither() {
     });
 }
 
+/// Has one more machine report a server of a key in a version.
+async fn has(app: &App, key: &str, version: &str) {
+    let machine = Machine::new(app).await;
+    let mut found = server("files", key, false);
+    found["version"] = version.into();
+    machine.has(app, "ada", &json!([found])).await.ok();
+}
+
+/// Proves AP-11, AP-18.
+#[test]
+fn what_is_known_of_a_server_is_frozen_and_what_could_make_it_another_keeps_it_from_being_approved() {
+    each("approvals_server_drift", |app: Arc<App>| async move {
+        let id = one(&app).await;
+        let key = standing(&app, &id).await["key"].as_str().unwrap().to_owned();
+        let ann = Person::of(&app, "ann", "viewer").await;
+        let bob = Person::of(&app, "bob", "admin").await;
+        let drift = async |approval: &str| {
+            let preview = shown(&app, approval).await["preview"].clone();
+            preview["drift"].as_array().cloned().unwrap_or_default()
+        };
+        let first = asked(&app, &ann.token(&app).await, wish(&id)).await;
+        let facts = shown(&app, &first).await["preview"]["server"]["facts"].clone();
+        let known = json!({
+            "devices": 1, "accounts": 1, "instances": 1, "weakInstances": 0, "lookedAt": 1, "clients": ["claude_code"],
+            "transports": ["stdio"], "versionPins": ["exact"], "versions": ["1.2.3"], "credentials": true,
+        });
+        assert_eq!(facts, known);
+        assert_eq!(drift(&first).await, Vec::<Value>::new());
+        // More of the same weighs nothing; who does not read the inventory is not told of it.
+        has(&app, &key, "1.2.3").await;
+        let more = drift(&first).await;
+        let expected = json!({ "path": "/devices", "then": 1, "now": 2, "isWeighty": false });
+        assert!(more.contains(&expected), "{more:?}");
+        assert!(more.iter().all(|one| one["isWeighty"] == false), "{more:?}");
+        let blind = ["mcp_approvals:decide", "mcp_approvals:read"];
+        let token = bob.token_for(&app, &blind).await;
+        let path = format!("/approvals/{first}");
+        let seen = app.request("GET", &path).token(&token).send().await;
+        assert_eq!(seen.ok()["approval"]["preview"].get("drift"), None);
+        assert_eq!(asked(&app, &ann.token(&app).await, wish(&id)).await, first);
+        // Another version is what nobody looked at.
+        has(&app, &key, "6.6.6").await;
+        let weighty =
+            json!({ "path": "/versions", "then": ["1.2.3"], "now": ["1.2.3", "6.6.6"], "isWeighty": true });
+        assert!(drift(&first).await.contains(&weighty));
+        let reply = vote(&app, &bob.token(&app).await, &first, "approve").await;
+        reply.refused(409, "conflict");
+        assert_eq!(reply.json["drift"], "/versions");
+        assert_eq!(shown(&app, &first).await["state"], "pending");
+        assert_eq!(standing(&app, &id).await["standing"], "shadow");
+        // Who asks again asks about what is there now.
+        let next = asked(&app, &ann.token(&app).await, wish(&id)).await;
+        assert_ne!(next, first);
+        has(&app, &key, "6.6.6").await;
+        vote(&app, &bob.token(&app).await, &next, "approve").await.ok();
+        assert_eq!(standing(&app, &id).await["standing"], "approved");
+        // It is shown after the decision as well.
+        has(&app, &key, "7.0.0").await;
+        assert!(drift(&next).await.iter().any(|one| one["isWeighty"] == true));
+    });
+}
+
 /// Proves AP-11.
 #[test]
 fn who_asked_by_hand_takes_it_back_and_nobody_elses() {
@@ -230,14 +292,7 @@ fn what_cannot_be_asked_for_is_refused_by_name() {
         let (_, token) = app
             .account("asker", "viewer", &["mcp_approvals:request", "inventory:read"])
             .await;
-        for kind in [
-            "mcp_tool",
-            "tool_call",
-            "skill",
-            "access",
-            "exception",
-            "operation",
-        ] {
+        for kind in ["mcp_tool", "tool_call", "skill", "access", "operation"] {
             let mut body = wish(&server_id);
             body["kind"] = kind.into();
             let reply = ask(&app, &token, body).await;
