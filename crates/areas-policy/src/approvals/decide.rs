@@ -149,9 +149,17 @@ fn say(
     };
     let device = shown.and_then(CallView::device);
     let mut behind = rights::behind(&mut tx, org, approval, device)?;
-    let votes = approval.votes.iter().chain([&vote]);
-    for party in votes.flat_map(|vote| [vote.by.clone(), vote.holder()]) {
-        if !behind.contains(&party.id) && rights::is_made_by_those(&mut tx, org, approval, &party, &behind)? {
+    // Each once: most votes are said in the own name.
+    let mut parties: Vec<Party> = Vec::new();
+    for vote in approval.votes.iter().chain([&vote]) {
+        for party in [vote.by.clone(), vote.holder()] {
+            if !parties.contains(&party) {
+                parties.push(party);
+            }
+        }
+    }
+    for party in parties {
+        if rights::is_made_by_those(&mut tx, org, approval, &party, &behind)? {
             behind.insert(party.id);
         }
     }

@@ -15,8 +15,8 @@ CREATE TABLE approval_delegations (
   FOREIGN KEY (organization_id) REFERENCES organizations (organization_id)
 );
 -- The open ones are few, whatever has ended.
-CREATE INDEX approval_delegations_from ON approval_delegations (organization_id, from_user_id) WHERE ended_at IS NULL;
-CREATE INDEX approval_delegations_to ON approval_delegations (organization_id, to_user_id) WHERE ended_at IS NULL;
+CREATE INDEX approval_delegations_from ON approval_delegations (organization_id, from_user_id, id) WHERE ended_at IS NULL;
+CREATE INDEX approval_delegations_to ON approval_delegations (organization_id, to_user_id, id) WHERE ended_at IS NULL;
 CREATE INDEX approval_delegations_open ON approval_delegations (organization_id, id) WHERE ended_at IS NULL;
 CREATE INDEX approval_delegations_by_end ON approval_delegations (ended_at);
 CREATE TRIGGER note_rights_of_insert AFTER INSERT ON approval_delegations REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');
