@@ -18,7 +18,7 @@ CREATE TABLE approval_delegations (
 CREATE INDEX approval_delegations_from ON approval_delegations (organization_id, from_user_id, id) WHERE ended_at IS NULL;
 CREATE INDEX approval_delegations_to ON approval_delegations (organization_id, to_user_id, id) WHERE ended_at IS NULL;
 CREATE INDEX approval_delegations_open ON approval_delegations (organization_id, id) WHERE ended_at IS NULL;
-CREATE INDEX approval_delegations_by_end ON approval_delegations (ended_at);
+CREATE INDEX approval_delegations_by_end ON approval_delegations (ended_at) WHERE ended_at IS NOT NULL;
 CREATE TRIGGER note_rights_of_insert AFTER INSERT ON approval_delegations REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');
 CREATE TRIGGER note_rights_of_update AFTER UPDATE ON approval_delegations REFERENCING OLD TABLE AS former NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');
 CREATE TRIGGER note_rights_of_delete AFTER DELETE ON approval_delegations REFERENCING OLD TABLE AS former FOR EACH STATEMENT EXECUTE FUNCTION note_touched_rights('organization_id', 'id');

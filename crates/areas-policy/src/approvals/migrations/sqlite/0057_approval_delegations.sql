@@ -18,4 +18,4 @@ CREATE TABLE approval_delegations (
 CREATE INDEX approval_delegations_from ON approval_delegations (organization_id, from_user_id, id) WHERE ended_at IS NULL;
 CREATE INDEX approval_delegations_to ON approval_delegations (organization_id, to_user_id, id) WHERE ended_at IS NULL;
 CREATE INDEX approval_delegations_open ON approval_delegations (organization_id, id) WHERE ended_at IS NULL;
-CREATE INDEX approval_delegations_by_end ON approval_delegations (ended_at);
+CREATE INDEX approval_delegations_by_end ON approval_delegations (ended_at) WHERE ended_at IS NOT NULL;
