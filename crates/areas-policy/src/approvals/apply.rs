@@ -97,7 +97,7 @@ fn use_once(
 ) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.latest());
     let rights = rights::of_party(&mut ctx.tx(), org, &approval.subject)?;
-    let lapse = rights::lapse(&mut ctx.tx(), org, approval, device)?;
+    let lapse = rights::lapse(&mut ctx.tx(), org, approval, device, now)?;
     if rights.as_ref() != Some(&approval.subject_rights) || lapse.is_some() {
         return Err(store::moved());
     }

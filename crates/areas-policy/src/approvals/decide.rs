@@ -1,13 +1,13 @@
 //! `POST …/approvals/{approvalId}/decision`
 
-use super::model::{Approval, Choice, Effect, Party, Refusal, State, Vote};
+use super::model::{Approval, Choice, Effect, Lent, Party, Refusal, State, Vote};
 use super::view::{ApprovalPath, ApprovalView, CallView, OneApproval, call_of};
-use super::{ask, fences, refused, rights, store};
+use super::{ask, delegations, fences, refused, rights, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::event::EventOf;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::text::Name;
+use provost_kernel::text::{LongName, Name};
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,6 +23,8 @@ pub struct DecisionBody {
     decision: Word,
     /// `preview.bindingDigest` of what the caller looked at.
     binding_digest: Name,
+    /// The id of a user who lent the caller their vote; absent: in the own name. With `approve` and `deny`.
+    in_name_of: Option<LongName>,
 }
 
 provost_kernel::word! {
@@ -56,6 +58,8 @@ impl Operation for DecideApproval {
          asked, nor whom it is for, nor who owns, made or changed an account of the two, nor whom one of these gave a role or a \
          sign-in since it was asked; a vote counts while its voter may decide. \
          Where a route says who decides, they alone say yes, as many as it says; no may say whoever may decide. \
+         inNameOf says it in the name of who lent the caller their vote (approval-delegations), whom the route names and who does not stand \
+         behind the request either; the caller still may decide, and needs the scopes themselves. \
          An approved call passes once, within 15 minutes, when it is asked about again with equal arguments. A server that was asked \
          for by hand stands approved with the vote, which needs inventory:write as well.",
     );
@@ -80,7 +84,8 @@ impl Operation for DecideApproval {
             let message = "bindingDigest is not that of this approval; look at it again before you decide";
             return Err(Error::new(Code::PreconditionFailed, message));
         }
-        let effect = say(ctx, &mut approval, shown.as_ref(), body.decision)?;
+        let lent = lent(ctx, &approval, body)?;
+        let effect = say(ctx, &mut approval, shown.as_ref(), (body.decision, lent))?;
         if effect == Effect::Changed {
             store::save(ctx, &approval)?;
         }
@@ -91,14 +96,32 @@ impl Operation for DecideApproval {
     }
 }
 
+/// Returns what the caller votes by, where it is in the name of somebody else.
+///
+/// Keeps AP-19. Errors: `InvalidDefinition` with a word that takes a vote back; `EscalationForbidden` where nothing is lent that holds now.
+fn lent(ctx: &mut OperationContext<'_>, approval: &Approval, body: &DecisionBody) -> Result<Option<Lent>> {
+    let Some(from) = &body.in_name_of else {
+        return Ok(None);
+    };
+    if body.decision == Word::Abstain {
+        let message =
+            "is said with approve and deny: abstain takes the caller's vote back, in whosever name it was";
+        return Err(Error::unfit("/inNameOf", message));
+    }
+    let (org, now, by) = (ctx.org(), ctx.latest(), Party::of(ctx.actor()));
+    let lent = delegations::lent(&mut ctx.tx(), org, (from.as_str(), &by), approval.kind, now)?;
+    lent.map(Some)
+        .ok_or_else(|| refused(Refusal::NotLent, approval, now))
+}
+
 /// Takes what the caller says.
 ///
-/// Keeps AP-3.
+/// Keeps AP-3 and AP-19.
 fn say(
     ctx: &mut OperationContext<'_>,
     approval: &mut Approval,
     shown: Option<&CallView>,
-    word: Word,
+    (word, lent): (Word, Option<Lent>),
 ) -> Result<Effect> {
     let (org, now, actor) = (ctx.org(), ctx.latest(), ctx.actor());
     let by = Party::of(actor);
@@ -118,18 +141,34 @@ fn say(
     };
     let before = approval.state;
     let mut tx = ctx.tx();
-    let vote = Vote { by, choice, at: now };
+    let vote = Vote {
+        by,
+        in_name_of: lent,
+        choice,
+        at: now,
+    };
     let device = shown.and_then(CallView::device);
     let mut behind = rights::behind(&mut tx, org, approval, device)?;
-    for party in approval.votes.iter().map(|vote| &vote.by).chain([&vote.by]) {
-        if rights::is_made_by_those(&mut tx, org, approval, party, &behind)? {
-            behind.insert(party.id.clone());
+    // Each once: most votes are said in the own name.
+    let mut parties: Vec<Party> = Vec::new();
+    for vote in approval.votes.iter().chain([&vote]) {
+        for party in [vote.by.clone(), vote.holder()] {
+            if !parties.contains(&party) {
+                parties.push(party);
+            }
+        }
+    }
+    for party in parties {
+        if rights::is_made_by_those(&mut tx, org, approval, &party, &behind)? {
+            behind.insert(party.id);
         }
     }
     // A no gives nothing to anybody: whoever may decide about anything says it, whatever the route.
     let route = approval.route.clone().filter(|_| choice == Choice::Approve);
-    let said = approval.vote(vote, now, &behind, &mut |party| {
-        rights::may_decide_about(&mut tx, org, route.as_ref(), party)
+    let kind = approval.kind;
+    let in_name_of = vote.in_name_of.clone();
+    let said = approval.vote(vote, now, &behind, &mut |vote| {
+        rights::may_decide_about(&mut tx, org, (kind, route.as_ref()), vote, now)
     })?;
     let effect = said.map_err(|refusal: Refusal| refused(refusal, approval, now))?;
     if effect == Effect::Changed {
@@ -137,6 +176,14 @@ fn say(
             ask::perform(ctx, approval, shown)?;
         }
         ctx.change("/decision", serde_json::Value::Null, choice.as_str());
+        if let Some(lent) = in_name_of {
+            ctx.change("/inNameOf", serde_json::Value::Null, lent.user_id);
+            ctx.change(
+                "/delegationId",
+                serde_json::Value::Null,
+                lent.delegation_id.as_str(),
+            );
+        }
         ctx.change("/state", before.as_str(), approval.state.as_str());
         let kind: &'static EventOf<fences::OfApproval> = match approval.state {
             State::Approved | State::Used => &fences::APPROVED,

@@ -3,7 +3,7 @@
 //! A use takes away as well: in a store that went back behind it the call would pass once more.
 
 use super::model::{ApprovalId, State};
-use super::{fences, make_void, store};
+use super::{delegations, fences, make_void, store};
 use provost_areas_platform::ends::{by_hand, of_document, unclear};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
@@ -11,10 +11,12 @@ use provost_kernel::ends::{Revocation, RowChange, Side};
 use provost_kernel::{OperationContext, Result, Timestamp};
 
 const APPROVAL: &str = "approval";
+const DELEGATION: &str = "approval_delegation";
 const ROUTES: &str = "approval_routes";
 
 /// The tables that decide what somebody may do.
 pub const RIGHTS: &[Right] = &[
+    Right::ending("approval_delegations", delegation),
     Right::ending("approval_routes", routes),
     Right::ending("approvals", approval),
 ];
@@ -26,10 +28,41 @@ pub const RETAKINGS: &[RepeatedRevocation] = &[
         again: approval_again,
     },
     RepeatedRevocation {
+        what: DELEGATION,
+        again: delegation_again,
+    },
+    RepeatedRevocation {
         what: ROUTES,
         again: routes_again,
     },
 ];
+
+/// What is lent is lent no longer. One that ended by its time has ended in every store.
+fn delegation(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let is_over = was.number("until_at")?.is_none_or(|until| until <= now.as_ms());
+    let how = match &change.is {
+        _ if was.has("ended_at")? || is_over => return Ok(Vec::new()),
+        None => "deleted",
+        Some(is) if is.has("ended_at")? => "ended",
+        Some(_) => return Ok(Vec::new()),
+    };
+    Ok(vec![Revocation {
+        what: DELEGATION,
+        how,
+        ids: was.ids(&["id"])?,
+    }])
+}
+
+fn delegation_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id] = ids else { return Ok(unclear()) };
+    if delegations::end_again(ctx, id)? {
+        return Ok(Again::Done("ended; who lent their vote lends it again"));
+    }
+    Ok(Again::Already)
+}
 
 /// Fewer may decide, or more of them have to.
 fn routes(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {

@@ -2,6 +2,7 @@
 //!
 //! Ids alone, so that whoever reads the log reads them; what a call says is read from the record, by who may.
 
+use super::delegations::{Delegation, DelegationId};
 use super::model::{Approval, ApprovalId};
 use provost_kernel::fence::Readers;
 
@@ -20,6 +21,15 @@ provost_kernel::event_data! {
         /// How often they were written.
         revision: i64,
     } like r#"{"revision":3}"#;
+    /// A delegation of votes.
+    OfDelegation {
+        /// The delegation.
+        delegation_id: DelegationId,
+        /// Who lends their vote.
+        from_user_id: String,
+        /// Who votes in their name.
+        to_user_id: String,
+    } like r#"{"delegationId":"dlg_01kaf9q2m4x7t8v3c5d6e0g1h2","fromUserId":"usr_01kaf9q2m4x7t8v3c5d6e0g1h3","toUserId":"usr_01kaf9q2m4x7t8v3c5d6e0g1h4"}"#;
     /// A use of an approval.
     UsedApproval {
         /// The approval.
@@ -42,6 +52,17 @@ impl OfApproval {
     }
 }
 
+impl OfDelegation {
+    /// Returns what is said of a delegation.
+    pub fn of(delegation: &Delegation) -> Self {
+        Self {
+            delegation_id: delegation.id.clone(),
+            from_user_id: delegation.from_user_id.clone(),
+            to_user_id: delegation.to_user_id.clone(),
+        }
+    }
+}
+
 /// The action under which the log has what decisions did with approvals.
 pub const SETTLEMENT: &str = "approvals.settled";
 /// The action under which the log has an approval whose time ran out.
@@ -56,6 +77,8 @@ provost_kernel::fences! {
     targets {
         /// An approval.
         APPROVAL = "approval" => Readers::Everybody;
+        /// A delegation of votes.
+        DELEGATION = "approval_delegation" => Readers::Everybody;
         /// The routes; their id is the organization.
         ROUTES = "approval_routes" => Readers::Overseers;
     }
@@ -74,6 +97,10 @@ provost_kernel::fences! {
         CANCELED: OfApproval = "approval.canceled" => Readers::Everybody;
         /// Who decides about what is asked for is said otherwise.
         ROUTES_CHANGED: OfRoutes = "approval.routes_changed" => Readers::Everybody;
+        /// Somebody has somebody else vote in their name for a time.
+        DELEGATION_CREATED: OfDelegation = "approval.delegation_created" => Readers::Everybody;
+        /// Nobody votes by a delegation any more: it was taken back, its time ran out, or one of the two acts no more.
+        DELEGATION_ENDED: OfDelegation = "approval.delegation_ended" => Readers::Everybody;
         /// A call passed by an approval, or an operation was performed by it.
         USED: UsedApproval = "grant.consumed" => Readers::Everybody;
         /// What was approved was taken back.

@@ -1,6 +1,7 @@
 //! `GET …/approvals`
 
-use super::model::{Approval, State};
+use super::delegations::Seats;
+use super::model::{Approval, Party, State};
 use super::store;
 use super::view::ApprovalView;
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
@@ -23,11 +24,22 @@ pub struct ListQuery {
     state: Option<State>,
     /// Only those for this user or service account, by its id.
     requested_for: Option<Name>,
+    /// Only those that wait and to which the caller can say yes, in the own name or by a delegation: whom the route names. Who stands behind
+    /// the account that asked is refused at the vote.
+    assigned_to: Option<AssignedTo>,
     /// How many at most.
     #[serde(default)]
     limit: Limit,
     /// Where the list goes on.
     cursor: Option<Cursor>,
+}
+
+provost_kernel::word! {
+    /// Whose vote is waited for.
+    pub enum AssignedTo {
+        /// That of the caller.
+        Me = "me",
+    }
 }
 
 provost_kernel::page! {
@@ -75,11 +87,44 @@ impl Operation for ListApprovals {
             "listHeadlessApprovals",
             query.state.map_or("", State::as_str),
             subject.unwrap_or_default(),
+            query.assigned_to.map_or("", AssignedTo::as_str),
         ];
-        let find = |ctx: &mut OperationContext<'_>, before: &str, limit: i64| {
-            store::list(ctx, before, query.state, subject, limit)
+        let find = |ctx: &mut OperationContext<'_>, before: &str, limit: i64| match query.assigned_to {
+            None => store::list(ctx, before, query.state, subject, limit),
+            Some(AssignedTo::Me) if query.state.is_some_and(|state| state != State::Pending) => {
+                Ok(Vec::new())
+            }
+            Some(AssignedTo::Me) => assigned(ctx, before, subject, limit),
         };
         page(ctx, &list.join("|"), query.cursor.as_ref(), query.limit, find)
+    }
+}
+
+/// Returns what waits for the caller before a place of the list, the newest first.
+///
+/// Cost: all that waits at most, a thousand (AP-8).
+fn assigned(
+    ctx: &mut OperationContext<'_>,
+    before: &str,
+    subject: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Approval>> {
+    let (org, now, caller) = (ctx.org(), ctx.latest(), Party::of(ctx.actor()));
+    let seats = Seats::of(&mut ctx.tx(), org, caller, now)?;
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let (mut found, mut place) = (Vec::new(), before.to_owned());
+    loop {
+        let some = store::waiting(ctx, &place, subject, limit)?;
+        let Some(last) = some.last() else {
+            return Ok(found);
+        };
+        last.id.as_str().clone_into(&mut place);
+        let is_asked = |one: &Approval| one.state_at(now) == State::Pending && seats.are_asked(one);
+        found.extend(some.into_iter().filter(is_asked));
+        if found.len() >= most {
+            found.truncate(most);
+            return Ok(found);
+        }
     }
 }
 

@@ -10,21 +10,23 @@
 //! back and revoke. What is open is void when what it binds moves: a policy that it answers is changed or deleted, the rights
 //! of its subject are others, its subject or who asked ends, the store was restored.
 //!
-//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12, AP-13, AP-14, AP-15, AP-16, AP-17 and AP-18.
+//! Keeps AP-1, AP-2, AP-3, AP-4, AP-5, AP-6, AP-7, AP-8, AP-9, AP-10, AP-11, AP-12, AP-13, AP-14, AP-15, AP-16, AP-17, AP-18 and AP-19.
 //!
 //! Beside calls somebody asks by hand that an MCP server of the inventory is approved, or for an exception of a policy (`ask`); the vote that
 //! decides it does it.
 //!
 //! Absent on purpose: calls that nobody's decision asked about (nobody types the exact call of a machine); waiting inside a
 //! decision (who asks again is answered); comments of voters (the reason of each write is in the log); links that vote.
+//! Who is away has somebody else say yes in their name (`delegations`).
 //! And where the settings want two people for an act, the request for it waits until a second one has said yes (`second_person.rs`).
 //!
-//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill` and `access`, delegation, and places of consumption other than the servers.
+//! Not here yet, and refused by name: the kinds `mcp_tool`, `skill` and `access`, and places of consumption other than the servers.
 
 mod apply;
 mod ask;
 pub mod binding;
 mod decide;
+mod delegations;
 mod ends;
 pub mod fences;
 mod get;
@@ -88,8 +90,13 @@ pub static AREA: Area = Area {
     ],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0043_approvals", "0049_approval_routes", "0055_approval_gains"],
-    statements: &[store::STATEMENTS, routes::STATEMENTS],
+    migrations: &migrations![
+        "0043_approvals",
+        "0049_approval_routes",
+        "0055_approval_gains",
+        "0057_approval_delegations"
+    ],
+    statements: &[store::STATEMENTS, routes::STATEMENTS, delegations::STATEMENTS],
     rights: ends::RIGHTS,
     retakings: ends::RETAKINGS,
     timers: &[every(60, "approvals", |kernel, _| Box::pin(sweep(kernel)))],
@@ -121,6 +128,7 @@ fn operations() -> Vec<Entry> {
         Entry::of::<verbs::RevokeApproval>(),
     ];
     all.extend(routes::operations());
+    all.extend(delegations::operations());
     all
 }
 
@@ -148,7 +156,13 @@ fn refused(refusal: Refusal, approval: &Approval, now: Timestamp) -> Error {
         ),
         Refusal::MayNotDecide => Error::new(
             Code::EscalationForbidden,
-            "the route of this approval names others who decide, or the caller may not decide any more; GET shows whom it names",
+            "the route of this approval names others who decide, or the caller may not decide any more; GET shows whom it names, and who \
+             votes for one of them says inNameOf",
+        ),
+        Refusal::NotLent => Error::new(
+            Code::EscalationForbidden,
+            "inNameOf names nobody who has lent the caller a vote about this kind that holds now; the list of delegations \
+             (approval-delegations) shows who has",
         ),
         Refusal::TooMany => {
             let message = format!(
@@ -199,7 +213,11 @@ fn make_all_void(ctx: &mut OperationContext<'_>, open: Vec<Approval>, reason: &s
 /// Ends what is open of somebody who acts no more.
 fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
     let open = store::of_party(ctx, ended.kind.as_str(), &ended.id)?;
-    make_all_void(ctx, open, "subject_ended")
+    make_all_void(ctx, open, "subject_ended")?;
+    match ended.kind {
+        SubjectKind::User => delegations::end_of(ctx, &ended.id),
+        SubjectKind::Group | SubjectKind::ServiceAccount => Ok(()),
+    }
 }
 
 /// Ends what is open of an account that can do less.
@@ -223,16 +241,18 @@ fn policy_changed(ctx: &mut OperationContext<'_>, changed: &PolicyChanged) -> Re
 /// Ends everything that is open, in the unit that restores the organization.
 fn end_every(ctx: &mut OperationContext<'_>, reason: &'static str) -> Result<()> {
     let open = store::open(ctx)?;
-    make_all_void(ctx, open, reason)
+    make_all_void(ctx, open, reason)?;
+    delegations::end_every(ctx, reason)
 }
 
 /// Removes what has been kept long enough, in every organization.
 fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     store::erase_shown(ctx, now.earlier_by(SHOWN_SECS))?;
-    store::forget(ctx, now.earlier_by(KEPT_SECS))
+    store::forget(ctx, now.earlier_by(KEPT_SECS))?;
+    delegations::forget(ctx, now.earlier_by(KEPT_SECS))
 }
 
-/// Does something to each of some approvals of every organization, in a unit of its own each: one that cannot be written keeps no other
+/// Does something to each of some approvals or delegations of every organization, in a unit of its own each: one that cannot be written keeps no other
 /// one open, however many come before it.
 ///
 /// Errors: the first that a unit had, behind all of them.
@@ -241,7 +261,7 @@ async fn each_of_all(
     action: &'static str,
     next: fn(&mut Tx<'_>, &store::Place, Timestamp) -> Result<Vec<store::Place>>,
     now: Timestamp,
-    end: fn(&mut OperationContext<'_>, Approval) -> Result<()>,
+    end: fn(&mut OperationContext<'_>, &str) -> Result<()>,
 ) -> Result<()> {
     let (mut outcome, mut last) = (Ok(()), store::first_place());
     loop {
@@ -252,10 +272,7 @@ async fn each_of_all(
         };
         last = place.clone();
         for (organization, id) in some {
-            let run = move |ctx: &mut OperationContext<'_>| {
-                let approval = store::get(ctx, &id)?;
-                end(ctx, approval)
-            };
+            let run = move |ctx: &mut OperationContext<'_>| end(ctx, &id);
             let organization = OrganizationId::from_store(organization);
             let written = kernel.system(organization, Some(action), run).await;
             outcome = outcome.and(written);
@@ -266,7 +283,8 @@ async fn each_of_all(
 /// Ends what is open while the clock is behind what it showed before: once it has come there again, what is open would last anew.
 ///
 /// Keeps AP-12.
-fn end_untimed(ctx: &mut OperationContext<'_>, mut approval: Approval) -> Result<()> {
+fn end_untimed(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    let mut approval = store::get(ctx, &ApprovalId::from_store(id.to_owned()))?;
     ctx.target(&fences::APPROVAL, approval.id.as_str());
     let before = approval.state;
     make_void(ctx, &mut approval, "clock_set_back")?;
@@ -274,7 +292,8 @@ fn end_untimed(ctx: &mut OperationContext<'_>, mut approval: Approval) -> Result
     Ok(())
 }
 
-fn end_overdue(ctx: &mut OperationContext<'_>, mut approval: Approval) -> Result<()> {
+fn end_overdue(ctx: &mut OperationContext<'_>, id: &str) -> Result<()> {
+    let mut approval = store::get(ctx, &ApprovalId::from_store(id.to_owned()))?;
     let before = approval.state;
     if expire(ctx, &mut approval)? {
         ctx.target(&fences::APPROVAL, approval.id.as_str());
@@ -288,17 +307,16 @@ async fn sweep(kernel: Arc<Kernel>) -> Result<()> {
     let undoubted = kernel.undoubted().await?;
     if kernel.is_set_back() {
         let open = |tx: &mut Tx<'_>, place: &store::Place, _| store::open_of_all(tx, place);
-        return each_of_all(&kernel, fences::UNTIMED, open, kernel.latest(), end_untimed).await;
+        let now = kernel.latest();
+        let ended = each_of_all(&kernel, fences::UNTIMED, open, now, end_untimed).await;
+        let (open, end) = (delegations::open_of_all, delegations::end_untimed);
+        return ended.and(each_of_all(&kernel, fences::UNTIMED, open, now, end).await);
     }
     let Some(now) = undoubted else {
         return Ok(());
     };
-    each_of_all(
-        &kernel,
-        fences::EXPIRY,
-        store::overdue,
-        now.instant(),
-        end_overdue,
-    )
-    .await
+    let now = now.instant();
+    let ended = each_of_all(&kernel, fences::EXPIRY, store::overdue, now, end_overdue).await;
+    let (overdue, end) = (delegations::overdue, delegations::end_overdue);
+    ended.and(each_of_all(&kernel, fences::EXPIRY, overdue, now, end).await)
 }

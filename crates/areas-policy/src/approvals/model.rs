@@ -10,6 +10,7 @@
 //! in all, nothing is asked for, approved or used, and what was open by then ends within a minute: a clock that was set back neither
 //! lengthens nor revives anything.
 
+use super::delegations::DelegationId;
 use super::routes::{Frozen, OnDeadline};
 use provost_kernel::auth::Actor;
 use provost_kernel::{Timestamp, id};
@@ -169,6 +170,17 @@ impl Party {
     }
 }
 
+/// Whose vote somebody says in their name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Lent {
+    /// Who lent it.
+    pub user_id: String,
+    /// The delegation.
+    pub delegation_id: DelegationId,
+}
+
 /// What one person says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -176,10 +188,23 @@ impl Party {
 pub struct Vote {
     /// Who.
     pub by: Party,
+    /// In whose name, where it is not their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_name_of: Option<Lent>,
     /// What.
     pub choice: Choice,
     /// When.
     pub at: Timestamp,
+}
+
+impl Vote {
+    /// Returns whose place in a route it is said from.
+    pub fn holder(&self) -> Party {
+        match &self.in_name_of {
+            Some(lent) => Party::person(lent.user_id.clone()),
+            None => self.by.clone(),
+        }
+    }
 }
 
 /// One call that passed.
@@ -313,6 +338,8 @@ pub enum Refusal {
     NotAPerson,
     /// Who votes may not decide now.
     MayNotDecide,
+    /// Nobody of that name has lent them a vote about this that holds now.
+    NotLent,
     /// There are too many votes.
     TooMany,
 }

@@ -277,7 +277,7 @@ impl Draft<'_> {
             }
             // Keeps AP-3: who said yes may have come to stand behind the call since, or may not decide any more.
             let lapse = match row.state {
-                State::Approved => rights::lapse(tx, self.org, &row, call.device.as_deref())?,
+                State::Approved => rights::lapse(tx, self.org, &row, call.device.as_deref(), self.now)?,
                 _ => None,
             };
             let reason = match (is_the_call && row.subject_rights == rights, lapse) {

@@ -1,15 +1,16 @@
 //! Who acts, who may decide, and what somebody can do, in words that are compared.
 
-use super::model::{Approval, Behind, Party};
+use super::delegations;
+use super::model::{Approval, Behind, Kind, Party, Vote};
 use super::routes::{self, Frozen};
 use provost_areas_access::{oauth, workload_trusts};
 use provost_areas_fleet::fleet;
 use provost_areas_identity::directory::model::UserId;
 use provost_areas_identity::{directory, service_accounts};
 use provost_areas_platform::audit;
-use provost_kernel::Result;
 use provost_kernel::auth::{Permission, Role};
 use provost_kernel::db::Tx;
+use provost_kernel::{Result, Timestamp};
 
 /// The scope of who decides.
 pub const DECIDE: &str = "mcp_approvals:decide";
@@ -107,22 +108,22 @@ pub fn is_made_by_those(
     Ok(!service_accounts::people_behind(tx, org, &hands, doors)?.is_disjoint(behind))
 }
 
-/// Returns why nothing passes any more by an approval, as far as those go who said yes.
+/// Returns why nothing passes any more by an approval at an instant, as far as those go who said yes, and in whose name.
 ///
-/// Keeps AP-3.
+/// Keeps AP-3 and AP-19.
 pub fn lapse(
     tx: &mut Tx<'_>,
     org: &str,
     approval: &Approval,
     device: Option<&str>,
+    now: Timestamp,
 ) -> Result<Option<&'static str>> {
     let behind = behind(tx, org, approval, device)?;
     if approval.is_of_own(&behind) {
         return Ok(Some("voter_behind"));
     }
-    let has_quorum = approval.has_quorum(&behind, &mut |party| {
-        may_decide_about(tx, org, approval.route.as_ref(), party)
-    })?;
+    let about = (approval.kind, approval.route.as_ref());
+    let has_quorum = approval.has_quorum(&behind, &mut |vote| may_decide_about(tx, org, about, vote, now))?;
     Ok((!has_quorum).then_some("voter_ended"))
 }
 
@@ -157,11 +158,27 @@ pub fn may_decide(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<bool> {
     })
 }
 
-/// Says the same about a request with a route.
+/// Says whether a vote counts at an instant, about a request of a kind with a route: who says it may decide, and in whose place they say it
+/// may decide and is let by the route.
 ///
-/// Keeps AP-13.
-pub fn may_decide_about(tx: &mut Tx<'_>, org: &str, route: Option<&Frozen>, party: &Party) -> Result<bool> {
-    Ok(may_decide(tx, org, party)? && routes::lets(tx, org, route, party)?)
+/// Keeps AP-13 and AP-19.
+pub fn may_decide_about(
+    tx: &mut Tx<'_>,
+    org: &str,
+    (kind, route): (Kind, Option<&Frozen>),
+    vote: &Vote,
+    now: Timestamp,
+) -> Result<bool> {
+    if !may_decide(tx, org, &vote.by)? {
+        return Ok(false);
+    }
+    let Some(lent) = &vote.in_name_of else {
+        return routes::lets(tx, org, route, &vote.by);
+    };
+    let holder = vote.holder();
+    Ok(delegations::still_holds(tx, org, (lent, &vote.by), kind, now)?
+        && may_decide(tx, org, &holder)?
+        && routes::lets(tx, org, route, &holder)?)
 }
 
 fn standing(tx: &mut Tx<'_>, org: &str, party: &Party) -> Result<Standing> {

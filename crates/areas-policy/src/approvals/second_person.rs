@@ -16,7 +16,7 @@ use super::opening::{self, Wish};
 use super::plan::QUORUM;
 use super::routes::{self, Route, Wanted};
 use super::view::OperationWish;
-use super::{expire, fences, make_void, rights, store};
+use super::{delegations, expire, fences, make_void, rights, store};
 use provost_areas_platform::settings::{self, ActOfTwo, ActsOfTwoChanged};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::json::canonical;
@@ -36,7 +36,8 @@ const MOST_GAINS: usize = 100;
 /// With it somebody asks.
 const ASK: &str = "mcp_approvals:request";
 /// Members of a request that name who gets something by it.
-const GAINING: [&str; 6] = [
+const GAINING: [&str; 7] = [
+    "toUserId",
     "userId",
     "userIds",
     "serviceAccountId",
@@ -210,7 +211,10 @@ fn lapse(ctx: &mut OperationContext<'_>, approval: &Approval, asker: &Party) -> 
         return Ok(Some("subject_changed"));
     }
     match approval.state {
-        State::Approved => rights::lapse(&mut ctx.tx(), org, approval, None),
+        State::Approved => {
+            let now = ctx.latest();
+            rights::lapse(&mut ctx.tx(), org, approval, None, now)
+        }
         _ => Ok(None),
     }
 }
@@ -317,7 +321,9 @@ fn gains(call: &CallOfTwo) -> Result<Vec<String>> {
     let gives = call
         .meta
         .second_person
-        .is_some_and(|declared| declared.named.contains(&ActOfTwo::Rights.as_str()));
+        .is_some_and(|declared| declared.named.contains(&ActOfTwo::Rights.as_str()))
+        // To whom a vote is lent says no yes to that.
+        || call.meta.id == delegations::CREATE;
     let mut found = Vec::new();
     if gives {
         for (part, name) in ["path", "body"]

@@ -12,9 +12,15 @@ use serde::de::DeserializeOwned;
 /// The columns of an approval, in the order that [`read`] expects.
 macro_rules! columns {
     () => {
-        "id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, \
-         votes, uses, quorum, max_uses, deadline_at, grant_until, sealing_key_id, sealed, created_at, decided_at, ended_at, \
-         end_reason, revision, binding_mac, owner_id, route, gains"
+        columns!("sealed")
+    };
+    ($sealed:literal) => {
+        concat!(
+            "id, grant_id, kind, state, asker_kind, asker_id, subject_kind, subject_id, subject_rights, call_mac, tool, policies, \
+             votes, uses, quorum, max_uses, deadline_at, grant_until, sealing_key_id, ",
+            $sealed,
+            ", created_at, decided_at, ended_at, end_reason, revision, binding_mac, owner_id, route, gains"
+        )
     };
 }
 
@@ -25,6 +31,8 @@ statements! {
     LIST = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND id < ?2 AND (CAST(?3 AS TEXT) IS NULL OR state = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR subject_id = CAST(?4 AS TEXT)) ORDER BY id DESC LIMIT ?5");
     /// A page of those that stand in one open state: of the few that are open, whatever has ended.
     LIST_OPEN = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') AND id < ?2 AND state = CAST(?3 AS TEXT) AND (CAST(?4 AS TEXT) IS NULL OR subject_id = CAST(?4 AS TEXT)) ORDER BY id DESC LIMIT ?5");
+    /// A page of those that wait, without what the calls say.
+    LIST_WAITING = concat!("SELECT ", columns!("CASE WHEN 1 = 0 THEN sealed END"), " FROM approvals WHERE organization_id = ?1 AND state IN ('pending', 'approved') AND id < ?2 AND state = 'pending' AND (CAST(?3 AS TEXT) IS NULL OR subject_id = CAST(?3 AS TEXT)) ORDER BY id DESC LIMIT ?4");
     /// A page of what somebody asked for, the newest first.
     ASKED = concat!("SELECT ", columns!(), " FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND id < ?4 ORDER BY id DESC LIMIT ?5");
     /// A page of what was asked for somebody, the newest first.
@@ -140,6 +148,17 @@ pub fn list(
     };
     let (org, state) = (ctx.org(), state.map(State::as_str));
     ctx.query(statement, params![org, before, state, subject, limit], read)
+}
+
+/// Returns approvals that wait before a place of the list, the newest first, without what the calls say.
+pub fn waiting(
+    ctx: &mut OperationContext<'_>,
+    before: &str,
+    subject: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Approval>> {
+    let org = ctx.org();
+    ctx.query(&LIST_WAITING, params![org, before, subject, limit], read)
 }
 
 /// Returns approvals before a place of the list that somebody asked for or that were asked for them, the newest first.
@@ -326,16 +345,16 @@ pub fn keep_time(ctx: &OperationContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A place in the list of approvals of every organization: the organization, and the approval there.
-pub type Place = (String, ApprovalId);
+/// A place in the list of approvals of every organization, or of delegations: the organization, and the id there.
+pub type Place = (String, String);
 
 fn place(row: &Row<'_>) -> Result<Place> {
-    Ok((row.get(0)?, ApprovalId::from_store(row.get(1)?)))
+    Ok((row.get(0)?, row.get(1)?))
 }
 
-/// Returns the place before every approval.
+/// Returns the place before all of them.
 pub fn first_place() -> Place {
-    (String::new(), ApprovalId::from_store(String::new()))
+    (String::new(), String::new())
 }
 
 /// Returns the next open approvals behind a place, a thousand at most; none once there are no more.

@@ -116,6 +116,7 @@ impl Earlier {
         let edge = Edge::new(app::edge_settings(), clock.clone(), entropy);
         App {
             machine: tokio::sync::OnceCell::new(),
+            person: tokio::sync::Mutex::default(),
             machines: Arc::default(),
             router: edge.wrap(app::router(&kernel, reading)),
             contract: Arc::new(Contract::of(&kernel.registry)),

@@ -29,3 +29,4 @@ mod support;
 mod torment;
 
 use areas_beside::samples as beside;
+use policy::approvals_people::signed_in as person;

@@ -103,6 +103,11 @@ pub fn needs_a_name(meta: &Meta) -> bool {
     matches!(meta.access, Access::Scoped { scope, .. } if !Role::Admin.all_scopes().has(scope))
 }
 
+/// Says whether an operation is one of people alone: a service account is refused whatever it may do otherwise.
+pub fn needs_a_person(meta: &Meta) -> bool {
+    meta.id == "createHeadlessApprovalDelegation"
+}
+
 /// Returns what a path of this operation has in the place of one of its parameters.
 pub fn named(meta: &Meta, path: &str, parameter: &str) -> Option<String> {
     let pattern = meta.shown_path();
@@ -118,7 +123,9 @@ pub fn request<'a>(app: &'a App, meta: &Meta, path: &str) -> Call<'a> {
     if let Access::OfKind { kind, parameter } = meta.access {
         return call.by_kind(kind, named(meta, path, parameter));
     }
-    if needs_a_name(meta) {
+    if needs_a_person(meta) {
+        call.by_person()
+    } else if needs_a_name(meta) {
         call.by_machine()
     } else {
         call

@@ -37,6 +37,12 @@ mod simulated_faults;
 mod support;
 mod world;
 
+/// Nobody signs in here: what people alone do is left out (`client::made`).
+#[expect(clippy::unused_async, reason = "as the other tests have it")]
+async fn person(_: &support::App) -> String {
+    unreachable!("nobody signs in here")
+}
+
 /// The program is the product alone.
 fn beside(_: Option<&support::App>) -> &'static [areas::Samples] {
     &[]

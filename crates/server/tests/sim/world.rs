@@ -235,6 +235,7 @@ impl World {
         let router = edge.wrap(routes::router(&kernel, READING));
         Ok(App {
             machine: tokio::sync::OnceCell::new(),
+            person: tokio::sync::Mutex::default(),
             machines: Arc::default(),
             kernel,
             clock: self.hand.clone(),

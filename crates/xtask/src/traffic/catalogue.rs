@@ -84,8 +84,12 @@ const HEARTBEATS: [&str; 8] = [
     "reportHeadlessDeviceCoverage",
 ];
 
-/// What is there once a person who signed in has said yes; nobody signs in here, and tests of the area call it.
-const OF_PEOPLE: [&str; 1] = ["revokeHeadlessApproval"];
+/// What people alone do who signed in, and what is there once one has; nobody signs in here, and tests of the area call it.
+const OF_PEOPLE: [&str; 3] = [
+    "revokeHeadlessApproval",
+    "createHeadlessApprovalDelegation",
+    "deleteHeadlessApprovalDelegation",
+];
 
 /// Every operation, in the order of its area.
 pub fn all() -> Vec<Operation> {

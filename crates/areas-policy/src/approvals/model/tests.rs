@@ -45,10 +45,11 @@ fn asked(quorum: i64, max_uses: i64) -> Approval {
 fn say(approval: &mut Approval, who: &str, choice: Choice, now: i64) -> std::result::Result<Effect, Refusal> {
     let vote = Vote {
         by: party(who),
+        in_name_of: None,
         choice,
         at: at(now),
     };
-    let everybody = &mut |_: &Party| Ok(true);
+    let everybody = &mut |_: &Vote| Ok(true);
     approval.vote(vote, at(now), &Behind::new(), everybody).unwrap()
 }
 
@@ -75,10 +76,11 @@ fn who_lost_the_right_before_the_quorum_does_not_count() {
     assert_eq!(say(&mut one, "bob", Choice::Approve, 2), Ok(Effect::Nothing));
     let vote = |who: &str| Vote {
         by: party(who),
+        in_name_of: None,
         choice: Choice::Approve,
         at: at(3),
     };
-    let without_bob = &mut |who: &Party| Ok(who.id != "bob");
+    let without_bob = &mut |vote: &Vote| Ok(vote.by.id != "bob");
     assert_eq!(
         one.vote(vote("bob"), at(3), &Behind::new(), without_bob).unwrap(),
         Err(Refusal::MayNotDecide)
@@ -96,12 +98,13 @@ fn who_lost_the_right_before_the_quorum_does_not_count() {
 /// Proves AP-3.
 #[test]
 fn who_stands_behind_who_asked_and_what_is_no_person_says_no_yes() {
-    let everybody = &mut |_: &Party| Ok(true);
+    let everybody = &mut |_: &Vote| Ok(true);
     let vote = |who: &str, kind: &str, choice: Choice| Vote {
         by: Party {
             kind: kind.into(),
             id: who.into(),
         },
+        in_name_of: None,
         choice,
         at: at(1),
     };
@@ -207,6 +210,71 @@ fn nothing_is_decided_after_the_deadline() {
     assert_eq!(one.make_void(late, "policy_changed"), Effect::Nothing);
 }
 
+fn lent_vote(who: &str, of: &str) -> Vote {
+    Vote {
+        by: party(who),
+        in_name_of: Some(Lent {
+            user_id: of.into(),
+            delegation_id: DelegationId::from_store(format!("dlg_{of}")),
+        }),
+        choice: Choice::Approve,
+        at: at(1),
+    }
+}
+
+/// Proves AP-19.
+#[test]
+fn who_says_several_names_is_one_and_who_is_named_twice_is_one() {
+    let everybody = &mut |_: &Vote| Ok(true);
+    let own = |who: &str| Vote {
+        in_name_of: None,
+        ..lent_vote(who, who)
+    };
+    // An approver of their own right who votes for two others is one person, however often they say it.
+    let mut one = asked(2, 1);
+    for vote in [own("bob"), lent_vote("bob", "cay"), lent_vote("bob", "dan")] {
+        one.vote(vote, at(1), &Behind::new(), everybody).unwrap().unwrap();
+    }
+    assert_eq!((one.votes.len(), one.state), (1, State::Pending));
+    assert_eq!(one.votes[0].holder(), party("dan"));
+    // Whose vote two say, or they and somebody else, is one.
+    one.vote(lent_vote("eve", "dan"), at(1), &Behind::new(), everybody)
+        .unwrap()
+        .unwrap();
+    one.vote(own("dan"), at(1), &Behind::new(), everybody)
+        .unwrap()
+        .unwrap();
+    assert_eq!((one.votes.len(), one.state), (3, State::Pending));
+    // Two people, in two names.
+    one.vote(own("eve"), at(1), &Behind::new(), everybody)
+        .unwrap()
+        .unwrap();
+    assert_eq!(one.state, State::Approved);
+}
+
+/// Proves AP-3, AP-19.
+#[test]
+fn nobody_votes_in_the_name_of_who_stands_behind_the_call() {
+    let everybody = &mut |_: &Vote| Ok(true);
+    let mut one = asked(1, 1);
+    let behind = Behind::from(["eve".to_owned()]);
+    for vote in [
+        lent_vote("bob", "ada"),
+        lent_vote("bob", "eve"),
+        lent_vote("eve", "bob"),
+        lent_vote("ada", "bob"),
+    ] {
+        assert_eq!(
+            one.vote(vote, at(1), &behind, everybody).unwrap(),
+            Err(Refusal::Own)
+        );
+    }
+    // What was said before somebody came to stand behind it neither counts nor lets anything pass.
+    one.votes.push(lent_vote("bob", "eve"));
+    assert!(!one.has_quorum(&behind, everybody).unwrap() && one.is_of_own(&behind));
+    assert!(one.has_quorum(&Behind::new(), everybody).unwrap());
+}
+
 /// Steps of a generator of which every sequence is known (`xorshift64*`).
 struct Chance(u64);
 
@@ -245,13 +313,14 @@ fn no_interleaving_lets_more_pass_than_the_grant_says() {
                     };
                     let vote = Vote {
                         by: party(names[who]),
+                        in_name_of: None,
                         choice,
                         at: at(now),
                     };
-                    let may = &mut |by: &Party| {
+                    let may = &mut |vote: &Vote| {
                         Ok(names
                             .iter()
-                            .position(|name| *name == by.id)
+                            .position(|name| *name == vote.by.id)
                             .is_some_and(|at| rights[at]))
                     };
                     let said = one.vote(vote, at(now), &Behind::new(), may).unwrap();

@@ -1,6 +1,6 @@
 //! Votes: whose count, and what comes of them.
 //!
-//! Keeps AP-3.
+//! Keeps AP-3 and AP-19.
 
 use super::{Approval, Choice, Effect, Party, Refusal, State, Vote};
 use provost_kernel::Timestamp;
@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 /// LIMIT: votes of one request.
 const MOST_VOTES: usize = 50;
 
-/// Says whether somebody may decide at this moment.
-pub type MayDecide<'a> = &'a mut dyn FnMut(&Party) -> Result<bool>;
+/// Says whether who says a vote may decide at this moment, and in whose name they say it.
+pub type MayDecide<'a> = &'a mut dyn FnMut(&Vote) -> Result<bool>;
 /// The ids of the users who stand behind who asked and whom it is for.
 pub type Behind = BTreeSet<String>;
 
 impl Approval {
     /// Says whether somebody who said yes stands behind the call: what they were let to say may be of another day.
     pub fn is_of_own(&self, behind: &Behind) -> bool {
-        self.yes().any(|vote| self.is_behind(&vote.by, behind))
+        self.yes().any(|vote| self.is_vote_of_own(vote, behind))
     }
 
     fn yes(&self) -> impl Iterator<Item = &Vote> {
@@ -29,14 +29,23 @@ impl Approval {
         self.concerns(party) || behind.contains(&party.id)
     }
 
-    /// Says whether enough people say yes who may say it now.
+    /// Says whether who says a vote, or in whose name they say it, stands behind the call.
+    fn is_vote_of_own(&self, vote: &Vote, behind: &Behind) -> bool {
+        self.is_behind(&vote.by, behind) || self.is_behind(&vote.holder(), behind)
+    }
+
+    /// Says whether enough people say yes who may say it now: each person once, and each of those in whose name they say it once.
     ///
-    /// Errors: those of asking who may decide.
+    /// Keeps AP-19. Errors: those of asking who may decide.
     pub fn has_quorum(&self, behind: &Behind, may_decide: MayDecide<'_>) -> Result<bool> {
-        let mut count = 0;
-        for by in self.yes().map(|vote| &vote.by) {
-            count += i64::from(!self.is_behind(by, behind) && by.is_person() && may_decide(by)?);
+        let (mut people, mut holders) = (BTreeSet::new(), BTreeSet::new());
+        for vote in self.yes() {
+            if !self.is_vote_of_own(vote, behind) && vote.by.is_person() && may_decide(vote)? {
+                people.insert(vote.by.id.as_str());
+                holders.insert(vote.holder().id);
+            }
         }
+        let count = i64::try_from(people.len().min(holders.len())).unwrap_or_default();
         Ok(count >= self.quorum)
     }
 
@@ -56,18 +65,19 @@ impl Approval {
         may_decide: MayDecide<'_>,
     ) -> Result<std::result::Result<Effect, Refusal>> {
         let state = self.state_at(now);
-        if self.is_behind(&vote.by, behind) {
+        if self.is_vote_of_own(&vote, behind) {
             return Ok(Err(Refusal::Own));
         }
         // Nobody can say who has the token of an account. A no gives nothing to anybody.
         if vote.choice == Choice::Approve && !vote.by.is_person() {
             return Ok(Err(Refusal::NotAPerson));
         }
-        if !may_decide(&vote.by)? {
+        if !may_decide(&vote)? {
             return Ok(Err(Refusal::MayNotDecide));
         }
         let earlier = self.votes.iter().find(|earlier| earlier.by == vote.by);
-        let is_same = earlier.is_some_and(|earlier| earlier.choice == vote.choice);
+        let is_same = earlier
+            .is_some_and(|earlier| earlier.choice == vote.choice && earlier.in_name_of == vote.in_name_of);
         // The same word again changes nothing, before the decision and after it (F0.2).
         let stands = match vote.choice {
             Choice::Approve => matches!(state, State::Pending | State::Approved | State::Used),

@@ -191,6 +191,16 @@ fn names(tx: &mut Tx<'_>, org: &str, approvers: &Approvers, party: &Party) -> Re
     Ok(approvers.name_one_of(&directory::groups_of(tx, org, &party.id)?))
 }
 
+/// Says whether the route of a request has somebody decide, who may decide anyway and is in these groups.
+///
+/// Keeps AP-13.
+pub fn lets_one_of(route: Option<&Frozen>, party: &Party, groups: &[String]) -> bool {
+    route.is_none_or(|route| {
+        let named = &route.approvers;
+        route.falls_to_admins || named.name(&party.id) || named.name_everybody() || named.name_one_of(groups)
+    })
+}
+
 /// Says whether the route of a request has somebody decide who may decide anyway.
 ///
 /// Keeps AP-13.

@@ -3,12 +3,21 @@
 use super::{Fixture, Ids, Samples, inventory};
 use crate::samples::Target;
 use crate::support::{App, fresh_key};
-use provost_kernel::{OperationContext, params};
+use provost_kernel::id::TypedId;
+use provost_kernel::{OperationContext, id, params};
 use serde_json::{Value, json};
+
+id!(DelegationId, "dlg", "Names a delegation.");
 
 /// What the nets must know of the area.
 pub const SAMPLES: Samples = Samples {
-    absent: |ulid| vec![("approvalId", format!("apr_{ulid}")), (DIGEST, "0".repeat(64))],
+    absent: |ulid| {
+        vec![
+            ("approvalId", format!("apr_{ulid}")),
+            ("delegationId", format!("dlg_{ulid}")),
+            (DIGEST, "0".repeat(64)),
+        ]
+    },
     make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
     make_own: |app, meta, token| {
         Box::pin(async move {
@@ -23,17 +32,27 @@ pub const SAMPLES: Samples = Samples {
     body,
     fixture: |app, operation, unique| Box::pin(fixture(app, operation, unique)),
     varied,
-    state: |app| Box::pin(async move { app.get("/approvals?limit=100").await.ok().clone() }),
+    state: |app| {
+        Box::pin(async move {
+            let approvals = app.get("/approvals?limit=100").await.ok().clone();
+            json!([approvals, app.get("/approval-delegations?limit=100").await.ok()])
+        })
+    },
     ..Samples::NONE
 };
 
 /// The path parameter that no operation has: what a vote repeats.
 const DIGEST: &str = "approvalDigest";
+/// To whom a vote is lent, and until when.
+const TO: &str = "delegateId";
+const UNTIL: &str = "delegationUntil";
 const CANCEL: &str = "cancelHeadlessApproval";
 const REVOKE: &str = "revokeHeadlessApproval";
 const ROUTE: &str = "putHeadlessApprovalRoutes";
 const PREVIEW: &str = "previewHeadlessApprovalRoute";
 const ASK: &str = "createHeadlessApproval";
+const DELEGATE: &str = "createHeadlessApprovalDelegation";
+const UNDELEGATE: &str = "deleteHeadlessApprovalDelegation";
 
 /// Makes a request for a call of a tool of its own, which a policy of its own asks about, and returns its id and digest.
 pub async fn one(app: &App) -> (String, String) {
@@ -74,6 +93,8 @@ provost_kernel::statements! {
     APPROVE = "UPDATE approvals SET state = 'approved', decided_at = ?3, grant_until = ?4, revision = revision + 1 WHERE organization_id = ?1 AND id = ?2 AND state = 'pending'";
     /// As if somebody had asked.
     TAKE = "UPDATE approvals SET asker_kind = 'service_account', asker_id = ?3 WHERE organization_id = ?1 AND id = ?2";
+    /// As if somebody had lent their vote: nobody signs in here.
+    LEND = "INSERT INTO approval_delegations (organization_id, id, from_user_id, to_user_id, kinds, starts_at, until_at, created_at) VALUES (?1, ?2, ?3, ?4, '[\"tool_call\"]', ?5, ?6, ?5)";
     /// As if nobody had written any.
     FORGET_ROUTES = "DELETE FROM approval_routes WHERE organization_id = ?1";
 }
@@ -122,6 +143,37 @@ async fn forget_routes(app: &App) {
         .unwrap();
 }
 
+/// Has one person have lent another one their vote for a day, and returns the id of the delegation.
+async fn lend(app: &App) -> String {
+    let now = app.kernel.latest();
+    let id = DelegationId::mint(now, &mut app.kernel.rng());
+    let lent = id.clone();
+    let run = move |ctx: &mut OperationContext<'_>| {
+        let (org, until) = (ctx.org(), now.plus_secs(86_400));
+        let (from, to) = ("usr_01kaf9q2m4x7t8v3c5d6e0g1h3", "usr_01kaf9q2m4x7t8v3c5d6e0g1h4");
+        ctx.execute(&LEND, params![org, lent.as_str(), from, to, now, until])
+            .map(drop)
+    };
+    let done = app.kernel.system(app.org(), Some("approvals.settled"), run);
+    done.await.unwrap();
+    id.as_str().to_owned()
+}
+
+/// What somebody says who has somebody else vote for a day.
+fn delegation(to: &str, until: &str) -> Value {
+    json!({ "toUserId": to, "kinds": ["tool_call"], "until": until })
+}
+
+/// Somebody who may vote, and the end of a day.
+async fn delegate(app: &App) -> Ids {
+    let login = format!("{}@acme.example", fresh_key().to_lowercase());
+    let body = json!({ "loginName": login, "permissionRole": "admin" });
+    let made = app.write("POST", "/directory/users", body).await;
+    let to = made.ok()["user"]["id"].as_str().unwrap().to_owned();
+    let until = app.kernel.latest().plus_secs(86_400).to_rfc3339();
+    vec![(TO, to), (UNTIL, until)]
+}
+
 /// Routes of which nobody wrote any before.
 fn routes(name: &str) -> Value {
     let route = json!({ "name": name, "match": { "tool": "a tool that nobody has" }, "approvers": { "roles": ["admin"] },
@@ -144,6 +196,12 @@ async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
     if operation == PREVIEW {
         let (id, _) = app.account(&fresh_key(), "viewer", &["policies:read"]).await;
         return vec![("requesterId", id)];
+    }
+    if operation == DELEGATE {
+        return delegate(app).await;
+    }
+    if operation == UNDELEGATE {
+        return vec![("delegationId", lend(app).await)];
     }
     if !parameters.contains(&"approvalId") {
         return vec![];
@@ -169,6 +227,14 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
             let by = target.others.get("requesterId").map_or("", String::as_str);
             Some(json!({ "kind": "tool_call", "tool": "Bash", "requestedBy": by }))
         }
+        DELEGATE => {
+            let said = |name: &str, none: &'static str| {
+                let known = target.others.get(name);
+                known.map_or(none, String::as_str).to_owned()
+            };
+            let to = said(TO, "usr_01kaf9q2m4x7t8v3c5d6e0g1h2");
+            Some(delegation(&to, &said(UNTIL, "2026-10-12T08:00:00.000Z")))
+        }
         CANCEL | REVOKE => Some(json!({})),
         ASK => Some(wish(target.others.get("serverId").map_or("", String::as_str))),
         _ => None,
@@ -184,6 +250,17 @@ async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
             body,
             Some("approval.requested"),
         ));
+    }
+    if operation == DELEGATE {
+        let ids: std::collections::BTreeMap<_, _> = delegate(app).await.into_iter().collect();
+        let body = delegation(&ids[TO], &ids[UNTIL]);
+        let event = Some("approval.delegation_created");
+        return Some(Fixture::json("POST", "/approval-delegations", body, event));
+    }
+    if operation == UNDELEGATE {
+        let path = format!("/approval-delegations/{}", lend(app).await);
+        let event = Some("approval.delegation_ended");
+        return Some(Fixture::json("DELETE", path, json!({}), event));
     }
     if operation == ROUTE {
         forget_routes(app).await;
@@ -215,6 +292,9 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
         ("decideHeadlessApproval", "bindingDigest") => json!("f".repeat(64)),
         (ROUTE, "routes") => routes("other")["routes"].clone(),
         (ROUTE, "expectedRevision") => json!(7),
+        (DELEGATE, "toUserId") => json!("usr_01kaf9q2m4x7t8v3c5d6e0g1h2"),
+        (DELEGATE, "kinds") => json!(["mcp_server"]),
+        (DELEGATE, "until") => json!("2026-10-12T08:00:00.000Z"),
         (ASK, "kind") => json!("skill"),
         // Of the other kind: refused, and never taken for what was said before.
         (ASK, "policyId") => json!("no-tools"),

@@ -106,6 +106,8 @@ const RUN: [(&str, &[&str]); 12] = [
     (
         "provost_areas_policy::approvals",
         &[
+            "provost_areas_policy::approvals::delegations::store::END",
+            "provost_areas_policy::approvals::delegations::store::OF_PERSON",
             "provost_areas_policy::approvals::store::OF_PARTY",
             "provost_areas_policy::approvals::store::SAVE",
         ],

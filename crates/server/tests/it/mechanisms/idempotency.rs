@@ -70,6 +70,7 @@ pub async fn fixture(app: &App, operation: &str) -> RepeatableRequest {
                 let id = samples::named(entry.meta, &made.path, parameter);
                 areas::fleet::caller(app, kind, id.as_deref()).await
             }
+            _ if samples::needs_a_person(entry.meta) => app.person().await,
             _ if samples::needs_a_name(entry.meta) => app.machine().await,
             _ => app.admin.clone(),
         };

@@ -280,6 +280,11 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
         ),
         ("LIST_OPEN", 5, "approvals_open_by_id (organization_id=? AND id<?"),
         (
+            "LIST_WAITING",
+            4,
+            "approvals_open_by_id (organization_id=? AND id<?",
+        ),
+        (
             "COUNT",
             3,
             "approvals_waiting (organization_id=? AND deadline_at>?",
@@ -314,6 +319,29 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
         ("FORGET", 2, "approvals_by_end (ended_at<?"),
     ] {
         let Some(plan) = plan(&format!("approvals::store::{name}"), &vec!["9"; count]) else {
+            return;
+        };
+        assert!(plan.iter().any(|line| line.contains(index)), "{name}: {plan:?}");
+    }
+    for (name, count, index) in [
+        (
+            "OF_PERSON",
+            2,
+            "approval_delegations_from (organization_id=? AND from_user_id=?",
+        ),
+        (
+            "OF_PERSON",
+            2,
+            "approval_delegations_to (organization_id=? AND to_user_id=?",
+        ),
+        ("OPEN", 1, "approval_delegations_open (organization_id=?"),
+        ("OVERDUE", 3, "approval_delegations_open"),
+        ("FORGET", 2, "approval_delegations_by_end (ended_at<?"),
+    ] {
+        let Some(plan) = plan(
+            &format!("approvals::delegations::store::{name}"),
+            &vec!["9"; count],
+        ) else {
             return;
         };
         assert!(plan.iter().any(|line| line.contains(index)), "{name}: {plan:?}");

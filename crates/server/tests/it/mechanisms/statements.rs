@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 37] = [
+const BY_TIME: [&str; 38] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",
@@ -99,6 +99,7 @@ const BY_TIME: [&str; 37] = [
     "provost_areas_identity::directory::store::ended::FORGET",
     "provost_areas_identity::words::store::PRUNE_ENDED",
     "provost_areas_identity::words::unresolved::PRUNE",
+    "provost_areas_policy::approvals::delegations::store::FORGET",
     "provost_areas_policy::approvals::store::FORGET",
     "provost_areas_policy::backtests::store::PRUNE_RESULTS",
     "provost_areas_policy::device_judging::store::FORGET",

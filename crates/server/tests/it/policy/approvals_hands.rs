@@ -495,7 +495,7 @@ fn by_hand_whatever_one_person_owns_has_a_hundred_requests_waiting() {
     });
 }
 
-async fn sweep(app: &App) {
+pub async fn sweep(app: &App) {
     for area in app.kernel.areas().iter().filter(|area| area.name == "approvals") {
         for timer in area.timers {
             (timer.run)(app.kernel.clone(), false).await.unwrap();
@@ -582,7 +582,9 @@ fn no_tool_of_mcp_votes() {
     use provost_kernel::expose::mcp::is_offered;
     each("approvals_no_tool", |app: Arc<App>| async move {
         let meta = |id: &str| app.kernel.registry.find(id).unwrap().meta;
-        assert!(!is_offered(meta("decideHeadlessApproval")));
+        for id in ["decideHeadlessApproval", "createHeadlessApprovalDelegation"] {
+            assert!(!is_offered(meta(id)), "{id}");
+        }
         for id in [
             "getHeadlessApproval",
             "createHeadlessApproval",

@@ -58,3 +58,8 @@ impl Person {
         token.unwrap_or_else(|| panic!("{}", reply.text())).to_owned()
     }
 }
+
+/// Signs an admin of the directory in, and returns the token.
+pub async fn signed_in(app: &App) -> String {
+    Person::of(app, "person", "admin").await.token(app).await
+}

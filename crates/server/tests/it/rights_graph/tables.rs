@@ -77,6 +77,12 @@ const ENDINGS: &[&str] = &[
 /// Every table of `ALL.rights()`, in its order.
 pub const TABLES: &[Table] = &[
     things(
+        "approval_delegations",
+        &["id"],
+        &["mcp_approvals:decide", "mcp_approvals:write"],
+        "who votes in somebody's name may decide themselves; a delegation gives nobody a right (AP-19)",
+    ),
+    things(
         "approval_routes",
         &[],
         &["mcp_approvals:write"],
