@@ -178,7 +178,7 @@ pub(super) fn standing(ctx: &mut OperationContext<'_>, id: &ServiceAccountId) ->
     let (account, _) = store::get(ctx, id)?;
     let scopes = account.scopes.map(ScopeSet::to_list);
     Ok(json!({
-        "name": account.name, "permissionRole": account.role, "scopes": scopes, "status": account.status,
+        "name": account.name, "permissionRole": account.role, "scopes": scopes,
         "ownerConsoleUserId": account.owner_console_user_id,
     }))
 }
