@@ -11,7 +11,6 @@ use super::store;
 use provost_kernel::{OperationContext, Result, params, statements};
 use provost_words::digest::sha256_hex;
 use provost_words::visible::visible;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -30,9 +29,8 @@ statements! {
 }
 
 /// What is known of a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[schemars(inline)]
 pub struct ServerFacts {
     /// On how many devices that are not retired it is configured.
     devices: i64,

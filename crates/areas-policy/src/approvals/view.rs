@@ -94,16 +94,16 @@ pub struct CallView {
     binding_digest: String,
     #[serde(flatten)]
     said: SealedCall,
-    /// Of a server: what is known of it otherwise than when it was asked for; for callers with `inventory:read`.
+    /// Of a server: what is known of it otherwise than when it was asked for, each with path, then, now, and isWeighty, by which no vote approves it;
+    /// for callers with `inventory:read`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default)]
+    #[schemars(default, with = "Vec<serde_json::Map<String, Value>>")]
     drift: Vec<Drift>,
 }
 
-/// Something that is known otherwise than it was.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+/// Something that is known otherwise than it was. A model that reads the list of tools reads no schema of it.
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[schemars(inline)]
 pub struct Drift {
     /// A JSON Pointer into `server.facts`.
     pub path: String,
@@ -126,8 +126,10 @@ struct SealedCall {
     /// The server that somebody asked for by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<ServerWish>,
-    /// The exception that somebody asked for by hand.
+    /// The exception that somebody asked for by hand: policyId, family, name, action, description, message, revision and definitionSha256 of the policy
+    /// as it was, expiresAt, and exception as the policy gets it with the vote.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     exception: Option<ExceptionWish>,
     /// The request that one person alone does not perform.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,15 +179,16 @@ pub struct ServerWish {
     pub standing: String,
     /// How long the approval is to hold, from the decision on.
     pub expires_in_seconds: i64,
-    /// What was known of it; absent of what was asked for before it was kept.
+    /// What was known of it: devices, accounts, instances, weakInstances, lookedAt, clients, transports, versionPins, versions, credentials. Absent of
+    /// what was asked for before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub facts: Option<ServerFacts>,
 }
 
-/// An exception that is asked for, and the policy as it was then.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// An exception that is asked for, and the policy as it was then. A model that reads the list of tools reads no schema of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[schemars(inline)]
 pub struct ExceptionWish {
     /// The policy.
     pub policy_id: String,
@@ -211,7 +214,6 @@ pub struct ExceptionWish {
     pub expires_at: Timestamp,
     /// To the letter what the policy gets with the vote: an id, the justification as its reason, its end, and its conditions, of which the first is
     /// for whom it is.
-    #[schemars(with = "serde_json::Map<String, Value>")]
     pub exception: Value,
 }
 
