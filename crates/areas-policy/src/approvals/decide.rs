@@ -61,7 +61,8 @@ impl Operation for DecideApproval {
          inNameOf says it in the name of who lent the caller their vote (approval-delegations), whom the route names and who does not stand \
          behind the request either; the caller still may decide, and needs the scopes themselves. \
          An approved call passes once, within 15 minutes, when it is asked about again with equal arguments. A server that was asked \
-         for by hand stands approved with the vote, which needs inventory:write as well.",
+         for by hand stands approved with the vote, which needs inventory:write as well, and a policy gets the exception that was asked \
+         for, which needs policies:write.",
     );
     type Path = ApprovalPath;
     type Query = Empty;
