@@ -7,7 +7,7 @@
 //!
 //! INVARIANT FH-1: coverage is `enforced` only after the registered command line itself was executed as the client does.
 //! INVARIANT FH-6: the registration that counts is the one that the client obeys, by its own order of precedence, and whether it fires is
-//! compared with the client's conversations; what cannot be read is not `enforced`.
+//! compared with the client's conversations; what cannot be read, and where somebody may be whom nobody looked at, is not `enforced`.
 //! INVARIANT FH-8: every level below `enforced` names a reason, and a known gap keeps a client below it.
 //!
 //! Source: F4.13; gaps as they were measured or reported (fleet.md §1).
@@ -234,7 +234,8 @@ impl Reason {
                 "end the conversations that were open before the hook was there, and look which one asks nothing: provost hook doctor"
             }
             Self::SessionsUnseen => {
-                "let the agent see names and times of conversations: provost agent install --system --judge --see-sessions"
+                "let the agent see names and times of conversations: provost agent install --system --judge --see-sessions; where it does: \
+                 somebody may be here whom /etc/passwd does not know, which the guide on hooks lists"
             }
             Self::EventsUnheard => "let the agent judge for hooks: provost agent install --system --judge",
             Self::GapEnvironment | Self::GapCodeMode | Self::GapApplyPatch => {

@@ -1,18 +1,20 @@
 //! Which conversations asked their hook, by the agent's own desk.
 //!
 //! ```text
-//! a question at the desk ──► (account, client, digest of the conversation) ──► the instant
+//! a question at the desk ──► (account, client, mode, digest of the conversation) ──► the instant
 //! a file of a conversation ──► asked within a day before it was written last?   no, and no at an earlier look ──► silent
 //! ```
+//!
+//! A question of a registration that looks on proves nothing of one that refuses: a person may have a hook of their own beside the machine's.
 
 use crate::folder::Folder;
 use crate::trouble::Trouble;
-use provost_hooks::{Client, is_part_of_session, session_key, session_of_file};
+use provost_hooks::{Client, Mode, is_part_of_session, session_key, session_of_file};
 use provost_inventory::traces::SessionFile;
 use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const NAME: &str = "fired.json";
@@ -22,6 +24,8 @@ const MOST_BYTES: u64 = 4 << 20;
 const MOST_OF_ACCOUNT: usize = 1_024;
 /// LIMIT: all of them. Ours.
 const MOST: usize = 8_192;
+/// LIMIT: accounts of which it is remembered that they asked. Ours.
+const MOST_ACCOUNTS: usize = 1_024;
 /// How long a conversation is remembered. Units: milliseconds.
 const KEPT_MS: i64 = 2 * 86_400_000;
 /// How long before its last writing a conversation may have asked last. Units: milliseconds.
@@ -32,8 +36,8 @@ const PATIENCE_MS: i64 = 120_000;
 /// How often the instant of a conversation is moved on. Units: milliseconds.
 const STEP_MS: i64 = 60_000;
 
-/// Who asked: an account, a client by its word, and a digest of the conversation.
-type Who = (u32, String, String);
+/// Who asked: an account, a client and a mode by their words, and a digest of the conversation.
+type Who = (u32, String, String, String);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -42,12 +46,15 @@ struct Fired {
     heard: Vec<(Who, i64)>,
     /// Since when each is known to be written without having asked. Units: as above.
     silent: Vec<(Who, i64)>,
+    /// The last instant at which each account asked anything. Units: as above.
+    accounts: BTreeMap<u32, i64>,
 }
 
 #[derive(Debug, Default)]
 struct Memory {
     heard: BTreeMap<Who, i64>,
     silent: BTreeMap<Who, i64>,
+    accounts: BTreeMap<u32, i64>,
     is_changed: bool,
 }
 
@@ -55,7 +62,7 @@ struct Memory {
 #[derive(Clone, Debug, Default)]
 pub struct SharedFired(Arc<Mutex<Memory>>);
 
-/// What conversations of an account and a client say of the hook.
+/// What conversations of a client say of the hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Silence {
     /// How many were written and asked nothing.
@@ -64,9 +71,10 @@ pub struct Silence {
     pub strange: usize,
 }
 
-fn who(account: u32, client: Client, key: &str) -> Who {
+fn who(account: u32, client: Client, mode: Mode, key: &str) -> Who {
     let digest = sha256_hex(format!("{}\n{key}", client.word()).as_bytes());
-    (account, client.word().to_owned(), digest[..32].to_owned())
+    let (client, mode) = (client.word().to_owned(), mode.word().to_owned());
+    (account, client, mode, digest[..32].to_owned())
 }
 
 impl SharedFired {
@@ -88,6 +96,9 @@ impl SharedFired {
         for (who, at) in kept.silent {
             memory.silent.entry(who).or_insert(at);
         }
+        for (account, at) in kept.accounts {
+            memory.accounts.entry(account).or_insert(at);
+        }
         Ok(())
     }
 
@@ -97,15 +108,17 @@ impl SharedFired {
     pub fn save(&self, folder: &Folder, now: Timestamp) -> Result<(), Trouble> {
         let kept = {
             let mut memory = self.lock();
-            let before = memory.heard.len();
+            let before = (memory.heard.len(), memory.accounts.len());
             memory.heard.retain(|_, at| now.as_ms() - *at < KEPT_MS);
-            memory.is_changed |= memory.heard.len() != before;
+            memory.accounts.retain(|_, at| now.as_ms() - *at < KEPT_MS);
+            memory.is_changed |= (memory.heard.len(), memory.accounts.len()) != before;
             if !std::mem::take(&mut memory.is_changed) {
                 return Ok(());
             }
             Fired {
                 heard: memory.heard.iter().map(|(who, at)| (who.clone(), *at)).collect(),
                 silent: memory.silent.iter().map(|(who, at)| (who.clone(), *at)).collect(),
+                accounts: memory.accounts.clone(),
             }
         };
         let written = folder.replace(NAME, &serde_json::to_vec(&kept).unwrap_or_default());
@@ -115,12 +128,38 @@ impl SharedFired {
         written
     }
 
-    /// Notes that a conversation asked.
-    pub fn note(&self, account: u32, client: Client, session: &str, now: Timestamp) {
+    /// Notes that an account asked something.
+    pub fn heard_of(&self, account: u32, now: Timestamp) {
+        let now = now.as_ms();
+        let mut memory = self.lock();
+        if memory
+            .accounts
+            .get(&account)
+            .is_some_and(|at| (now - *at).abs() < STEP_MS)
+        {
+            return;
+        }
+        if memory.accounts.len() >= MOST_ACCOUNTS && !memory.accounts.contains_key(&account) {
+            let oldest = memory.accounts.iter().min_by_key(|(_, at)| **at);
+            if let Some(oldest) = oldest.map(|(account, _)| *account) {
+                memory.accounts.remove(&oldest);
+            }
+        }
+        memory.accounts.insert(account, now);
+        memory.is_changed = true;
+    }
+
+    /// Returns the accounts that asked something within two days.
+    pub fn accounts(&self) -> BTreeSet<u32> {
+        self.lock().accounts.keys().copied().collect()
+    }
+
+    /// Notes that a conversation asked by a registration of a mode.
+    pub fn note(&self, account: u32, client: Client, mode: Mode, session: &str, now: Timestamp) {
         let Some(key) = session_key(client, session) else {
             return;
         };
-        let (who, now) = (who(account, client, key), now.as_ms());
+        let (who, now) = (who(account, client, mode, key), now.as_ms());
         let mut memory = self.lock();
         if let Some(at) = memory.heard.get_mut(&who) {
             // A clock that was set back moves it as well: what is compared with it goes by the same clock.
@@ -150,16 +189,17 @@ impl SharedFired {
         memory.is_changed = true;
     }
 
-    /// Returns when any conversation of a client asked last. Units: as a clock of this machine has it.
-    pub fn last(&self, client: Client) -> Option<Timestamp> {
+    /// Returns when any conversation of a client asked last by a registration of a mode. Units: as a clock of this machine has it.
+    pub fn last(&self, client: Client, mode: Mode) -> Option<Timestamp> {
         let memory = self.lock();
-        let of_client = memory.heard.iter().filter(|(who, _)| who.1 == client.word());
+        let is_of = |who: &Who| who.1 == client.word() && counting(mode).any(|mode| who.2 == mode.word());
+        let of_client = memory.heard.iter().filter(|(who, _)| is_of(who));
         of_client.map(|(_, at)| *at).max().map(Timestamp::from_ms)
     }
 
-    /// Returns what the files of an account's conversations say: those of which none is known to have asked within a day before it was
-    /// written last, at this look and at one before it.
-    pub fn silence(&self, account: u32, client: Client, files: &[SessionFile], now: Timestamp) -> Silence {
+    /// Returns what the files of a client's conversations say, of all homes together: those of which none is known to have asked, by a
+    /// registration of the mode that is being proven, within a day before it was written last, at this look and at one before it.
+    pub fn silence(&self, client: Client, mode: Mode, files: &[SessionFile], now: Timestamp) -> Silence {
         let mut found = Silence::default();
         let mut memory = self.lock();
         let mut still = BTreeMap::new();
@@ -168,34 +208,35 @@ impl SharedFired {
                 found.strange += usize::from(!is_part_of_session(client, &file.stem));
                 continue;
             };
-            let who = who(account, client, key);
-            let has_asked = memory
-                .heard
-                .get(&who)
-                .is_some_and(|at| *at >= file.modified_ms.saturating_sub(DAY_MS));
+            let since = file.modified_ms.saturating_sub(DAY_MS);
+            let has_asked = counting(mode).any(|mode| {
+                let who = who(file.account, client, mode, key);
+                memory.heard.get(&who).is_some_and(|at| *at >= since)
+            });
             if has_asked {
                 continue;
             }
+            let who = who(file.account, client, mode, key);
             let first = memory.silent.get(&who).copied().unwrap_or(now.as_ms());
             found.silent += usize::from(now.as_ms() - first >= PATIENCE_MS);
             still.insert(who, first);
         }
-        let before: Vec<Who> = memory
-            .silent
-            .range(from(account)..from(account.saturating_add(1)))
-            .filter(|(who, _)| who.1 == client.word())
-            .map(|(who, _)| who.clone())
-            .collect();
-        memory.is_changed |= before.len() != still.len() || before.iter().any(|who| !still.contains_key(who));
-        for who in before {
-            memory.silent.remove(&who);
-        }
+        let is_of_client = |who: &Who| who.1 == client.word();
+        let before = memory.silent.keys().filter(|who| is_of_client(who));
+        memory.is_changed |= !before.eq(still.keys());
+        memory.silent.retain(|who, _| !is_of_client(who));
         memory.silent.extend(still);
         found
     }
 }
 
+/// Returns the modes whose questions prove that a registration of a mode fires: one that refuses looks on as well.
+fn counting(mode: Mode) -> impl Iterator<Item = Mode> {
+    let weaker = (mode == Mode::Monitor).then_some(Mode::Enforce);
+    std::iter::once(mode).chain(weaker)
+}
+
 /// Returns where the conversations of an account begin.
 fn from(account: u32) -> Who {
-    (account, String::new(), String::new())
+    (account, String::new(), String::new(), String::new())
 }

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 const NAME: &str = "coverage.json";
 /// How often it is told, where nothing of it changed. Units: seconds.
 const AGAIN_SECS: i64 = 6 * 3_600;
+/// When what changed is told a second time: the server says one drop of a client an hour, and a further one that came within it only when it
+/// hears of it again. Units: seconds; an hour, and what two calls may differ in.
+const SETTLES_SECS: i64 = 3_660;
 /// An hour. Units: milliseconds.
 const HOUR_MS: i64 = 3_600_000;
 
@@ -115,6 +118,9 @@ pub struct KeptCoverage {
     /// The digest of what it had then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
+    /// Whether it had the same the time before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_settled: bool,
 }
 
 impl KeptCoverage {
@@ -127,10 +133,17 @@ impl KeptCoverage {
     /// Says whether the server has to be told: something changed, or it has not heard of it for hours.
     pub fn is_due(&self, digest: &str, now: Timestamp) -> bool {
         let is_known = self.told.as_deref() == Some(digest);
+        let again = if self.is_settled { AGAIN_SECS } else { SETTLES_SECS };
         let is_fresh = self
             .told_at
-            .is_some_and(|at| at <= now && now < at.plus_secs(AGAIN_SECS));
+            .is_some_and(|at| at <= now && now < at.plus_secs(again));
         !(is_known && is_fresh)
+    }
+
+    /// Notes that the server has it.
+    pub fn was_told(&mut self, digest: String, now: Timestamp) {
+        self.is_settled = self.told.as_deref() == Some(&digest);
+        (self.told, self.told_at) = (Some(digest), Some(now));
     }
 
     /// Keeps it.

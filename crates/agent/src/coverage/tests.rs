@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tests::Scratch;
-use provost_hooks::{Client, Coverage, Execution, Reason};
+use provost_hooks::{Client, Coverage, Execution, Mode, Reason};
 use provost_inventory::traces::SessionFile;
 use provost_words::time::Timestamp;
 use std::collections::BTreeSet;
@@ -17,6 +17,7 @@ fn now() -> Timestamp {
 fn file(stem: &str, at: Timestamp) -> SessionFile {
     SessionFile {
         stem: stem.to_owned(),
+        account: 1000,
         modified_ms: at.as_ms(),
     }
 }
@@ -26,32 +27,32 @@ fn file(stem: &str, at: Timestamp) -> SessionFile {
 fn a_conversation_that_asked_nothing_counts_at_the_second_look_and_one_that_asked_never() {
     let fired = SharedFired::default();
     let files = [file(ID, now())];
-    let look = |at: Timestamp| fired.silence(1000, Client::ClaudeCode, &files, at);
+    let look = |at: Timestamp| fired.silence(Client::ClaudeCode, Mode::Enforce, &files, at);
     assert_eq!(look(now()).silent, 0, "its client may not have asked yet");
     assert_eq!(look(now().plus_secs(60)).silent, 0);
     assert_eq!(look(now().plus_secs(120)).silent, 1);
-    fired.note(1000, Client::Codex, ID, now());
-    fired.note(1001, Client::ClaudeCode, ID, now());
+    fired.note(1000, Client::Codex, Mode::Enforce, ID, now());
+    fired.note(1001, Client::ClaudeCode, Mode::Enforce, ID, now());
     assert_eq!(
         look(now().plus_secs(300)).silent,
         1,
         "another client, another account"
     );
-    fired.note(1000, Client::ClaudeCode, ID, now());
+    fired.note(1000, Client::ClaudeCode, Mode::Enforce, ID, now());
     assert_eq!(look(now().plus_secs(300)).silent, 0);
-    assert_eq!(fired.last(Client::ClaudeCode), Some(now()));
-    assert_eq!(fired.last(Client::Gemini), None);
+    assert_eq!(fired.last(Client::ClaudeCode, Mode::Enforce), Some(now()));
+    assert_eq!(fired.last(Client::Gemini, Mode::Enforce), None);
     // What is written on for a day without asking has asked too long ago.
     let on = [file(ID, now().plus_secs(DAY + 1))];
     let look = |at: i64| {
         fired
-            .silence(1000, Client::ClaudeCode, &on, now().plus_secs(at))
+            .silence(Client::ClaudeCode, Mode::Enforce, &on, now().plus_secs(at))
             .silent
     };
     assert_eq!((look(DAY + 1), look(DAY + 200)), (0, 1));
     // Names that nobody understands prove nothing, and parts of a conversation are none.
     let strange = [file("conversation-7", now()), file("agent-7", now())];
-    let found = fired.silence(1000, Client::ClaudeCode, &strange, now());
+    let found = fired.silence(Client::ClaudeCode, Mode::Enforce, &strange, now());
     assert_eq!(
         found,
         Silence {
@@ -62,15 +63,84 @@ fn a_conversation_that_asked_nothing_counts_at_the_second_look_and_one_that_aske
 }
 
 /// Proves FH-6.
+///
+/// A person's own hook that looks on says nothing of the machine's that refuses.
+#[test]
+fn a_question_of_another_mode_proves_no_registration_that_refuses() {
+    let fired = SharedFired::default();
+    let files = [file(ID, now())];
+    let silent = |mode: Mode| {
+        let look = |at: Timestamp| fired.silence(Client::ClaudeCode, mode, &files, at).silent;
+        (look(now()), look(now().plus_secs(300)))
+    };
+    fired.note(1000, Client::ClaudeCode, Mode::Monitor, ID, now());
+    assert_eq!(silent(Mode::Enforce), (0, 1));
+    assert_eq!(fired.last(Client::ClaudeCode, Mode::Enforce), None);
+    // Where what is registered looks on, its own questions are those of a registration that fires.
+    assert_eq!(silent(Mode::Monitor), (0, 0));
+    assert_eq!(fired.last(Client::ClaudeCode, Mode::Monitor), Some(now()));
+    fired.note(1000, Client::ClaudeCode, Mode::Enforce, ID, now());
+    assert_eq!((silent(Mode::Enforce), silent(Mode::Monitor)), ((0, 0), (0, 0)));
+}
+
+/// Proves FH-6.
+#[test]
+fn conversations_of_several_homes_and_accounts_keep_their_patience_apart() {
+    let fired = SharedFired::default();
+    let other = |number: u32| SessionFile {
+        account: number,
+        ..file(&ID.replace('0', "a"), now())
+    };
+    // Two homes of one account, and one of another, looked at together in each round.
+    let files = [file(ID, now()), other(1000), other(1001)];
+    let look = |at: i64| {
+        let at = now().plus_secs(at);
+        fired
+            .silence(Client::ClaudeCode, Mode::Enforce, &files, at)
+            .silent
+    };
+    assert_eq!((look(0), look(300), look(600)), (0, 3, 3));
+    fired.note(1001, Client::ClaudeCode, Mode::Enforce, &other(0).stem, now());
+    assert_eq!(look(900), 2);
+    // Another client's are its own.
+    let none = fired.silence(Client::Codex, Mode::Enforce, &[], now());
+    assert_eq!((none, look(1_200)), (Silence::default(), 2));
+}
+
+#[test]
+fn accounts_that_asked_anything_are_remembered_for_two_days() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let fired = SharedFired::default();
+    fired.heard_of(1000, now());
+    fired.heard_of(1_234_600_001, now().plus_secs(DAY));
+    fired.save(&folder, now().plus_secs(DAY)).unwrap();
+    let again = SharedFired::default();
+    again.load(&folder).unwrap();
+    assert_eq!(again.accounts(), BTreeSet::from([1000, 1_234_600_001]));
+    again.save(&folder, now().plus_secs(2 * DAY)).unwrap();
+    assert_eq!(again.accounts(), BTreeSet::from([1_234_600_001]));
+    // Of many the oldest is forgotten, and who asks comes again.
+    for number in 0..3_000 {
+        again.heard_of(
+            2_000_000_000 + number,
+            now().plus_secs(2 * DAY + i64::from(number)),
+        );
+    }
+    let many = again.accounts();
+    assert!(many.len() <= 1_024 && many.contains(&2_000_002_999) && !many.contains(&1_234_600_001));
+}
+
+/// Proves FH-6.
 #[test]
 fn what_was_heard_outlives_the_agent_and_one_account_takes_from_itself_alone() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let fired = SharedFired::default();
-    fired.note(1000, Client::ClaudeCode, ID, now());
+    fired.note(1000, Client::ClaudeCode, Mode::Enforce, ID, now());
     for number in 0..3_000 {
         let at = now().plus_secs(number);
-        fired.note(1001, Client::ClaudeCode, &format!("{number}"), at);
+        fired.note(1001, Client::ClaudeCode, Mode::Enforce, &format!("{number}"), at);
     }
     fired.save(&folder, now().plus_secs(3_000)).unwrap();
     let text = std::fs::read_to_string(folder.file("fired.json")).unwrap();
@@ -79,9 +149,9 @@ fn what_was_heard_outlives_the_agent_and_one_account_takes_from_itself_alone() {
     again.load(&folder).unwrap();
     let silent = |fired: &SharedFired, at: Timestamp| {
         let files = [file(ID, now())];
-        fired.silence(1000, Client::ClaudeCode, &files, at);
+        fired.silence(Client::ClaudeCode, Mode::Enforce, &files, at);
         fired
-            .silence(1000, Client::ClaudeCode, &files, at.plus_secs(300))
+            .silence(Client::ClaudeCode, Mode::Enforce, &files, at.plus_secs(300))
             .silent
     };
     assert_eq!(silent(&again, now()), 0);
@@ -155,7 +225,13 @@ fn what_changed_is_told_at_once_and_what_did_not_every_six_hours() {
     let mut kept = with(&[]);
     let digest = kept.digest(None);
     assert!(kept.is_due(&digest, now()));
-    (kept.told, kept.told_at) = (Some(digest.clone()), Some(now()));
+    kept.was_told(digest.clone(), now());
+    kept.save(&folder).unwrap();
+    let mut kept = kept_coverage(&folder).unwrap();
+    // A drop that came within the hour of another is told by the server when it hears of it again, and that is not six hours later.
+    assert!(!kept.is_due(&digest, now().plus_secs(3_659)));
+    assert!(kept.is_due(&digest, now().plus_secs(3_660)));
+    kept.was_told(digest.clone(), now());
     kept.save(&folder).unwrap();
     let kept = kept_coverage(&folder).unwrap();
     assert!(!kept.is_due(&digest, now().plus_secs(6 * 3_600 - 1)));

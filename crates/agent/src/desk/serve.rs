@@ -383,14 +383,18 @@ impl Counter {
         }
     }
 
-    /// Notes that a conversation of an account asked.
+    /// Notes that a conversation of an account asked, and by a registration of which mode.
     fn note(&self, asked: Asked, payload: &[u8], account: u32) {
+        let now = self.work.clock.now();
+        // Somebody is there, whatever they ask.
+        self.work.fired.heard_of(account, now);
         if asked.intent != Intent::Judge {
             return;
         }
         if let Some(session) = session_of(payload) {
-            let now = self.work.clock.now();
-            self.work.fired.note(account, asked.client, &session, now);
+            self.work
+                .fired
+                .note(account, asked.client, asked.mode, &session, now);
         }
     }
 

@@ -18,6 +18,7 @@ use provost_policy::{Definition, Family, PolicySet};
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
@@ -147,10 +148,14 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
 
 impl Open {
     pub fn ask(&self, intent: Intent, payload: &[u8]) -> Told {
+        self.ask_in(Mode::Monitor, intent, payload)
+    }
+
+    fn ask_in(&self, mode: Mode, intent: Intent, payload: &[u8]) -> Told {
         let asked = Asked {
             intent,
             client: Client::ClaudeCode,
-            mode: Mode::Monitor,
+            mode,
             length: payload.len(),
         };
         let mut stream = UnixStream::connect(&self.place.socket).unwrap();
@@ -331,13 +336,15 @@ fn the_desk_notes_which_conversation_asked_whatever_it_answers() {
     let now = SystemClock::new().now();
     let files = [SessionFile {
         stem: "0d7c5a4e-1111-2222-3333-444455556666".to_owned(),
+        account: 0,
         modified_ms: now.as_ms(),
     }];
     let me = geteuid().as_raw();
     let later = now.plus_secs(300);
     let silent = |open: &Open, account, now| {
+        let of_account = files.clone().map(|file| SessionFile { account, ..file });
         open.fired
-            .silence(account, Client::ClaudeCode, &files, now)
+            .silence(Client::ClaudeCode, Mode::Enforce, &of_account, now)
             .silent
     };
     let said = json!({ "hook_event_name": "PreToolUse", "session_id": files[0].stem, "tool_name": "Bash", "tool_input": {} });
@@ -349,7 +356,11 @@ fn the_desk_notes_which_conversation_asked_whatever_it_answers() {
         open_as(None, Err("it is not believed".to_owned())),
     ] {
         assert_eq!((silent(&open, me, now), silent(&open, me, later)), (0, 1));
+        // One that looks on is another registration than the one that refuses; who asked it is known.
         open.ask(Intent::Judge, &said);
+        assert_eq!(silent(&open, me, later), 1);
+        assert_eq!(open.fired.accounts(), BTreeSet::from([me]));
+        open.ask_in(Mode::Enforce, Intent::Judge, &said);
         assert_eq!(silent(&open, me, later), 0);
         assert_eq!((silent(&open, me + 1, now), silent(&open, me + 1, later)), (0, 1));
     }

@@ -5,29 +5,32 @@
 //! our program on the disk ───────────┤
 //! what installers left ──────────────┼──► level and reasons ──► coverage.json ──► POST …/coverage, where anything changed
 //! the line, executed once a day ─────┤
-//! conversations, and who asked ──────┘
+//! conversations, and who asked ──────┤
+//! who may be on the machine ─────────┘
 //! ```
 //!
 //! Of a client nothing is started; of a conversation the name and the time are read. The one program that is started is this one, by the
 //! line that a client's settings register, and only where the line is to the letter what `provost hook install` writes for it.
 
+use self::people::{People, people};
 use super::judging::Judging;
 use super::places::{failure, place_args};
 use crate::cli::{Column, Failure, Form, Printer, Terminal, list_output_arg};
 use crate::hook::{Homes, SettingsFile, Whose as Place, executed, file};
 use clap::{ArgMatches, Command};
-use provost_agent::coverage::{Basis, ClientCoverage, Executions, KeptCoverage, SharedFired, kept_coverage};
+use provost_agent::coverage::{
+    Basis, ClientCoverage, Executions, KeptCoverage, SharedFired, Silence, kept_coverage,
+};
 use provost_agent::desk::guarded;
 use provost_agent::{Agent, Cause, Finding, Mode, Station, Trouble, Visit, Visited, keep_coverage};
 use provost_hooks::{
-    CLIENT_SECONDS, Client, Coverage, Effect, EverySettings, Evidence, ProgramStanding, Reason, SessionsSeen,
-    SettingsFound, System, Whose, coverage, effect,
+    CLIENT_SECONDS, Client, Coverage, Effect, EverySettings, Evidence, Mode as HookMode, ProgramStanding,
+    Reason, SessionsSeen, SettingsFound, System, Whose, coverage, effect,
 };
 use provost_inventory::traces::{self, Traces};
 use provost_inventory::{Client as Known, Platform};
 use provost_words::durable::folder_of;
 use provost_words::time::{Clock, SystemClock, Timestamp};
-use rustix::process::geteuid;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,23 +46,9 @@ use std::time::Duration;
 const MOST_SETTINGS: u64 = 2 << 20;
 /// LIMIT: files of a folder of settings. Ours.
 const MOST_PARTS: usize = 64;
-/// LIMIT: homes that are looked at. Ours.
-const MOST_HOMES: usize = 64;
-/// LIMIT: bytes of the file of accounts.
-const MOST_ACCOUNTS: u64 = 4 << 20;
 /// LIMIT: how long a look may take. Ours: a hundredth of the time between two rounds.
 const LONGEST: Duration = Duration::from_secs(3);
 const DAY_MS: i64 = 86_400_000;
-/// Accounts of people, as systems number them.
-const PEOPLE: std::ops::Range<u32> = 1_000..65_534;
-
-/// A home, and whose it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Home {
-    account: u32,
-    path: PathBuf,
-}
-
 /// Looks at clients in each round.
 pub struct Guarding<'a> {
     judging: &'a Judging,
@@ -69,6 +58,8 @@ pub struct Guarding<'a> {
     own: Option<PathBuf>,
     /// Whose files the machine's are: root's, or of whom stands for root.
     owner: u32,
+    /// The system whose accounts are meant.
+    platform: Platform,
     /// Whether a process that stays works here.
     stays: Cell<bool>,
     /// A thread looks, and may hang.
@@ -90,69 +81,57 @@ const fn known(client: Client) -> Known {
 /// What installations and conversations show of every client.
 #[derive(Default)]
 struct Found {
-    /// Of the machine with all homes together, and of each home.
-    of_clients: BTreeMap<Known, (Traces, Vec<Traces>)>,
+    /// Of the machine with all homes together.
+    of_clients: BTreeMap<Known, Traces>,
     /// Those that may take their managed settings from elsewhere.
     elsewhere: BTreeSet<Known>,
 }
 
-/// The same, with the homes that were looked at.
-struct Everything {
-    homes: Vec<Home>,
-    found: Found,
-}
-
-impl Everything {
-    /// Returns that of a client; where nobody could look it is incomplete.
-    fn of(&self, client: Known) -> (Traces, Vec<Traces>) {
-        let unseen = Traces {
-            is_incomplete: true,
-            ..Traces::default()
-        };
-        self.found
-            .of_clients
-            .get(&client)
-            .cloned()
-            .unwrap_or_else(|| (unseen, Vec::new()))
+impl Found {
+    /// Returns that of a client; `None` where nobody could look.
+    fn of(&self, client: Known) -> Option<&Traces> {
+        self.of_clients.get(&client)
     }
 }
 
 /// Says whether something says that a client takes its managed settings from elsewhere than from the file: its maker's service, or the
 /// system's preferences.
-fn is_managed_elsewhere(root: &Path, homes: &[Home], client: Client) -> bool {
+fn is_managed_elsewhere(root: &Path, homes: &[PathBuf], client: Client) -> bool {
     let name = match client {
         Client::ClaudeCode => ".claude/remote-settings.json",
         Client::Codex => ".codex/cloud-requirements-cache.json",
         Client::Gemini => return false,
     };
     let preferences = "Library/Managed Preferences/com.anthropic.claudecode.plist";
-    homes.iter().any(|home| traces::is_in_home(&home.path, name))
+    homes.iter().any(|home| traces::is_in_home(home, name))
         || (client == Client::ClaudeCode && root.join(preferences).symlink_metadata().is_ok())
 }
 
 /// Looks at every client.
-fn everything(root: &Path, (homes, has_all): (&[Home], bool), since: Timestamp) -> Found {
+fn everything(root: &Path, people: &People, since: Timestamp) -> Found {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     let is_over = || clock.monotonic().saturating_sub(begun) >= LONGEST;
     let elsewhere = Client::ALL
         .into_iter()
-        .filter(|client| is_managed_elsewhere(root, homes, *client))
+        .filter(|client| is_managed_elsewhere(root, &people.homes, *client))
         .map(known)
         .collect();
     let clients = Client::ALL.into_iter().map(known).chain(BY_DOCUMENTS);
     let of_clients = clients
         .map(|client| {
             let mut all = traces::of_machine(root, client, &is_over);
-            all.is_incomplete |= !has_all;
-            let each: Vec<Traces> = homes
-                .iter()
-                .map(|home| traces::of_home(&home.path, client, Platform::HERE, since.as_ms(), &is_over))
-                .collect();
-            for one in &each {
-                all.add(one.clone());
+            all.is_incomplete |= !people.has_all;
+            for home in &people.homes {
+                all.add(traces::of_home(
+                    home,
+                    client,
+                    Platform::HERE,
+                    since.as_ms(),
+                    &is_over,
+                ));
             }
-            (client, (all, each))
+            (client, all)
         })
         .collect();
     Found {
@@ -186,6 +165,7 @@ impl<'a> Guarding<'a> {
             root,
             own,
             owner,
+            platform: Platform::HERE,
             stays: Cell::new(false),
             hangs: Arc::default(),
             clock,
@@ -196,56 +176,76 @@ impl<'a> Guarding<'a> {
         self.judging.fired()
     }
 
-    /// Returns the homes of the people for whom an agent works, and whether those are all.
-    fn people(&self, mode: Mode) -> (Vec<Home>, bool) {
-        match (mode, &self.homes.home) {
-            (Mode::User, Some(home)) => {
-                let account = geteuid().as_raw();
-                let path = home.clone();
-                (vec![Home { account, path }], true)
+    /// Returns the files of the machine that decide about a client's hooks, the weakest first, and those that switch things on and off.
+    ///
+    /// Errors: a folder of them cannot be read.
+    fn paths(&self, client: Client) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Reason> {
+        let Ok(path) = file(client, Place::Machine, &self.root, &self.homes) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let (mut machine, mut switches) = (vec![path.clone()], Vec::new());
+        match client {
+            Client::ClaudeCode => machine.extend(parts(&dropped(&path))?),
+            Client::Codex => {
+                let names = ["config.toml", "managed_config.toml"];
+                switches.extend(names.map(|name| folder_of(&path).join(name)));
             }
-            (Mode::User, None) => (Vec::new(), false),
-            (Mode::System, _) => accounts(&self.root),
+            Client::Gemini => {}
         }
+        Ok((machine, switches))
     }
 
-    /// Returns the files that decide about a client's hooks.
+    /// Returns what the files that decide about a client's hooks say.
     fn settings(&self, client: Client, mode: Mode) -> EverySettings {
-        let path = |whose| file(client, whose, &self.root, &self.homes).ok();
-        let mut settings = EverySettings::default();
-        if let Some(path) = path(Place::Machine) {
-            settings.machine.push(found(client, &path));
-            if client == Client::ClaudeCode {
-                settings
-                    .machine
-                    .extend(parts(client, &folder_of(&path).join("managed-settings.d")));
-            }
-            if client == Client::Codex {
-                for name in ["config.toml", "managed_config.toml"] {
-                    settings
-                        .switches
-                        .push(found(client, &folder_of(&path).join(name)));
-                }
-            }
-        }
+        let read = |paths: Vec<PathBuf>| paths.iter().map(|path| found(client, path)).collect();
+        let (machine, switches) = match self.paths(client) {
+            Ok((machine, switches)) => (read(machine), read(switches)),
+            Err(_) => (vec![SettingsFound::Unreadable], Vec::new()),
+        };
+        let mut settings = EverySettings {
+            machine,
+            switches,
+            ..EverySettings::default()
+        };
         // Those of people are theirs: root does not read them, and they are no registration of the machine.
         if mode == Mode::User
-            && let Some(path) = path(Place::User)
+            && let Ok(path) = file(client, Place::User, &self.root, &self.homes)
         {
             settings.person.push(found(client, &path));
         }
         settings
     }
 
-    /// Says whether others than root could change the file of a registration that is the machine's.
+    /// Says whether others than root could change what the machine's files say: one of them, one that is not there yet, or a folder.
+    ///
+    /// Keeps FH-6: each that was read, by one rule.
     fn is_open(&self, client: Client) -> bool {
-        let Ok(path) = file(client, Place::Machine, &self.root, &self.homes) else {
+        let Ok((machine, switches)) = self.paths(client) else {
             return true;
         };
-        let is_roots = path
-            .metadata()
-            .is_ok_and(|found| found.uid() == self.owner && found.mode() & 0o022 == 0);
-        !is_roots || guarded(&self.root, folder_of(&path), self.owner).is_err()
+        let mut all: Vec<PathBuf> = machine.into_iter().chain(switches).collect();
+        if client == Client::ClaudeCode
+            && let Some(folder) = all.first().map(|path| dropped(path))
+        {
+            // The folder itself, also where it is empty.
+            all.push(folder);
+        }
+        let is_nothing = |path: &Path| {
+            path.symlink_metadata()
+                .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        let is_roots = |path: &PathBuf| {
+            let is_shut = path
+                .metadata()
+                .is_ok_and(|found| found.uid() == self.owner && found.mode() & 0o022 == 0);
+            is_nothing(path) || (is_shut && is_roots(path, self.owner))
+        };
+        // Where a folder is not there, who can write the one above it can make it.
+        let is_guarded = |path: &PathBuf| {
+            let above = folder_of(path).ancestors().find(|folder| !is_nothing(folder));
+            above.is_some_and(|folder| guarded(&self.root, folder, self.owner).is_ok())
+        };
+        all.is_empty() || !all.iter().all(|path| is_roots(path) && is_guarded(path))
     }
 
     /// Returns whether the registered program may be believed, and what it is on the disk.
@@ -313,34 +313,36 @@ impl<'a> Guarding<'a> {
     }
 
     /// Returns what installations and conversations show, which a thread looks at: a disk may not answer, and heartbeats go on.
-    async fn traces(&self, mode: Mode) -> Everything {
-        let (homes, has_all) = self.people(mode);
-        let nothing = |homes: Vec<Home>| Everything {
-            homes,
-            found: Found::default(),
-        };
+    async fn traces(&self, mode: Mode) -> Found {
         // One thread that hangs is enough.
         if self.hangs.swap(true, Ordering::Relaxed) {
-            return nothing(homes);
+            return Found::default();
         }
         let (root, since, hangs) = (
             self.root.clone(),
             self.clock.now().plus_ms(-DAY_MS),
             self.hangs.clone(),
         );
-        let of_thread = homes.clone();
+        let (own, asked, platform) = (self.homes.home.clone(), self.fired().accounts(), self.platform);
         let look = move || {
-            let found = everything(&root, (&of_thread, has_all), since);
+            let people = match mode {
+                Mode::User => People {
+                    has_all: own.is_some(),
+                    homes: own.into_iter().collect(),
+                },
+                Mode::System => people(&root, platform, &asked),
+            };
+            let found = everything(&root, &people, since);
             hangs.store(false, Ordering::Relaxed);
             found
         };
         match tokio::time::timeout(LONGEST, tokio::task::spawn_blocking(look)).await {
-            Ok(Ok(found)) => Everything { homes, found },
+            Ok(Ok(found)) => found,
             Ok(Err(_)) => {
                 self.hangs.store(false, Ordering::Relaxed);
-                nothing(homes)
+                Found::default()
             }
-            Err(_) => nothing(homes),
+            Err(_) => Found::default(),
         }
     }
 
@@ -349,12 +351,17 @@ impl<'a> Guarding<'a> {
         &self,
         client: Client,
         mode: Mode,
-        everything: &Everything,
+        everything: &Found,
         executions: &Executions,
         hears_events: bool,
     ) -> Option<ClientCoverage> {
         let now = self.clock.now();
-        let (found, each) = everything.of(known(client));
+        let unseen = Traces {
+            is_incomplete: true,
+            ..Traces::default()
+        };
+        let seen = everything.of(known(client));
+        let found = seen.unwrap_or(&unseen);
         let mut obeyed = effect(client, &self.settings(client, mode));
         // Where nothing could be looked at, nobody can say that the client is not there.
         if obeyed == Err(Reason::NotRegistered) && !found.is_there && !found.is_incomplete {
@@ -372,29 +379,28 @@ impl<'a> Guarding<'a> {
             .map_or((ProgramStanding::Other, String::new()), |effect| {
                 self.program(effect, mode)
             });
-        let (mut silent, mut strange) = (0, 0);
-        if hears_events {
-            for (home, found) in everything.homes.iter().zip(&each) {
-                let silence = self.fired().silence(home.account, client, &found.sessions, now);
-                silent += silence.silent;
-                strange += silence.strange;
-            }
-        }
+        // What is proven is the registration that is obeyed; a line that is another one is taken for one that refuses.
+        let proven = obeyed.as_ref().ok().and_then(|effect| effect.program.as_ref());
+        let proven = proven.map_or(HookMode::Enforce, |(_, mode)| *mode);
+        let silence = match seen {
+            Some(found) if hears_events => self.fired().silence(client, proven, &found.sessions, now),
+            _ => Silence::default(),
+        };
         let line = obeyed.as_ref().map_or("", |effect| effect.line.as_str());
         let evidence = Evidence {
             client,
             system: System::HERE,
             is_person_agent: mode == Mode::User,
             effect: obeyed.as_ref().map_err(|reason| *reason),
-            is_managed_elsewhere: everything.found.elsewhere.contains(&known(client)),
+            is_managed_elsewhere: everything.elsewhere.contains(&known(client)),
             program,
             versions: &found.versions,
             has_unversioned: found.has_unversioned,
             execution: executions.standing(client, line, &print, now),
             sessions: SessionsSeen {
-                has_all: !found.is_incomplete && strange == 0,
+                has_all: !found.is_incomplete && silence.strange == 0,
                 hears_events,
-                silent,
+                silent: silence.silent,
             },
         };
         let answered = executions.last(client).filter(|run| run.has_answered);
@@ -407,7 +413,7 @@ impl<'a> Guarding<'a> {
                 &coverage(&evidence),
             )
         };
-        Some(told.fired(self.fired().last(client)))
+        Some(told.fired(self.fired().last(client, proven)))
     }
 
     /// Looks at every client.
@@ -429,7 +435,7 @@ impl<'a> Guarding<'a> {
             .filter_map(|client| self.one(client, mode, &everything, &executions, hears_events))
             .collect();
         for client in BY_DOCUMENTS {
-            if everything.of(client).0.is_there {
+            if everything.of(client).is_some_and(|found| found.is_there) {
                 let lacks = Coverage::of(BTreeSet::from([Reason::NoAdapter]));
                 clients.push(ClientCoverage::of(client.word(), None, Basis::Documents, &lacks));
             }
@@ -464,7 +470,7 @@ impl<'a> Guarding<'a> {
         }
         match visit.post("coverage", &said).await {
             Ok(_) => {
-                (kept.told, kept.told_at) = (Some(digest), Some(now));
+                kept.was_told(digest, now);
                 // What `explain` shows of it is worth no failure.
                 let _ = keep_coverage(&agent.folder, said.to_string().as_bytes());
                 kept.save(&agent.folder)
@@ -520,27 +526,36 @@ fn found(client: Client, path: &Path) -> SettingsFound {
     read.map_or(SettingsFound::Unreadable, SettingsFound::Read)
 }
 
-/// Returns what the files of a folder say, in their order.
-fn parts(client: Client, folder: &Path) -> Vec<SettingsFound> {
+/// Returns where files of settings lie that add to another one.
+fn dropped(path: &Path) -> PathBuf {
+    folder_of(path).join("managed-settings.d")
+}
+
+/// Returns the files of a folder that the client reads, in their order: it reads none whose name begins with a dot.
+///
+/// Errors: the folder cannot be read, or has too many.
+fn parts(folder: &Path) -> Result<Vec<PathBuf>, Reason> {
+    let unreadable = Reason::RegistrationUnreadable;
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
-        Err(_) => return vec![SettingsFound::Unreadable],
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(_) => return Err(unreadable),
     };
     let mut paths = Vec::new();
     for entry in entries {
-        let Ok(entry) = entry else {
-            return vec![SettingsFound::Unreadable];
-        };
-        if entry.path().extension().is_some_and(|ending| ending == "json") {
-            paths.push(entry.path());
+        let path = entry.map_err(|_| unreadable)?.path();
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && path.extension().is_some_and(|ending| ending == "json") {
+            paths.push(path);
         }
     }
     if paths.len() > MOST_PARTS {
-        return vec![SettingsFound::Unreadable];
+        return Err(unreadable);
     }
     paths.sort();
-    paths.iter().map(|path| found(client, path)).collect()
+    Ok(paths)
 }
 
 /// LIMIT: links on the way to a program: the kernel's.
@@ -580,60 +595,6 @@ fn is_roots(path: &Path, owner: u32) -> bool {
         }
     }
     true
-}
-
-/// Returns the homes of the people who have accounts on a machine, and whether those are all.
-fn accounts(root: &Path) -> (Vec<Home>, bool) {
-    let path = root.join("etc/passwd");
-    let is_small = path
-        .metadata()
-        .is_ok_and(|found| found.is_file() && found.len() <= MOST_ACCOUNTS);
-    let text = if is_small {
-        fs::read_to_string(path).unwrap_or_default()
-    } else {
-        String::new()
-    };
-    let mut has_all = !text.is_empty();
-    let mut homes: Vec<Home> = Vec::new();
-    for line in text.lines() {
-        let fields: Vec<&str> = line.split(':').collect();
-        let (Some(number), Some(home), shell) = (fields.get(2), fields.get(5), fields.get(6)) else {
-            continue;
-        };
-        let Ok(account) = number.parse::<u32>() else {
-            continue;
-        };
-        let is_person = account == 0 || PEOPLE.contains(&account);
-        let logs_in = !shell.is_some_and(|shell| shell.ends_with("/nologin") || shell.ends_with("/false"));
-        let below = home.trim_start_matches('/');
-        if !is_person || !logs_in || below.is_empty() {
-            continue;
-        }
-        let home = Home {
-            account,
-            path: root.join(below),
-        };
-        if homes.contains(&home) || is_gone(&home.path) {
-            continue;
-        }
-        if homes.len() == MOST_HOMES {
-            has_all = false;
-            break;
-        }
-        homes.push(home);
-    }
-    (homes, has_all)
-}
-
-/// Says whether a home is known not to be there: the folder above it can be seen, and has others. Where there are none, homes may be hidden.
-fn is_gone(home: &Path) -> bool {
-    if !home
-        .symlink_metadata()
-        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
-    {
-        return false;
-    }
-    fs::read_dir(folder_of(home)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Returns the command.
@@ -724,5 +685,6 @@ pub fn findings(agent: &Agent) -> Vec<Finding> {
     kept.clients.iter().map(finding).collect()
 }
 
+mod people;
 #[cfg(test)]
 mod tests;

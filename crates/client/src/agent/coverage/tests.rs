@@ -5,6 +5,7 @@ use super::*;
 use provost_agent::{Loop, once};
 use provost_hooks::{Mode as HookMode, command_line, hooks};
 use provost_words::entropy::SystemEntropy;
+use rustix::process::geteuid;
 use std::os::unix::fs::PermissionsExt;
 
 const ID: &str = "0d7c5a4e-1111-2222-3333-444455556666";
@@ -36,6 +37,7 @@ impl Machine {
         );
         let account = format!("ada:x:{}:1000::/home/ada:/bin/sh\n", geteuid().as_raw());
         machine.put("etc/passwd", &account, 0o644);
+        machine.put("etc/nsswitch.conf", "passwd: files systemd\n", 0o644);
         machine.put(
             &format!("home/ada/.claude/projects/-work/{ID}.jsonl"),
             "secret",
@@ -88,10 +90,15 @@ impl Machine {
 
     /// The conversation asks its hook.
     fn asks(&self) {
-        let now = self.world.clock.now();
-        self.judging
-            .fired()
-            .note(geteuid().as_raw(), Client::ClaudeCode, ID, now);
+        self.notes(HookMode::Enforce, ID);
+    }
+
+    /// A conversation asks a hook of a mode.
+    fn notes(&self, mode: HookMode, session: &str) {
+        let (account, now) = (geteuid().as_raw(), self.world.clock.now());
+        let fired = self.judging.fired();
+        fired.heard_of(account, now);
+        fired.note(account, Client::ClaudeCode, mode, session, now);
     }
 
     /// Makes a round, and returns what was found of Claude Code.
@@ -175,9 +182,16 @@ fn what_is_registered_in_effect_executed_and_fires_is_enforced_and_is_told_once(
         machine.is("enforced", &[]);
     }
     assert_eq!((machine.ran(), server(&machine).told("/coverage").len()), (1, 1));
-    machine.world.clock.pass(6 * 3_600);
-    machine.is("enforced", &[]);
+    // What changed is told once more when the server's hour between two drops is over, and then every six hours.
+    machine.world.clock.pass(3_660 - 1_500);
+    for _ in 0..71 {
+        machine.is("enforced", &[]);
+        machine.world.clock.pass(300);
+    }
     assert_eq!((machine.ran(), server(&machine).told("/coverage").len()), (1, 2));
+    machine.world.clock.pass(300);
+    machine.is("enforced", &[]);
+    assert_eq!((machine.ran(), server(&machine).told("/coverage").len()), (1, 3));
     // The next day the line is executed again.
     machine.world.clock.pass(18 * 3_600);
     machine.asks();
@@ -207,12 +221,11 @@ fn a_conversation_that_asks_nothing_is_noticed_within_two_rounds() {
         (told.len(), &told[1]["clients"][0]["level"]),
         (2, &json!("observed"))
     );
+    // A person's own hook that looks on asks, and the machine's does not.
+    machine.notes(HookMode::Monitor, silent);
+    machine.is("observed", &["session_without_events"]);
     // It asks after all.
-    let now = machine.world.clock.now();
-    machine
-        .judging
-        .fired()
-        .note(geteuid().as_raw(), Client::ClaudeCode, silent, now);
+    machine.notes(HookMode::Enforce, silent);
     machine.is("enforced", &[]);
     // A name that nobody understands, and a home that is hidden, prove nothing.
     machine.put("home/ada/.claude/projects/-work/talk.jsonl", "", 0o600);
@@ -228,6 +241,151 @@ fn a_conversation_that_asks_nothing_is_noticed_within_two_rounds() {
     // Of an account whose home is gone it is known that nothing is there.
     machine.put("hidden/carol/x", "", 0o644);
     machine.is("enforced", &[]);
+}
+
+/// Proves FH-6.
+///
+/// Somebody whom the file of accounts does not know: by the source of accounts, by a folder, by a question.
+#[test]
+fn a_machine_on_which_somebody_may_be_whom_nobody_looked_at_is_not_enforced() {
+    let machine = Machine::new();
+    machine.is("enforced", &[]);
+    machine.put("etc/nsswitch.conf", "passwd: files sss\n", 0o644);
+    machine.is("bypassable", &["sessions_unseen"]);
+    machine.put("etc/nsswitch.conf", "passwd: files systemd\n", 0o644);
+    machine.put("etc/userdb/lena.user", "{}", 0o644);
+    machine.is("bypassable", &["sessions_unseen"]);
+    fs::remove_dir_all(machine.root().join("etc/userdb")).unwrap();
+    machine.is("enforced", &[]);
+    // What lies in a folder among homes is looked at, whosever account made it.
+    machine.put("home/old/.claude/remote-settings.json", "{}", 0o600);
+    machine.is("observed", &["managed_elsewhere"]);
+    fs::remove_dir_all(machine.root().join("home/old")).unwrap();
+    let silent = "ffffffff-1111-2222-3333-444455556666";
+    machine.put(
+        &format!("home/old/.claude/projects/-work/{silent}.jsonl"),
+        "",
+        0o600,
+    );
+    machine.is("enforced", &[]);
+    machine.world.clock.pass(300);
+    machine.is("observed", &["session_without_events"]);
+    machine.notes(HookMode::Enforce, silent);
+    machine.is("enforced", &[]);
+    let now = machine.world.clock.now();
+    machine.judging.fired().heard_of(1_234_600_001, now);
+    machine.is("bypassable", &["sessions_unseen"]);
+}
+
+/// Proves FH-6.
+///
+/// Another home of the same account keeps nobody's silence from counting.
+#[test]
+fn two_homes_of_one_account_are_looked_at_together() {
+    let machine = Machine::new();
+    let account = geteuid().as_raw();
+    let accounts = format!("ada:x:{account}:1::/home/ada:/bin/sh\ntoor:x:{account}:1::/home/toor:/bin/sh\n");
+    machine.put("etc/passwd", &accounts, 0o644);
+    machine.put("home/toor/x", "", 0o644);
+    let silent = "ffffffff-1111-2222-3333-444455556666";
+    machine.put(
+        &format!("home/ada/.claude/projects/-work/{silent}.jsonl"),
+        "",
+        0o600,
+    );
+    machine.is("enforced", &[]);
+    machine.world.clock.pass(300);
+    machine.is("observed", &["session_without_events"]);
+}
+
+/// Proves FH-6.
+///
+/// Each file and each folder that decides is root's alone, and what the client does not read decides nothing.
+#[test]
+fn what_others_could_write_is_no_registration_of_the_machine_and_a_hidden_part_is_none() {
+    let machine = Machine::new();
+    let part = "etc/claude-code/managed-settings.d/10.json";
+    let chmod = |below: &str, mode: u32| {
+        fs::set_permissions(machine.root().join(below), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    machine.put(part, "{}", 0o644);
+    machine.is("enforced", &[]);
+    chmod(part, 0o666);
+    machine.is("observed", &["person_registration"]);
+    chmod(part, 0o644);
+    for folder in ["etc/claude-code/managed-settings.d", "etc/claude-code"] {
+        chmod(folder, 0o777);
+        machine.is("observed", &["person_registration"]);
+        chmod(folder, 0o755);
+        machine.is("enforced", &[]);
+    }
+    // Also where it is empty.
+    fs::remove_file(machine.root().join(part)).unwrap();
+    chmod("etc/claude-code/managed-settings.d", 0o777);
+    machine.is("observed", &["person_registration"]);
+    chmod("etc/claude-code/managed-settings.d", 0o755);
+    machine.is("enforced", &[]);
+    // One that leads to where others write.
+    machine.put("open/20.json", "{}", 0o644);
+    chmod("open", 0o777);
+    let way = machine.root().join("etc/claude-code/managed-settings.d/20.json");
+    std::os::unix::fs::symlink(machine.root().join("open/20.json"), &way).unwrap();
+    machine.is("observed", &["person_registration"]);
+    fs::remove_file(&way).unwrap();
+    // The client reads none that is hidden: what switches hooks off there does not, and what registers them there does not either.
+    machine.put(
+        "etc/claude-code/managed-settings.d/.10.json",
+        r#"{"disableAllHooks":true}"#,
+        0o644,
+    );
+    machine.is("enforced", &[]);
+    let whole = fs::read_to_string(machine.root().join("etc/claude-code/managed-settings.json")).unwrap();
+    machine.put("etc/claude-code/managed-settings.d/.10.json", &whole, 0o644);
+    machine.registers(&json!({ "hooks": {} }));
+    machine.is("none", &["not_registered"]);
+    // A registration of a part alone is as good as that of the file.
+    fs::remove_file(machine.root().join("etc/claude-code/managed-settings.json")).unwrap();
+    machine.put("etc/claude-code/managed-settings.d/10.json", &whole, 0o644);
+    machine.is("enforced", &[]);
+}
+
+/// Proves FH-6.
+#[test]
+fn files_that_switch_hooks_of_codex_on_and_off_are_roots_as_well() {
+    let machine = Machine::new();
+    let program = machine.program().display().to_string();
+    let line = command_line(&program, Client::Codex, HookMode::Enforce, &[]);
+    let hooks = hooks(Client::Codex, HookMode::Enforce, &line);
+    machine.put(
+        "usr/lib/node_modules/@openai/codex/package.json",
+        r#"{"name":"@openai/codex","version":"0.130.0"}"#,
+        0o644,
+    );
+    let text = toml::to_string(&json!({ "hooks": hooks })).unwrap();
+    machine.put("etc/codex/requirements.toml", &text, 0o644);
+    machine.put("etc/codex/config.toml", "model = \"x\"\n", 0o644);
+    let codex = || {
+        machine.round();
+        let kept = kept_coverage(&machine.world.agent.folder).unwrap();
+        let found = kept.clients.into_iter().find(|client| client.client == "codex");
+        found.map(|found| (found.level, found.reasons)).unwrap()
+    };
+    let before = codex();
+    assert!(
+        !before.1.contains(&"person_registration".to_owned()),
+        "{before:?}"
+    );
+    for name in ["config.toml", "managed_config.toml"] {
+        let below = format!("etc/codex/{name}");
+        machine.put(&below, "model = \"x\"\n", 0o666);
+        let found = codex();
+        assert!(
+            found.1.contains(&"person_registration".to_owned()),
+            "{name}: {found:?}"
+        );
+        machine.put(&below, "model = \"x\"\n", 0o644);
+    }
+    assert_eq!(codex(), before);
 }
 
 /// Proves FH-6, FH-8.
@@ -269,6 +427,21 @@ fn what_is_taken_out_of_the_settings_is_noticed_in_the_next_round() {
     assert_eq!(found.version.as_deref(), Some("2.1.100"));
     machine.is("observed", &["version_too_old"]);
     fs::remove_file(&link).unwrap();
+    // Claude Code's own place counts, and what an editor's extension brings has no version that is known.
+    machine.put(
+        "home/ada/.claude/local/node_modules/@anthropic-ai/claude-code/package.json",
+        r#"{"name":"@anthropic-ai/claude-code","version":"1.0.50"}"#,
+        0o644,
+    );
+    machine.is("observed", &["version_too_old"]);
+    fs::remove_dir_all(machine.root().join("home/ada/.claude/local")).unwrap();
+    machine.put(
+        "home/ada/.vscode/extensions/anthropic.claude-code-2.1.331-linux-x64/package.json",
+        "{}",
+        0o644,
+    );
+    machine.is("observed", &["version_unknown"]);
+    fs::remove_dir_all(machine.root().join("home/ada/.vscode")).unwrap();
     fs::remove_dir_all(machine.root().join("usr/lib")).unwrap();
     machine.is("observed", &["version_unknown"]);
     assert_eq!(machine.ran(), 1, "once a day, whatever else changes");
