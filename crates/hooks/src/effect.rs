@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Claude Code   managed-settings.json, then managed-settings.d/*.json in their order ──► the person's settings.json
-//! Codex         requirements.toml ──► (a person's hooks are not obeyed without that person's trust)
+//! Codex         requirements.toml, with features.hooks = true ──► (a person's hooks are not obeyed without that person's trust)
 //! Gemini CLI    system settings.json ──► the person's settings.json
 //! ```
 //!
@@ -151,6 +151,10 @@ fn first_word(line: &str) -> Option<String> {
 
 /// Says whether the client asks by this line at each moment, whatever tool it is, exactly as an installation has it.
 fn is_whole(client: Client, mode: Mode, settings: &Value, line: &str) -> bool {
+    // Measured: where the machine does not say so, a person's own settings or a flag switch the machine's hooks off.
+    if client == Client::Codex && settings.pointer("/features/hooks") != Some(&Value::Bool(true)) {
+        return false;
+    }
     let wanted = hooks(client, mode, line);
     MOMENTS.iter().all(|moment| {
         let event = moment.event_name(client);
@@ -231,7 +235,11 @@ mod tests {
 
     fn registered(client: Client, mode: Mode) -> Value {
         let line = command_line(PROGRAM, client, mode, &[]);
-        json!({ "hooks": hooks(client, mode, &line) })
+        let mut settings = json!({ "hooks": hooks(client, mode, &line) });
+        if client == Client::Codex {
+            settings["features"] = json!({ "hooks": true });
+        }
+        settings
     }
 
     fn machine(settings: Value) -> EverySettings {
@@ -356,6 +364,15 @@ mod tests {
         let mut without = codex.clone();
         without["features"] = json!({ "hooks": false });
         assert_eq!(lacks(&machine(without), Client::Codex), [Reason::HooksDisabled]);
+        // Measured: what the machine leaves open, a person switches off.
+        for open in [json!({}), json!({ "goals": true }), json!({ "hooks": "true" })] {
+            let mut left = codex.clone();
+            left["features"] = open;
+            assert_eq!(
+                lacks(&machine(left), Client::Codex),
+                [Reason::RegistrationChanged]
+            );
+        }
         let mut switched = machine(codex);
         switched.switches = vec![object(json!({ "features": { "codex_hooks": false } }))];
         assert_eq!(lacks(&switched, Client::Codex), [Reason::HooksDisabled]);

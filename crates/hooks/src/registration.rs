@@ -152,19 +152,35 @@ pub fn removed(client: Client, mut settings: Map<String, Value>) -> Result<Map<S
     Ok(settings)
 }
 
-/// Returns the text of Codex's `requirements.toml` with these hooks between two marks; what stands around them stays as it is written.
-/// `has_hooks` says whether what stands around them has a table of hooks, which TOML does not let stand twice.
+/// Returns the text of Codex's `requirements.toml` with these hooks between two marks, and with what keeps a person from switching hooks
+/// off; what stands around them stays as it is written. `around` is what that says: TOML does not let a table stand twice.
 ///
-/// Errors: it has.
-pub fn merged_text(text: &str, has_hooks: bool, command: &str, folder: &str) -> Result<String, Conflict> {
+/// Errors: it has hooks of its own, or a table of features that leaves hooks to the person.
+pub fn merged_text(
+    text: &str,
+    around: &Map<String, Value>,
+    command: &str,
+    folder: &str,
+) -> Result<String, Conflict> {
     let rest = removed_text(text);
-    if has_hooks {
+    if around.contains_key("hooks") {
         return Err(Conflict(
             "it has hooks of its own, which cannot be put together without a person: --print shows what to add".to_owned(),
         ));
     }
+    // Measured with 0.169.0: without it `[features] hooks = false` of a person, or `--disable hooks`, switches the machine's hooks off.
+    let pin = match around.get("features") {
+        None => "[features]\nhooks = true\n\n",
+        Some(features) if features.get("hooks") == Some(&Value::Bool(true)) => "",
+        Some(_) => {
+            return Err(Conflict(
+                "its table features leaves it to each person to switch hooks off: write hooks = true into it"
+                    .to_owned(),
+            ));
+        }
+    };
     let literal = |text: &str| Value::from(text).to_string();
-    let mut block = format!("{BEGIN}\n[hooks]\nmanaged_dir = {}\n", literal(folder));
+    let mut block = format!("{BEGIN}\n{pin}[hooks]\nmanaged_dir = {}\n", literal(folder));
     for moment in MOMENTS {
         let event = moment.event_name(Client::Codex);
         let _ = write!(

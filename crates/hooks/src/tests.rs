@@ -562,35 +562,47 @@ fn the_forms_are_those_that_clients_were_seen_to_obey() {
 
 #[test]
 fn requirements_keep_their_text_around_the_block() {
-    for before in [
-        "",
-        "# mine\nallowed_sandbox_modes = [\"read-only\"]\n",
-        "a = 1\n\n[features]\nhooks = true\n",
+    let line = "p hook run codex || { echo 'x' >&2; exit 2; }";
+    let nothing = json!({});
+    let pinned = json!({ "a": 1, "features": { "hooks": true } });
+    for (before, around, pins) in [
+        ("", &nothing, true),
+        (
+            "# mine\nallowed_sandbox_modes = [\"read-only\"]\n",
+            &nothing,
+            true,
+        ),
+        ("a = 1\n\n[features]\nhooks = true\n", &pinned, false),
     ] {
-        let once = merged_text(
-            before,
-            false,
-            "p hook run codex || { echo 'x' >&2; exit 2; }",
-            "/usr/bin",
-        )
-        .unwrap();
+        let around = around.as_object().unwrap();
+        let once = merged_text(before, around, line, "/usr/bin").unwrap();
         assert!(
             once.starts_with(before) && once.contains("[[hooks.PreToolUse.hooks]]"),
             "{once}"
         );
-        assert_eq!(
-            merged_text(
-                &once,
-                false,
-                "p hook run codex || { echo 'x' >&2; exit 2; }",
-                "/usr/bin"
-            )
-            .unwrap(),
-            once
-        );
+        // Measured: without it a person switches the machine's hooks off.
+        assert_eq!(once.matches("[features]\nhooks = true\n").count(), 1, "{once}");
+        assert_eq!(once[before.len()..].contains("[features]"), pins, "{once}");
+        assert_eq!(merged_text(&once, around, line, "/usr/bin").unwrap(), once);
         assert_eq!(removed_text(&once), before);
     }
-    assert!(merged_text("[hooks]\n", true, "p", "/").is_err());
+    for (text, around, why) in [
+        ("[hooks]\n", json!({ "hooks": {} }), "hooks of its own"),
+        (
+            "[features]\ngoals = true\n",
+            json!({ "features": { "goals": true } }),
+            "hooks = true",
+        ),
+        (
+            "[features]\nhooks = false\n",
+            json!({ "features": { "hooks": false } }),
+            "hooks = true",
+        ),
+        ("features = 1\n", json!({ "features": 1 }), "hooks = true"),
+    ] {
+        let refused = merged_text(text, around.as_object().unwrap(), "p", "/").unwrap_err();
+        assert!(refused.0.contains(why), "{text}: {}", refused.0);
+    }
     let cut = "a = 1\n# provost hook: begin (written by `provost hook install`; do not edit)\nb = 2\n";
     assert_eq!(removed_text(cut), cut);
 }

@@ -6,7 +6,7 @@ pub mod bench_store;
 mod decisions;
 mod figures;
 mod fleet;
-mod hook;
+pub mod hook;
 pub mod load;
 pub mod machine;
 mod mcp;

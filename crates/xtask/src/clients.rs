@@ -211,7 +211,7 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome<V
         Part::Generators => generators::run(&scene, arguments.record)?,
         Part::Telemetry => telemetry::run(&scene, arguments.record)?,
         Part::Hooks => hooks::run(&scene)?,
-        Part::DeviceHooks => device_hooks::run(&mut scene, &arguments.device_hooks)?,
+        Part::DeviceHooks => device_hooks::run(&mut scene, &arguments.device_hooks, arguments.record)?,
         Part::DeviceApprovals => device_hooks::approve(&scene)?,
         Part::DeviceCoverage => device_hooks::look(&scene)?,
         Part::Directories => directories::run(&scene, arguments.record)?,

@@ -1,6 +1,6 @@
 //! What only time, repetition and rude peers show, of the shipped binary: restarts of a large store, backups and
 //! stops under load, overload, two servers, hours of mixed load, raw bytes on sockets, secrets that get out, what strangers
-//! learn, and agents whose reports go through kills of both ends. `schedules` alone runs tests of the kernel, because a scheduler of its own has to be built in.
+//! learn, and agents whose reports and logs of decisions go through kills of both ends. `schedules` alone runs tests of the kernel, because a scheduler of its own has to be built in.
 //!
 //! Every driver prints its seed and takes one, shows progress, fails with a sentence that holds the figure, and
 //! leaves the server's folder behind when it fails. The limits are those of the goals; a size that is too small to
@@ -10,6 +10,7 @@
 //! the server's own suite.
 
 mod backups;
+mod device_decisions;
 mod fixture;
 mod known;
 mod leaks;
@@ -35,6 +36,7 @@ use crate::failure::Outcome;
 #[derive(clap::Subcommand)]
 pub enum Subject {
     Backups(backups::Arguments),
+    DeviceDecisions(device_decisions::Arguments),
     Leaks(leaks::Arguments),
     Neighbour(neighbour::Arguments),
     Overload(overload::Arguments),
@@ -69,6 +71,7 @@ pub struct Choices {
 pub fn run(subject: &Subject) -> Outcome {
     match subject {
         Subject::Backups(arguments) => backups::run(arguments),
+        Subject::DeviceDecisions(arguments) => device_decisions::run(arguments),
         Subject::Leaks(arguments) => leaks::run(arguments),
         Subject::Neighbour(arguments) => neighbour::run(arguments),
         Subject::Overload(arguments) => overload::run(arguments),

@@ -57,6 +57,10 @@ const NETS: &[Net] = &[
     net("power", "power --images 200 --changes 200"),
     net("dishonest-disk", "power --images 8 --changes 40 --dishonest"),
     net("backups", "endure backups --engine both"),
+    net(
+        "device-decisions",
+        "endure device-decisions --rows 1000000 --engine both",
+    ),
     net("leaks", "endure leaks --rounds 100"),
     net("neighbour", "endure neighbour --engine both"),
     net("overload", "endure overload --secs 60"),

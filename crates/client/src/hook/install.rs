@@ -10,7 +10,7 @@ use crate::cli::{Exit, Failure, Terminal, connection_args, consent_args, replace
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use provost_hooks::{Client, Mode, command_line, hooks};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -162,7 +162,7 @@ fn program(matches: &ArgMatches) -> Result<PathBuf, Failure> {
 fn printed(client: Client, mode: Mode, line: &str, program: &Path) -> Result<String, Failure> {
     if client == Client::Codex {
         let folder = program.parent().unwrap_or(Path::new("/")).display().to_string();
-        let text = provost_hooks::merged_text("", false, line, &folder);
+        let text = provost_hooks::merged_text("", &Map::new(), line, &folder);
         return text.map_err(|why| Failure::new(Exit::Conflict, why.0));
     }
     Ok(format!("{:#}\n", json!({ "hooks": hooks(client, mode, line) })))

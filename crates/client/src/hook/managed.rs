@@ -65,6 +65,12 @@ pub async fn publish(
     ) {
         hooks.entry("managed_dir").or_insert(folder);
     }
+    if client == Client::Codex && !pins(&mut merged) {
+        let line = "features of the current release leaves it to each person to switch hooks off; nothing was published";
+        return Err(
+            Failure::new(Exit::Conflict, line).and("publish it with hooks = true in [features] first")
+        );
+    }
     *enforced = Value::Object(merged);
     if has_mark(&Value::Object(content.clone())) {
         let line =
@@ -85,6 +91,15 @@ pub async fn publish(
         "each machine needs the program at that path, and /etc/provost/hook.toml: see the guide on hooks",
     );
     Ok(())
+}
+
+/// Has requirements of Codex say that hooks are on, without which a person switches them off; false where they say otherwise.
+fn pins(requirements: &mut Map<String, Value>) -> bool {
+    let features = requirements.entry("features").or_insert_with(|| json!({}));
+    let Some(features) = features.as_object_mut() else {
+        return false;
+    };
+    *features.entry("hooks").or_insert_with(|| true.into()) == true
 }
 
 /// Returns the content of the current release; an empty one before the first.
@@ -110,5 +125,26 @@ fn has_mark(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(has_mark),
         Value::Object(members) => members.values().any(has_mark),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_of_codex_say_that_hooks_are_on_or_are_not_published() {
+        let pinned = |content: Value| {
+            let mut content = content.as_object().unwrap().clone();
+            let is_pinned = pins(&mut content);
+            (is_pinned, Value::Object(content))
+        };
+        let on = json!({ "features": { "hooks": true } });
+        assert_eq!(pinned(json!({})), (true, on.clone()));
+        assert_eq!(pinned(on.clone()), (true, on));
+        let more = json!({ "features": { "goals": false, "hooks": true } });
+        assert_eq!(pinned(json!({ "features": { "goals": false } })), (true, more));
+        assert!(!pinned(json!({ "features": { "hooks": false } })).0);
+        assert!(!pinned(json!({ "features": [] })).0);
     }
 }

@@ -72,8 +72,7 @@ impl SettingsFile {
         let text = if self.client == Client::Codex {
             let rest = self.parsed(&removed_text(&self.text))?;
             let folder = program.parent().unwrap_or(Path::new("/")).display().to_string();
-            merged_text(&self.text, rest.contains_key("hooks"), command, &folder)
-                .map_err(|why| self.conflict(&why))?
+            merged_text(&self.text, &rest, command, &folder).map_err(|why| self.conflict(&why))?
         } else {
             let ours = hooks(self.client, mode, command);
             let merged = merged(self.client, self.members()?, &ours).map_err(|why| self.conflict(&why))?;

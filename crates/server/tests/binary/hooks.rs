@@ -366,6 +366,8 @@ fn an_installation_says_what_is_missing_and_writes_nothing_then() {
         written.contains("[[hooks.PreToolUse.hooks]]") && written.contains("exit 2; }"),
         "{written}"
     );
+    // Or a person switches the machine's hooks off.
+    assert!(written.contains("[features]\nhooks = true\n"), "{written}");
     let file = fs::read_to_string(root.join("etc/provost/hook.toml")).unwrap();
     assert!(file.contains("token_file = \"~/hook.token\""), "{file}");
     machine.keep_token("provost_nobody");

@@ -1,7 +1,7 @@
 //! What a hook costs from its start to its last byte, beside the least that a program costs; whether a device says what the server says;
 //! and how fast what devices judged becomes durable.
 
-mod laptop;
+pub mod laptop;
 mod parity;
 mod runs;
 mod uploads;

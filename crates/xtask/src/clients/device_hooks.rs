@@ -24,6 +24,7 @@ use super::hooks::called;
 use super::terminal::{CLAUDE, CODEX};
 use super::{Scene, sign_in};
 use crate::failure::{Context, Failure, Outcome};
+use crate::record::Record;
 use crate::{clock, process};
 use device::Device;
 use fault::Fault;
@@ -32,11 +33,42 @@ use fault::Fault;
 #[derive(clap::Args)]
 pub struct Repeats {
     /// How often a client runs for each row of device-hooks
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    repeats: u32,
+    #[arg(long = "repeats", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    clients: u32,
     /// How often the line of its settings runs for each row of device-hooks
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     lines: u32,
+    /// Only where the organization enforces, or only looks on
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+}
+
+/// What the organization does with what its policies say.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    Monitor,
+    Enforce,
+}
+
+impl Mode {
+    /// From the weaker to the stronger: the other way has to be confirmed.
+    const ALL: [Self; 2] = [Self::Monitor, Self::Enforce];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Monitor => "monitor",
+            Self::Enforce => "enforce",
+        }
+    }
+}
+
+/// How many calls had to be stopped or to run, and how many were or did, over all rows.
+#[derive(Default)]
+struct Sums {
+    /// Of clients and of their lines.
+    stopped: [u64; 2],
+    passed: [u64; 2],
+    rows: u32,
 }
 
 /// A client, and whose settings and agent it has.
@@ -169,7 +201,7 @@ struct Line {
     cells: Vec<String>,
 }
 
-pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
+pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
     let mut administrator = scene.administrator();
     let people = People::make(scene)?;
     administrator.post(
@@ -182,8 +214,12 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
     let mut table: Vec<Line> = Vec::new();
     let mut columns = Vec::new();
     let mut wrong = Vec::new();
-    // From the weaker to the stronger: the other way has to be confirmed.
-    for mode in ["monitor", "enforce"] {
+    let mut sums = Vec::new();
+    for mode in Mode::ALL {
+        if repeats.mode.is_some_and(|only| only != mode) {
+            continue;
+        }
+        let (mode, mut sum) = (mode.word(), Sums::default());
         judged(scene, mode)?;
         for client in &clients {
             let whose = if client.is_of_the_machine {
@@ -208,6 +244,7 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
                     } else {
                         let seen = tried(scene, client, &mut device, row, repeats).context(&name)?;
                         let cell = seen.cell(repeats);
+                        sum.add(&seen, repeats);
                         if let Some(why) = seen.fault(runs, repeats) {
                             let last = seen.last.trim();
                             wrong.push(format!("{column}: {name}: {cell}: {why} (it said: {last})"));
@@ -228,9 +265,22 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats) -> Outcome {
                 .tells(scene)
                 .context("what the device judged does not reach the server")?;
         }
+        sums.push(sum.sentence(mode));
     }
     print(&columns, &table);
+    println!("{}", sums.join("\n"));
     if wrong.is_empty() {
+        if record {
+            let mode = repeats
+                .mode
+                .map_or(String::new(), |mode| format!(" --mode {}", mode.word()));
+            let command = format!(
+                "cargo xtask clients device-hooks --repeats {} --lines {}{mode}",
+                repeats.clients, repeats.lines
+            );
+            let record = Record::new(&["F4.12"], sums.join(" "), command);
+            record.write("clients-device-hooks")?;
+        }
         return Ok(());
     }
     Err(Failure::new(format!("wrong:\n  {}", wrong.join("\n  "))))
@@ -289,7 +339,7 @@ fn tried(
     let command = if row.is_guarded { client.guarded } else { ALLOWED };
     let command = format!("{command} {}", device.victim());
     let mut ran = 0;
-    for _ in 0..repeats.repeats {
+    for _ in 0..repeats.clients {
         ran += u32::from(asked(scene, client, device, &command, 0)?.0);
     }
     let said = line(client, device, &command, repeats.lines)?;
@@ -387,18 +437,44 @@ impl Row {
     }
 }
 
+impl Sums {
+    fn add(&mut self, seen: &Seen, repeats: &Repeats) {
+        let tried = [
+            (u64::from(seen.ran), u64::from(repeats.clients)),
+            (seen.passed, u64::from(repeats.lines)),
+        ];
+        for (of, (passed, of_all)) in tried.into_iter().enumerate() {
+            self.passed[of] += passed;
+            self.stopped[of] += of_all.saturating_sub(passed);
+        }
+        self.rows += 1;
+    }
+
+    fn sentence(&self, mode: &str) -> String {
+        let Self {
+            stopped: [stopped, stopped_lines],
+            passed: [passed, passed_lines],
+            rows,
+        } = self;
+        format!(
+            "{mode}: {rows} rows of what fails; {stopped} calls of clients were stopped and {passed} ran, {stopped_lines} runs of their lines \
+             stopped a call and {passed_lines} let one pass, each as its row says."
+        )
+    }
+}
+
 impl Seen {
     fn cell(&self, repeats: &Repeats) -> String {
         format!(
             "ran {}/{}; line {}/{}, {:.0} ms at most",
-            self.ran, repeats.repeats, self.passed, repeats.lines, self.slowest
+            self.ran, repeats.clients, self.passed, repeats.lines, self.slowest
         )
     }
 
     /// Says what is wrong with it.
     fn fault(&self, runs: bool, repeats: &Repeats) -> Option<&'static str> {
         let (ran, passed) = if runs {
-            (repeats.repeats, u64::from(repeats.lines))
+            (repeats.clients, u64::from(repeats.lines))
         } else {
             (0, 0)
         };

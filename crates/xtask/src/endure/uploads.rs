@@ -60,10 +60,11 @@ pub struct Arguments {
     choices: Choices,
 }
 
+/// What became of the server.
 #[derive(Default)]
-struct Totals {
-    server_kills: u32,
-    slowest_start: Duration,
+pub(super) struct Totals {
+    pub server_kills: u32,
+    pub slowest_start: Duration,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -126,7 +127,8 @@ fn drive(arguments: &Arguments, place: &BenchStore, seed: u64) -> Outcome<String
     ))
 }
 
-fn start(installation: &Installation, address: SocketAddr) -> Outcome<Server> {
+/// Starts the server where it was.
+pub(super) fn start(installation: &Installation, address: SocketAddr) -> Outcome<Server> {
     let mut server = installation.launch_at(address)?;
     server.wait_until_ready(PATIENCE)?;
     Ok(server)
@@ -206,7 +208,14 @@ fn storm(
                 done.load(Ordering::SeqCst)
             );
         };
-        let killed = kill_again_and_again(arguments, &place.installation, seed, server, &is_over, &told);
+        let killed = kill_again_and_again(
+            arguments.server_lives,
+            &place.installation,
+            seed,
+            server,
+            &is_over,
+            &told,
+        );
         stop.fetch_or(killed.is_err(), Ordering::SeqCst);
         for hand in hands {
             hand.join()
@@ -216,9 +225,9 @@ fn storm(
     })
 }
 
-/// Kills the server and starts it again, until it is over; once at least.
-fn kill_again_and_again(
-    arguments: &Arguments,
+/// Kills the server and starts it again, until it is over; once at least. It lives for so many milliseconds at most.
+pub(super) fn kill_again_and_again(
+    server_lives: u32,
     installation: &Installation,
     seed: u64,
     mut server: Server,
@@ -228,7 +237,7 @@ fn kill_again_and_again(
     let mut random = Random::part(seed, 0);
     let mut totals = Totals::default();
     loop {
-        let life = random.millis(50, u64::from(arguments.server_lives));
+        let life = random.millis(50, u64::from(server_lives));
         let ended = clock::poll_until(life, Duration::from_millis(5), is_over);
         let address = server.address;
         server.kill()?;

@@ -128,21 +128,54 @@ impl Laptop {
         self.home.join(".config/provost/hook.toml")
     }
 
-    fn socket(&self) -> PathBuf {
+    /// Where hooks ask the agent.
+    pub fn socket(&self) -> PathBuf {
         self.home.join(".config/provost/agent.sock")
     }
 
-    /// Starts the agent anew, and returns when it judges by the newest policies. Those that concern others alone are none of its own.
-    pub fn judges(&mut self) -> Outcome {
+    /// The folder of the agent.
+    pub fn state(&self) -> PathBuf {
+        self.home.join(".local/state/provost-agent")
+    }
+
+    /// Starts the agent, and does not wait for anything that it does; what it says goes behind what earlier ones said.
+    pub fn starts(&mut self) -> Outcome {
         self.rest()?;
-        let before = self.judging();
-        let log = std::fs::File::create(self.home.join("agent.log")).context("cannot make a log")?;
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.agent_log())
+            .context("cannot open a log")?;
         let mut command = self.command(&["agent", "run", "--judge"]);
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone().context("cannot share a log")?)
             .stderr(log);
         self.agent = Some(command.spawn().context("cannot start an agent")?);
+        Ok(())
+    }
+
+    /// Where stands what its agents said.
+    pub fn agent_log(&self) -> PathBuf {
+        self.home.join("agent.log")
+    }
+
+    /// Ends the agent as a loss of it does. Errors: it had ended of itself.
+    pub fn dies(&mut self) -> Outcome {
+        let Some(mut agent) = self.agent.take() else {
+            return Ok(());
+        };
+        if let Ok(Some(status)) = agent.try_wait() {
+            return Err(Failure::new(format!("the agent ended of itself with {status}")));
+        }
+        agent.kill().context("cannot kill an agent")?;
+        agent.wait().context("cannot wait for an agent").map(drop)
+    }
+
+    /// Starts the agent anew, and returns when it judges by the newest policies. Those that concern others alone are none of its own.
+    pub fn judges(&mut self) -> Outcome {
+        let before = self.judging();
+        self.starts()?;
         let mut said = Value::Null;
         let judges = clock::poll_until(READY, Duration::from_millis(50), || {
             said = self.judging();
@@ -151,7 +184,7 @@ impl Laptop {
         if judges {
             return Ok(());
         }
-        let log = std::fs::read_to_string(self.home.join("agent.log")).unwrap_or_default();
+        let log = std::fs::read_to_string(self.agent_log()).unwrap_or_default();
         Err(Failure::new(format!(
             "the agent does not judge: {said}; it said:\n{log}"
         )))
