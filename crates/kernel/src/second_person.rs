@@ -53,6 +53,11 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Says whether the request names an approval.
+    pub(crate) fn names_approval(&self) -> bool {
+        self.said.approval_id.is_some()
+    }
+
     /// Says whether the request asks for a second person.
     pub(crate) fn is_asking(&self) -> bool {
         self.said.request_approval && !self.is_unconfirmed

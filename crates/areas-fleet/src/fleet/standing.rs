@@ -5,10 +5,14 @@ use super::view::DeviceView;
 use super::{store, taken};
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
-use provost_kernel::{OperationContext, Result, Timestamp};
-use serde_json::Value;
+use provost_kernel::json::canonical;
+use provost_kernel::keys::MacPurpose;
+use provost_kernel::{OperationContext, Result, Timestamp, hex::hex};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
+/// The hash of whom gateways may take a device for, under a key of the installation.
+const BOUND: MacPurpose = MacPurpose::Own("provost/mac/device-owners/v1");
 /// Members of a device that whoever says yes to an act on it is shown; where one of them is another, so is the act.
 const SHOWN: [&str; 9] = [
     "name",
@@ -52,9 +56,26 @@ pub fn standing(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Standin
 /// Errors: `NotFound` for an unknown and another organization's device alike.
 pub fn shown_to_voters(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Value> {
     let device = store::get(ctx, id)?;
+    let assigned = taken::assigned(ctx, id)?;
+    // What the caller may not see is bound all the same: a digest under a key of the installation, from which nobody guesses an owner.
+    let owner = device.owner.as_ref();
+    let bound = json!([
+        ctx.org(),
+        id.as_str(),
+        owner.map(|owner| owner.user_id.as_str()),
+        owner.map(|owner| owner.reach.words()),
+        assigned.account,
+        assigned.reach.words(),
+    ]);
+    let bound = hex(&ctx.services().keys.mac(BOUND, &[canonical(&bound).as_bytes()]));
     let view = serde_json::to_value(DeviceView::seen(ctx, device)?).map_err(Error::internal)?;
-    let shown = SHOWN.map(|name| (name.to_owned(), view[name].clone()));
-    Ok(Value::Object(shown.into_iter().collect()))
+    let mut shown: Map<String, Value> = SHOWN
+        .map(|name| (name.to_owned(), view[name].clone()))
+        .into_iter()
+        .collect();
+    shown.insert("gatewayAccountId".to_owned(), json!(assigned.account));
+    shown.insert("owners".to_owned(), bound.into());
+    Ok(Value::Object(shown))
 }
 
 /// Says whether a device is quarantined.

@@ -22,6 +22,22 @@ statements! {
          (s.status <> u.status AND s.status = 'active'))) OR EXISTS (SELECT 1 FROM directory_memberships m WHERE m.organization_id = u.organization_id AND \
          m.user_id = u.id AND (m.valid_from + 0 = ?2 OR m.valid_to + 0 = ?2))) ORDER BY u.id LIMIT 1"
     );
+    /// One of those with a role who are in a group, suspended or not: with the group they are out of it for good. Who has a role is looked at first.
+    IN_GROUP = concat!(
+        "SELECT u.id FROM directory_users u CROSS JOIN directory_memberships m WHERE u.organization_id = ?1 AND u.permission_role IS NOT NULL AND \
+         u.permission_role = ?2 AND ",
+        visible!("u"),
+        " AND m.organization_id = u.organization_id AND m.group_id = ?3 AND m.user_id = u.id AND ",
+        visible!("m"),
+        " ORDER BY u.id LIMIT 1"
+    );
+    /// The memberships of users with a role that the lines of an import begin or end: whose, in which group, and whether it begins.
+    MEMBERSHIPS = concat!(
+        "SELECT u.id, m.group_id, CASE WHEN m.valid_from + 0 = ?2 THEN 1 ELSE 0 END FROM directory_users u CROSS JOIN directory_memberships m WHERE \
+         u.organization_id = ?1 AND u.permission_role IS NOT NULL AND ",
+        visible!("u"),
+        " AND m.organization_id = u.organization_id AND m.user_id = u.id AND (m.valid_from + 0 = ?2 OR m.valid_to + 0 = ?2) ORDER BY u.id, m.group_id LIMIT ?3"
+    );
     /// The users with a role whom an import makes somebody else, or lets act again: who they are and who they will be.
     MADE_OTHERS = concat!(
         "SELECT u.id, u.permission_role, u.login_name, u.email, u.external_id, u.status, s.login_name, s.email, s.external_id, s.status FROM directory_users u \
@@ -70,8 +86,12 @@ pub fn standing(ctx: &mut OperationContext<'_>, user: &UserId) -> Result<Value> 
 /// Says whether somebody in a group has it.
 pub fn are_in(ctx: &mut OperationContext<'_>, group: &GroupId) -> Result<bool> {
     let org = ctx.org();
-    let found = store::users::with_role_in(&mut ctx.tx(), org, Role::Admin, group.as_str())?;
-    Ok(!found.is_empty())
+    let found = ctx.query_opt(
+        &IN_GROUP,
+        params![org, Role::Admin.as_str(), group.as_str()],
+        |row| row.get::<String>(0),
+    )?;
+    Ok(found.is_some())
 }
 
 /// Returns the users with a role whom an import makes somebody else: nobody can look at the lines of its file, and a yes to it is a yes to this.
@@ -91,6 +111,33 @@ pub fn made_others(ctx: &mut OperationContext<'_>, import: &Import) -> Result<Ve
             "id": row.get::<String>(0)?, "permissionRole": row.get::<String>(1)?, "is": words(2)?, "willBe": words(6)?,
         }))
     })?;
+    must_be_read(found)
+}
+
+/// Returns the memberships of users with a role that the lines of an import begin or end.
+///
+/// Errors: as [`made_others`].
+pub fn moved(ctx: &mut OperationContext<'_>, import: &Import) -> Result<Vec<Value>> {
+    let most = i64::try_from(MOST_SHOWN + 1).unwrap_or(i64::MAX);
+    let values = params![ctx.org(), import.generation, most];
+    let found = ctx.query(&MEMBERSHIPS, values, |row| {
+        let begins = row.get::<i64>(2)? == 1;
+        Ok(json!({ "userId": row.get::<String>(0)?, "groupId": row.get::<String>(1)?, "begins": begins }))
+    })?;
+    must_be_read(found)
+}
+
+/// Returns the users with a role who go with an import because its file does not name them, or a group of theirs.
+///
+/// Errors: as [`made_others`].
+pub fn going(ctx: &mut OperationContext<'_>, import: &Import) -> Result<Vec<Value>> {
+    if import.mode != Mode::Replace {
+        return Ok(Vec::new());
+    }
+    must_be_read(store::removals::with_a_role(ctx, import, MOST_SHOWN + 1)?)
+}
+
+fn must_be_read(found: Vec<Value>) -> Result<Vec<Value>> {
     if found.len() > MOST_SHOWN {
         let message = "changes more than 100 users with a role: nobody says yes to what nobody reads; make several imports of it";
         return Err(Error::unfit("", message));

@@ -313,6 +313,21 @@ fn visible(value: &Value) -> Result<Value> {
     })
 }
 
+/// Returns who would get something by a request whose words do not name them: whom an import makes somebody else or puts into a group, and whose
+/// machine an account is assigned to, which calls as that account.
+fn of_standing(standing: &Value) -> Vec<String> {
+    let listed = |list: &str, member: &str| -> Vec<String> {
+        let all = standing[list].as_array().into_iter().flatten();
+        all.filter_map(|one| one[member].as_str())
+            .map(str::to_owned)
+            .collect()
+    };
+    let mut found = listed("usersWithRole", "id");
+    found.extend(listed("membershipsOfUsersWithRole", "userId"));
+    found.extend(standing["ownerUserId"].as_str().map(str::to_owned));
+    found
+}
+
 /// Returns who would get something by a request that gives: users and accounts that its path and its body name, and whom an import makes somebody
 /// else.
 ///
@@ -337,12 +352,7 @@ fn gains(call: &CallOfTwo) -> Result<Vec<String>> {
             }
         }
         // Of an import its own words say nothing: who becomes somebody else by it gets something.
-        let made_others = call.request["standing"]["usersWithRole"].as_array();
-        let ids = made_others
-            .into_iter()
-            .flatten()
-            .filter_map(|user| user["id"].as_str());
-        found.extend(ids.map(str::to_owned));
+        found.extend(of_standing(&call.request["standing"]));
         found.retain(|id| PREFIXES.iter().any(|prefix| id.starts_with(prefix)));
         found.sort_unstable();
         found.dedup();

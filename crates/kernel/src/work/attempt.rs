@@ -266,6 +266,14 @@ impl Batch<'_> {
         if let Some(stored) = self.stored.get(&call.key_place()).cloned() {
             let (result, effects) = self.in_savepoint(conn, unit, &actor, |ctx| {
                 ctx.effects.target = stored.target_id.clone().map(|id| (&fence::RECORD, id));
+                // Who performed it by a yes gets the answer again by the same measure.
+                if call
+                    .second_person
+                    .as_ref()
+                    .is_some_and(second_person::Asked::names_approval)
+                {
+                    ctx.act_by_two();
+                }
                 call.bound.recheck(ctx)?;
                 let media_types = [call.meta.produces];
                 stored.replay(

@@ -65,8 +65,10 @@ impl Operation for ApplyImport {
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
         let import = imports::get(ctx, &input.path.import_id)?;
         let users = deciders::made_others(ctx, &import)?;
+        let (moved, going) = (deciders::moved(ctx, &import)?, deciders::going(ctx, &import)?);
         Ok(json!({
-            "nextSequence": import.next_sequence, "updatedAt": import.updated_at, "counts": import.counts, "usersWithRole": users,
+            "mode": import.mode, "nextSequence": import.next_sequence, "updatedAt": import.updated_at, "counts": import.counts,
+            "usersWithRole": users, "membershipsOfUsersWithRole": moved, "usersWithRoleWhoGo": going,
         }))
     }
 

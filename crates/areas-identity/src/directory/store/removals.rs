@@ -7,6 +7,7 @@ use crate::words::Kind;
 use provost_kernel::auth::Role;
 use provost_kernel::db::Row;
 use provost_kernel::{OperationContext, Result, params, statements};
+use serde_json::{Value, json};
 
 /// A user of the directory `?3` that goes with the generation `?2` of the import `?5`, which was opened at `?4`: as marking
 /// decides it.
@@ -38,6 +39,8 @@ statements! {
     GOING_GROUPS = going_groups!("COUNT(*)");
     /// One of the users with the role `?6` who would go, or whose group would. Those with a role are few.
     GOING_WITH_ROLE = concat!(going_users!("u.id"), " AND u.permission_role IS NOT NULL AND u.permission_role = ?6 UNION ALL SELECT m.user_id FROM directory_memberships m JOIN (", going_groups!("g.id"), ") gone ON gone.id = m.group_id JOIN directory_users u ON u.organization_id = m.organization_id AND u.id = m.user_id WHERE m.organization_id = ?1 AND ", visible!("m"), " AND ", visible!("u"), " AND u.permission_role IS NOT NULL AND u.permission_role = ?6 LIMIT 1");
+    /// Those with any role who would go, or whose group would, `?6` of them at most.
+    GOING_SHOWN = concat!(going_users!("u.id, u.login_name, u.permission_role, CAST(NULL AS TEXT)"), " AND u.permission_role IS NOT NULL UNION ALL SELECT u.id, u.login_name, u.permission_role, gone.name FROM directory_memberships m JOIN (", going_groups!("g.id, g.name"), ") gone ON gone.id = m.group_id JOIN directory_users u ON u.organization_id = m.organization_id AND u.id = m.user_id WHERE m.organization_id = ?1 AND ", visible!("m"), " AND ", visible!("u"), " AND u.permission_role IS NOT NULL ORDER BY 1, 4 LIMIT ?6");
     /// How many memberships lines end already.
     LEAVING = "SELECT COUNT(*) FROM directory_memberships m WHERE m.organization_id = ?1 AND m.valid_to = ?2";
     /// How many memberships would go with users and groups.
@@ -99,6 +102,24 @@ pub fn end_a_role(ctx: &mut OperationContext<'_>, import: &Import, role: Role) -
     Ok(ctx
         .query_opt(&GOING_WITH_ROLE, values, |row| row.get::<String>(0))?
         .is_some())
+}
+
+/// Returns so many of those with a role who would go, or whose group would, with that group.
+pub fn with_a_role(ctx: &mut OperationContext<'_>, import: &Import, most: usize) -> Result<Vec<Value>> {
+    let values = params![
+        ctx.org(),
+        import.generation,
+        import.directory_id.as_str(),
+        import.created_at,
+        import.id.as_str(),
+        i64::try_from(most).unwrap_or(i64::MAX)
+    ];
+    ctx.query(&GOING_SHOWN, values, |row| {
+        let group = row.get::<Option<String>>(3)?;
+        Ok(json!({
+            "id": row.get::<String>(0)?, "loginName": row.get::<String>(1)?, "permissionRole": row.get::<String>(2)?, "leavesWithGroup": group,
+        }))
+    })
 }
 
 /// Returns the users and groups that would go, as policies may name them.

@@ -711,6 +711,13 @@ async fn imports(app: &App, ada: &str, bob: &Person, eve: &Person) {
         chunk(app, &open, 1, &lines.join("\n")).await.ok();
         let reply = of_import(&open).send(app, ada, "", "now", &fresh_key()).await;
         refused(&reply, None, what);
+        let mut wish = of_import(&open);
+        wish.body.as_mut().unwrap()["confirmRemovals"] =
+            app.get(&format!("/directory/imports/{open}/removals")).await.ok()["sum"].clone();
+        let asked = wish.ask(app, ada, what, &fresh_key()).await;
+        let standing = shown(app, &asked).await["preview"]["operation"]["request"]["standing"].clone();
+        let going = standing["usersWithRoleWhoGo"].as_array().unwrap();
+        assert!(going.iter().any(|one| one["id"] == eve.id), "{what}: {standing}");
         app.write("POST", &format!("/directory/imports/{open}/abort"), json!({}))
             .await
             .ok();
@@ -749,8 +756,17 @@ fn two_people_make_a_third_who_decides_and_nobody_asks_for_what_would_be_refused
                 let wish = shown(&app, &approval).await["preview"]["operation"].clone();
                 assert_eq!(wish["request"]["body"]["permissionRole"], "admin", "{wish}");
                 approve(&app, &bob, &approval).await;
-                let done = request.with(&app, &ada, &approval, "now").await.ok().clone();
-                assert_eq!(done["user"]["permissionRole"], "admin", "{word}: {done}");
+                let (query, key) = (format!("approvalId={approval}"), fresh_key());
+                let done = request.send(&app, &ada, &query, "now", &key).await;
+                assert_eq!(
+                    done.ok()["user"]["permissionRole"],
+                    "admin",
+                    "{word}: {}",
+                    done.text()
+                );
+                // An answer that was lost is had again.
+                let again = request.send(&app, &ada, &query, "now", &key).await;
+                assert_eq!((again.status, &again.bytes), (done.status, &done.bytes), "{word}");
             }
             // What was asked for and rolled back left nothing: it is refused as what is there already.
             let again = json!({ "loginName": format!("third-{word}@acme.test"), "permissionRole": "admin" });
