@@ -195,7 +195,7 @@ mod tests {
         let weighty: [(&str, Move); 4] = [
             ("/transports", |now| now.transports.extend(["http".to_owned()])),
             ("/versionPins", |now| {
-                now.version_pins.extend(["floating".to_owned()])
+                now.version_pins.extend(["floating".to_owned()]);
             }),
             ("/versions", |now| now.versions.extend(["6.6.6".to_owned()])),
             ("/credentials", |now| now.credentials = true),
