@@ -674,9 +674,10 @@ fn a_body_is_refused_exactly_when_the_schema_says_so() {
             .iter()
             .partition(|entry| entry.meta.toolset == "automation_settings");
         for entry in others.into_iter().chain(settings) {
-            // A window that ends before it begins, a digest of something else, a chain whose head does not follow, a level that contradicts its reasons and an approval without an end are refused, and no schema
+            // A window that ends before it begins, an instant that is none, a digest of something else, a chain whose head does not follow, a level that contradicts its reasons and an approval without an end are refused, and no schema
             // can say so; the areas test these bodies themselves.
             let says_more = [
+                "createHeadlessApprovalDelegation",
                 "createHeadlessPolicyBacktest",
                 "reportHeadlessDeviceCoverage",
                 "reportHeadlessDeviceDecisions",

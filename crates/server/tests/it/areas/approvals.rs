@@ -21,6 +21,13 @@ pub const SAMPLES: Samples = Samples {
     make: |app, meta| Box::pin(async move { make(app, meta.id, &meta.path_parameters()).await }),
     make_own: |app, meta, token| {
         Box::pin(async move {
+            if meta.id == UNDELEGATE {
+                let own = app.request("GET", "/capabilities").token(token).send().await;
+                return match own.json["principal"]["id"].as_str() {
+                    Some(own) => vec![("delegationId", lend(app, own).await)],
+                    None => Vec::new(),
+                };
+            }
             if meta.id != CANCEL {
                 return Vec::new();
             }
@@ -45,6 +52,8 @@ pub const SAMPLES: Samples = Samples {
 const DIGEST: &str = "approvalDigest";
 /// To whom a vote is lent, and until when.
 const TO: &str = "delegateId";
+/// Who lends a vote where it makes no difference who does.
+const SOMEBODY: &str = "usr_01kaf9q2m4x7t8v3c5d6e0g1h3";
 const UNTIL: &str = "delegationUntil";
 const CANCEL: &str = "cancelHeadlessApproval";
 const REVOKE: &str = "revokeHeadlessApproval";
@@ -144,14 +153,14 @@ async fn forget_routes(app: &App) {
 }
 
 /// Has one person have lent another one their vote for a day, and returns the id of the delegation.
-async fn lend(app: &App) -> String {
+async fn lend(app: &App, from: &str) -> String {
     let now = app.kernel.latest();
     let id = DelegationId::mint(now, &mut app.kernel.rng());
-    let lent = id.clone();
+    let (lent, from) = (id.clone(), from.to_owned());
     let run = move |ctx: &mut OperationContext<'_>| {
         let (org, until) = (ctx.org(), now.plus_secs(86_400));
-        let (from, to) = ("usr_01kaf9q2m4x7t8v3c5d6e0g1h3", "usr_01kaf9q2m4x7t8v3c5d6e0g1h4");
-        ctx.execute(&LEND, params![org, lent.as_str(), from, to, now, until])
+        let to = "usr_01kaf9q2m4x7t8v3c5d6e0g1h4";
+        ctx.execute(&LEND, params![org, lent.as_str(), from.as_str(), to, now, until])
             .map(drop)
     };
     let done = app.kernel.system(app.org(), Some("approvals.settled"), run);
@@ -201,7 +210,7 @@ async fn make(app: &App, operation: &str, parameters: &[&str]) -> Ids {
         return delegate(app).await;
     }
     if operation == UNDELEGATE {
-        return vec![("delegationId", lend(app).await)];
+        return vec![("delegationId", lend(app, SOMEBODY).await)];
     }
     if !parameters.contains(&"approvalId") {
         return vec![];
@@ -258,7 +267,7 @@ async fn fixture(app: &App, operation: &str, _: &str) -> Option<Fixture> {
         return Some(Fixture::json("POST", "/approval-delegations", body, event));
     }
     if operation == UNDELEGATE {
-        let path = format!("/approval-delegations/{}", lend(app).await);
+        let path = format!("/approval-delegations/{}", lend(app, SOMEBODY).await);
         let event = Some("approval.delegation_ended");
         return Some(Fixture::json("DELETE", path, json!({}), event));
     }
