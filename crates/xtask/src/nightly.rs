@@ -80,6 +80,7 @@ const NETS: &[Net] = &[
     net("tokens", "torment tokens --count 1000000"),
     net("jwts", "torment jwts --count 100000"),
     net("issued", "torment issued --count 100000"),
+    net("approvals", "torment approvals --count 10000"),
     net("cells", "torment cells"),
     net("strings", "torment strings"),
     net("paths", "torment paths --count 10000"),

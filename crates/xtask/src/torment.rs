@@ -21,7 +21,7 @@ pub struct Arguments {
     /// What is done
     #[arg(value_enum)]
     subject: Subject,
-    /// How much, on each engine: requests, storms, mutations of a field, histories, tokens, paths; without it as little
+    /// How much, on each engine: requests, storms, mutations of a field, histories, tokens, paths, interleavings; without it as little
     /// as in the suite
     #[arg(long)]
     count: Option<u64>,
@@ -56,6 +56,8 @@ enum Subject {
     Jwts,
     /// Issued tokens, their duplicates and their letters; the goal's size is 1000000
     Issued,
+    /// Orders of what happens to an approval; the goal's size is 100000
+    Approvals,
     /// Every state by every operation by every actor
     Cells,
     /// Every string of every body with text that breaks lines
@@ -127,6 +129,13 @@ impl Subject {
                 "torment::tokens::issued_tokens_are_distinct_and_evenly_random",
                 &["R32"],
                 "Issued tokens without a duplicate, letters evenly likely (p > 0.001 below chi-square 100.888)",
+            ),
+            Self::Approvals => plan(
+                "approvals",
+                "torment::approvals::no_order_of_what_happens_lets_more_pass_than_was_approved",
+                &["F8.5"],
+                "Interleavings of plans, commits that are late, lost or repeated, votes, ends, clocks and rights, in which no more calls passed \
+                 than was approved, and each that passed is recorded",
             ),
             Self::Cells => plan(
                 "cells",

@@ -10,6 +10,7 @@
 //! Absent on purpose: sockets (the crash driver and the storms of `idempotency.rs` have them), and faults of the
 //! machine below.
 
+mod approvals;
 mod cells;
 mod histories;
 mod jwts;
