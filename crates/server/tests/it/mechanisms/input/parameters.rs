@@ -238,6 +238,8 @@ async fn callers(app: &App) -> Vec<(&Entry, Target, Option<String>)> {
         let token = crate::areas::fleet::caller(app, kind, id.as_deref()).await;
         calls.push((entry, target, Some(token)));
     }
+    // So has the person for what people alone do.
+    app.person().await;
     calls
 }
 
