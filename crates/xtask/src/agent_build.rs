@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             cost.cpu
         );
         let command = format!("cargo xtask agent-build --minutes {} --record", arguments.minutes);
-        Record::new(&["F4.5"], figure, command).write("agent-build")?;
+        Record::new(&["R53"], figure, command).write("agent-build")?;
     }
     Ok(())
 }

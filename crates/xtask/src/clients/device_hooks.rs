@@ -278,7 +278,7 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
                 "cargo xtask clients device-hooks --repeats {} --lines {}{mode}",
                 repeats.clients, repeats.lines
             );
-            let record = Record::new(&["F4.12"], sums.join(" "), command);
+            let record = Record::new(&["R55"], sums.join(" "), command);
             record.write("clients-device-hooks")?;
         }
         return Ok(());

@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     );
     let purpose = Purpose {
         name: "device-decisions",
-        goals: &["R1", "F4.10"],
+        goals: &["R1", "R54"],
         sizes,
         profile: "ci",
     };
