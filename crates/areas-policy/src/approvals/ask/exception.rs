@@ -4,7 +4,7 @@
 //! to the definition that was looked at, with the right to write policies, by one who decides about what somebody else asked; where two people
 //! change policies, nobody gets one by asking.
 
-use super::{AskBody, joined, may_do};
+use super::{AskBody, Narrowing, joined, may_do};
 use crate::approvals::model::{Approval, BoundPolicy, Kind, MOST, Party};
 use crate::approvals::opening::{self, Wish};
 use crate::approvals::store;
@@ -38,7 +38,7 @@ pub fn ask(ctx: &mut OperationContext<'_>, id: &str, body: &AskBody) -> Result<A
         _ => error,
     })?;
     let who = who(policy.family, &asker)?;
-    let narrowed = body.conditions.as_ref().map(|narrowing| &narrowing.0);
+    let narrowed = body.conditions.as_ref().map(Narrowing::exact).transpose()?;
     if let Some(narrowed) = narrowed {
         must_be_seen(narrowed)?;
     }

@@ -25,7 +25,7 @@ use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{IntegerBetween, LongName, Reason};
 use provost_kernel::{OperationContext, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -76,19 +76,35 @@ pub struct AskBody {
 
 /// A condition, with the numbers that its author wrote.
 #[derive(Clone, Debug)]
-struct Narrowing(Value);
+struct Narrowing {
+    condition: Value,
+    /// Whether a number of it is none of 64-bit floating point.
+    is_inexact: bool,
+}
+
+impl Narrowing {
+    /// Returns the condition.
+    ///
+    /// Errors: `unfit` where what it would be compared with is another number than the one that was written. No schema says so: it is
+    /// refused by who reads it, not while it is decoded.
+    fn exact(&self) -> Result<&Value> {
+        if self.is_inexact {
+            let message = "must have no number that 64-bit floating point rounds";
+            return Err(Error::unfit("/conditions", message));
+        }
+        Ok(&self.condition)
+    }
+}
 
 impl<'de> Deserialize<'de> for Narrowing {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let ExactNumbers(Document(members)) = ExactNumbers::<Document>::deserialize(deserializer)?;
         let mut condition = Value::Object(members);
-        // What it would be compared with is another number than the one that was written.
-        if json::mark_whole(&mut condition) {
-            return Err(de::Error::custom(
-                "must have no number that 64-bit floating point rounds",
-            ));
-        }
-        Ok(Self(condition))
+        let is_inexact = json::mark_whole(&mut condition);
+        Ok(Self {
+            condition,
+            is_inexact,
+        })
     }
 }
 

@@ -473,7 +473,8 @@ fn a_condition_that_does_not_fit_is_refused_with_its_place_and_nothing_waits() {
             .bytes(body)
             .send()
             .await;
-        reply.refused(400, "invalid_request");
+        reply.refused(422, "invalid_definition");
+        assert!(reply.text().contains("\"/conditions\""), "{}", reply.text());
         // Members of the other kind, and none of the own.
         let server = "srv_01kaf9q2m4x7t8v3c5d6e0g1h2";
         for (member, value, place) in [
