@@ -68,11 +68,13 @@ impl Judge {
     /// Returns a bundle compiled.
     ///
     /// Errors: `Unreadable` where this version does not read one of its policies: nothing is judged without it.
-    pub fn new(bundle: PolicyBundle) -> Result<Self, Refusal> {
+    pub fn new(mut bundle: PolicyBundle) -> Result<Self, Refusal> {
         let mut definitions = Vec::with_capacity(bundle.policies.len());
         let mut needing = BTreeSet::new();
-        for policy in &bundle.policies {
-            let read = Definition::read(policy.family, &policy.definition);
+        for policy in &mut bundle.policies {
+            // What is compiled has the document itself: a second one of each would lie here as long as the agent runs.
+            let document = std::mem::take(&mut policy.definition);
+            let read = Definition::read(policy.family, &document);
             let read = read.map_err(|why| Refusal::Unreadable(format!("policy {}: {why}", policy.id)))?;
             if policy.needs_server {
                 needing.insert((policy.family, read.id().to_owned()));
@@ -88,7 +90,7 @@ impl Judge {
         })
     }
 
-    /// Returns the bundle.
+    /// Returns the bundle; the documents of its policies are with what was compiled of them, and are null here.
     pub fn bundle(&self) -> &PolicyBundle {
         &self.bundle
     }

@@ -344,8 +344,24 @@ fn what_needs_the_server_is_asked_about_where_it_can_match() {
         let other = say(&judge, &json!({"tool.id": "Read", "identity.user_id": "ada"}));
         assert_eq!(matches!(other, Judgement::Ask(_)), elsewhere, "{change}");
     }
-    let judge = Judge::new(bundle(&[block("one", &module)])).unwrap();
-    assert!(!judge.bundle().canonical().contains("package forge"));
+    assert!(
+        !bundle(&[block("one", &module)])
+            .canonical()
+            .contains("package forge")
+    );
+}
+
+/// An agent lies in memory as long as its machine is on, with up to 2 MiB of policies.
+#[test]
+fn what_judges_holds_each_document_once() {
+    let made = bundle(&[block("one", &json!({})), block("two", &json!({}))]);
+    assert!(made.policies.iter().all(|policy| policy.definition.is_object()));
+    let judge = Judge::new(made).unwrap();
+    let kept = judge.bundle().policies.iter();
+    let kept: Vec<_> = kept
+        .map(|policy| (policy.id.as_str(), policy.definition.is_null()))
+        .collect();
+    assert_eq!(kept, [("one", true), ("two", true)]);
 }
 
 #[test]
