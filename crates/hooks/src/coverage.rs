@@ -87,6 +87,8 @@ pub enum Reason {
     SessionWithoutEvents,
     /// Conversations of the last day cannot be seen, or not all of them.
     SessionsUnseen,
+    /// A conversation asked that is kept outside of the homes, where a client has its folder elsewhere: others there may ask nothing.
+    ConfigurationElsewhere,
     /// The agent does not hear of hooks, because it does not judge for them.
     EventsUnheard,
     /// One variable of the environment takes the machine's settings away.
@@ -99,7 +101,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::NotRegistered,
         Self::RegistrationUnreadable,
         Self::HooksDisabled,
@@ -118,6 +120,7 @@ impl Reason {
         Self::ExecutionFailed,
         Self::SessionWithoutEvents,
         Self::SessionsUnseen,
+        Self::ConfigurationElsewhere,
         Self::EventsUnheard,
         Self::GapEnvironment,
         Self::GapCodeMode,
@@ -145,6 +148,7 @@ impl Reason {
             Self::ExecutionFailed => "execution_failed",
             Self::SessionWithoutEvents => "session_without_events",
             Self::SessionsUnseen => "sessions_unseen",
+            Self::ConfigurationElsewhere => "configuration_elsewhere",
             Self::EventsUnheard => "events_unheard",
             Self::GapEnvironment => "gap_environment",
             Self::GapCodeMode => "gap_code_mode",
@@ -173,6 +177,7 @@ impl Reason {
             | Self::ExecutionFailed
             | Self::SessionWithoutEvents => Level::Observed,
             Self::SessionsUnseen
+            | Self::ConfigurationElsewhere
             | Self::EventsUnheard
             | Self::GapEnvironment
             | Self::GapCodeMode
@@ -236,6 +241,10 @@ impl Reason {
             Self::SessionsUnseen => {
                 "let the agent see names and times of conversations: provost agent install --system --judge --see-sessions; where it does: \
                  somebody may be here whom /etc/passwd does not know, which the guide on hooks lists"
+            }
+            Self::ConfigurationElsewhere => {
+                "let the client keep its folder in the home: something sets CLAUDE_CONFIG_DIR, CODEX_HOME or another HOME for it; two days \
+                 after the last such conversation this is forgotten"
             }
             Self::EventsUnheard => "let the agent judge for hooks: provost agent install --system --judge",
             Self::GapEnvironment | Self::GapCodeMode | Self::GapApplyPatch => {
@@ -402,6 +411,8 @@ pub struct SessionsSeen {
     pub hears_events: bool,
     /// How many asked no hook.
     pub silent: usize,
+    /// Whether one asked that is kept where nobody looks.
+    pub is_elsewhere: bool,
 }
 
 /// How far a client is guarded, and what is missing.
@@ -458,6 +469,7 @@ pub fn coverage(evidence: &Evidence<'_>) -> Coverage {
     lacks(evidence.execution == Execution::Failed, Reason::ExecutionFailed);
     let sessions = evidence.sessions;
     lacks(!sessions.has_all, Reason::SessionsUnseen);
+    lacks(sessions.is_elsewhere, Reason::ConfigurationElsewhere);
     lacks(!sessions.hears_events, Reason::EventsUnheard);
     // Of events that nobody hears nobody can say that they are missing.
     lacks(
@@ -484,22 +496,41 @@ fn has_gap(gap: &Gap, evidence: &Evidence<'_>) -> bool {
     gap.client == evidence.client && is_here && is_of_a_version
 }
 
-/// Returns by what the conversation of an event is known in the name of its file: Gemini CLI has the first eight digits there.
+/// Returns by what the conversation of an event is known in the name of its file: Gemini CLI has the first eight digits there. `None` for what
+/// names no conversation that a client begins, such as the event by which a line is tried.
 pub fn session_key(client: Client, session: &str) -> Option<&str> {
+    let is_one = session.len() == SESSION && is_hex(session);
     let key = match client {
         Client::ClaudeCode | Client::Codex => Some(session),
         Client::Gemini => session.get(..8),
     };
-    key.filter(|key| !key.is_empty())
+    key.filter(|_| is_one)
+}
+
+/// Letters of the name of a conversation.
+const SESSION: usize = 36;
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// Returns the home in which a client keeps a conversation, by the path that an event names: what stands before the folder that the client has in
+/// each home. `None` where it stands in no such folder: the client has another one.
+pub fn home_of_session(client: Client, path: &str) -> Option<&str> {
+    let folder = match client {
+        Client::ClaudeCode => "/.claude/projects/",
+        Client::Codex => "/.codex/sessions/",
+        Client::Gemini => "/.gemini/tmp/",
+    };
+    path.split_once(folder).map(|(home, _)| home)
 }
 
 /// Returns the same of the name of a file; `None` for one that this version does not understand.
 pub fn session_of_file(client: Client, stem: &str) -> Option<&str> {
-    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     match client {
-        Client::ClaudeCode => (stem.len() == 36 && is_hex(stem)).then_some(stem),
+        Client::ClaudeCode => (stem.len() == SESSION && is_hex(stem)).then_some(stem),
         Client::Codex => {
-            let tail = stem.len().checked_sub(36).and_then(|at| stem.get(at..))?;
+            let tail = stem.len().checked_sub(SESSION).and_then(|at| stem.get(at..))?;
             (stem.starts_with("rollout-") && is_hex(tail)).then_some(tail)
         }
         Client::Gemini => {
@@ -545,6 +576,7 @@ mod tests {
                 has_all: true,
                 hears_events: true,
                 silent: 0,
+                is_elsewhere: false,
             },
         }
     }
@@ -656,6 +688,17 @@ mod tests {
         }
     }
 
+    /// Proves FH-6, FH-8.
+    #[test]
+    fn a_client_that_keeps_conversations_elsewhere_is_bypassable() {
+        let (effect, versions) = (effect(Whose::Machine), versions(&["2.1.331"]));
+        let mut moved = evidence(Client::ClaudeCode, &effect, &versions);
+        moved.sessions.is_elsewhere = true;
+        let found = coverage(&moved);
+        let reasons = BTreeSet::from([Reason::ConfigurationElsewhere]);
+        assert_eq!((found.level, found.reasons), (Level::Bypassable, reasons));
+    }
+
     /// Proves FH-8.
     #[test]
     fn a_known_gap_is_named_where_it_is() {
@@ -710,6 +753,44 @@ mod tests {
         }
         for level in [Level::None, Level::Observed, Level::Bypassable, Level::Enforced] {
             assert_eq!(Level::named(level.word()), Some(level));
+        }
+    }
+
+    /// Proves FH-6.
+    #[test]
+    fn what_is_tried_is_no_conversation_and_a_folder_elsewhere_is_no_home() {
+        for client in [Client::ClaudeCode, Client::Codex, Client::Gemini] {
+            for session in [
+                "provost-hook-doctor",
+                "",
+                "s1",
+                "0d7c5a4e",
+                "0d7c5a4e-1111-2222-3333-44445555666x",
+            ] {
+                assert_eq!(session_key(client, session), None, "{session}");
+            }
+        }
+        for (client, path, home) in [
+            (
+                Client::ClaudeCode,
+                "/home/ada/.claude/projects/-work/x.jsonl",
+                Some("/home/ada"),
+            ),
+            (Client::ClaudeCode, "/data/claude/projects/-work/x.jsonl", None),
+            (Client::ClaudeCode, "/dev/null", None),
+            (
+                Client::Codex,
+                "/home/ada/.codex/sessions/2026/11/28/rollout-x.jsonl",
+                Some("/home/ada"),
+            ),
+            (Client::Codex, "/home/ada/.claude/projects/-work/x.jsonl", None),
+            (
+                Client::Gemini,
+                "/home/ada/.gemini/tmp/x/chats/session-x.json",
+                Some("/home/ada"),
+            ),
+        ] {
+            assert_eq!(home_of_session(client, path), home, "{path}");
         }
     }
 

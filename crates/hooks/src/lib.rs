@@ -33,11 +33,11 @@ pub use answer::{Answer, answer, undecided};
 pub use client::{Client, Mode};
 pub use coverage::{
     Coverage, Evidence, Execution, GAPS, Gap, Level, ProgramStanding, Reason, SessionsSeen, System, coverage,
-    first_version, is_part_of_session, session_key, session_of_file,
+    first_version, home_of_session, is_part_of_session, session_key, session_of_file,
 };
 pub use decision::{Action, Decision};
 pub use effect::{Effect, EverySettings, SettingsFound, Whose, effect, program_of};
-pub use payload::session_of;
+pub use payload::{Conversation, session_of};
 pub use question::{Message, Moment, Question, UnreadableEvent, hear};
 pub use registration::{
     CLIENT_SECONDS, Conflict, Registration, UNDECIDED, command_line, found, hooks, merged, merged_text,

@@ -57,18 +57,32 @@ impl Payload<'_> {
     }
 }
 
-/// The one member that says in which conversation an event is; every other one is passed over without being kept.
+/// The members that say in which conversation an event is, and where that is kept; every other one is passed over without being kept.
 #[derive(Debug, Deserialize)]
-struct Conversation {
+struct Named {
     #[serde(default)]
     session_id: Value,
+    #[serde(default)]
+    transcript_path: Value,
+}
+
+/// The conversation in which an event is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// Its name.
+    pub session: String,
+    /// The path of the file in which its client keeps it; absent where the event names none.
+    pub path: Option<String>,
 }
 
 /// Returns the conversation that an event names, whatever event it is; `None` where it names none, or its name is longer than a name is.
-pub fn session_of(bytes: &[u8]) -> Option<String> {
-    let read: Conversation = serde_json::from_slice(bytes).ok()?;
-    let session = text(&read.session_id)?;
-    (session.len() <= MAX_SESSION).then(|| session.to_owned())
+pub fn session_of(bytes: &[u8]) -> Option<Conversation> {
+    let read: Named = serde_json::from_slice(bytes).ok()?;
+    let session = text(&read.session_id).filter(|session| session.len() <= MAX_SESSION)?;
+    Some(Conversation {
+        session: session.to_owned(),
+        path: text(&read.transcript_path).map(str::to_owned),
+    })
 }
 
 /// Returns a text that says something.

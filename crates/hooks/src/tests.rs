@@ -622,7 +622,18 @@ fn the_conversation_of_an_event_is_known_whatever_event_it_is() {
         ("[]", None),
         ("", None),
     ] {
-        assert_eq!(crate::session_of(event.as_bytes()).as_deref(), session, "{event}");
+        let named = crate::session_of(event.as_bytes()).map(|of| of.session);
+        assert_eq!(named.as_deref(), session, "{event}");
+    }
+    for (path, kept) in [
+        (r#""/a/b.jsonl""#, Some("/a/b.jsonl")),
+        ("null", None),
+        (r#""""#, None),
+        ("7", None),
+    ] {
+        let event = format!(r#"{{"session_id":"a","transcript_path":{path}}}"#);
+        let named = crate::session_of(event.as_bytes()).unwrap();
+        assert_eq!(named.path.as_deref(), kept, "{event}");
     }
     let long = format!(r#"{{"session_id":"{}"}}"#, "a".repeat(257));
     assert_eq!(crate::session_of(long.as_bytes()), None);

@@ -5,16 +5,23 @@
 //! a file of a conversation ──► asked within a day before it was written last?   no, and no at an earlier look ──► silent
 //! ```
 //!
+//! An event also says where its client keeps the conversation. Where that is in no home that is looked at, the client has its folder elsewhere
+//! (`CLAUDE_CONFIG_DIR`, `CODEX_HOME`), and conversations there that ask nothing are not seen: that is remembered as long as a conversation is,
+//! as a digest of the home.
+//!
 //! A question of a registration that looks on proves nothing of one that refuses: a person may have a hook of their own beside the machine's.
 
 use crate::folder::Folder;
 use crate::trouble::Trouble;
-use provost_hooks::{Client, Mode, is_part_of_session, session_key, session_of_file};
+use provost_hooks::{
+    Client, Conversation, Mode, home_of_session, is_part_of_session, session_key, session_of_file,
+};
 use provost_inventory::traces::SessionFile;
 use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const NAME: &str = "fired.json";
@@ -26,6 +33,10 @@ const MOST_OF_ACCOUNT: usize = 1_024;
 const MOST: usize = 8_192;
 /// LIMIT: accounts of which it is remembered that they asked. Ours.
 const MOST_ACCOUNTS: usize = 1_024;
+/// LIMIT: homes of an account and a client that are remembered. Ours; of more it is remembered that one is nowhere.
+const MOST_HOMES: usize = 16;
+/// What stands for a home where a conversation is kept in none.
+const NO_HOME: &str = "";
 /// How long a conversation is remembered. Units: milliseconds.
 const KEPT_MS: i64 = 2 * 86_400_000;
 /// How long before its last writing a conversation may have asked last. Units: milliseconds.
@@ -35,6 +46,9 @@ const DAY_MS: i64 = 86_400_000;
 const PATIENCE_MS: i64 = 120_000;
 /// How often the instant of a conversation is moved on. Units: milliseconds.
 const STEP_MS: i64 = 60_000;
+
+/// Who keeps conversations where: an account, a client by its word, and a digest of the home.
+type Keeper = (u32, String, String);
 
 /// Who asked: an account, a client and a mode by their words, and a digest of the conversation.
 type Who = (u32, String, String, String);
@@ -48,6 +62,8 @@ struct Fired {
     silent: Vec<(Who, i64)>,
     /// The last instant at which each account asked anything. Units: as above.
     accounts: BTreeMap<u32, i64>,
+    /// The last instant at which each kept a conversation somewhere. Units: as above.
+    homes: Vec<(Keeper, i64)>,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +71,7 @@ struct Memory {
     heard: BTreeMap<Who, i64>,
     silent: BTreeMap<Who, i64>,
     accounts: BTreeMap<u32, i64>,
+    homes: BTreeMap<Keeper, i64>,
     is_changed: bool,
 }
 
@@ -69,6 +86,11 @@ pub struct Silence {
     pub silent: usize,
     /// How many have names that this version does not understand.
     pub strange: usize,
+}
+
+fn home_digest(home: &str) -> String {
+    let digest = sha256_hex(format!("home\n{}", home.trim_end_matches('/')).as_bytes());
+    digest[..32].to_owned()
 }
 
 fn who(account: u32, client: Client, mode: Mode, key: &str) -> Who {
@@ -99,6 +121,9 @@ impl SharedFired {
         for (account, at) in kept.accounts {
             memory.accounts.entry(account).or_insert(at);
         }
+        for (keeper, at) in kept.homes {
+            memory.homes.entry(keeper).or_insert(at);
+        }
         Ok(())
     }
 
@@ -108,10 +133,11 @@ impl SharedFired {
     pub fn save(&self, folder: &Folder, now: Timestamp) -> Result<(), Trouble> {
         let kept = {
             let mut memory = self.lock();
-            let before = (memory.heard.len(), memory.accounts.len());
+            let before = (memory.heard.len(), memory.accounts.len(), memory.homes.len());
             memory.heard.retain(|_, at| now.as_ms() - *at < KEPT_MS);
             memory.accounts.retain(|_, at| now.as_ms() - *at < KEPT_MS);
-            memory.is_changed |= (memory.heard.len(), memory.accounts.len()) != before;
+            memory.homes.retain(|_, at| now.as_ms() - *at < KEPT_MS);
+            memory.is_changed |= (memory.heard.len(), memory.accounts.len(), memory.homes.len()) != before;
             if !std::mem::take(&mut memory.is_changed) {
                 return Ok(());
             }
@@ -119,6 +145,11 @@ impl SharedFired {
                 heard: memory.heard.iter().map(|(who, at)| (who.clone(), *at)).collect(),
                 silent: memory.silent.iter().map(|(who, at)| (who.clone(), *at)).collect(),
                 accounts: memory.accounts.clone(),
+                homes: memory
+                    .homes
+                    .iter()
+                    .map(|(keeper, at)| (keeper.clone(), *at))
+                    .collect(),
             }
         };
         let written = folder.replace(NAME, &serde_json::to_vec(&kept).unwrap_or_default());
@@ -187,6 +218,50 @@ impl SharedFired {
         }
         memory.heard.insert(who, now);
         memory.is_changed = true;
+    }
+
+    /// Notes where a client keeps a conversation that asked, where the event says it.
+    ///
+    /// Keeps FH-6.
+    pub fn keeps(&self, account: u32, client: Client, of: &Conversation, now: Timestamp) {
+        let Some(path) = of
+            .path
+            .as_deref()
+            .filter(|_| session_key(client, &of.session).is_some())
+        else {
+            return;
+        };
+        let home = home_of_session(client, path).map_or_else(|| NO_HOME.to_owned(), home_digest);
+        let (mut keeper, now) = ((account, client.word().to_owned(), home), now.as_ms());
+        let mut memory = self.lock();
+        if !memory.homes.contains_key(&keeper) {
+            let of_keeper = memory
+                .homes
+                .keys()
+                .filter(|one| (one.0, &one.1) == (keeper.0, &keeper.1));
+            if of_keeper.count() >= MOST_HOMES || memory.homes.len() >= MOST {
+                NO_HOME.clone_into(&mut keeper.2);
+            }
+        }
+        let before = memory.homes.insert(keeper, now);
+        memory.is_changed |= before.is_none_or(|at| (now - at).abs() >= STEP_MS);
+    }
+
+    /// Says whether a conversation of a client asked within two days that is kept in none of these homes.
+    pub fn is_elsewhere(&self, client: Client, homes: &[PathBuf], now: Timestamp) -> bool {
+        let led = homes.iter().filter_map(|home| home.canonicalize().ok());
+        let known: BTreeSet<String> = homes
+            .iter()
+            .cloned()
+            .chain(led)
+            .map(|home| home_digest(&home.to_string_lossy()))
+            .collect();
+        let memory = self.lock();
+        let mut of_client = memory
+            .homes
+            .iter()
+            .filter(|((_, word, _), _)| word == client.word());
+        of_client.any(|((_, _, home), at)| now.as_ms() - *at < KEPT_MS && !known.contains(home))
     }
 
     /// Returns when any conversation of a client asked last by a registration of a mode. Units: as a clock of this machine has it.

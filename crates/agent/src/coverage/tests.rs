@@ -2,13 +2,18 @@
 
 use super::*;
 use crate::tests::Scratch;
-use provost_hooks::{Client, Coverage, Execution, Mode, Reason};
+use provost_hooks::{Client, Conversation, Coverage, Execution, Mode, Reason};
 use provost_inventory::traces::SessionFile;
 use provost_words::time::Timestamp;
 use std::collections::BTreeSet;
 
 const ID: &str = "0d7c5a4e-1111-2222-3333-444455556666";
 const DAY: i64 = 86_400;
+
+/// Returns the name of a conversation.
+fn id(number: i64) -> String {
+    format!("{number:08x}-1111-2222-3333-444455556666")
+}
 
 fn now() -> Timestamp {
     Timestamp::EPOCH.plus_secs(1_800_000_000)
@@ -140,7 +145,7 @@ fn what_was_heard_outlives_the_agent_and_one_account_takes_from_itself_alone() {
     fired.note(1000, Client::ClaudeCode, Mode::Enforce, ID, now());
     for number in 0..3_000 {
         let at = now().plus_secs(number);
-        fired.note(1001, Client::ClaudeCode, Mode::Enforce, &format!("{number}"), at);
+        fired.note(1001, Client::ClaudeCode, Mode::Enforce, &id(number), at);
     }
     fired.save(&folder, now().plus_secs(3_000)).unwrap();
     let text = std::fs::read_to_string(folder.file("fired.json")).unwrap();
@@ -261,4 +266,76 @@ fn what_changed_is_told_at_once_and_what_did_not_every_six_hours() {
         words.contains("session_without_events") && with(&[Reason::ExecutionFailed]).clients[0].has_fault()
     );
     assert!(!with(&[Reason::MonitorMode]).clients[0].has_fault());
+}
+
+/// Proves FH-6.
+#[test]
+fn what_was_tried_is_no_conversation_that_fired() {
+    let fired = SharedFired::default();
+    for session in ["provost-hook-doctor", "s1", ""] {
+        fired.note(1000, Client::ClaudeCode, Mode::Enforce, session, now());
+        assert_eq!(fired.last(Client::ClaudeCode, Mode::Enforce), None, "{session}");
+    }
+}
+
+/// Proves FH-6.
+#[test]
+fn a_conversation_that_is_kept_in_no_home_is_remembered_for_two_days() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let home = scratch.0.join("home/ada");
+    std::fs::create_dir_all(&home).unwrap();
+    let link = scratch.0.join("link");
+    std::os::unix::fs::symlink(&home, &link).unwrap();
+    let fired = SharedFired::default();
+    let kept = |session: &str, path: Option<String>| Conversation {
+        session: session.to_owned(),
+        path,
+    };
+    let below =
+        |home: &std::path::Path| Some(format!("{}/.claude/projects/-work/{ID}.jsonl", home.display()));
+    let homes = [link.clone()];
+    let is_elsewhere = |fired: &SharedFired, after: i64| {
+        fired.is_elsewhere(Client::ClaudeCode, &homes, now().plus_secs(after))
+    };
+    // What says nothing, what is tried, and what is kept in a home, by whichever way that is named.
+    for one in [
+        kept(ID, None),
+        kept("provost-hook-doctor", Some("/dev/null".to_owned())),
+        kept(ID, below(&home)),
+        kept(ID, below(&link)),
+    ] {
+        fired.keeps(1000, Client::ClaudeCode, &one, now());
+        assert!(!is_elsewhere(&fired, 0), "{one:?}");
+    }
+    for path in [
+        "/data/claude/projects/-work/x.jsonl".to_owned(),
+        "/home/eve/.claude/projects/-work/x.jsonl".to_owned(),
+    ] {
+        let fired = SharedFired::default();
+        fired.keeps(1000, Client::ClaudeCode, &kept(ID, Some(path)), now());
+        assert!(is_elsewhere(&fired, 0));
+        assert!(
+            !fired.is_elsewhere(Client::Codex, &homes, now()),
+            "another client's"
+        );
+        fired.save(&folder, now()).unwrap();
+        let text = std::fs::read_to_string(folder.file("fired.json")).unwrap();
+        assert!(!text.contains("eve") && !text.contains("data"), "{text}");
+        let again = SharedFired::default();
+        again.load(&folder).unwrap();
+        assert!(is_elsewhere(&again, 2 * DAY - 1) && !is_elsewhere(&again, 2 * DAY));
+    }
+    // Nobody hides one behind many.
+    for number in 0..100 {
+        let one = kept(
+            &id(number),
+            Some(format!("/data/{number}/.claude/projects/-work/x.jsonl")),
+        );
+        fired.keeps(1000, Client::ClaudeCode, &one, now());
+    }
+    assert!(is_elsewhere(&fired, 0));
+    fired.save(&folder, now()).unwrap();
+    let text = std::fs::read_to_string(folder.file("fired.json")).unwrap();
+    assert!(text.len() < 4_000, "{}", text.len());
 }

@@ -1,11 +1,11 @@
 //! What a hook writes to the desk, and what it reads.
 //!
 //! ```text
-//! question   provost-desk 1 judge|hold CLIENT MODE LENGTH\n payload
+//! question   provost-desk 1 judge|hold CLIENT MODE LENGTH[ by-hand]\n payload
 //! reply      provost-desk 1 LENGTH\n a JSON object
 //! ```
 //!
-//! A head has no word for who asks. Its length is known before anything of the payload is kept.
+//! A head has no word for who asks; that nobody's client does is said where a hook was started by hand, and proves nothing then. Its length is known before anything of the payload is kept.
 
 use provost_hooks::{Client, Mode};
 
@@ -15,6 +15,8 @@ pub const MOST_PAYLOAD: usize = 1 << 20;
 pub const MOST_REPLY: usize = 1 << 20;
 /// LIMIT: bytes of a head.
 const MOST_HEAD: usize = 80;
+/// Says that no client stands behind the question.
+const BY_HAND: &str = "by-hand";
 const LEAD: &str = "provost-desk 1 ";
 
 /// What is wanted of the desk.
@@ -46,6 +48,8 @@ pub struct Asked {
     pub mode: Mode,
     /// How many bytes follow.
     pub length: usize,
+    /// Whether somebody started the hook by hand, as far as that can be told.
+    pub by_hand: bool,
 }
 
 /// Why a question is none.
@@ -56,7 +60,8 @@ impl Asked {
     /// Returns the head as it is written.
     pub fn head(&self) -> String {
         let (intent, client, mode) = (self.intent.word(), self.client.word(), self.mode.word());
-        format!("{LEAD}{intent} {client} {mode} {}\n", self.length)
+        let (space, end) = if self.by_hand { (" ", BY_HAND) } else { ("", "") };
+        format!("{LEAD}{intent} {client} {mode} {}{space}{end}\n", self.length)
     }
 
     /// Returns the head that these bytes begin with, and how long it is; `None` where more has to come.
@@ -76,6 +81,11 @@ impl Asked {
         let client = Client::named(word()).ok_or(NoQuestion)?;
         let mode = Mode::named(word()).ok_or(NoQuestion)?;
         let length = length_of(word(), MOST_PAYLOAD)?;
+        let by_hand = match words.next() {
+            None => false,
+            Some(BY_HAND) => true,
+            Some(_) => return Err(NoQuestion),
+        };
         if words.next().is_some() {
             return Err(NoQuestion);
         }
@@ -84,6 +94,7 @@ impl Asked {
             client,
             mode,
             length,
+            by_hand,
         };
         Ok(Some((asked, end)))
     }
@@ -140,9 +151,19 @@ mod tests {
             client: Client::Gemini,
             mode: Mode::Monitor,
             length: 7,
+            by_hand: true,
         };
+        for asked in [
+            asked,
+            Asked {
+                by_hand: false,
+                ..asked
+            },
+        ] {
+            let head = asked.head();
+            assert_eq!(Asked::read(head.as_bytes()), Ok(Some((asked, head.len()))));
+        }
         let head = asked.head();
-        assert_eq!(Asked::read(head.as_bytes()), Ok(Some((asked, head.len()))));
         assert_eq!(Asked::read(&head.as_bytes()[..head.len() - 1]), Ok(None));
         for wrong in [
             "GET / HTTP/1.1\r\n",
@@ -151,6 +172,7 @@ mod tests {
             "provost-desk 1 judge codex enforce -1\n",
             "provost-desk 1 judge codex enforce +1\n",
             "provost-desk 1 judge codex enforce 1 ada\n",
+            "provost-desk 1 judge codex enforce 1 by-hand by-hand\n",
             "provost-desk 1 judge cursor enforce 1\n",
             "provost-desk 2 judge codex enforce 1\n",
         ] {

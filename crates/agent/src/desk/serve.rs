@@ -388,13 +388,14 @@ impl Counter {
         let now = self.work.clock.now();
         // Somebody is there, whatever they ask.
         self.work.fired.heard_of(account, now);
-        if asked.intent != Intent::Judge {
+        // What somebody tries by hand shows that the hook answers, and not that a client starts it.
+        if asked.intent != Intent::Judge || asked.by_hand {
             return;
         }
-        if let Some(session) = session_of(payload) {
-            self.work
-                .fired
-                .note(account, asked.client, asked.mode, &session, now);
+        if let Some(of) = session_of(payload) {
+            let fired = &self.work.fired;
+            fired.note(account, asked.client, asked.mode, &of.session, now);
+            fired.keeps(account, asked.client, &of, now);
         }
     }
 

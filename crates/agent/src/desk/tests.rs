@@ -152,11 +152,16 @@ impl Open {
     }
 
     fn ask_in(&self, mode: Mode, intent: Intent, payload: &[u8]) -> Told {
+        self.ask_as((mode, false), intent, payload)
+    }
+
+    fn ask_as(&self, (mode, by_hand): (Mode, bool), intent: Intent, payload: &[u8]) -> Told {
         let asked = Asked {
             intent,
             client: Client::ClaudeCode,
             mode,
             length: payload.len(),
+            by_hand,
         };
         let mut stream = UnixStream::connect(&self.place.socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -347,7 +352,8 @@ fn the_desk_notes_which_conversation_asked_whatever_it_answers() {
             .silence(Client::ClaudeCode, Mode::Enforce, &of_account, now)
             .silent
     };
-    let said = json!({ "hook_event_name": "PreToolUse", "session_id": files[0].stem, "tool_name": "Bash", "tool_input": {} });
+    let said = json!({ "hook_event_name": "PreToolUse", "session_id": files[0].stem, "tool_name": "Bash", "tool_input": {},
+        "transcript_path": "/data/claude/projects/-work/x.jsonl" });
     let said = said.to_string().into_bytes();
     // Neither a bundle nor a registration is needed for a hook to have been started.
     for open in [
@@ -356,12 +362,20 @@ fn the_desk_notes_which_conversation_asked_whatever_it_answers() {
         open_as(None, Err("it is not believed".to_owned())),
     ] {
         assert_eq!((silent(&open, me, now), silent(&open, me, later)), (0, 1));
+        // What somebody tries by hand is judged as any other, and no proof that the client starts it.
+        let tried = open.ask_as((Mode::Enforce, true), Intent::Judge, &said);
+        assert_eq!(silent(&open, me, later), 1);
+        assert_eq!(open.fired.last(Client::ClaudeCode, Mode::Enforce), None);
+        let homes = [std::path::PathBuf::from("/home/ada")];
+        assert!(!open.fired.is_elsewhere(Client::ClaudeCode, &homes, now));
         // One that looks on is another registration than the one that refuses; who asked it is known.
         open.ask(Intent::Judge, &said);
         assert_eq!(silent(&open, me, later), 1);
         assert_eq!(open.fired.accounts(), BTreeSet::from([me]));
-        open.ask_in(Mode::Enforce, Intent::Judge, &said);
+        let asked = open.ask_in(Mode::Enforce, Intent::Judge, &said);
+        assert_eq!((tried.decided, tried.why), (asked.decided, asked.why));
         assert_eq!(silent(&open, me, later), 0);
+        assert!(open.fired.is_elsewhere(Client::ClaudeCode, &homes, now));
         assert_eq!((silent(&open, me + 1, now), silent(&open, me + 1, later)), (0, 1));
     }
 }

@@ -6,12 +6,14 @@
 //! what installers left ──────────────┼──► level and reasons ──► coverage.json ──► POST …/coverage, where anything changed
 //! the line, executed once a day ─────┤
 //! conversations, and who asked ──────┤
+//! what puts their folders elsewhere ─┤
 //! who may be on the machine ─────────┘
 //! ```
 //!
 //! Of a client nothing is started; of a conversation the name and the time are read. The one program that is started is this one, by the
 //! line that a client's settings register, and only where the line is to the letter what `provost hook install` writes for it.
 
+use self::environments::moves_folder;
 use self::people::{People, people};
 use super::judging::Judging;
 use super::places::{failure, place_args};
@@ -85,6 +87,10 @@ struct Found {
     of_clients: BTreeMap<Known, Traces>,
     /// Those that may take their managed settings from elsewhere.
     elsewhere: BTreeSet<Known>,
+    /// Those whose folder a file of the machine puts elsewhere.
+    moved: BTreeSet<Known>,
+    /// The homes, seen or not.
+    homes: Vec<PathBuf>,
 }
 
 impl Found {
@@ -137,6 +143,12 @@ fn everything(root: &Path, people: &People, since: Timestamp) -> Found {
     Found {
         of_clients,
         elsewhere,
+        moved: Client::ALL
+            .into_iter()
+            .filter(|client| moves_folder(root, *client))
+            .map(known)
+            .collect(),
+        homes: people.homes.clone(),
     }
 }
 
@@ -401,6 +413,9 @@ impl<'a> Guarding<'a> {
                 has_all: !found.is_incomplete && silence.strange == 0,
                 hears_events,
                 silent: silence.silent,
+                // Of homes that nobody named nothing can be said, and then no conversation is seen.
+                is_elsewhere: everything.moved.contains(&known(client))
+                    || (seen.is_some() && self.fired().is_elsewhere(client, &everything.homes, now)),
             },
         };
         let answered = executions.last(client).filter(|run| run.has_answered);
@@ -685,6 +700,7 @@ pub fn findings(agent: &Agent) -> Vec<Finding> {
     kept.clients.iter().map(finding).collect()
 }
 
+mod environments;
 mod people;
 #[cfg(test)]
 mod tests;

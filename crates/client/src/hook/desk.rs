@@ -10,6 +10,7 @@
 //! place: no socket, no file and no folder of anybody else, and no word of the environment.
 //! INVARIANT LJ-9: where the organization is known to enforce, nothing passes for want of an answer, whatever the registration says.
 
+use super::behind;
 use super::settings::{self, Homes, HookSettings, OF_THE_MACHINE, UserFrom};
 use crate::cli::Terminal;
 use provost_agent::desk::{Asked, Intent, MOST_REPLY, Place, Registered, Told, Word, guarded, reply_of};
@@ -138,6 +139,7 @@ impl Desk {
             client,
             mode,
             length: payload.len(),
+            by_hand: behind::is_by_hand(Path::new("/proc")),
         };
         let told = exchanged(&mut stream, &asked, payload, &time).map_err(|error| lost(&error))?;
         let told: Option<Told> = reply_of(&told).and_then(|json| serde_json::from_slice(json).ok());

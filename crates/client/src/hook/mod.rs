@@ -15,6 +15,7 @@
 //! API, which takes ten milliseconds to make. [`run_if_asked`] stands before it.
 
 mod ask;
+mod behind;
 mod caller;
 mod desk;
 mod doctor;

@@ -3,7 +3,7 @@
 use super::super::judging::tests::{Server, World, now, refusal};
 use super::*;
 use provost_agent::{Loop, once};
-use provost_hooks::{Mode as HookMode, command_line, hooks};
+use provost_hooks::{Conversation, Mode as HookMode, command_line, hooks};
 use provost_words::entropy::SystemEntropy;
 use rustix::process::geteuid;
 use std::os::unix::fs::PermissionsExt;
@@ -241,6 +241,67 @@ fn a_conversation_that_asks_nothing_is_noticed_within_two_rounds() {
     // Of an account whose home is gone it is known that nothing is there.
     machine.put("hidden/carol/x", "", 0o644);
     machine.is("enforced", &[]);
+}
+
+/// Proves FH-6.
+///
+/// A client whose folder lies elsewhere: by what its own hook says of a conversation, and by what sets environments on the machine.
+#[test]
+fn a_client_that_keeps_its_conversations_elsewhere_is_not_enforced() {
+    let machine = Machine::new();
+    let (account, root) = (geteuid().as_raw(), machine.root());
+    let keeps = |session: &str, path: PathBuf| {
+        let of = Conversation {
+            session: session.to_owned(),
+            path: Some(path.display().to_string()),
+        };
+        let now = machine.world.clock.now();
+        machine
+            .judging
+            .fired()
+            .keeps(account, Client::ClaudeCode, &of, now);
+    };
+    keeps(ID, root.join("home/ada/.claude/projects/-work/x.jsonl"));
+    keeps("provost-hook-doctor", "/dev/null".into());
+    machine.is("enforced", &[]);
+    keeps(ID, "/data/claude/projects/-work/x.jsonl".into());
+    machine.is("bypassable", &["configuration_elsewhere"]);
+    // It is forgotten with the conversation.
+    machine.world.clock.pass(2 * 86_400 + 1);
+    machine.asks();
+    machine.put(
+        &format!("home/ada/.claude/projects/-work/{ID}.jsonl"),
+        "secret",
+        0o600,
+    );
+    machine.is("enforced", &[]);
+    for (file, text, level) in [
+        (
+            "etc/environment",
+            "CLAUDE_CONFIG_DIR=/data/claude\n",
+            "bypassable",
+        ),
+        ("etc/environment", "LANG=C\nCODEX_HOME=/data/codex\n", "enforced"),
+        (
+            "etc/profile.d/ai.sh",
+            "export CLAUDE_CONFIG_DIR=$HOME/.config/claude\n",
+            "bypassable",
+        ),
+        ("etc/profile.d/ai.sh", "true\n", "enforced"),
+        (
+            "etc/environment.d/70-ai.conf",
+            "CLAUDE_CONFIG_DIR=/data/claude\n",
+            "bypassable",
+        ),
+    ] {
+        machine.put(file, text, 0o644);
+        let reasons: &[&str] = if level == "enforced" {
+            &[]
+        } else {
+            &["configuration_elsewhere"]
+        };
+        machine.is(level, reasons);
+    }
 }
 
 /// Proves FH-6.

@@ -128,6 +128,7 @@ impl Guard {
             client: Client::ClaudeCode,
             mode: provost_hooks::Mode::Enforce,
             length: payload.len(),
+            by_hand: false,
         };
         let mut stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
