@@ -13,6 +13,17 @@ pub struct Privacy {
     pub people: String,
     /// `show`: others see what the machine is called. `hide`: they do not.
     pub host_names: String,
+    /// `show`: this machine says what folders of projects are called. `hide`: it does not, and neither where a server says nothing of it, or
+    /// another word.
+    #[serde(default = "hide")]
+    pub project_names: String,
+}
+
+const SHOW: &str = "show";
+const HIDE: &str = "hide";
+
+fn hide() -> String {
+    HIDE.to_owned()
 }
 
 impl PrivacyChange {
@@ -37,11 +48,21 @@ impl Privacy {
             other => format!("people are shown as {other:?}"),
         };
         let names = match self.host_names.as_str() {
-            "show" => "what it is called".to_owned(),
-            "hide" => "not what it is called".to_owned(),
+            SHOW => "what it is called".to_owned(),
+            HIDE => "not what it is called".to_owned(),
             other => format!("its name as {other:?}"),
         };
-        format!("{people}, and {names}")
+        let projects = if self.shows_project_names() {
+            "are sent, without the rest of their paths"
+        } else {
+            "are not sent"
+        };
+        format!("{people}, and {names}; names of folders of projects {projects}")
+    }
+
+    /// Says whether what folders of projects are called may be sent.
+    fn shows_project_names(&self) -> bool {
+        self.project_names == SHOW
     }
 }
 
@@ -56,6 +77,13 @@ pub struct PrivacyChange {
 }
 
 impl State {
+    /// Says whether what folders of projects are called may be sent: where the server said so, and said nothing else since.
+    ///
+    /// Keeps PV-2.
+    pub(crate) fn shows_project_names(&self) -> bool {
+        self.privacy.as_ref().is_some_and(Privacy::shows_project_names)
+    }
+
     /// Takes what a heartbeat was answered about it. An answer that says nothing of it changes nothing.
     pub(crate) fn hear_privacy(&mut self, answer: &Value, now: Timestamp) {
         let said = answer.get("privacy").cloned();
@@ -106,9 +134,51 @@ mod tests {
         );
         let is = kept.privacy.unwrap();
         assert!(
-            is.says().contains("a pseudonym") && is.says().ends_with("and not what it is called"),
+            is.says().contains("a pseudonym")
+                && is.says().contains("and not what it is called; names of folders"),
             "{}",
             is.says()
+        );
+    }
+
+    /// Proves PV-2.
+    #[test]
+    fn names_of_projects_are_sent_where_a_server_said_so_and_nothing_else_since() {
+        let mut state = State::default();
+        let at = Timestamp::from_ms(1_000);
+        assert!(!state.shows_project_names(), "nothing was said");
+        let says = |word: &str| json!({ "privacy": { "people": "directory", "hostNames": "show", "projectNames": word } });
+        let earlier = json!({ "privacy": { "people": "directory", "hostNames": "show" } });
+        for (answer, shows) in [
+            (&earlier, false),
+            (&says("show"), true),
+            (&json!({}), true),
+            (&says("Show"), false),
+            (&says("show"), true),
+            (&earlier, false),
+            (&says("show"), true),
+            (&says("hide"), false),
+        ] {
+            state.hear_privacy(answer, at);
+            assert_eq!(state.shows_project_names(), shows, "{answer}");
+            let kept: State = serde_json::from_value(serde_json::to_value(&state).unwrap()).unwrap();
+            assert_eq!(kept.shows_project_names(), shows, "{answer}");
+            let says = state.privacy.as_ref().unwrap().says();
+            let end = if shows {
+                "are sent, without the rest of their paths"
+            } else {
+                "are not sent"
+            };
+            assert!(says.ends_with(end), "{says}");
+        }
+        let change = state.privacy_changed.unwrap();
+        assert!(change.says().contains("projects are sent"), "{}", change.says());
+        // What an agent of an earlier version kept.
+        let kept = json!({ "privacy": { "people": "directory", "hostNames": "show" } });
+        assert!(
+            !serde_json::from_value::<State>(kept)
+                .unwrap()
+                .shows_project_names()
         );
     }
 }

@@ -11,6 +11,7 @@
 use crate::folder::{Folder, disk};
 use crate::sent::{self, Upload};
 use crate::trouble::{Cause, Trouble};
+use provost_inventory::wire::Report;
 use provost_words::digest::sha256_hex;
 use provost_words::durable::sync_folder;
 use provost_words::time::Timestamp;
@@ -119,6 +120,23 @@ impl Queue {
             }
         }
         Ok(None)
+    }
+
+    /// Leaves out of a report that waits what folders of projects are called: on the disk first, so that what is kept of it is what was sent.
+    ///
+    /// Errors: disk.
+    pub fn leave_out_project_names(&self, segment: &mut Segment) -> Result<(), Trouble> {
+        let Ok(mut report) = serde_json::from_slice::<Report>(&segment.body) else {
+            return Ok(());
+        };
+        if !report.leave_out_project_names() {
+            return Ok(());
+        }
+        let body = serde_json::to_vec(&report)
+            .map_err(|error| Trouble::new(Cause::Disk, format!("the report cannot be written: {error}")))?;
+        self.folder.replace(&name_of(segment.number), &written(&body))?;
+        segment.body = body;
+        Ok(())
     }
 
     /// Moves what the server has to what was sent.

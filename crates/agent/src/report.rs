@@ -73,6 +73,8 @@ pub(crate) struct Plan {
     known: Vec<Unchanged>,
     /// Nobody knows here what the server has, although it had something: a file was lost.
     has_forgotten: bool,
+    /// Whether it says what folders of projects are called.
+    names_projects: bool,
 }
 
 impl Plan {
@@ -109,6 +111,7 @@ impl Plan {
             acknowledged,
             known: known.sections,
             has_forgotten: is_there && has_forgotten,
+            names_projects: state.shows_project_names(),
         })
     }
 
@@ -146,6 +149,12 @@ impl Plan {
         let took = clock.monotonic().saturating_sub(begin);
         let started = self.started_at;
         let finished = started.plus_ms(i64::try_from(took.as_millis()).unwrap_or_default());
+        // Keeps PV-2.
+        let found = if self.names_projects {
+            found.name_projects()
+        } else {
+            found
+        };
         let mut report = Report::of(self.scan_id, (started, finished), &[found], &self.acknowledged);
         report.counter = i64::try_from(self.number).ok();
         if is_in_time {
@@ -197,7 +206,7 @@ pub(crate) fn fitted(mut report: Report) -> Result<Vec<u8>, Trouble> {
             return Ok(bytes);
         };
         let fault = SectionFault {
-            place: first.place().clone(),
+            place: first.place().clone().without_project_name(),
             fault: Fault::Truncated,
         };
         section.observations.truncate(kept);

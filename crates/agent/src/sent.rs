@@ -20,13 +20,14 @@ const COVERAGE: &str = "coverage.json";
 const REPORT: &str = ".report";
 
 /// What is collected, and what never is.
-pub const RULES: [&str; 10] = [
+pub const RULES: [&str; 11] = [
     "sent: that this machine is there: its name, its system and processor, the version of the agent, how often it called, and the system's name for its present run",
     "sent: which AI clients are configured, and the name of the home's account; of MCP servers the package or the address, without user, query and what looks secret in it, the names of variables and headers, and of arguments the flags and the kinds",
     "sent: of skills, extensions, hooks and settings the names, digests, counts and known words; how many conversations a client keeps, and none of them",
     "sent: of a credential in such a file its form, the member that holds it, a fingerprint, and who may read the file; of a token of Provost the part that lists show",
     "sent: of each AI client how far its hooks guard it, what is missing of a proof, in words of a fixed list, its version, and the hours in which its hook was tried and asked last; which policy bundle lies here",
     "sent, by the agent of the machine: which release of managed settings that an admin assigned lies here, by digest, or why none does",
+    "sent only where the server says that names of projects are shown: what the folder of a project is called, where that looks like no secret, and nothing else of its path",
     "never sent: values of variables, headers and arguments; credentials; prompts and conversations; the content of any file",
     "never sent: lists of processes, screens, places, browser histories, serial numbers; paths leave as fingerprints under a key of this machine",
     "the agent starts no program but itself, by the line of the hook that a client's settings register, takes no script, and asks no server but the one it enrolled at, through the proxy of the surroundings if there is one",

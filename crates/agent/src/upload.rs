@@ -50,7 +50,11 @@ pub(crate) async fn drain(
     say: &dyn Fn(&str),
 ) -> Result<(), Trouble> {
     let below = format!("devices/{}/scans", agent.device.device_id);
-    while let Some(segment) = queue.next(say)? {
+    while let Some(mut segment) = queue.next(say)? {
+        // Keeps PV-2: it may have been made while names of projects were shown.
+        if !state.shows_project_names() {
+            queue.leave_out_project_names(&mut segment)?;
+        }
         match caller.post(&below, &segment.body).await {
             Ok((_, answer)) => {
                 let now = caller.clock.now();

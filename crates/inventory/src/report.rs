@@ -8,6 +8,7 @@ use provost_words::digest::{document_sha256, sha256_hex};
 use provost_words::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// How exactly a version is named.
@@ -84,6 +85,9 @@ pub struct Place {
     /// The fingerprint of the project's path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// What the project's folder is called, once [`Scan::name_projects`] said so; never printed, and in no digest of a scan.
+    #[serde(skip)]
+    pub project_name: Option<String>,
 }
 
 /// What is known of a configured server.
@@ -251,6 +255,9 @@ pub struct Scan {
     /// Whether there may be projects in which nothing was looked for.
     #[serde(skip)]
     pub(crate) is_unsure: bool,
+    /// What folders of projects are called, by the fingerprint of their paths.
+    #[serde(skip)]
+    pub(crate) project_names: BTreeMap<String, String>,
 }
 
 impl Scan {
@@ -258,6 +265,26 @@ impl Scan {
     /// one by which projects are missing.
     pub fn may_miss(&self, client: Client) -> bool {
         self.is_unsure && reads_projects(client)
+    }
+
+    /// Has each observation of a project say what the project's folder is called, beside the fingerprint of its path (F3.6). Without it none
+    /// does, and only projects that a client lists have a name.
+    ///
+    /// Keeps PV-2.
+    #[must_use]
+    pub fn name_projects(mut self) -> Self {
+        for place in self
+            .sections
+            .iter_mut()
+            .flat_map(|section| &mut section.observations)
+        {
+            let place = &mut place.place;
+            let project = place.project.as_ref();
+            place.project_name = project
+                .and_then(|project| self.project_names.get(project))
+                .cloned();
+        }
+        self
     }
 
     /// Returns the report as a server gets it, one member a line: what people read before they agree is what is sent.

@@ -14,8 +14,10 @@ use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File, Part};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
 use crate::syntax;
+use crate::wire::is_project_name;
 use patterns::MAX_DEPTH;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +73,7 @@ pub fn scan_watched(
         platform: machine.platform,
         key,
         projects: BTreeSet::new(),
+        project_names: BTreeMap::new(),
         plugins: None,
         manifests: Manifests::default(),
         found: BTreeMap::new(),
@@ -91,6 +94,7 @@ pub fn scan_watched(
         walk.files(|at| matches!(at, At::Upwards(_)));
     }
     for project in std::mem::take(&mut walk.projects) {
+        walk.name(&project);
         walk.begin(project);
         walk.files(is_in_project);
         walk.skills(true);
@@ -121,6 +125,8 @@ struct Walk<'a> {
     platform: Platform,
     key: &'a InventoryKey,
     projects: BTreeSet<PathBuf>,
+    /// What they are called, by the fingerprint of their paths.
+    project_names: BTreeMap<String, String>,
     /// Where plugins are installed, if something says it.
     plugins: Option<BTreeSet<PathBuf>>,
     manifests: Manifests,
@@ -291,19 +297,29 @@ impl Walk<'_> {
     }
 
     fn place(&self, spot: &Spot) -> Place {
-        let logical = |path: &Path| {
-            path.strip_prefix(self.root)
-                .unwrap_or(path)
-                .to_string_lossy()
-                .into_owned()
-        };
         Place {
             class: spot.class,
-            path: self.key.of("path", &logical(&spot.path)),
-            project: spot
-                .project
-                .as_deref()
-                .map(|project| self.key.of("path", &logical(project))),
+            path: self.fingerprint(&spot.path),
+            project: spot.project.as_deref().map(|project| self.fingerprint(project)),
+            project_name: None,
+        }
+    }
+
+    /// Returns the fingerprint of a path as the machine has it.
+    fn fingerprint(&self, path: &Path) -> String {
+        let logical = path.strip_prefix(self.root).unwrap_or(path);
+        self.key.of("path", &logical.to_string_lossy())
+    }
+
+    /// Notes what a project's folder is called, where that is a name and nobody's: folders beside the home are homes, and called as people.
+    ///
+    /// Keeps PV-2.
+    fn name(&mut self, project: &Path) {
+        let is_of_people = self.home.starts_with(project) || project.parent() == self.home.parent();
+        let name = project.file_name().and_then(OsStr::to_str);
+        if let Some(name) = name.filter(|name| !is_of_people && is_project_name(name)) {
+            self.project_names
+                .insert(self.fingerprint(project), name.to_owned());
         }
     }
 

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use key::{is_always_weak, is_builtin, is_server_key};
-pub use limits::{MAX_BYTES, MAX_FAULTS, MAX_OBSERVATIONS, MAX_SECTIONS, is_shown_name};
+pub use limits::{MAX_BYTES, MAX_FAULTS, MAX_OBSERVATIONS, MAX_SECTIONS, is_project_name, is_shown_name};
 pub use make::digest;
 
 /// What a device found.
@@ -121,6 +121,11 @@ pub struct Place {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[0-9a-f]{32}$"))]
     pub project: Option<String>,
+    /// What the project's folder is called: the last part of its path. A device says it only where the settings show names of projects
+    /// (`fleet.privacy.projectNames`); where they do not, it is left out of what is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub project_name: Option<String>,
 }
 
 /// One thing that was found.
@@ -265,6 +270,24 @@ impl Sighting {
         }
     }
 
+    fn place_mut(&mut self) -> &mut Place {
+        match self {
+            Self::McpServer { place, .. }
+            | Self::Skill { place, .. }
+            | Self::Extension { place, .. }
+            | Self::Hook { place, .. }
+            | Self::Setting { place, .. }
+            | Self::Environment { place, .. }
+            | Self::Credential { place, .. }
+            | Self::Sessions { place, .. } => place,
+        }
+    }
+
+    /// Takes the name of its project out of it, if it says one.
+    pub fn take_project_name(&mut self) -> Option<String> {
+        self.place_mut().project_name.take()
+    }
+
     /// Returns the word of its kind on the wire.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -279,7 +302,8 @@ impl Sighting {
         }
     }
 
-    /// Returns what makes it the same one in the next scan of its section: its kind, its names and its place.
+    /// Returns what makes it the same one in the next scan of its section: its kind, its names and its place, of which the name of the project
+    /// is no part.
     pub fn ident(&self) -> String {
         let (place, kind) = (self.place(), self.kind());
         let (name, more) = match self {

@@ -7,7 +7,8 @@ use crate::{Cause, State, uploads};
 use provost_inventory::wire::{self, Place, Report, Section, Sighting};
 use provost_inventory::{Client, Fault};
 use provost_words::time::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Proves AG-3.
 #[test]
@@ -321,6 +322,7 @@ fn a_report_that_is_longer_than_a_server_reads_is_cut_and_says_so() {
         class: "~/.claude.json".into(),
         path: "0123456789abcdef0123456789abcdef".into(),
         project: None,
+        project_name: None,
     };
     let names = vec!["N".repeat(150); 64];
     let environment = |_| Sighting::Environment {
@@ -351,4 +353,83 @@ fn a_report_that_is_longer_than_a_server_reads_is_cut_and_says_so() {
     let section = &sent.sections[0];
     assert!(!section.complete && !section.observations.is_empty());
     assert_eq!(section.faults[0].fault, Fault::Truncated);
+}
+
+/// A home with a server in a project of a client.
+fn with_project(scratch: &Scratch) -> PathBuf {
+    let home = home(scratch);
+    let project = home.join("work/billing");
+    std::fs::create_dir_all(&project).unwrap();
+    let server = json!({ "command": "npx", "args": ["-y", "@acme/docs@1.2.3"] });
+    let settings = json!({ "projects": { project.to_str().unwrap(): { "mcpServers": { "docs": server } } } });
+    std::fs::write(home.join(".claude.json"), settings.to_string()).unwrap();
+    home
+}
+
+fn beat_saying(project_names: &str) -> Value {
+    let mut beat = beat();
+    beat["privacy"] = json!({ "people": "directory", "hostNames": "show", "projectNames": project_names });
+    beat
+}
+
+/// Proves PV-2.
+#[test]
+fn a_project_is_named_once_the_server_said_so_and_not_in_what_waits_when_it_says_otherwise() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), with_project(&scratch), Told::default());
+    let agent = agent(&folder);
+    let last = || String::from_utf8(door.asked.borrow().last().unwrap().3.clone()).unwrap();
+    let digest = |body: &str| serde_json::from_str::<Value>(body).unwrap()["sections"][0]["digest"].clone();
+    // Nothing was said, and then that names are hidden.
+    for beat in [beat(), beat_saying("hide")] {
+        scan_again(&agent);
+        door.will(200, &beat);
+        door.will(200, &taken());
+        assert_eq!(round(&agent, &home, &door).unwrap().uploads, 1);
+        assert!(
+            !last().contains("projectName") && !last().contains("billing"),
+            "{}",
+            last()
+        );
+    }
+    let hidden: Value = serde_json::from_str(&last()).unwrap();
+    scan_again(&agent);
+    door.will(200, &beat_saying("show"));
+    door.will(200, &taken());
+    round(&agent, &home, &door).unwrap();
+    assert!(last().contains(r#""projectName":"billing""#), "{}", last());
+    // A section that names its project is another one: nobody takes it for what was sent before.
+    assert_ne!(hidden["unchanged"][0]["digest"], digest(&last()));
+    // One waits, and the server hides names in the meantime.
+    scan_again(&agent);
+    std::fs::create_dir_all(home.join("work/shop")).unwrap();
+    let two = ["billing", "shop"].map(|name| home.join("work").join(name).to_str().unwrap().to_owned());
+    let server =
+        json!({ "mcpServers": { "docs": { "command": "npx", "args": ["-y", "@acme/docs@1.2.3"] } } });
+    let settings = json!({ "projects": { &two[0]: server, &two[1]: server } });
+    std::fs::write(home.join(".claude.json"), settings.to_string()).unwrap();
+    door.will(200, &beat_saying("show"));
+    door.will(503, &json!({ "message": "later", "code": "unavailable" }));
+    assert!(round(&agent, &home, &door).unwrap().problem.is_some());
+    assert!(last().contains(r#""projectName":"shop""#), "{}", last());
+    door.will(200, &beat_saying("hide"));
+    door.will(200, &taken());
+    assert_eq!(round(&agent, &home, &door).unwrap().uploads, 1);
+    let sent: Report = serde_json::from_str(&last()).unwrap();
+    assert_eq!((sent.refusal(), sent.sections[0].observations.len()), (None, 2));
+    assert!(
+        !last().contains("projectName") && !last().contains("shop"),
+        "{}",
+        last()
+    );
+    // What is explained is what was sent, and the next scan knows what the server has.
+    let kept = uploads(&folder).unwrap();
+    let kept = kept.iter().rfind(|upload| upload.kind == "report").unwrap();
+    assert_eq!(kept.body, last().into_bytes());
+    scan_again(&agent);
+    door.will(200, &beat_saying("hide"));
+    door.will(200, &taken());
+    round(&agent, &home, &door).unwrap();
+    let next: Value = serde_json::from_str(&last()).unwrap();
+    assert_eq!(next["unchanged"][0]["digest"], sent.sections[0].digest);
 }

@@ -6,6 +6,9 @@
 //!
 //! INVARIANT PV-1: where people are pseudonymous, no answer of devices and of the inventory names a person, an account of a machine or a
 //! machine to anybody but that person and the machine, and no filter says whose something is.
+//! INVARIANT PV-2: what a folder of a project is called leaves no machine before its server said that names of projects are shown, and not
+//! where it said otherwise since; where the settings hide it, no answer has it, nothing keeps it that is taken then, and what is kept is
+//! forgotten. It is the last part of the path, of no home, and nothing that looks like a credential.
 
 use super::model::{Device, DeviceId};
 use super::owners;

@@ -50,6 +50,7 @@ mod list_uses;
 mod maintenance;
 mod model;
 mod observations;
+mod project_names;
 mod reads;
 mod references;
 mod report;
@@ -62,6 +63,7 @@ mod uses;
 pub use facts::{ServerFacts, facts};
 pub use joining::join as join_uses;
 pub use model::ServerId;
+pub use project_names::forget_hidden as forget_hidden_names;
 pub use standing::{Candidate, approvable, approve};
 
 use provost_kernel::announcement::{Answers, Subscriber};
@@ -82,13 +84,14 @@ pub static AREA: Area = Area {
     scopes: &[scope("inventory:read").everybody(), scope("inventory:write")],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0036_inventory", "0039_inventory_use"],
+    migrations: &migrations!["0036_inventory", "0039_inventory_use", "0058_project_names"],
     statements: &[
         store::STATEMENTS,
         known::STATEMENTS,
         imported::STATEMENTS,
         observations::STATEMENTS,
         maintenance::STATEMENTS,
+        project_names::STATEMENTS,
         references::STATEMENTS,
         uses::STATEMENTS,
         joining::STATEMENTS,
@@ -112,9 +115,14 @@ pub static AREA: Area = Area {
         ("inventory_uses", "what was used decides nothing"),
         ("inventory_use_bounds", "what is not kept decides nothing"),
     ],
-    timers: &[every(60, "inventory-uses", |kernel, _| {
-        Box::pin(async move { joining::join(&kernel).await })
-    })],
+    timers: &[
+        every(60, "inventory-uses", |kernel, _| {
+            Box::pin(async move { joining::join(&kernel).await })
+        }),
+        every(60, "inventory-project-names", |kernel, _| {
+            Box::pin(async move { project_names::forget_hidden(&kernel).await })
+        }),
+    ],
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_approvals),
     on: &[

@@ -340,6 +340,10 @@ pub struct ObservationView {
     pub standing: Option<Standing>,
     /// What was found: an observation of a report, as its device sent it.
     pub found: Map<String, Value>,
+    /// What the folder of the project is called in which it was found, where the settings show names of projects
+    /// (`fleet.privacy.projectNames`) and its device says one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_name: Option<String>,
     /// Whether a project may bring another program of this name: its client starts the server in whatever project it is started in, and a
     /// package there comes before the one of the key. An approval holds for the key.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

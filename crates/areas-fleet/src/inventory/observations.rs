@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 macro_rules! observations {
     () => {
         "SELECT o.id, o.seq, o.device_id, o.client, o.account, o.server_id, o.asset_id, o.is_weak, o.facts, o.first_seen_at, \
-         o.removed_at, s.standing, s.standing_until FROM inventory_observations o LEFT JOIN inventory_servers s ON \
+         o.removed_at, s.standing, s.standing_until, o.project_name FROM inventory_observations o LEFT JOIN inventory_servers s ON \
          s.organization_id = o.organization_id AND s.id = o.server_id "
     };
 }
@@ -40,15 +40,15 @@ statements! {
     BY_CLIENT = "SELECT c.client, COUNT(DISTINCT c.device_id), COUNT(CASE WHEN c.is_complete THEN NULL ELSE 1 END) FROM inventory_sections c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' GROUP BY c.client ORDER BY c.client";
     /// What is known of a section's observations behind one of them, removed ones among them. By the index of the section, and without what
     /// was found: a unit reads this again, and a section may hold megabytes.
-    OF_SECTION = "SELECT id, ident, facts_digest, removed_at, server_id, asset_id, bound_at, kind FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND ident > ?5 ORDER BY ident";
+    OF_SECTION = "SELECT id, ident, facts_digest, removed_at, server_id, asset_id, bound_at, kind, project_name FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND ident > ?5 ORDER BY ident";
     /// What was found.
     FACTS = "SELECT facts FROM inventory_observations WHERE organization_id = ?1 AND id = ?2";
     /// How many observations of a device are not removed.
     COUNT = "SELECT COUNT(*) FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND removed_at IS NULL";
     /// Makes an observation.
-    INSERT = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, server_id, asset_id, transport, version_pin, is_weak, facts, first_seen_at, configured_name, bound_at, facts_digest) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_observations WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+    INSERT = "INSERT INTO inventory_observations (organization_id, id, seq, device_id, client, account, kind, ident, server_id, asset_id, transport, version_pin, is_weak, facts, first_seen_at, configured_name, bound_at, facts_digest, project_name) VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM inventory_observations WHERE organization_id = ?1), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     /// Replaces what is known of an observation.
-    UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, configured_name = ?9, bound_at = ?10, facts_digest = ?11, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
+    UPDATE = "UPDATE inventory_observations SET server_id = ?3, asset_id = ?4, transport = ?5, version_pin = ?6, is_weak = ?7, facts = ?8, configured_name = ?9, bound_at = ?10, facts_digest = ?11, project_name = ?12, removed_at = NULL WHERE organization_id = ?1 AND id = ?2";
     /// Keeps that an observation is no longer there.
     REMOVE = "UPDATE inventory_observations SET removed_at = ?3 WHERE organization_id = ?1 AND id = ?2";
     /// Removed observations of a device beyond so many, those that went last left out.
@@ -80,6 +80,8 @@ pub struct Kept {
     /// Since when a server is there without a break.
     pub since: Option<Timestamp>,
     pub is_credential: bool,
+    /// What its project's folder is called.
+    pub project_name: Option<String>,
 }
 
 /// An observation on its way into the store.
@@ -96,13 +98,14 @@ pub struct Fresh<'a> {
     /// Under which name a server is there, and since when without a break.
     pub name: Option<&'a str>,
     pub since: Option<Timestamp>,
+    pub project_name: Option<&'a str>,
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(Error::internal)
 }
 
-fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
+fn observation(row: &Row<'_>, now: Timestamp, shows_projects: bool) -> Result<ObservationView> {
     let is_weak = row.get::<bool>(7)?;
     let standing = match row.get::<Option<String>>(11)? {
         Some(word) => Some(Server::standing_of(
@@ -125,6 +128,8 @@ fn observation(row: &Row<'_>, now: Timestamp) -> Result<ObservationView> {
         asset_id: row.get::<Option<String>>(6)?.map(AssetId::from_store),
         standing,
         found,
+        // Keeps PV-2: what is hidden is not shown from the moment on at which the settings say so; it is forgotten soon after.
+        project_name: row.get::<Option<String>>(13)?.filter(|_| shows_projects),
         first_seen_at: row.get(9)?,
         removed_at: row.get(10)?,
     })
@@ -212,15 +217,15 @@ pub fn digests(
     Ok(found.into_iter().collect())
 }
 
-/// Keeps what is said of a section. Of one that is not wholly kept the digest is not: the next look at it is to be sent whole, since there
-/// may be room by then.
+/// Keeps what is said of a section. Of one that is not wholly kept (`is_whole`, and what there was no room for) the digest is not: the next
+/// look at it is to be sent whole, since there may be room by then, or names may be shown.
 pub fn save_section(
     ctx: &mut OperationContext<'_>,
     of: Of<'_>,
     section: &Ready,
-    not_kept: i64,
+    (is_whole, not_kept): (bool, i64),
 ) -> Result<()> {
-    let digest = if not_kept == 0 {
+    let digest = if is_whole && not_kept == 0 {
         section.digest.as_str()
     } else {
         ""
@@ -308,6 +313,7 @@ pub fn of_section(
             asset: row.get(5)?,
             since: row.get(6)?,
             is_credential: row.str(7)? == "credential",
+            project_name: row.get(8)?,
         };
         Ok((row.get::<String>(1)?, kept))
     })?;
@@ -352,6 +358,7 @@ pub fn insert(ctx: &mut OperationContext<'_>, of: Of<'_>, fresh: &Fresh<'_>) -> 
             fresh.name,
             fresh.since,
             fresh.digest,
+            fresh.project_name,
         ],
     )
 }
@@ -373,6 +380,7 @@ pub fn update(ctx: &mut OperationContext<'_>, id: &str, fresh: &Fresh<'_>) -> Re
             fresh.name,
             fresh.since,
             fresh.digest,
+            fresh.project_name,
         ],
     )
 }
@@ -430,8 +438,9 @@ fn page(
 ) -> Result<Vec<ObservationView>> {
     let accounts = Accounts::load(ctx)?;
     let (org, now) = (ctx.org(), ctx.latest());
+    let shows_projects = accounts.sight.privacy().shows_projects();
     ctx.query(of, params![org, id, before, limit], |row| {
-        let found = observation(row, now)?;
+        let found = observation(row, now, shows_projects)?;
         let account = accounts.of(&found.device_id, found.account);
         Ok(ObservationView { account, ..found })
     })

@@ -25,8 +25,19 @@ pub struct Found {
     pub sighting: Sighting,
     /// The same as it is stored.
     pub facts: String,
-    /// Its digest.
+    /// Its digest, of all but the name of its project.
     pub digest: String,
+    /// What its project's folder is called, as the device says it.
+    pub project_name: Option<String>,
+}
+
+impl Found {
+    /// Returns what is kept of the name of its project.
+    ///
+    /// Keeps PV-2.
+    pub fn kept_name(&self, shows_projects: bool) -> Option<&str> {
+        self.project_name.as_deref().filter(|_| shows_projects)
+    }
 }
 
 /// A section whose observations are told apart.
@@ -56,6 +67,11 @@ impl Ready {
         Ok((scan, sections.collect::<Result<_>>()?, report.unchanged))
     }
 
+    /// Says whether the section names projects.
+    pub fn names_projects(&self) -> bool {
+        self.found.values().any(|found| found.project_name.is_some())
+    }
+
     /// Returns by what the device's sections are told apart.
     pub fn place(&self) -> (String, String) {
         (self.client.to_owned(), self.account.clone())
@@ -82,7 +98,8 @@ fn text(value: &impl serde::Serialize) -> Result<String> {
 fn identified(observations: Vec<Sighting>) -> Result<BTreeMap<String, Found>> {
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = BTreeMap::new();
-    for sighting in observations {
+    for mut sighting in observations {
+        let project_name = sighting.take_project_name();
         let ident = sighting.ident();
         let number = numbers.entry(ident.clone()).or_default();
         *number += 1;
@@ -96,6 +113,7 @@ fn identified(observations: Vec<Sighting>) -> Result<BTreeMap<String, Found>> {
             sighting,
             facts,
             digest,
+            project_name,
         };
         found.insert(one, of_one);
     }
@@ -114,6 +132,7 @@ mod tests {
                 class: "other".into(),
                 path: "0".repeat(32),
                 project: None,
+                project_name: None,
             },
             names: vec![],
         };

@@ -12,6 +12,7 @@ use super::report::{Answer, Ignored, may_report};
 use super::sections::{Found, Ready, Scan};
 use super::store;
 use crate::fleet::DeviceId;
+use provost_areas_platform::settings;
 use provost_inventory::wire::{Sighting, Unchanged};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::error::Error;
@@ -71,8 +72,18 @@ struct Within {
 /// What one unit may still do, and what it found.
 struct Unit {
     left: usize,
+    /// Whether names of projects are kept, as the settings say in this unit.
+    shows_projects: bool,
     discovered: BTreeSet<ServerId>,
     credentials: Vec<CredentialChange>,
+}
+
+impl Kept {
+    /// Says whether it is what was found, named as that is to be kept.
+    fn is_of(&self, found: &Found, shows_projects: bool) -> bool {
+        self.digest.as_ref() == Some(&found.digest)
+            && self.project_name.as_deref() == found.kept_name(shows_projects)
+    }
 }
 
 impl Unit {
@@ -111,6 +122,7 @@ impl Taking {
             (progress.count, progress.room) = (None, Room::default());
             let mut unit = Unit {
                 left: MOST_OF_UNIT,
+                shows_projects: settings::load(ctx)?.fleet.privacy.shows_projects(),
                 discovered: BTreeSet::new(),
                 credentials: Vec::new(),
             };
@@ -246,7 +258,9 @@ impl Taking {
             return Ok(false);
         }
         let within = std::mem::take(&mut progress.within);
-        observations::save_section(ctx, of, section, within.not_kept)?;
+        // An agent that has not heard yet that names are hidden loses nothing but these, and is asked for the section again.
+        let is_whole = unit.shows_projects || !section.names_projects();
+        observations::save_section(ctx, of, section, (is_whole, within.not_kept))?;
         if section.is_complete && !section.found.is_empty() {
             store::see(ctx, of.device, of.client, of.account)?;
         }
@@ -359,7 +373,7 @@ fn part_of<'a>(
     let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
     let mut part = Vec::new();
     for (ident, found) in section.found.range::<String, _>((begin, Bound::Unbounded)) {
-        let is_as_it_was = |kept: &Kept| !kept.is_removed && kept.digest.as_ref() == Some(&found.digest);
+        let is_as_it_was = |kept: &Kept| !kept.is_removed && kept.is_of(found, unit.shows_projects);
         if section.is_complete && known.get(ident).is_some_and(is_as_it_was) {
             continue;
         }
@@ -382,7 +396,7 @@ fn take_one(
     unit: &mut Unit,
 ) -> Result<bool> {
     let is_there = kept.is_some_and(|kept| !kept.is_removed);
-    if let Some(kept) = kept.filter(|kept| is_there && kept.digest.as_ref() == Some(&found.digest)) {
+    if let Some(kept) = kept.filter(|kept| is_there && kept.is_of(found, unit.shows_projects)) {
         store::see_one(ctx, kept.server.as_deref(), kept.asset.as_deref())?;
         return Ok(true);
     }
@@ -454,6 +468,7 @@ fn fresh<'a>(
         transport: None,
         version_pin: None,
         is_weak: false,
+        project_name: found.kept_name(unit.shows_projects),
         facts: &found.facts,
         digest: &found.digest,
         name: None,

@@ -72,10 +72,10 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 12] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 13] {
         let enrolment = &self.enrolment;
         let [judging, mode, deadline, on_unknown, offline, record] = self.hooks.members();
-        let [people, host_names] = self.privacy.members();
+        let [people, host_names, project_names] = self.privacy.members();
         [
             (
                 "/fleet/enrolment/requireApproval",
@@ -92,6 +92,7 @@ impl Fleet {
             record,
             people,
             host_names,
+            project_names,
         ]
     }
 

@@ -20,7 +20,7 @@ impl Operation for Patch {
         "Change how automation behaves in the organization",
         "Members that are absent stay as they are. Changes act from the next request on; tokens that exist keep the \
          lifetime that they were made with. A shorter retention needs confirm: true and acts after 7 days, within which \
-         a longer one takes it back. Retiring devices sooner, showing people again, and what has devices let more pass or tell less need confirm: true as well. A role that everybody has is given by \
+         a longer one takes it back. Retiring devices sooner, showing people again or names of projects, and what has devices let more pass or tell less need confirm: true as well. A role that everybody has is given by \
          who could give it to one user.",
     )
     .command("settings", "set")

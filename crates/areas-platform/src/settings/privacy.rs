@@ -1,7 +1,7 @@
 //! How people and their machines are shown to others (F5.2): what is kept today, and nothing else.
 //!
-//! Refused by its name, because nothing would read it: what of prompts and of arguments of tools is collected, names of projects (they
-//! are never collected), and what is done with machines that people enrol themselves (ADR 0120).
+//! Refused by its name, because nothing would read it: what of prompts and of arguments of tools is collected, and what is done with
+//! machines that people enrol themselves (ADR 0120).
 
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::patch::RequiredChange;
@@ -30,15 +30,27 @@ word! {
     }
 }
 
+word! {
+    /// Whether names of projects are collected and shown.
+    pub enum ProjectNames {
+        /// Nothing of the path of a project leaves its machine but a fingerprint.
+        Hide = "hide",
+        /// Machines say what the folder of a project is called, and whoever sees what is in it sees that.
+        Show = "show",
+    }
+}
+
 /// How people and their machines are shown to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["people", "hostNames"]))]
+#[schemars(inline, extend("required" = ["people", "hostNames", "projectNames"]))]
 pub struct Privacy {
     /// How people are shown in answers about machines and about what is on them.
     pub people: People,
     /// Whether names of machines, and of the tokens by which they enrolled, are shown to others than their owners.
     pub host_names: HostNames,
+    /// Whether machines say what folders of projects are called, and others see it.
+    pub project_names: ProjectNames,
 }
 
 impl Default for Privacy {
@@ -46,6 +58,7 @@ impl Default for Privacy {
         Self {
             people: People::Directory,
             host_names: HostNames::Show,
+            project_names: ProjectNames::Hide,
         }
     }
 }
@@ -61,11 +74,17 @@ impl Privacy {
         self.host_names == HostNames::Hide
     }
 
+    /// Says whether names of projects are collected and shown.
+    pub fn shows_projects(self) -> bool {
+        self.project_names == ProjectNames::Show
+    }
+
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(self) -> [(&'static str, Value); 2] {
+    pub(super) fn members(self) -> [(&'static str, Value); 3] {
         [
             ("/fleet/privacy/people", self.people.as_str().into()),
             ("/fleet/privacy/hostNames", self.host_names.as_str().into()),
+            ("/fleet/privacy/projectNames", self.project_names.as_str().into()),
         ]
     }
 
@@ -79,10 +98,16 @@ impl Privacy {
             let message = "names of machines say whose they are: where people are pseudonymous, hostNames is hide; set both";
             return Err(Error::unfit("/body/fleet/privacy/hostNames", message));
         }
-        let shows_more =
-            old.is_pseudonymous() && !self.is_pseudonymous() || old.hides_names() && !self.hides_names();
+        if self.is_pseudonymous() && self.shows_projects() {
+            let message = "people name folders, and a name may say whose it is: where people are pseudonymous, projectNames is hide; set both";
+            return Err(Error::unfit("/body/fleet/privacy/projectNames", message));
+        }
+        let shows_more = old.is_pseudonymous() && !self.is_pseudonymous()
+            || old.hides_names() && !self.hides_names()
+            || !old.shows_projects() && self.shows_projects();
         if shows_more && !is_confirmed {
-            let message = "people and names of machines will be shown that were not, and every machine tells its person; say confirm: true";
+            let message = "people, names of machines or names of projects will be shown that were not, and every machine tells its person; say \
+                           confirm: true";
             return Err(Error::new(Code::ConfirmationRequired, message));
         }
         Ok(())
@@ -98,6 +123,9 @@ pub(super) struct WantedPrivacy {
     people: RequiredChange<People>,
     /// Whether names of machines and of enrolment tokens are shown to others than their owners.
     host_names: RequiredChange<HostNames>,
+    /// Whether machines say what folders of projects are called, and whoever sees what is in these sees it: `hide`, or `show`, which is
+    /// confirmed, and refused where people are pseudonymous.
+    project_names: RequiredChange<ProjectNames>,
 }
 
 impl WantedPrivacy {
@@ -106,6 +134,7 @@ impl WantedPrivacy {
         Privacy {
             people: *self.people.get().unwrap_or(&base.people),
             host_names: *self.host_names.get().unwrap_or(&base.host_names),
+            project_names: *self.project_names.get().unwrap_or(&base.project_names),
         }
     }
 }
@@ -117,6 +146,7 @@ mod tests {
     const OPEN: Privacy = Privacy {
         people: People::Directory,
         host_names: HostNames::Show,
+        project_names: ProjectNames::Hide,
     };
     const NAMELESS: Privacy = Privacy {
         host_names: HostNames::Hide,
@@ -141,6 +171,28 @@ mod tests {
             host_names: HostNames::Show,
             ..PRIVATE
         };
+        let telling = Privacy {
+            project_names: ProjectNames::Show,
+            ..OPEN
+        };
+        for old in [OPEN, NAMELESS, PRIVATE] {
+            assert_eq!(code(telling, old, false), Err(Code::ConfirmationRequired));
+            assert_eq!(code(telling, old, true), Ok(()));
+            let kept = Privacy {
+                project_names: ProjectNames::Show,
+                ..old
+            };
+            if old.is_pseudonymous() {
+                assert_eq!(code(kept, telling, true), Err(Code::InvalidDefinition));
+            }
+        }
+        for new in [OPEN, NAMELESS, PRIVATE, telling] {
+            assert_eq!(
+                code(new, telling, false),
+                Ok(()),
+                "what is hidden needs no confirm"
+            );
+        }
         for old in [OPEN, NAMELESS, PRIVATE] {
             assert_eq!(code(half, old, true), Err(Code::InvalidDefinition));
             assert_eq!(code(old, old, false), Ok(()));

@@ -24,7 +24,7 @@ impl Operation for Put {
         "The body is the whole of the settings. What it leaves out has its factory value; a body that would reset a \
          member without naming it is refused, and PATCH changes single members. Changes act from the next request \
          on; tokens that exist keep the lifetime that they were made with. A shorter retention needs confirm: true and \
-         acts after 7 days, within which a longer one takes it back. Retiring devices sooner, showing people again, and what has devices let more pass or tell less need confirm: true as well. A role \
+         acts after 7 days, within which a longer one takes it back. Retiring devices sooner, showing people again or names of projects, and what has devices let more pass or tell less need confirm: true as well. A role \
          that everybody has is given by who could give it to one user.",
     )
     .command("settings", "replace")

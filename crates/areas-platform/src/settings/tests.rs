@@ -31,7 +31,7 @@ fn factory() -> Value {
             "hooks": { "judging": "off", "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7, "record": "all" },
             "retireAfterDays": 90,
             "silentAfterHours": 72,
-            "privacy": { "people": "directory", "hostNames": "show" },
+            "privacy": { "people": "directory", "hostNames": "show", "projectNames": "hide" },
         },
     })
 }
@@ -60,7 +60,7 @@ fn what_is_put_is_what_is_got() {
                 "hooks": { "judging": "on", "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30, "record": "counted" },
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
-                "privacy": { "people": "pseudonymous", "hostNames": "hide" },
+                "privacy": { "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide" },
             },
         });
         let mut confirmed = wanted.clone();

@@ -91,7 +91,7 @@ fn must_guard_as_much(old: &Settings, new: &Settings) -> Result<()> {
 /// Stores what the settings become (SE-3, SE-4).
 ///
 /// Errors: `EscalationForbidden`; `ConfirmationRequired` for what nobody confirmed; `InvalidDefinition` for pseudonyms beside names of
-/// machines.
+/// machines or of projects.
 pub(super) fn change(
     ctx: &mut OperationContext<'_>,
     before: Before,

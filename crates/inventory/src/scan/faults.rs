@@ -61,6 +61,7 @@ impl Walk<'_> {
         Scan {
             sections: Client::ALL.into_iter().filter_map(section).collect(),
             is_unsure,
+            project_names: self.project_names,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a server keeps of a report: nothing that looks like a value, whoever wrote it.
 
 use super::key::{WITHHELD as WITHHELD_KEY, is_always_weak, is_builtin, is_shown as is_shown_key};
-use super::limits::{is_digest, is_fingerprint, is_hidden, is_version};
+use super::limits::{is_digest, is_fingerprint, is_hidden, is_project_name, is_version};
 use super::{Place, Report, Section, SectionFault, Sighting};
 use crate::client::Client;
 use crate::hide::is_wordy;
@@ -34,6 +34,7 @@ impl Section {
         self.user = shown(self.user);
         for SectionFault { place, .. } in &mut self.faults {
             place.keep();
+            place.project_name = None;
         }
         for sighting in &mut self.observations {
             sighting.keep(self.client);
@@ -54,6 +55,7 @@ impl Place {
         {
             OTHER.clone_into(&mut self.class);
         }
+        self.project_name = self.project_name.take().filter(|name| is_project_name(name));
     }
 }
 

@@ -21,6 +21,8 @@ const MAX_SCAN_ID: usize = 64;
 pub(super) const MAX_KEY: usize = 512;
 /// LIMIT: a name. Ours; a scan cuts at 128 characters and says so with one more.
 const MAX_NAME: usize = 160;
+/// LIMIT: what a folder of a project is called. Ours; a longer name is not said.
+const MAX_PROJECT_NAME: usize = 128;
 /// LIMIT: the count of scans; JSON has no larger whole number that every reader keeps.
 const MAX_COUNTER: i64 = 9_007_199_254_740_991;
 /// LIMIT: a version; a tag of an image has no more.
@@ -31,6 +33,10 @@ const MAX_VALUE: usize = 64;
 const MAX_SHAPES: usize = 32;
 const MAX_VARIABLES: usize = 64;
 const MAX_HEADERS: usize = 32;
+
+/// What is said of a place that is none.
+const NO_PLACE: &str = "a place is a kind of file and fingerprints of 32 hexadecimal digits; what its project is called has 1 to 128 \
+                        characters on one line, and stands beside the project's fingerprint";
 
 impl Report {
     /// Returns why this is no report, in a sentence that holds nothing of it; `None` where it is one.
@@ -93,7 +99,7 @@ impl Section {
             .iter()
             .all(|SectionFault { place, .. }| place.is_good())
         {
-            return Some("a place is a kind of file and fingerprints of 32 hexadecimal digits");
+            return Some(NO_PLACE);
         }
         if let Some(refusal) = self.observations.iter().find_map(Sighting::refusal) {
             return Some(refusal);
@@ -108,6 +114,10 @@ impl Place {
         is_name(&self.class)
             && is_fingerprint(&self.path)
             && self.project.as_deref().is_none_or(is_fingerprint)
+            && self
+                .project_name
+                .as_deref()
+                .is_none_or(|name| self.project.is_some() && fits(name, MAX_PROJECT_NAME))
     }
 }
 
@@ -115,7 +125,7 @@ impl Sighting {
     /// Returns why a report may not hold this.
     pub(super) fn refusal(&self) -> Option<&'static str> {
         if !self.place().is_good() {
-            return Some("a place is a kind of file and fingerprints of 32 hexadecimal digits");
+            return Some(NO_PLACE);
         }
         let is_good = match self {
             Self::McpServer {
@@ -198,6 +208,13 @@ pub(super) fn is_hidden(text: &str) -> bool {
 /// Says whether a text is a name that may be shown.
 pub fn is_shown_name(text: &str) -> bool {
     is_name(text) && !is_hidden(text)
+}
+
+/// Says whether a folder of a project may be said to be called so: a name that may be shown, of at most 128 characters, and no address of a person.
+///
+/// Keeps PV-2.
+pub fn is_project_name(text: &str) -> bool {
+    fits(text, MAX_PROJECT_NAME) && is_shown_name(text) && !text.contains('@')
 }
 
 /// Says whether a text is a version: of a release, a tag, or a digest.

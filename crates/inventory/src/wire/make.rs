@@ -35,7 +35,7 @@ impl Report {
                     observations.push(sent);
                 } else {
                     faults.push(SectionFault {
-                        place: Place::of(&sighting.place),
+                        place: Place::of(&sighting.place).without_project_name(),
                         fault: Fault::Truncated,
                     });
                 }
@@ -69,6 +69,26 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Leaves out what projects are called, and says whether anything said it. The digests are those of what is left.
+    ///
+    /// Keeps PV-2.
+    pub fn leave_out_project_names(&mut self) -> bool {
+        let mut were_there = false;
+        for section in &mut self.sections {
+            let mut is_other = false;
+            for sighting in &mut section.observations {
+                is_other |= sighting.take_project_name().is_some();
+            }
+            if is_other {
+                section.digest = digest(&section.observations, &section.faults);
+            }
+            were_there |= is_other;
+        }
+        were_there
+    }
+}
+
 /// Returns the digest of a section: over the canonical JSON of its observations and faults.
 pub fn digest(observations: &[Sighting], faults: &[SectionFault]) -> String {
     let said = serde_json::to_value((observations, faults)).map(|said| document_sha256(&said));
@@ -81,6 +101,16 @@ impl Place {
             class: place.class.to_owned(),
             path: place.path.clone(),
             project: place.project.clone(),
+            project_name: place.project_name.clone(),
+        }
+    }
+
+    /// Returns the place as a fault has it: what a project is called is said of what was found, and of nothing else.
+    #[must_use]
+    pub fn without_project_name(self) -> Self {
+        Self {
+            project_name: None,
+            ..self
         }
     }
 }
@@ -88,7 +118,7 @@ impl Place {
 impl SectionFault {
     fn of(fault: &report::SectionFault) -> Self {
         Self {
-            place: Place::of(&fault.place),
+            place: Place::of(&fault.place).without_project_name(),
             fault: fault.fault,
         }
     }

@@ -73,7 +73,10 @@ impl Planter {
     fn home(&mut self, home: &Path) {
         let mut projects = serde_json::Map::new();
         for number in 0..PROJECTS {
-            let place = format!("work/{}-{number}", self.one());
+            let place = match number % 2 {
+                0 => format!("work/{}-{number}", self.one()),
+                _ => format!("work/{}/shown-{number}", self.one()),
+            };
             let project = home.join(&place);
             let servers = json!({ "mcpServers": { format!("of-project-{number}"): self.server(number) } });
             write(&project.join(".mcp.json"), &servers.to_string());
@@ -127,7 +130,7 @@ fn write(file: &Path, text: &str) {
 
 statements! {
     /// What is kept of devices, of what they have and of what was used, with the texts of all entries and events.
-    KEPT = unscoped("a test") "SELECT facts || ' ' || ident || ' ' || account || ' ' || COALESCE(configured_name, '') FROM inventory_observations UNION ALL SELECT key || ' ' || name || ' ' || search FROM inventory_servers UNION ALL SELECT key || ' ' || name FROM inventory_assets UNION ALL SELECT faults || ' ' || account FROM inventory_sections UNION ALL SELECT name FROM inventory_uses ORDER BY 1";
+    KEPT = unscoped("a test") "SELECT facts || ' ' || ident || ' ' || account || ' ' || COALESCE(configured_name, '') || ' ' || COALESCE(project_name, '') FROM inventory_observations UNION ALL SELECT key || ' ' || name || ' ' || search FROM inventory_servers UNION ALL SELECT key || ' ' || name FROM inventory_assets UNION ALL SELECT faults || ' ' || account FROM inventory_sections UNION ALL SELECT name FROM inventory_uses ORDER BY 1";
 }
 
 /// Proves IN-7, IN-11.
@@ -150,7 +153,17 @@ fn of_ten_thousand_planted_secrets_none_leaves_the_home() {
             platform: Platform::Linux,
             stop: &|| false,
         };
-        let found = scan(&machine, &InventoryKey::new(&[7; 32])).unwrap();
+        // Names of projects are shown, and half of the projects have one: the others are called as a secret is.
+        app.write(
+            "PATCH",
+            "/automation/settings",
+            json!({ "fleet": { "privacy": { "projectNames": "show" } }, "confirm": true }),
+        )
+        .await
+        .ok();
+        let found = scan(&machine, &InventoryKey::new(&[7; 32]))
+            .unwrap()
+            .name_projects();
         std::fs::remove_dir_all(&folder).unwrap();
         let sent = Report::of(
             "scan-1".into(),
@@ -162,6 +175,8 @@ fn of_ten_thousand_planted_secrets_none_leaves_the_home() {
         for number in 0..PROJECTS {
             let name = format!("\"of-project-{number}\"");
             assert!(said.contains(&name), "the project of {name} was not read");
+            let folder = format!("\"projectName\":\"shown-{number}\"");
+            assert_eq!(said.contains(&folder), number % 2 == 1, "{folder}");
         }
         let laptop = Machine::new(&app).await;
         let taken = laptop.report(&app, serde_json::to_value(&sent).unwrap()).await;

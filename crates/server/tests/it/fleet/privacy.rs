@@ -6,10 +6,12 @@ use super::lives;
 use crate::access::oauth::{token, trusting, user, workshop};
 use crate::areas::device_judging;
 use crate::areas::fleet::{Machine, TOKENS, beat, laptop, let_people_enrol, new_key, send};
-use crate::areas::inventory::{SERVERS, server};
+use crate::areas::inventory::{SERVERS, report, section, server};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
+use provost_areas_fleet::inventory::forget_hidden_names;
 use provost_bundle::CHAIN_START;
 use provost_kernel::operation::Method;
+use provost_kernel::{params, statements};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -270,7 +272,7 @@ fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
         assert_eq!(own["devices"][0]["name"], SHOWN[0]);
         assert_eq!(
             own["privacy"],
-            json!({ "people": "pseudonymous", "hostNames": "hide" })
+            json!({ "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide" })
         );
         let inventory = format!("{device}/inventory");
         let found = get(&app, &world.session, &inventory).await.ok().clone();
@@ -454,14 +456,23 @@ fn machines_are_told_how_they_are_shown_and_what_is_not_kept_is_no_setting() {
         };
         assert_eq!(
             told().await,
-            json!({ "people": "directory", "hostNames": "show" })
+            json!({ "people": "directory", "hostNames": "show", "projectNames": "hide" })
         );
         let half = json!({ "people": "pseudonymous" });
         set(&app, half, true).await.refused(422, "invalid_definition");
         hide(&app).await;
         assert_eq!(
             told().await,
-            json!({ "people": "pseudonymous", "hostNames": "hide" })
+            json!({ "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide" })
+        );
+        // A name of a folder may say whose it is.
+        let named = json!({ "projectNames": "show" });
+        let refused = set(&app, named.clone(), true).await;
+        refused.refused(422, "invalid_definition");
+        assert!(
+            refused.text().contains("/body/fleet/privacy/projectNames"),
+            "{}",
+            refused.text()
         );
         for open in [
             json!({ "people": "directory" }),
@@ -476,13 +487,21 @@ fn machines_are_told_how_they_are_shown_and_what_is_not_kept_is_no_setting() {
             .await
             .ok();
         assert_eq!(told().await["people"], "directory");
-        for member in [
-            "prompts",
-            "toolArguments",
-            "ask",
-            "projectNames",
-            "personalDevices",
-        ] {
+        set(&app, named.clone(), false)
+            .await
+            .refused(400, "confirmation_required");
+        set(&app, named, true).await.ok();
+        assert_eq!(told().await["projectNames"], "show");
+        set(
+            &app,
+            json!({ "people": "pseudonymous", "hostNames": "hide" }),
+            true,
+        )
+        .await
+        .refused(422, "invalid_definition");
+        set(&app, json!({ "projectNames": "hide" }), false).await.ok();
+        assert_eq!(told().await["projectNames"], "hide");
+        for member in ["prompts", "toolArguments", "ask", "personalDevices"] {
             let refused = set(&app, json!({ member: "hide" }), true).await;
             refused.refused(400, "invalid_request");
             assert!(
@@ -501,6 +520,162 @@ fn machines_are_told_how_they_are_shown_and_what_is_not_kept_is_no_setting() {
         )
         .await;
         assert_eq!(again.ok().get("privacy"), None);
+        app.kernel.stop().await;
+    });
+}
+
+/// Returns a server in a project of the machine, and what the machine says that its folder is called.
+fn of_project(called: &str, name: Option<&str>) -> Value {
+    let mut found = server(called, &format!("npm:@acme/{called}"), false);
+    found["place"]["project"] = "fedcba9876543210fedcba9876543210".into();
+    if let Some(name) = name {
+        found["place"]["projectName"] = name.into();
+    }
+    found
+}
+
+statements! {
+    /// What is kept of names of projects, and of how sections were sent.
+    NAMES = unscoped("a test") "SELECT o.project_name, c.digest, o.facts FROM inventory_observations o JOIN inventory_sections c ON c.organization_id = o.organization_id AND c.device_id = o.device_id AND c.client = o.client AND c.account = o.account ORDER BY o.id";
+}
+
+async fn names(app: &App) -> Vec<(Option<String>, String)> {
+    let kept = app.kernel.read_system(|tx| {
+        tx.query(&NAMES, params![], |row| {
+            assert!(
+                !row.str(2)?.contains("projectName"),
+                "what was found is kept apart"
+            );
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    });
+    kept.await.unwrap()
+}
+
+/// Returns what the answers call the project of the server `files`; nothing names that of another one.
+async fn shown_name(app: &App, machine: &Machine) -> Option<Value> {
+    let inventory = app
+        .get(&format!("/devices/{}/inventory", machine.id))
+        .await
+        .ok()
+        .clone();
+    let server = of_key(app, "npm:@acme/files").await["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let instances = app
+        .get(&format!("{SERVERS}/{server}/instances"))
+        .await
+        .ok()
+        .clone();
+    let name = instances["instances"][0].get("projectName").cloned();
+    let listed: Vec<Value> = inventory["observations"].as_array().unwrap().clone();
+    let of = |key: &str| {
+        listed
+            .iter()
+            .find(|one| one["found"]["key"] == key)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(of("npm:@acme/files").get("projectName").cloned(), name);
+    assert_eq!(of("npm:@acme/web").get("projectName"), None);
+    name
+}
+
+/// Returns which digests are asked for when the section is said to be as it was.
+async fn unknown(app: &App, machine: &Machine, digest: &Value) -> Value {
+    app.advance(60);
+    let mut body = report(app, 0, &json!([]));
+    body["unchanged"] = json!([{ "client": "claude_code", "user": "ada", "digest": digest }]);
+    machine.report(app, body).await.ok()["unknownDigests"].clone()
+}
+
+/// Proves PV-2.
+#[test]
+fn projects_are_named_while_the_settings_show_it_and_neither_before_nor_after() {
+    each("fleet_project_names", |app: Arc<App>| async move {
+        let machine = Machine::new(&app).await;
+        let named = json!([of_project("files", Some("billing")), of_project("web", None)]);
+        let digest = section("ada", &named, true)["digest"].clone();
+        let shown = async || shown_name(&app, &machine).await;
+        let unchanged = async || unknown(&app, &machine, &digest).await;
+        // An agent that has not heard that names are hidden loses nothing but the name, and is asked again.
+        let taken = machine.has(&app, "ada", &named).await;
+        assert_eq!(
+            (&taken.ok()["accepted"], &taken.json["notKept"]),
+            (&json!(1), &json!(0))
+        );
+        assert_eq!(shown().await, None);
+        assert!(
+            names(&app)
+                .await
+                .iter()
+                .all(|(name, digest)| name.is_none() && digest.is_empty())
+        );
+        assert_eq!(unchanged().await, json!([digest]));
+        set(&app, json!({ "projectNames": "show" }), true).await.ok();
+        app.advance(60);
+        machine.has(&app, "ada", &named).await.ok();
+        assert_eq!(shown().await, Some(json!("billing")));
+        assert_eq!(unchanged().await, json!([]), "the server has it as it was sent");
+        // The round forgets nothing that is shown.
+        forget_hidden_names(&app.kernel).await.unwrap();
+        assert_eq!(shown().await, Some(json!("billing")));
+        // What looks like a secret is not kept, whoever writes it, and a name that goes goes alone.
+        for name in [format!("ghp_{}", "CaNaRy0123".repeat(3)), "/home/ada/plan".into()] {
+            app.advance(60);
+            let found = json!([of_project("files", Some(&name)), of_project("web", None)]);
+            machine.has(&app, "ada", &found).await.ok();
+            assert_eq!(shown().await, None, "{name}");
+        }
+        app.advance(60);
+        machine.has(&app, "ada", &named).await.ok();
+        assert_eq!(shown().await, Some(json!("billing")));
+        // Hidden again: at once not shown, soon forgotten, and asked for as a whole where an agent slept through it.
+        set(&app, json!({ "projectNames": "hide" }), false).await.ok();
+        assert_eq!(shown().await, None);
+        assert_eq!(
+            names(&app)
+                .await
+                .iter()
+                .filter(|(name, _)| name.is_some())
+                .count(),
+            1
+        );
+        forget_hidden_names(&app.kernel).await.unwrap();
+        assert!(
+            names(&app)
+                .await
+                .iter()
+                .all(|(name, digest)| name.is_none() && digest.is_empty())
+        );
+        set(&app, json!({ "projectNames": "show" }), true).await.ok();
+        assert_eq!(
+            shown().await,
+            None,
+            "what was forgotten does not come back by itself"
+        );
+        assert_eq!(unchanged().await, json!([digest]));
+        app.advance(60);
+        machine.has(&app, "ada", &named).await.ok();
+        assert_eq!(shown().await, Some(json!("billing")));
+        // What nobody forgot yet when a report comes goes with it.
+        set(&app, json!({ "projectNames": "hide" }), false).await.ok();
+        app.advance(60);
+        machine
+            .has(
+                &app,
+                "ada",
+                &json!([of_project("files", None), of_project("web", None)]),
+            )
+            .await
+            .ok();
+        assert!(
+            names(&app)
+                .await
+                .iter()
+                .all(|(name, digest)| name.is_none() && !digest.is_empty())
+        );
         app.kernel.stop().await;
     });
 }

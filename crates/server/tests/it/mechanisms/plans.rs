@@ -196,6 +196,22 @@ fn what_devices_have_is_looked_for_in_indexes_of_a_device_or_a_server() {
     }
 }
 
+/// Each minute would walk every observation of every organization otherwise, for names that hardly anybody has.
+#[test]
+fn names_of_projects_are_looked_for_in_an_index_of_no_others() {
+    for (name, count) in [("ORGANIZATIONS", 0), ("ASK_AGAIN", 2), ("FORGET", 2)] {
+        let Some(plan) = plan(&format!("inventory::project_names::{name}"), &vec!["9"; count]) else {
+            return;
+        };
+        let index = "inventory_observations_named (organization_id=? AND project_name>?";
+        assert!(plan.iter().any(|line| line.contains(index)), "{name}: {plan:?}");
+        assert!(
+            !plan.iter().any(|line| line.contains("TEMP B-TREE")),
+            "{name}: {plan:?}"
+        );
+    }
+}
+
 /// A count of what is used would walk every observation, every device and every use of the organization otherwise, in a round for each person.
 #[test]
 fn what_a_person_has_is_looked_for_in_indexes_of_the_person() {
