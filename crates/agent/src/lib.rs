@@ -72,7 +72,7 @@ pub use privacy::{Privacy, PrivacyChange};
 pub use report::report;
 pub use rotation::rotate_now;
 pub use run::{Loop, Once, once, run};
-pub use sent::{RULES, Upload, keep_coverage, uploads};
+pub use sent::{Telling, Upload, has_waiting_decisions, keep_coverage, rules, uploads};
 pub use state::{KilledScan, State};
 pub use station::{Station, Visit, Visited};
 pub use trouble::{ANEW, Cause, Trouble};

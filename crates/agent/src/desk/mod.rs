@@ -44,6 +44,7 @@ pub(crate) use latest::LATEST;
 pub use latest::{Latest, is_behind, keep_latest, latest};
 #[cfg(test)]
 pub(crate) use log::Log;
+pub(crate) use log::waiting;
 pub use log::{Backlog, backlog};
 pub use place::{KeptMode, Place, guarded};
 pub use serve::{Desk, Registrar};

@@ -18,8 +18,10 @@ use provost_agent::desk::{
     account_of, backlog, floor, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle, last_look,
     latest, take_bundle_away,
 };
-use provost_agent::{Agent, Cause, Finding, Folder, Mode, State, Station, Trouble, Visit, Visited};
-use provost_bundle::{Addressee, Judge, PolicyBundle, read};
+use provost_agent::{
+    Agent, Cause, Finding, Folder, Mode, State, Station, Telling, Trouble, Visit, Visited, has_waiting_decisions,
+};
+use provost_bundle::{Addressee, Judge, PolicyBundle, Recording, read};
 use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
@@ -504,6 +506,22 @@ fn kept(agent: &Agent) -> Result<Option<Judge>, Trouble> {
     judge(agent, &payload).map(Some)
 }
 
+/// Returns what an agent tells of the calls that hooks ask it about, by what lies in its folder.
+pub fn telling(folder: &Folder) -> Telling {
+    let kept = Agent::open(folder).and_then(|agent| kept(&agent));
+    let waits = has_waiting_decisions(folder);
+    match (kept, kept_bundle(folder), waits) {
+        (Ok(Some(judge)), ..) if judge.bundle().record == Recording::Counted && !judge.bundle().record_all => {
+            Telling::Counts
+        }
+        (Ok(Some(_)), ..) => Telling::Events,
+        (_, Ok(None), Ok(false)) => Telling::Nothing,
+        (_, Ok(None), Ok(true)) => Telling::Rest,
+        // A later agent may read what this one does not.
+        (_, Ok(Some(_)) | Err(_), _) | (.., Err(_)) => Telling::Unsure,
+    }
+}
+
 /// Returns what `status` says of judging.
 pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
     let mut said = json!({});
@@ -520,6 +538,7 @@ pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
             said["problem"] = problem.into();
         }
     }
+    said["tells"] = telling(&agent.folder).says().into();
     if let Some(place) = place(agent.device.mode, terminal) {
         said["socket"] = place.socket.display().to_string().into();
         said["listens"] = listens(&place).is_ok().into();

@@ -473,3 +473,72 @@ fn nothing_judges_unless_it_was_declared() {
     };
     assert_eq!((read(&["run"]), read(&["run", "--judge"])), (Use::Off, Use::On));
 }
+
+/// A log of one entry, as an agent writes it.
+fn log_of(agent: &Agent, entry: &str) -> String {
+    let nothing = "0".repeat(64);
+    let hash = provost_words::digest::sha256_hex(format!("{nothing}{entry}").as_bytes());
+    let text = format!("provost-decisions 1 1 {nothing}\n{hash} {entry}\n");
+    let log = agent.folder.below("decisions").unwrap();
+    log.replace(&format!("{:020}", 1), text.as_bytes()).unwrap();
+    hash
+}
+
+fn decisions(agent: &Agent) -> Vec<(&'static str, Value)> {
+    let all = provost_agent::uploads(&agent.folder).unwrap();
+    let told = all.into_iter().filter(|upload| upload.kind == "decisions");
+    told.map(|upload| (upload.state, serde_json::from_slice(&upload.body).unwrap()))
+        .collect()
+}
+
+#[test]
+fn what_this_machine_tells_of_calls_is_said_as_it_is_and_shown_as_it_was_sent() {
+    let world = World::new();
+    let telling = || telling(&world.agent.folder);
+    assert_eq!(telling(), Telling::Events);
+    let counted = |all: bool| signed(&bundle(&json!({ "record": "counted", "recordAll": all, "sequence": 8 })));
+    for (is_all, said) in [(true, Telling::Events), (false, Telling::Counts)] {
+        world.server.says("/policy-bundle", 200, &counted(is_all));
+        world.round();
+        assert_eq!(telling(), said);
+    }
+    world.server.says("/policy-bundle", 404, &refusal("judging_off"));
+    world.round();
+    assert_eq!((telling(), decisions(&world.agent)), (Telling::Nothing, vec![]));
+    // What waits is there before anybody took it.
+    let entry = r#"{"kind":"event","attributes":{"prompt":"my secret plan"}}"#;
+    let head = log_of(&world.agent, entry);
+    assert_eq!(telling(), Telling::Rest);
+    let sent = json!({ "from": 1, "previous": "0".repeat(64), "head": head, "entries": [entry] });
+    assert_eq!(decisions(&world.agent), [("waits", sent.clone())]);
+    world.round();
+    assert_eq!(decisions(&world.agent), [("waits", sent.clone())], "nobody answered");
+    world.server.says("/decisions", 200, &json!({ "expected": 2, "head": head }));
+    world.round();
+    assert_eq!(decisions(&world.agent), [("taken", sent)]);
+    let kept = provost_agent::uploads(&world.agent.folder).unwrap();
+    let kept = kept.iter().find(|upload| upload.kind == "decisions").unwrap();
+    let posts = world.server.told.borrow();
+    let post = posts.iter().rfind(|(path, _)| path.ends_with("/decisions")).unwrap();
+    assert_eq!(kept.body, post.1, "byte for byte");
+    assert_eq!(telling(), Telling::Nothing);
+    // Nobody can say by what a bundle makes this machine judge that is not believed.
+    world.agent.folder.replace("policy-bundle.json", b"{}").unwrap();
+    assert_eq!(telling(), Telling::Unsure);
+    // What may hold prompts says so.
+    for (telling, is_whole) in [
+        (Telling::Nothing, false),
+        (Telling::Rest, true),
+        (Telling::Events, true),
+        (Telling::Counts, true),
+        (Telling::Unsure, true),
+    ] {
+        let rules = provost_agent::rules(telling);
+        let of_calls: Vec<_> = rules.iter().filter(|rule| rule.contains("…/decisions")).collect();
+        assert_eq!(of_calls.len(), 1, "{telling:?}");
+        assert_eq!(of_calls[0].contains("the prompt or the tool's arguments and result"), is_whole, "{telling:?}");
+        // No rule says of everything that prompts stay here.
+        let never = rules.iter().filter(|rule| rule.starts_with("never sent") && rule.contains("prompts"));
+        assert!(never.into_iter().all(|rule| rule.contains("of what is configured here")), "{telling:?}");
+    }
+}
