@@ -65,7 +65,9 @@ impl Telling {
             Self::Rest => format!(
                 "{to}: this machine has nothing to judge by now, and what it judged before waits, the whole event of each call: {WHOLE}"
             ),
-            Self::Events => format!("{to}, because this machine judges: the whole event of each call that was decided here: {WHOLE}"),
+            Self::Events => format!(
+                "{to}, because this machine judges: the whole event of each call that was decided here: {WHOLE}"
+            ),
             Self::Counts => format!(
                 "{to}, because this machine judges: how many calls passed without a reason, by minute, user, client and tool; of every other one that was decided here the whole event: {WHOLE}"
             ),
