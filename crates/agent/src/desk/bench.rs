@@ -12,6 +12,7 @@
 //! Keeps LJ-1, LJ-4 and LJ-5.
 
 use super::latest::{Latest, is_behind};
+use crate::quarantine::Quarantine;
 use provost_bundle::{AskedEvent, HookMode, Judge, Judgement, OnUnknown, Verdict};
 use provost_hooks::{Client, Message, Mode, Question, hear};
 use provost_policy::Action;
@@ -63,6 +64,8 @@ pub struct Standing {
     pub bench: Option<Arc<Bench>>,
     /// The organization's mode, as it was known last.
     pub mode: Option<HookMode>,
+    /// How the machine is held apart; nothing where it is not.
+    pub quarantine: Option<Quarantine>,
     /// How far the server's clock is ahead. Units: milliseconds.
     pub skew_ms: i64,
     /// The latest instant that is known here; none where nothing was heard of the server yet.
@@ -80,6 +83,9 @@ pub struct Told {
     /// The organization's mode; absent where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<HookMode>,
+    /// How the machine is held apart; absent where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
     /// How long the server is waited for. Units: milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u32>,
@@ -277,6 +283,7 @@ impl Standing {
             server: server.to_owned(),
             organization: organization.to_owned(),
             mode: self.mode,
+            quarantine: self.quarantine,
             deadline_ms: bundle.map(|bundle| bundle.hooks.deadline_ms),
             on_unknown: None,
             decided: None,

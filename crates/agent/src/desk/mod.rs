@@ -17,6 +17,8 @@
 //! longer than it may be, and nobody is waited for.
 //! INVARIANT LJ-7: what is judged here without asking is counted or recorded before it is answered, and what cannot be recorded is asked
 //! about; the log is a chain that a kill cuts at its end alone. Proof: in part.
+//! INVARIANT LJ-11: on a machine that the server held apart with `block` no call passes a hook that enforces, whether its agent is there or
+//! not; what lies there in the place of the mark and cannot be read counts as that; an answer to a heartbeat takes it back, and nothing else.
 //! INVARIANT LJ-10: what is damaged in the log is kept aside and never removed, and the server is told how much it is.
 //!
 //! Absent on purpose: a port on the network; programs that say who an account is; what a client says of its user.
@@ -44,6 +46,7 @@ pub(crate) use latest::LATEST;
 pub use latest::{Latest, is_behind, keep_latest, latest};
 #[cfg(test)]
 pub(crate) use log::Log;
+pub(crate) use log::waiting;
 pub use log::{Backlog, backlog};
 pub use place::{KeptMode, Place, guarded};
 pub use serve::{Desk, Registrar};

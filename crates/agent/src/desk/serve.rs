@@ -15,6 +15,7 @@ use super::log::{Log, Sort};
 use super::place::Place;
 use crate::coverage::SharedFired;
 use crate::machine;
+use crate::quarantine::Quarantine;
 use crate::trouble::{Cause, Trouble};
 use provost_bundle::Recording;
 use provost_hooks::{Mode, session_of};
@@ -417,6 +418,11 @@ impl Counter {
         };
         if registered.url != self.work.server || registered.organization != self.work.organization {
             told.why = Some("the hook asks another server or organization than this agent".to_owned());
+            return told;
+        }
+        if standing.quarantine == Some(Quarantine::Block) {
+            // Whatever it still has to judge by.
+            told.why = Some(Quarantine::Block.says().to_owned());
             return told;
         }
         let Some(bench) = &standing.bench else {

@@ -10,6 +10,7 @@ use super::place::Place;
 use super::serve::{Desk, Registrar, Work};
 use crate::Folder;
 use crate::coverage::SharedFired;
+use crate::quarantine::Quarantine;
 use crate::tests::Scratch;
 use provost_bundle::{BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle, Recording};
 use provost_hooks::{Client, Mode};
@@ -119,6 +120,7 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
     let place = Place::of_machine(&scratch.0, geteuid().as_raw());
     let log = Arc::new(Mutex::new(Log::open(&folder, &|line| panic!("{line}")).unwrap()));
     let standing = Arc::new(Mutex::new(Standing {
+        quarantine: None,
         mode: bench.as_ref().map(|_| HookMode::Enforce),
         bench: bench.map(Arc::new),
         skew_ms: 0,
@@ -258,6 +260,29 @@ fn what_passes_is_an_event_unless_the_organization_only_counts() {
             "{entries:?}"
         );
     }
+}
+
+/// Proves LJ-11.
+#[test]
+fn a_desk_of_a_machine_that_is_held_apart_decides_nothing_whatever_it_has() {
+    let policies = bench(&[block("no-shell", &json!({}))], |_| {});
+    let open = open(Some(policies), registered(Word::OfAccount));
+    let holds = |quarantine| open.standing.lock().unwrap().quarantine = quarantine;
+    holds(Some(Quarantine::Monitor));
+    let told = open.ask(Intent::Judge, &call("Read"));
+    assert_eq!(
+        (action(&told), told.quarantine),
+        (Some("allow"), Some(Quarantine::Monitor))
+    );
+    holds(Some(Quarantine::Block));
+    for intent in [Intent::Judge, Intent::Hold] {
+        let told = open.ask(intent, &call("Read"));
+        assert_eq!((&told.decided, told.quarantine), (&None, Some(Quarantine::Block)));
+        assert!(!told.holds, "{told:?}");
+    }
+    holds(None);
+    let told = open.ask(Intent::Judge, &call("Read"));
+    assert_eq!((action(&told), told.quarantine), (Some("allow"), None));
 }
 
 /// Proves LJ-4.

@@ -259,7 +259,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 26] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 27] {
         let Self {
             tokens,
             managed_config,
@@ -287,6 +287,7 @@ impl Settings {
             record,
             people,
             host_names,
+            quarantine,
         ] = fleet.members();
         [
             ("/tokens/secretReplaySeconds", tokens.secret_replay_seconds.into()),
@@ -323,6 +324,7 @@ impl Settings {
             record,
             people,
             host_names,
+            quarantine,
             acts_of_two,
         ]
     }

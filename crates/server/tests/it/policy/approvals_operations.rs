@@ -868,6 +868,13 @@ fn a_yes_to_an_act_on_a_machine_is_a_yes_to_what_it_was_then() {
         name(&app, &["rights"]).await.ok();
         let reply = app.write("PATCH", &path, json!({ "ownerUserId": bob.id })).await;
         refused(&reply, None, "an owner");
+        let mut named = token(true);
+        named["ownerUserId"] = bob.id.as_str().into();
+        let reply = app.write("POST", "/devices/enrolment-tokens", named).await;
+        refused(&reply, None, "a token that names an owner");
+        app.write("POST", "/devices/enrolment-tokens", token(false))
+            .await
+            .ok();
         app.write("PATCH", &path, json!({ "labels": ["site:berlin"] }))
             .await
             .ok();
