@@ -2,6 +2,7 @@
 
 mod forms;
 mod hostile;
+mod live;
 mod upwards;
 
 use crate::wire::Report;

@@ -1,6 +1,7 @@
 //! The desk before hooks, with a bundle of its own.
 
 mod logs;
+mod servers;
 mod verdicts;
 
 use super::bench::{Bench, Registered, Standing, Told, Word};
@@ -8,12 +9,14 @@ use super::frame::{Asked, Intent, reply_of};
 use super::log::Log;
 use super::place::Place;
 use super::serve::{Desk, Registrar, Work};
+use super::servers::Servers;
 use crate::Folder;
 use crate::coverage::SharedFired;
 use crate::quarantine::Quarantine;
 use crate::tests::Scratch;
 use provost_bundle::{BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle, Recording};
 use provost_hooks::{Client, Mode};
+use provost_inventory::InventoryKey;
 use provost_inventory::traces::SessionFile;
 use provost_policy::{Definition, Family, PolicySet};
 use provost_words::time::{Clock, SystemClock, Timestamp};
@@ -22,6 +25,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -79,7 +83,8 @@ pub(super) fn call(tool: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-struct Says(Result<Registered, String>);
+/// What registers the hook, and the home of whoever asks.
+struct Says(Result<Registered, String>, Option<PathBuf>);
 
 impl Registrar for Says {
     fn registered(&self) -> Result<Registered, String> {
@@ -89,6 +94,15 @@ impl Registrar for Says {
     fn account(&self, uid: u32) -> Option<String> {
         (uid == geteuid().as_raw()).then(|| "ada".to_owned())
     }
+
+    fn home(&self, uid: u32) -> Option<PathBuf> {
+        let home = self.1.clone();
+        home.filter(|_| uid == geteuid().as_raw())
+    }
+}
+
+fn looked_up() -> Servers {
+    Servers::new(Path::new("/"), InventoryKey::new(&[7; 32]))
 }
 
 /// A desk that is open.
@@ -99,7 +113,7 @@ pub(super) struct Open {
     pub standing: Arc<Mutex<Standing>>,
     pub log: Arc<Mutex<Log>>,
     pub fired: SharedFired,
-    _scratch: Scratch,
+    pub scratch: Scratch,
 }
 
 pub(super) fn registered(word: Word) -> Registered {
@@ -134,7 +148,8 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
         standing: standing.clone(),
         log: log.clone(),
         fired: fired.clone(),
-        registrar: Box::new(Says(registered)),
+        servers: looked_up(),
+        registrar: Box::new(Says(registered, Some(scratch.0.join("home")))),
         clock: Box::new(SystemClock::new()),
     });
     Open {
@@ -144,7 +159,7 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
         standing,
         log,
         fired,
-        _scratch: scratch,
+        scratch,
     }
 }
 
@@ -345,7 +360,8 @@ fn a_desk_that_closes_takes_its_socket_along_and_another_one_takes_its_place() {
         standing: open.standing.clone(),
         log: open.log.clone(),
         fired: open.fired.clone(),
-        registrar: Box::new(Says(Ok(registered(Word::OfAccount)))),
+        servers: looked_up(),
+        registrar: Box::new(Says(Ok(registered(Word::OfAccount)), None)),
         clock: Box::new(SystemClock::new()),
     };
     open.desk = Some(Desk::open(work).unwrap());

@@ -16,8 +16,8 @@ use clap::{Arg, ArgAction, ArgMatches};
 use provost_agent::coverage::SharedFired;
 use provost_agent::desk::{
     Bench, Desk, KeptMode, LastLook, Latest, Place, Registered, Registrar, SharedLog, SharedStanding,
-    account_of, backlog, floor, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle, last_look,
-    latest, take_bundle_away,
+    account_of, backlog, floor, home_of, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle,
+    last_look, latest, take_bundle_away,
 };
 use provost_agent::{
     Agent, Cause, Finding, Folder, KeptQuarantine, Mode, Quarantine, QuarantineWord, State, Station, Telling,
@@ -111,6 +111,10 @@ impl Registrar for HooksFile {
 
     fn account(&self, uid: u32) -> Option<String> {
         account_of(uid, Path::new(ACCOUNTS))
+    }
+
+    fn home(&self, uid: u32) -> Option<PathBuf> {
+        home_of(uid, Path::new(ACCOUNTS))
     }
 }
 

@@ -365,6 +365,10 @@ impl Registration {
         let shorter = told.filter(|told| told.holds && !told.may_use_approval);
         let shorter = shorter.and_then(|told| told.deadline_ms);
         let limit = shorter.map_or(whole, |ms| whole.min(Duration::from_millis(ms.into())));
+        let mut question = question.clone();
+        if let Some(server) = told.and_then(|told| told.mcp_server.as_ref()) {
+            question.know(server);
+        }
         let answer = ask_here(&Ask {
             settings,
             token: &kept.token,
@@ -582,6 +586,7 @@ mod tests {
             holds: false,
             may_use_approval: true,
             why: None,
+            mcp_server: None,
         }
     }
 
