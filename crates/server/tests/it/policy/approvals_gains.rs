@@ -423,6 +423,7 @@ fn a_yes_to_a_door_is_a_yes_to_the_whole_of_it() {
             ("suspended", json!({ "suspended": true })),
             ("lifetimeSeconds", json!({ "lifetimeSeconds": 60 })),
         ] {
+            lift(&app).await;
             name(&app, &["rights"]).await.ok();
             let ada = able(&app, &asker).await;
             let request = Request::json("PATCH", &path, json!({ "name": fresh_key() }));
@@ -439,6 +440,7 @@ fn a_yes_to_a_door_is_a_yes_to_the_whole_of_it() {
                 reply.text()
             );
         }
+        lift(&app).await;
         // Whose machine it is that a restore holds back is shown to nobody, and is another one all the same.
         let machine = machine_of(&app, &asker).await;
         hold(&app, &HOLD_DEVICE, &machine).await;
@@ -538,6 +540,8 @@ fn what_nobody_could_say_yes_to_is_not_asked_for() {
             let ada = able(&app, &asker).await;
             let approval = both.ask(&app, &ada, word, &fresh_key()).await;
             lift(&app).await;
+            // Of what waits nothing is lost with the import; it could not be performed any more.
+            directory::finish_imports(&app).await;
             app.write("PATCH", &path, role("admin")).await.ok();
             let reply = vote(&app, &app.admin, &approval).await;
             reply.refused(403, "escalation_forbidden");
