@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::commands::{self, Command};
+use crate::quarantine::QuarantineWord;
 use crate::trouble::Trouble;
 use crate::{Agent, State, counter, machine, sent};
 use serde_json::{Value, json};
@@ -10,14 +11,20 @@ use std::time::Duration;
 /// How often a machine calls where the server does not say it.
 const INTERVAL: Duration = Duration::from_mins(5);
 
-/// Sends a heartbeat, and returns when the next one is wanted and what the server asks for.
+/// What a heartbeat was answered.
+pub(crate) struct Beat {
+    /// When the next one is wanted.
+    pub next: Duration,
+    /// What the server asks for.
+    pub commands: Vec<Command>,
+    /// Whether the machine is held apart.
+    pub quarantine: QuarantineWord,
+}
+
+/// Sends a heartbeat, and returns what it was answered.
 ///
 /// Errors: refused, gone, unreachable.
-pub(crate) async fn beat(
-    agent: &Agent,
-    caller: &Caller<'_>,
-    state: &mut State,
-) -> Result<(Duration, Vec<Command>), Trouble> {
+pub(crate) async fn beat(agent: &Agent, caller: &Caller<'_>, state: &mut State) -> Result<Beat, Trouble> {
     let (body, answer) = send(agent, caller).await?;
     let next = answer.get("nextHeartbeatSeconds").and_then(Value::as_u64);
     let next = next.map_or(INTERVAL, Duration::from_secs);
@@ -26,7 +33,11 @@ pub(crate) async fn beat(
     state.hear_privacy(&answer, caller.clock.now());
     // What `explain` shows of it is worth no failure.
     let _ = sent::keep_heartbeat(&agent.folder, body.as_bytes());
-    Ok((next, commands::told(&answer)))
+    Ok(Beat {
+        next,
+        commands: commands::told(&answer),
+        quarantine: QuarantineWord::heard(&answer),
+    })
 }
 
 /// Sends a heartbeat, and returns what was sent and what was answered. Whoever calls has the lock of the folder.

@@ -314,18 +314,34 @@ pub(crate) fn acknowledge(
     Ok(!unknown.is_empty())
 }
 
+/// Returns the key under which this machine names commands of no known form: that of its reports, or, where it has sent none, one by which
+/// nothing is told and nothing else is equal.
+///
+/// Errors: folder, disk.
+pub(crate) fn key_of_commands(folder: &Folder) -> Result<InventoryKey, Trouble> {
+    match folder.read(INVENTORY_KEY)? {
+        Some(text) => key_in(folder, &Secret::new(text)),
+        None => Ok(InventoryKey::new(&[0; 32])),
+    }
+}
+
 /// Returns the key of this machine's fingerprints, which is drawn once and leaves it never.
 fn inventory_key(folder: &Folder, entropy: &dyn Entropy) -> Result<InventoryKey, Trouble> {
-    let wrong = || {
-        let line = format!("{} holds no key", folder.file(INVENTORY_KEY).display());
-        Trouble::new(Cause::Folder, line).fix("remove it: a new one is drawn, and fingerprints begin anew")
-    };
     let text = if let Some(text) = folder.read(INVENTORY_KEY)? {
         Secret::new(text)
     } else {
         let text = Secret::new(URL_SAFE_NO_PAD.encode(entropy.seed()).into_bytes());
         folder.create(INVENTORY_KEY, text.expose())?;
         text
+    };
+    key_in(folder, &text)
+}
+
+/// Returns the key that a text spells.
+fn key_in(folder: &Folder, text: &Secret<Vec<u8>>) -> Result<InventoryKey, Trouble> {
+    let wrong = || {
+        let line = format!("{} holds no key", folder.file(INVENTORY_KEY).display());
+        Trouble::new(Cause::Folder, line).fix("remove it: a new one is drawn, and fingerprints begin anew")
     };
     let bytes = URL_SAFE_NO_PAD
         .decode(text.expose().trim_ascii())

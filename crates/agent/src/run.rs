@@ -9,10 +9,10 @@
 //! A machine that wakes after eight hours makes one round, and so does one whose clock was set. Keeps AG-1.
 
 use crate::caller::Caller;
-use crate::commands::{Command, Done, FAILED, UNSUPPORTED};
+use crate::commands::{Done, FAILED, UNSUPPORTED};
 use crate::door::Door;
 use crate::folder::Lock;
-use crate::heartbeat::beat;
+use crate::heartbeat::{Beat, beat};
 use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::renewal::{renew, settle};
@@ -167,15 +167,15 @@ impl Loop<'_> {
     }
 
     async fn work(&self, caller: &mut Caller<'_>, state: &mut State) -> Result<Once, Trouble> {
-        let (next, commands) = beat(self.agent, caller, state).await?;
+        let beat = beat(self.agent, caller, state).await?;
         let mut once = Once {
-            next,
+            next: beat.next,
             has_scanned: false,
             uploads: 0,
             set_aside: 0,
             problem: None,
         };
-        match self.report(caller, state, &mut once, commands).await {
+        match self.report(caller, state, &mut once, beat).await {
             Err(trouble) if trouble.cause == Cause::Gone => return Err(trouble),
             Err(trouble) => {
                 once.next = trouble.wait.map_or(once.next, |told| once.next.max(told));
@@ -191,7 +191,7 @@ impl Loop<'_> {
         caller: &mut Caller<'_>,
         state: &mut State,
         once: &mut Once,
-        told: Vec<Command>,
+        beat: Beat,
     ) -> Result<(), Trouble> {
         let folder = &self.agent.folder;
         // Where it cannot be known what was done, nothing is that is asked for; the stations are visited nevertheless.
@@ -202,7 +202,7 @@ impl Loop<'_> {
         let commands = if unread.is_some() {
             Vec::new()
         } else {
-            done.without(told)
+            done.without(beat.commands)
         };
         let asks_for = |kind: &str| commands.iter().any(|command| command.kind == kind);
         // Before what may be large: the earlier token serves to its own end.
@@ -224,6 +224,7 @@ impl Loop<'_> {
                 clock: self.clock,
                 say: self.say,
                 is_commanded: asks_for(station.command()),
+                quarantine: beat.quarantine,
                 caller,
             };
             match station.visit(&visit).await {

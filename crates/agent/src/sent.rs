@@ -1,5 +1,6 @@
 //! What was sent last, kept for a week, so that whoever owns the machine can read it.
 
+use crate::desk::waiting;
 use crate::folder::{Folder, disk};
 use crate::queue::{MAX_SEGMENT, Queue, body_of};
 use crate::trouble::Trouble;
@@ -17,10 +18,15 @@ const MAX_KEPT: usize = 400;
 const MAX_BYTES: u64 = 64 << 20;
 const HEARTBEAT: &str = "heartbeat.json";
 const COVERAGE: &str = "coverage.json";
+const DECISIONS: &str = "decisions.json";
+/// LIMIT: bytes of the last decisions: a batch of at most 1 MiB, whose quotes are written twice within JSON. Ours.
+const MAX_DECISIONS: u64 = 4 << 20;
 const REPORT: &str = ".report";
+/// Where the rule about decisions stands among the others: behind what hooks send.
+const TELLING_AT: usize = 8;
 
-/// What is collected, and what never is.
-pub const RULES: [&str; 11] = [
+/// What is collected on every machine, and what never is.
+const RULES: [&str; 12] = [
     "sent: that this machine is there: its name, its system and processor, the version of the agent, how often it called, and the system's name for its present run",
     "sent: which AI clients are configured, and the name of the home's account; of MCP servers the package or the address, without user, query and what looks secret in it, the names of variables and headers, and of arguments the flags and the kinds",
     "sent: of skills, extensions, hooks and settings the names, digests, counts and known words; how many conversations a client keeps, and none of them",
@@ -28,16 +34,69 @@ pub const RULES: [&str; 11] = [
     "sent: of each AI client how far its hooks guard it, what is missing of a proof, in words of a fixed list, its version, and the hours in which its hook was tried and asked last; which policy bundle lies here",
     "sent, by the agent of the machine: which release of managed settings that an admin assigned lies here, by digest, or why none does",
     "sent only where the server says that names of projects are shown: what the folder of a project is called, where that looks like no secret, and nothing else of its path",
-    "never sent: values of variables, headers and arguments; credentials; prompts and conversations; the content of any file",
-    "never sent: lists of processes, screens, places, browser histories, serial numbers; paths leave as fingerprints under a key of this machine",
+    "sent, by hooks and not by the agent, wherever one is registered that asks the server: what is about to happen or has happened, as the client says it: the prompt, or the tool's arguments and result, with the user and the conversation, and of a call the client's folder and this machine's name",
+    "never sent of what is configured here: values of variables, headers and arguments; credentials; prompts and conversations; the content of any file",
+    "never sent: lists of processes, screens, places, browser histories, serial numbers; paths of files that are found leave as fingerprints under a key of this machine",
     "the agent starts no program but itself, by the line of the hook that a client's settings register, takes no script, and asks no server but the one it enrolled at, through the proxy of the surroundings if there is one",
-    "reports are kept here for up to seven days as they were sent, byte for byte, and the last heartbeat; what waits may have been sent, and the answer lost",
+    "reports and the last decisions are kept here for up to seven days as they were sent, byte for byte, and the last heartbeat; what waits may have been sent, and the answer lost",
 ];
+
+/// What an agent tells of the calls about which hooks ask it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// It has nothing to judge by, and nothing waits.
+    Nothing,
+    /// It has nothing to judge by, and what it judged before waits.
+    Rest,
+    /// An event of each.
+    Events,
+    /// An event of each that did not pass without a reason, and of the others how many there were.
+    Counts,
+    /// What it judges by cannot be believed or read, so that nobody can say which.
+    Unsure,
+}
+
+impl Telling {
+    /// Returns what that means, for whoever owns the machine.
+    pub fn says(self) -> String {
+        const WHOLE: &str = "the user and the conversation, the prompt or the tool's arguments and result, as the client says them, and what was decided; nothing in it is shortened or made unreadable but what is longer than a hook sends";
+        let to = "sent to …/decisions";
+        match self {
+            Self::Nothing => format!("nothing is {to}: this machine has nothing to judge by"),
+            Self::Rest => format!(
+                "{to}: this machine has nothing to judge by now, and what it judged before waits, the whole event of each call: {WHOLE}"
+            ),
+            Self::Events => format!(
+                "{to}, because this machine judges: the whole event of each call that was decided here: {WHOLE}"
+            ),
+            Self::Counts => format!(
+                "{to}, because this machine judges: how many calls passed without a reason, by minute, user, client and tool; of every other one that was decided here the whole event: {WHOLE}"
+            ),
+            Self::Unsure => format!(
+                "{to}, whenever this machine judges: what it judges by cannot be believed or read now, so take it that the whole event of each call is: {WHOLE}"
+            ),
+        }
+    }
+}
+
+/// Returns what is collected on this machine, and what never is.
+pub fn rules(telling: Telling) -> Vec<String> {
+    let mut rules: Vec<String> = RULES.map(str::to_owned).into();
+    rules.insert(TELLING_AT, telling.says());
+    rules
+}
+
+/// Says whether decisions wait to be sent.
+///
+/// Errors: folder, disk.
+pub fn has_waiting_decisions(agent: &Folder) -> Result<bool, Trouble> {
+    Ok(waiting(agent)?.is_some())
+}
 
 /// Something that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
-    /// `heartbeat`, `coverage` or `report`.
+    /// `heartbeat`, `coverage`, `decisions` or `report`.
     pub kind: &'static str,
     /// `taken` by the server, `refused` by it, or `waits`: perhaps it was sent, and the answer lost.
     pub state: &'static str,
@@ -57,6 +116,11 @@ pub(crate) fn keep_heartbeat(agent: &Folder, body: &[u8]) -> Result<(), Trouble>
 /// Errors: folder, disk.
 pub fn keep_coverage(agent: &Folder, body: &[u8]) -> Result<(), Trouble> {
     agent.below("sent")?.replace(COVERAGE, body)
+}
+
+/// Keeps the body of an upload of decisions in the place of the one before.
+pub(crate) fn keep_decisions(agent: &Folder, body: &[u8]) -> Result<(), Trouble> {
+    agent.below("sent")?.replace(DECISIONS, body)
 }
 
 /// Moves the file of a report here.
@@ -86,10 +150,15 @@ pub(crate) fn forget(agent: &Folder, now: Timestamp) -> Result<(), Trouble> {
             folder.remove(name)?;
         }
     }
+    // Prompts stand in them.
+    if changed_at(&folder.file(DECISIONS)).is_some_and(|at| at < oldest) {
+        folder.remove(DECISIONS)?;
+    }
     Ok(())
 }
 
-/// Returns what was sent or waits to be, the oldest first, the last heartbeat at the end.
+/// Returns what was sent or waits to be, the oldest first, the last of coverage, decisions and heartbeats at the end. Of the decisions
+/// that wait it has those that are sent next.
 ///
 /// Errors: folder, disk.
 pub fn uploads(agent: &Folder) -> Result<Vec<Upload>, Trouble> {
@@ -112,8 +181,14 @@ pub fn uploads(agent: &Folder) -> Result<Vec<Upload>, Trouble> {
     }
     uploads.extend(Queue::look(agent)?.contents()?);
     uploads.sort_by_key(|upload| upload.at);
-    for (kind, name) in [("coverage", COVERAGE), ("heartbeat", HEARTBEAT)] {
-        if let (Some(body), Some(at)) = (folder.read(name)?, changed_at(&folder.file(name))) {
+    let last = [
+        ("coverage", COVERAGE),
+        ("decisions", DECISIONS),
+        ("heartbeat", HEARTBEAT),
+    ];
+    for (kind, name) in last {
+        let body = folder.read_up_to(name, MAX_DECISIONS)?;
+        if let (Some(body), Some(at)) = (body, changed_at(&folder.file(name))) {
             uploads.push(Upload {
                 kind,
                 state: "taken",
@@ -121,6 +196,14 @@ pub fn uploads(agent: &Folder) -> Result<Vec<Upload>, Trouble> {
                 body,
             });
         }
+    }
+    if let Some((batch, at)) = waiting(agent)? {
+        uploads.push(Upload {
+            kind: "decisions",
+            state: "waits",
+            at,
+            body: batch.body().to_string().into_bytes(),
+        });
     }
     Ok(uploads)
 }

@@ -4,6 +4,7 @@
 
 use crate::Agent;
 use crate::caller::Caller;
+use crate::quarantine::QuarantineWord;
 use crate::trouble::Trouble;
 use provost_words::time::{Clock, Timestamp};
 use serde_json::Value;
@@ -61,6 +62,8 @@ pub struct Visit<'a> {
     pub say: &'a dyn Fn(&str),
     /// Whether a command asks for it.
     pub is_commanded: bool,
+    /// What the heartbeat of this round was answered about a quarantine.
+    pub quarantine: QuarantineWord,
     pub(crate) caller: &'a Caller<'a>,
 }
 

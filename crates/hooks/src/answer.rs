@@ -33,6 +33,19 @@ impl Answer {
         }
     }
 
+    /// Adds what a person should know; nothing else of the answer changes. A refusal has its own words.
+    #[must_use]
+    pub fn noted(mut self, sentence: &str) -> Self {
+        let object = serde_json::from_slice::<Value>(&self.stdout).ok();
+        if let Some(mut object) = object.filter(|object| object.is_object() && self.exit == 0) {
+            let before = object.get("systemMessage").and_then(Value::as_str);
+            let text = before.map_or_else(|| sentence.to_owned(), |before| format!("{before}; {sentence}"));
+            object["systemMessage"] = text.into();
+            self.stdout = object.to_string().into_bytes();
+        }
+        self
+    }
+
     /// Returns a refusal in words. Codex lets the call run where standard error is empty.
     pub fn refusal(sentence: &str) -> Self {
         Self {

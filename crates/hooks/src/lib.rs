@@ -15,6 +15,8 @@
 //! INVARIANT HK-3: no answer is weaker than what was decided; one that had to be stronger says so.
 //! INVARIANT HK-4: standard output is one JSON object or nothing.
 //! INVARIANT HK-5: what a client does not say, says in another type, or says too long is missing, never absent.
+//! INVARIANT HK-8: what somebody knows of the server of a call fills what is missing in its events, and replaces nothing that the client
+//! said.
 //!
 //! Absent on purpose: input and output, HTTP, a clock, the environment. An agent on the machine uses the same functions.
 
@@ -38,7 +40,7 @@ pub use coverage::{
 pub use decision::{Action, Decision};
 pub use effect::{Effect, EverySettings, SettingsFound, Whose, effect, program_of};
 pub use payload::{Conversation, session_of};
-pub use question::{Message, Moment, Question, UnreadableEvent, hear};
+pub use question::{CalledServer, KnownServer, Message, Moment, Question, UnreadableEvent, hear};
 pub use registration::{
     CLIENT_SECONDS, Conflict, Registration, UNDECIDED, command_line, found, hooks, merged, merged_text,
     removed, removed_text,

@@ -3,6 +3,7 @@
 //! A member that is there twice is refused with the whole event: another reader would take the other one. Contents are kept as they
 //! were written, so that the server reads their bytes and not what a parser here made of numbers and repeated members.
 
+use crate::question::CalledServer;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -54,6 +55,24 @@ impl Payload<'_> {
             .map(|(_, tool)| tool)
             .or(text(&self.mcp_context["tool_name"]));
         Some((server, tool))
+    }
+}
+
+impl Payload<'_> {
+    /// Returns how the client calls the server of the tool; `None` for a tool that is of no server.
+    pub fn called(&self) -> Option<CalledServer> {
+        self.mcp()?;
+        let told = text(&self.mcp_server["name"]).or(text(&self.mcp_context["server_name"]));
+        // A source that is no word is none that anybody knows, and not one that was not said.
+        let source = match &self.mcp_server["source"] {
+            Value::Null => None,
+            source => Some(text(source).unwrap_or_default().to_owned()),
+        };
+        Some(CalledServer {
+            tool: self.tool_name.as_str().unwrap_or_default().to_owned(),
+            name: told.map(str::to_owned),
+            source,
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 use crate::client::{Client, Mode};
 use crate::payload::{Payload, text};
 use provost_words::free_text::free_text;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -17,8 +18,15 @@ pub const MAX_EVENT: usize = 16 << 20;
 pub const MAX_CONTENT: usize = 192 << 10;
 /// LIMIT: characters of a session and of a call id at the server.
 const MAX_NAME: usize = 256;
+/// LIMIT: bytes of the key and of the address of a server. Ours; a longer one is missing.
+const MAX_ADDRESS: usize = 512;
 /// LIMIT: characters of a folder at the server.
 const MAX_FOLDER: usize = 4_096;
+
+/// What nobody knows of the server of a call who does not look into the configuration of its client.
+const PACKAGE: &str = "mcp.package_id";
+const VERSION: &str = "mcp.package_version";
+const ADDRESS: &str = "mcp.remote_url";
 
 /// Attributes of the use of a product that a client has and whose values a hook cannot know.
 const OF_THE_USE: [&str; 9] = [
@@ -131,8 +139,35 @@ pub struct Question {
     pub moment: Moment,
     /// The folder in which the agent works, as the client says.
     pub folder: Option<String>,
+    /// The server of MCP whose tool it is, as the client calls it; none of a tool that is of no server.
+    pub server: Option<CalledServer>,
     pub(crate) shape: Shape,
     events: Vec<Event>,
+}
+
+/// How a client calls the server of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalledServer {
+    /// The name of the tool, in which that of the server may be.
+    pub tool: String,
+    /// The name of the server, where the client says it apart.
+    pub name: Option<String>,
+    /// Whose configuration it is of, where the client says it, in its word.
+    pub source: Option<String>,
+}
+
+/// Which server it is, for whoever looked into the configuration of its client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownServer {
+    /// Its key in the inventory.
+    pub package_id: String,
+    /// The one version that is configured; absent where nobody can say which one runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_version: Option<String>,
+    /// Its address; absent of one that is started as a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_url: Option<String>,
 }
 
 /// What was heard.
@@ -190,6 +225,7 @@ pub fn hear(client: Client, bytes: &[u8]) -> Result<Message, UnreadableEvent> {
         client,
         moment,
         folder: text(&payload.cwd).map(str::to_owned),
+        server: (moment != Moment::Prompt).then(|| payload.called()).flatten(),
         shape: shape(client, &payload),
         events: events(client, moment, &payload),
     })))
@@ -268,7 +304,7 @@ impl Event {
         if let Some((server, tool)) = payload.mcp() {
             self.must("mcp.server_id", server);
             self.must("mcp.tool_id", tool);
-            for unknown in ["mcp.package_id", "mcp.package_version", "mcp.remote_url"] {
+            for unknown in [PACKAGE, VERSION, ADDRESS] {
                 self.must(unknown, None);
             }
         }
@@ -301,6 +337,33 @@ impl Question {
     /// Returns how many events are asked about.
     pub fn count(&self) -> usize {
         self.events.len()
+    }
+
+    /// Takes which server it is into the events of a call. What was said already stays.
+    ///
+    /// Keeps HK-8.
+    pub fn know(&mut self, server: &KnownServer) {
+        let told = [
+            (PACKAGE, Some(&server.package_id)),
+            (VERSION, server.package_version.as_ref()),
+            (ADDRESS, server.remote_url.as_ref()),
+        ];
+        for event in &mut self.events {
+            for (name, value) in told {
+                let is_open = event.missing.contains(&name);
+                match value.filter(|value| !value.is_empty() && value.len() <= MAX_ADDRESS) {
+                    Some(value) if is_open => {
+                        event.missing.retain(|missing| *missing != name);
+                        event.attributes.insert(name.to_owned(), value.as_str().into());
+                    }
+                    // A program has no address: that is known, where the version is what nobody says.
+                    None if name == ADDRESS && server.remote_url.is_none() => {
+                        event.missing.retain(|missing| *missing != name);
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// Returns the body of a request for decisions; a user whom nobody can name is missing. With the folder and the machine, what

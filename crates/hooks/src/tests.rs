@@ -638,3 +638,77 @@ fn the_conversation_of_an_event_is_known_whatever_event_it_is() {
     let long = format!(r#"{{"session_id":"{}"}}"#, "a".repeat(257));
     assert_eq!(crate::session_of(long.as_bytes()), None);
 }
+
+/// Proves HK-8.
+#[test]
+fn what_is_known_of_a_server_fills_what_is_missing_and_replaces_nothing() {
+    let call = |more: &Value| {
+        let mut call = json!({ "hook_event_name": "PreToolUse", "tool_name": "mcp__docs__find", "cwd": "/srv", "tool_input": {} });
+        for (name, value) in more.as_object().unwrap() {
+            call[name] = value.clone();
+        }
+        question(Client::ClaudeCode, &call)
+    };
+    let known = KnownServer {
+        package_id: "npm:docs".into(),
+        package_version: Some("1.0.0".into()),
+        remote_url: None,
+    };
+    let event = |question: &Question| question.request(None, None, Mode::Enforce)["events"][0].clone();
+    let mut asked = call(&json!({}));
+    let before = event(&asked);
+    for name in ["mcp.package_id", "mcp.package_version", "mcp.remote_url"] {
+        assert!(before["missing"].as_array().unwrap().contains(&json!(name)));
+    }
+    asked.know(&known);
+    let told = event(&asked);
+    assert_eq!(told["attributes"]["mcp.package_id"], "npm:docs");
+    assert_eq!(told["attributes"]["mcp.package_version"], "1.0.0");
+    // A program has no address.
+    assert!(told["attributes"].get("mcp.remote_url").is_none());
+    assert!(!told["missing"].to_string().contains("mcp.p") && !told["missing"].to_string().contains("mcp.r"));
+    assert_eq!(
+        told["attributes"]["mcp.server_id"],
+        before["attributes"]["mcp.server_id"]
+    );
+    // What is there stays, and a version that nobody says is still missing.
+    let other = KnownServer {
+        package_id: "npm:evil".into(),
+        package_version: None,
+        remote_url: Some("https://evil.example".into()),
+    };
+    asked.know(&other);
+    assert_eq!(event(&asked)["attributes"], told["attributes"]);
+    let mut asked = call(&json!({}));
+    asked.know(&other);
+    let remote = event(&asked);
+    assert_eq!(remote["attributes"]["mcp.remote_url"], "https://evil.example");
+    assert!(remote["missing"].to_string().contains("mcp.package_version"));
+    // What is too long is missing.
+    let mut asked = call(&json!({}));
+    asked.know(&KnownServer {
+        package_id: "n".repeat(600),
+        ..known.clone()
+    });
+    assert!(event(&asked)["missing"].to_string().contains("mcp.package_id"));
+    // A tool of no server has none.
+    let mut asked = call(&json!({ "tool_name": "Bash" }));
+    let before = event(&asked);
+    asked.know(&known);
+    assert_eq!((event(&asked), asked.server), (before, None));
+    // How the server is called is what the client says, also where that is no word.
+    let called = |more: &Value| call(more).server.unwrap();
+    assert_eq!(called(&json!({})).tool, "mcp__docs__find");
+    assert_eq!((called(&json!({})).name, called(&json!({})).source), (None, None));
+    let said = called(&json!({ "mcp_server": { "name": "docs", "source": "user" } }));
+    assert_eq!(
+        (said.name.as_deref(), said.source.as_deref()),
+        (Some("docs"), Some("user"))
+    );
+    assert_eq!(
+        called(&json!({ "mcp_server": { "name": "docs", "source": 7 } }))
+            .source
+            .as_deref(),
+        Some("")
+    );
+}

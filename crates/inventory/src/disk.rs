@@ -7,11 +7,12 @@
 //! A link that is put into the way after the first step is met by the third, which follows none.
 
 use crate::mounts::Mounts;
+use crate::seen::Seen;
 use aws_lc_rs::digest::{Context, SHA256};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, open, openat, statat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs::File;
@@ -76,6 +77,8 @@ pub(crate) struct Disk<'a> {
     /// The files and bytes that may still be read of a project; nothing before the first.
     left: Cell<Option<(usize, u64)>>,
     mounts: Mounts,
+    /// What was looked at; nothing where nobody wants to know.
+    seen: Option<RefCell<Seen>>,
 }
 
 impl<'a> Disk<'a> {
@@ -86,6 +89,26 @@ impl<'a> Disk<'a> {
             files: Cell::new(0),
             left: Cell::new(None),
             mounts,
+            seen: None,
+        }
+    }
+
+    /// Returns the same, which notes what is looked at, each thing as it is before anything of it is read.
+    pub(crate) fn noting(self) -> Self {
+        Self {
+            seen: Some(RefCell::default()),
+            ..self
+        }
+    }
+
+    /// Returns what was looked at since it is noted.
+    pub(crate) fn seen(self) -> Seen {
+        self.seen.map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    fn see(&self, path: &Path, is_listed: bool) {
+        if let Some(seen) = &self.seen {
+            seen.borrow_mut().note(path, is_listed);
         }
     }
 
@@ -128,6 +151,7 @@ impl<'a> Disk<'a> {
             if self.mounts.lies_elsewhere(&next) {
                 return Err(Fault::NotPermitted);
             }
+            self.see(&next, false);
             match std::fs::read_link(&next) {
                 Ok(_) if links == MAX_LINKS => return Err(Fault::Unreadable),
                 Ok(target) => {
@@ -147,17 +171,19 @@ impl<'a> Disk<'a> {
         if self.mounts.lies_elsewhere(path) {
             return Err(Fault::NotPermitted);
         }
+        self.see(path, false);
         let kind = path.symlink_metadata().map_err(|error| fault(&error))?;
         Ok(kind.file_type())
     }
 
     /// Says whether something may be at a path, also a link; what cannot be looked at may be there.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        self.mounts.lies_elsewhere(path)
-            || path
-                .symlink_metadata()
-                .err()
-                .is_none_or(|error| !is_nothing(&error))
+        if self.mounts.lies_elsewhere(path) {
+            return true;
+        }
+        self.see(path, false);
+        let found = path.symlink_metadata();
+        found.err().is_none_or(|error| !is_nothing(&error))
     }
 
     fn behind(&self, path: &Path, fence: &Path) -> Result<Option<PathBuf>, Fault> {
@@ -249,6 +275,7 @@ impl<'a> Disk<'a> {
         if self.is_over() {
             return Err(Fault::Truncated);
         }
+        self.see(&folder, true);
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotADirectory => return Ok(Vec::new()),

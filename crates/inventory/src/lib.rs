@@ -3,7 +3,8 @@
 //! which of their files credentials lie.
 //!
 //! ```text
-//! readers (data) ──► Disk (bounded, behind a fence) ──► syntax ──► servers, settings, skills, credentials ──► Scan ──► report
+//! readers (data) ──► Disk (bounded, behind a fence) ──► syntax ──┬─► servers, settings, skills, credentials ──► Scan ──► report
+//!                                                               └─► servers of one client now ──► Live ──► which one a call is for
 //! ```
 //!
 //! INVARIANT IV-1: a scan reads; it starts no program, opens no connection, opens nothing but regular files and folders, and touches none
@@ -15,6 +16,9 @@
 //! these, or the root.
 //! INVARIANT IV-4: what could not be read, and what is deeper or more than is read, is a fault of its section, and the section says that it
 //! is not complete.
+//! INVARIANT IV-6: what a call's server is said to be is what every configuration of its client that may be meant says alike, and none of
+//! them weak or left out; where anything of that is not so, nothing is said. What was looked at before is taken again only where all
+//! of it is as it was.
 //!
 //! Absent on purpose: HTTP, clocks, the environment, a server. Who calls says when to stop.
 
@@ -32,6 +36,7 @@ mod readers;
 mod report;
 mod scan;
 mod secrets;
+mod seen;
 mod server;
 mod skills;
 mod syntax;
@@ -46,5 +51,5 @@ pub use fingerprint::InventoryKey;
 pub use report::{
     Observation, Pin, Place, Scan, Scope, Section, SectionFault, ServerFacts, Shape, Sighting, Transport,
 };
-pub use scan::{Machine, scan, scan_watched};
+pub use scan::{Called, Live, LiveServer, Machine, live, scan, scan_watched};
 pub use secrets::holds_credential;

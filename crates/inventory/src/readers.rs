@@ -71,12 +71,32 @@ impl Part {
     pub(crate) fn names_projects(self) -> bool {
         matches!(self, Self::Projects(_) | Self::Workspace(_))
     }
+
+    /// Says whether servers stand in it, or it says where more of them are.
+    pub(crate) fn leads_to_servers(self) -> bool {
+        match self {
+            Self::Servers(_)
+            | Self::ServersOfProjects(_)
+            | Self::ServersOfPlugin
+            | Self::Manifest
+            | Self::ServersOfAgent(_)
+            | Self::Plugins
+            | Self::Projects(_)
+            | Self::Workspace(_) => true,
+            Self::Hooks(_) | Self::Environment(_) | Self::Extensions(_) | Self::Switch(..) => false,
+        }
+    }
 }
 
 impl File {
     /// Says whether projects are missing where it cannot be read.
     pub(crate) fn names_projects(&self) -> bool {
         self.parts.iter().any(|part| part.names_projects())
+    }
+
+    /// Says whether servers stand in it, or it says where more of them are.
+    pub(crate) fn leads_to_servers(&self) -> bool {
+        self.parts.iter().any(|part| part.leads_to_servers())
     }
 }
 

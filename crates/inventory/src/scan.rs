@@ -2,6 +2,7 @@
 
 mod faults;
 mod folders;
+mod live;
 mod parts;
 mod patterns;
 mod plugins;
@@ -15,6 +16,7 @@ use crate::readers::{At, FILES, File, Part};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
 use crate::syntax;
 use crate::wire::is_project_name;
+pub use live::{Called, Live, LiveServer, live};
 use patterns::MAX_DEPTH;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -66,25 +68,7 @@ pub fn scan_watched(
 ) -> std::io::Result<Scan> {
     let disk = Disk::new(machine.stop, watch, Mounts::of_machine());
     let (root, home) = (begin(&disk, machine.root)?, begin(&disk, machine.home)?);
-    let mut walk = Walk {
-        disk: &disk,
-        root: &root,
-        home: &home,
-        platform: machine.platform,
-        key,
-        projects: BTreeSet::new(),
-        project_names: BTreeMap::new(),
-        plugins: None,
-        manifests: Manifests::default(),
-        found: BTreeMap::new(),
-        faults: BTreeMap::new(),
-        noted: BTreeSet::new(),
-        unsure: BTreeSet::new(),
-        project: None,
-        noted_in_all: Noted::default(),
-        of_project: Noted::default(),
-        of_file: Noted::default(),
-    };
+    let mut walk = Walk::new(&disk, (&root, &home), machine.platform, key);
     // What is a person's own comes first: a project may be anybody's, and has a part of its own.
     walk.files(|at| !is_in_project(at));
     walk.skills(false);
@@ -142,6 +126,8 @@ struct Walk<'a> {
     of_project: Noted,
     /// Of the file that is being read.
     of_file: Noted,
+    /// The servers of one client as they are written, where only those are looked for.
+    live: Option<Vec<LiveServer>>,
 }
 
 /// How much was noted, in observations and in bytes.
@@ -169,6 +155,36 @@ struct Spot {
     fence: PathBuf,
     class: &'static str,
     project: Option<PathBuf>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        disk: &'a Disk<'a>,
+        (root, home): (&'a Path, &'a Path),
+        platform: Platform,
+        key: &'a InventoryKey,
+    ) -> Self {
+        Self {
+            disk,
+            root,
+            home,
+            platform,
+            key,
+            projects: BTreeSet::new(),
+            project_names: BTreeMap::new(),
+            plugins: None,
+            manifests: Manifests::default(),
+            found: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            noted: BTreeSet::new(),
+            unsure: BTreeSet::new(),
+            project: None,
+            noted_in_all: Noted::default(),
+            of_project: Noted::default(),
+            of_file: Noted::default(),
+            live: None,
+        }
+    }
 }
 
 impl Walk<'_> {
@@ -285,12 +301,15 @@ impl Walk<'_> {
         let mode = content.mode;
         drop(content);
         for part in file.parts {
+            if self.live.is_some() && !part.leads_to_servers() {
+                continue;
+            }
             if self.part(file, spot, &value, *part).is_none() {
                 self.fault_of(spot, Fault::Malformed, part.names_projects());
             }
         }
         // Addresses of projects are no configuration.
-        if !matches!(file.parts, [Part::Workspace(_)]) {
+        if self.live.is_none() && !matches!(file.parts, [Part::Workspace(_)]) {
             let mut seen = BTreeSet::new();
             self.credentials(spot, "", &value, mode, &mut seen, MAX_LEVELS);
         }
@@ -325,12 +344,18 @@ impl Walk<'_> {
 
     /// Says whether no more is noted of the file that is being read.
     fn is_full(&self) -> bool {
+        let is_full = |live: &Vec<LiveServer>| live.len() >= MAX_OBSERVED.0;
         self.noted_in_all.is_full(MAX_OBSERVED)
+            || self.live.as_ref().is_some_and(is_full)
             || self.of_file.is_full(MAX_OF_FILE)
             || (self.project.is_some() && self.of_project.is_full(MAX_OF_PROJECT))
     }
 
     fn note(&mut self, spot: &Spot, observation: Observation) {
+        // Who looks for servers alone has them before they are made fit to be told.
+        if self.live.is_some() {
+            return;
+        }
         if self.is_full() {
             return self.fault(spot, Fault::Truncated);
         }

@@ -2,6 +2,7 @@
 
 mod forms;
 mod hostile;
+mod live;
 mod projects;
 mod upwards;
 

@@ -35,6 +35,8 @@ pub struct OperationContext<'a> {
     actor: &'a Actor,
     /// The caller as whoever performs what a second person has said yes to.
     by_two: Option<&'a Actor>,
+    /// Whatever is done is taken back.
+    is_rehearsal: bool,
     /// Where the request came from.
     pub(crate) origin: Option<&'a Origin>,
     now: Timestamp,
@@ -62,6 +64,7 @@ impl<'a> OperationContext<'a> {
             services,
             actor,
             by_two: None,
+            is_rehearsal: false,
             origin: None,
             now,
             rng: UnitRng::new(seed),
@@ -80,6 +83,11 @@ impl<'a> OperationContext<'a> {
     /// From here on the caller is whoever performs what a second person has said yes to.
     pub(crate) fn act_by_two(&mut self) {
         self.actor = self.by_two.unwrap_or(self.actor);
+    }
+
+    /// From here on whatever is done is taken back: it takes from no bucket, which no rollback would fill again.
+    pub(crate) fn rehearse(&mut self) {
+        self.is_rehearsal = true;
     }
 
     /// Returns the caller.
@@ -291,10 +299,14 @@ impl<'a> OperationContext<'a> {
         self.effects.action = Some(action);
     }
 
-    /// Takes from a rate bucket that only the operation can know, for example per rotated account.
+    /// Takes from a rate bucket that only the operation can know, for example per rotated account. While a call is only tried it takes
+    /// nothing, and is refused where there is nothing to take.
     ///
-    /// Errors: `RateLimited` with `Retry-After`.
+    /// Keeps TW-2. Errors: `RateLimited` with `Retry-After`.
     pub fn limit(&mut self, bucket: &Bucket, key: &[&str]) -> Result<()> {
+        if self.is_rehearsal {
+            return self.services.would_limit(bucket, key);
+        }
         self.services.limit(bucket, key).map(|_| ())
     }
 

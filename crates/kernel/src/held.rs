@@ -16,6 +16,8 @@ pub struct Held {
     pub role: Option<Role>,
     /// When it last changed before the restore.
     pub last_changed_at: Timestamp,
+    /// The ids of the users and accounts that act by it: itself, or those whose machine, sign-in or door it is.
+    pub acting: Vec<String>,
 }
 
 /// One kind of records that act. Each function acts on the organization of the unit.

@@ -12,6 +12,7 @@
 //! INVARIANT TW-1: what is named for two people acts only in a unit of work that consumes a yes to this very request, by whichever door
 //! the request came; a request that was not performed consumes none.
 //! INVARIANT TW-2: nobody is asked for a yes to what would be refused all the same: what is asked for was performed before, and taken back.
+//! It spends no limit of the caller or of what it is about, and nothing is performed for who may not ask or has asked already.
 //! INVARIANT TW-3: whoever performs by a yes gives others no more than their role, and that alone with every scope of it: a session has a
 //! list of scopes, as every session has, and without this nobody who signs in could make somebody an admin.
 //!
@@ -83,6 +84,9 @@ pub struct CallOfTwo {
     pub request: Value,
     /// What it says of a second person.
     pub said: SaidOfSecondPerson,
+    /// The ids of the users and accounts that get something by it, as the operation says where a yes is asked for; those whom the request
+    /// names are not among them.
+    pub gains: Vec<String>,
 }
 
 impl Announcement for CallOfTwo {
@@ -91,6 +95,18 @@ impl Announcement for CallOfTwo {
 
 impl Question for CallOfTwo {
     type Answer = Passage;
+}
+
+/// Asks, before a call is tried for which a yes is asked, whether the same waits for one already; an answer is what waits. Whoever may not
+/// ask for it, or has asked for too much, is refused here.
+pub struct WaitingCall(pub CallOfTwo);
+
+impl Announcement for WaitingCall {
+    const IS_DECISIVE: bool = true;
+}
+
+impl Question for WaitingCall {
+    type Answer = ApprovalAsked;
 }
 
 /// What becomes of a call that needs a second person, where it is not refused.
@@ -116,13 +132,10 @@ pub(crate) fn perform(
     if !is_needed(ctx, meta, bound, path)? {
         return bound.call(ctx);
     }
-    let mut request = asked.request.clone();
-    request["standing"] = bound.standing(ctx)?;
-    let call = CallOfTwo {
-        meta,
-        request,
-        said: asked.said.clone(),
-    };
+    let mut call = call_of_two(ctx, meta, bound, asked)?;
+    if asked.said.request_approval {
+        call.gains = bound.gains(ctx)?;
+    }
     let mut passages = ctx.ask(&call)?;
     match (passages.pop(), passages.is_empty()) {
         (Some(Passage::Used(id)), true) => {
@@ -148,6 +161,23 @@ pub(crate) fn perform(
     }
 }
 
+/// Returns what is asked about a call, without who gets something by it.
+fn call_of_two(
+    ctx: &mut OperationContext<'_>,
+    meta: &'static Meta,
+    bound: &dyn BoundCall,
+    asked: &Asked,
+) -> Result<CallOfTwo> {
+    let mut request = asked.request.clone();
+    request["standing"] = bound.standing(ctx)?;
+    Ok(CallOfTwo {
+        meta,
+        request,
+        said: asked.said.clone(),
+        gains: Vec::new(),
+    })
+}
+
 /// Returns why a call would be refused if a second person had said yes to it, where that is asked for. Whatever it did is to be rolled back.
 ///
 /// Keeps TW-2.
@@ -162,7 +192,13 @@ pub(crate) fn rehearse(
     };
     // Who cannot ask, and what asks for nothing, is answered by the performance itself.
     if asked.is_asking() && ctx.actor().kind == "console_user" && is_needed(ctx, meta, bound, path)? {
+        let call = call_of_two(ctx, meta, bound, asked)?;
+        // Whoever may not ask has nothing tried for them, and what waits was tried before.
+        if !ctx.ask(&WaitingCall(call))?.is_empty() {
+            return Ok(());
+        }
         ctx.act_by_two();
+        ctx.rehearse();
         bound.call(ctx)?;
     }
     Ok(())

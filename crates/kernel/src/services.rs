@@ -132,12 +132,18 @@ impl Services {
         if taken.allowed {
             return Ok(Some(taken));
         }
-        let wait_secs = taken.retry_after_secs.max(1);
-        Err(Error::new(
-            Code::RateLimited,
-            format!("too many requests; try again in {wait_secs} s"),
-        )
-        .retry_after(wait_secs))
+        Err(limited(taken))
+    }
+
+    /// Refuses as [`Self::limit`] would, and takes nothing.
+    ///
+    /// Errors: `RateLimited` with `Retry-After`.
+    pub(crate) fn would_limit(&self, bucket: &Bucket, key: &[&str]) -> Result<()> {
+        let found = self.limiter.peek(bucket, key);
+        if !self.settings.rate_limits || found.allowed {
+            return Ok(());
+        }
+        Err(limited(found))
     }
 
     /// Says whether there is one more in a bucket that holds also where limits of requests are switched off: for what stays for ever
@@ -221,4 +227,14 @@ impl Services {
     pub fn is_set_back(&self) -> bool {
         self.clockwatch.is_set_back(self.clock.now())
     }
+}
+
+/// Returns the refusal of a caller whose bucket is empty.
+fn limited(found: RateDecision) -> Error {
+    let wait_secs = found.retry_after_secs.max(1);
+    Error::new(
+        Code::RateLimited,
+        format!("too many requests; try again in {wait_secs} s"),
+    )
+    .retry_after(wait_secs)
 }

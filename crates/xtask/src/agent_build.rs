@@ -50,12 +50,9 @@ const FORBIDDEN: [&str; 7] = [
     "axum",
     "provost-kernel",
 ];
-/// The systems of F4.2.
-const TARGETS: [&str; 3] = [
-    "x86_64-pc-windows-gnu",
-    "x86_64-apple-darwin",
-    "aarch64-apple-darwin",
-];
+/// The systems of F4.2 that the program could be for: folders, sockets and accounts are those of Unix, and there is none for Windows
+/// (ADR 0134).
+const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "aarch64-apple-darwin"];
 const WORDS: [&str; 5] = [
     "--package",
     "provost-server",

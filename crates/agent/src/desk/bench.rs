@@ -9,11 +9,13 @@
 //! expired and anything else                    ask; until then nothing, but for what requires an approval
 //! ```
 //!
-//! Keeps LJ-1, LJ-4 and LJ-5.
+//! Keeps LJ-1, LJ-4, LJ-5 and LJ-11.
 
 use super::latest::{Latest, is_behind};
+use super::servers::ServerOfCall;
+use crate::quarantine::Quarantine;
 use provost_bundle::{AskedEvent, HookMode, Judge, Judgement, OnUnknown, Verdict};
-use provost_hooks::{Client, Message, Mode, Question, hear};
+use provost_hooks::{Client, KnownServer, Message, Mode, Question, hear};
 use provost_policy::Action;
 use provost_words::json;
 use provost_words::time::{Clock, Timestamp};
@@ -63,6 +65,8 @@ pub struct Standing {
     pub bench: Option<Arc<Bench>>,
     /// The organization's mode, as it was known last.
     pub mode: Option<HookMode>,
+    /// How the machine is held apart; nothing where it is not.
+    pub quarantine: Option<Quarantine>,
     /// How far the server's clock is ahead. Units: milliseconds.
     pub skew_ms: i64,
     /// The latest instant that is known here; none where nothing was heard of the server yet.
@@ -80,6 +84,9 @@ pub struct Told {
     /// The organization's mode; absent where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<HookMode>,
+    /// How the machine is held apart; absent where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
     /// How long the server is waited for. Units: milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u32>,
@@ -98,6 +105,18 @@ pub struct Told {
     /// Why the server has to be asked: a word for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Which server of MCP a call is for, so that the organization's server hears it as well; absent where nobody can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_server: Option<KnownServer>,
+}
+
+/// Where a question is asked.
+#[derive(Clone, Copy)]
+pub struct Here<'a> {
+    /// The name of the machine.
+    pub host: Option<&'a str>,
+    /// Says what is known of the server of a call.
+    pub server_of: &'a dyn Fn(&Question) -> ServerOfCall,
 }
 
 /// What was said of a question.
@@ -113,6 +132,8 @@ pub struct Said {
     pub request: Option<Value>,
     /// Whether the bundle was out of date.
     pub is_expired: bool,
+    /// Which server of MCP the call is for.
+    pub server: Option<KnownServer>,
 }
 
 impl Said {
@@ -124,6 +145,7 @@ impl Said {
             why: Some(why),
             request: None,
             is_expired: false,
+            server: None,
         }
     }
 
@@ -178,18 +200,22 @@ impl Bench {
         payload: &[u8],
         word: Option<&str>,
         mode: Mode,
-        host: Option<&str>,
+        here: Here<'_>,
         now: Timestamp,
     ) -> Said {
         let Some(word) = word else {
             return Said::nothing("the agent cannot tell who asks");
         };
-        let question = match hear(client, payload) {
+        let mut question = match hear(client, payload) {
             Ok(Message::Question(question)) => question,
             // The hook heard them before, and asks about neither.
             Ok(Message::Remark) | Err(_) => return Said::nothing("the agent did not understand the event"),
         };
-        let Some(request) = self.request(&question, word, mode, host) else {
+        let server = (here.server_of)(&question);
+        if let Some(known) = &server.known {
+            question.know(known);
+        }
+        let Some(request) = self.request(&question, word, mode, here.host) else {
             return Said::nothing("the agent did not understand the event");
         };
         let bundle = self.judge.bundle();
@@ -224,6 +250,7 @@ impl Bench {
             why,
             request: Some(request.clone()),
             is_expired,
+            server: server.known.clone(),
         };
         let action = strongest(&verdicts);
         if is_expired {
@@ -277,12 +304,14 @@ impl Standing {
             server: server.to_owned(),
             organization: organization.to_owned(),
             mode: self.mode,
+            quarantine: self.quarantine,
             deadline_ms: bundle.map(|bundle| bundle.hooks.deadline_ms),
             on_unknown: None,
             decided: None,
             holds: false,
             may_use_approval: true,
             why: None,
+            mcp_server: None,
         }
     }
 }

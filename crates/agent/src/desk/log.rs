@@ -11,8 +11,10 @@
 
 use super::chain::Link;
 use crate::folder::{Folder, disk};
+use crate::sent::changed_at;
 use crate::trouble::{Cause, Trouble};
 use provost_policy::Action;
+use provost_words::time::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -131,6 +133,38 @@ pub fn backlog(agent: &Folder) -> Result<Option<Backlog>, Trouble> {
             .map_or(0, |found| found.len());
     }
     Ok(Some(backlog))
+}
+
+impl Batch {
+    /// Returns the body by which it is sent.
+    pub fn body(&self) -> Value {
+        json!({
+            "from": self.from.next, "previous": self.from.previous, "head": self.behind.previous, "entries": self.entries,
+        })
+    }
+}
+
+/// Returns what the log of an agent, which may work, sends next, and when its segment was written last; nothing where nothing waits.
+/// Nothing is mended, and nothing is written.
+///
+/// Errors: folder, disk.
+pub(crate) fn waiting(agent: &Folder) -> Result<Option<(Batch, Timestamp)>, Trouble> {
+    if agent.file(LOG).symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let folder = Folder::open(&agent.file(LOG))?;
+    for name in folder.names()? {
+        let Some(number) = number_of(&name) else { continue };
+        // The server may have it since the names were read.
+        let Some(text) = folder.read_up_to(&name, MOST_READ)? else {
+            continue;
+        };
+        let found = gathered(&text, number, MOST_ENTRIES).filter(|(batch, ..)| !batch.entries.is_empty());
+        if let (Some((batch, ..)), Some(at)) = (found, changed_at(&folder.file(&name))) {
+            return Ok(Some((batch, at)));
+        }
+    }
+    Ok(None)
 }
 
 impl Log {
@@ -388,31 +422,13 @@ impl Log {
         for name in self.folder.names()? {
             let Some(number) = number_of(&name) else { continue };
             let text = self.segment(&name)?;
-            let Some((from, _)) = Link::of_head(&text).filter(|(link, _)| link.next == number) else {
+            let Some((batch, end, whole)) = gathered(&text, number, most) else {
                 self.aside(&name, &text, say)?;
                 continue;
             };
-            let mut batch = Batch {
-                behind: from.clone(),
-                from,
-                entries: Vec::new(),
-            };
-            let mut size = 0;
             let is_open = number == self.first;
-            // To its end: what is damaged anywhere in it is noticed now.
-            let walked = walk(&text, number, |entry, behind, bytes| {
-                size += bytes;
-                let is_full = batch.entries.len() >= most;
-                if is_full || (size > MOST_UPLOAD && !batch.entries.is_empty()) {
-                    size = MOST_UPLOAD;
-                    return true;
-                }
-                batch.behind = behind.clone();
-                batch.entries.push(entry.to_owned());
-                true
-            });
-            if let Some(whole) = walked.filter(|(_, whole)| *whole < text.len()) {
-                self.mend(&name, &text, whole, say)?;
+            if whole < text.len() {
+                self.mend(&name, &text, (end, whole), say)?;
                 self.tell_lost();
             }
             if !batch.entries.is_empty() {
@@ -751,6 +767,31 @@ fn walk(text: &[u8], first: u64, mut take: impl FnMut(&str, &Link, usize) -> boo
         whole += end + 1;
     }
     Some((link, whole))
+}
+
+/// Returns the first entries of a segment, as many as one upload takes, where the chain stands behind its last whole one and how many
+/// bytes are whole; `None` where it has no head of this number.
+fn gathered(text: &[u8], number: u64, most: usize) -> Option<(Batch, Link, usize)> {
+    let (from, _) = Link::of_head(text).filter(|(link, _)| link.next == number)?;
+    let mut batch = Batch {
+        behind: from.clone(),
+        from,
+        entries: Vec::new(),
+    };
+    let mut size = 0;
+    // To its end: what is damaged anywhere in it is noticed now.
+    let (end, whole) = walk(text, number, |entry, behind, bytes| {
+        size += bytes;
+        let is_full = batch.entries.len() >= most;
+        if is_full || (size > MOST_UPLOAD && !batch.entries.is_empty()) {
+            size = MOST_UPLOAD;
+            return true;
+        }
+        batch.behind = behind.clone();
+        batch.entries.push(entry.to_owned());
+        true
+    })?;
+    Some((batch, end, whole))
 }
 
 /// Returns how many whole lines there are.

@@ -17,7 +17,11 @@
 //! longer than it may be, and nobody is waited for.
 //! INVARIANT LJ-7: what is judged here without asking is counted or recorded before it is answered, and what cannot be recorded is asked
 //! about; the log is a chain that a kill cuts at its end alone. Proof: in part.
+//! INVARIANT LJ-11: on a machine that the server held apart with `block` no call passes a hook that enforces, whether its agent is there or
+//! not; what lies there in the place of the mark and cannot be read counts as that; an answer to a heartbeat takes it back, and nothing else.
 //! INVARIANT LJ-10: what is damaged in the log is kept aside and never removed, and the server is told how much it is.
+//! INVARIANT LJ-11: which server of MCP a call is for is said by the configuration of its client as it is at the call, and by nothing
+//! that was looked at before and may be another one since; where it cannot be said for certain, it is missing.
 //!
 //! Absent on purpose: a port on the network; programs that say who an account is; what a client says of its user.
 
@@ -31,30 +35,36 @@ mod line;
 mod log;
 mod place;
 mod serve;
+mod servers;
 mod store;
 #[cfg(test)]
 mod tests;
 mod upload;
 
-pub use account::account_of;
-pub use bench::{Bench, Registered, Said, Standing, Told, Word};
+pub use account::{account_of, home_of};
+pub use bench::{Bench, Here, Registered, Said, Standing, Told, Word};
 pub(crate) use ended::end_log;
 pub use frame::{Asked, Intent, MOST_PAYLOAD, MOST_REPLY, NoQuestion, reply, reply_of};
 pub(crate) use latest::LATEST;
 pub use latest::{Latest, is_behind, keep_latest, latest};
 #[cfg(test)]
 pub(crate) use log::Log;
+pub(crate) use log::waiting;
 pub use log::{Backlog, backlog};
 pub use place::{KeptMode, Place, guarded};
 pub use serve::{Desk, Registrar};
+pub use servers::ServerOfCall;
 pub(crate) use store::{BUNDLE, FLOOR, JUDGING};
 pub use store::{LastLook, floor, keep_bundle, keep_look, kept_bundle, last_look, take_bundle_away};
 pub use upload::SharedLog;
 
 use crate::coverage::SharedFired;
 use crate::device::Agent;
+use crate::report::key_of_commands;
 use crate::trouble::Trouble;
 use provost_words::time::Clock;
+use servers::Servers;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// What the agent stands by, which its desk and its loop share.
@@ -92,6 +102,7 @@ impl Desk {
             standing: standing.0.clone(),
             log: log.0.clone(),
             fired: fired.clone(),
+            servers: Servers::new(Path::new("/"), key_of_commands(&agent.folder)?),
             registrar,
             clock,
         })

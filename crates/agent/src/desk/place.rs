@@ -6,11 +6,13 @@
 //! a person      beside their hook.toml          beside their hook.toml                that person's
 //! ```
 //!
-//! The mode lies on a disk that outlives a restart: a machine whose agent does not come up refuses what it cannot ask about.
+//! The mode lies on a disk that outlives a restart: a machine whose agent does not come up refuses what it cannot ask about. Beside it lies
+//! the mark of a machine that is held apart, `quarantine.json`, as long as it is.
 
+use crate::quarantine::{KeptQuarantine, QUARANTINE, Quarantine, of_mark};
 use crate::trouble::{Cause, Trouble};
 use provost_bundle::HookMode;
-use provost_words::durable::folder_of;
+use provost_words::durable::{folder_of, sync_folder};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -86,20 +88,75 @@ impl Place {
     /// Returns the mode that an organization of a server was known to have last, or whatever organization it was; nothing where nobody
     /// knows it, or somebody else than the owner could have written it.
     pub fn known_mode(&self, of: Option<(&str, &str)>) -> Option<HookMode> {
-        guarded(&self.top, folder_of(&self.mode), self.owner).ok()?;
-        let found = self.mode.symlink_metadata().ok()?;
+        let kept: KeptMode = serde_json::from_slice(&self.owners(&self.mode)?).ok()?;
+        let is_meant = of.is_none_or(|of| of == (kept.server.as_str(), kept.organization.as_str()));
+        is_meant.then_some(kept.mode)
+    }
+
+    /// Returns the bytes of a file beside the mode; nothing where somebody else than the owner could have written it.
+    fn owners(&self, path: &Path) -> Option<Vec<u8>> {
+        guarded(&self.top, folder_of(path), self.owner).ok()?;
+        let found = path.symlink_metadata().ok()?;
         if !found.is_file() || found.uid() != self.owner || found.mode() & 0o022 != 0 {
             return None;
         }
         let mut bytes = Vec::new();
-        File::open(&self.mode)
-            .ok()?
-            .take(MOST)
-            .read_to_end(&mut bytes)
-            .ok()?;
-        let kept: KeptMode = serde_json::from_slice(&bytes).ok()?;
-        let is_meant = of.is_none_or(|of| of == (kept.server.as_str(), kept.organization.as_str()));
-        is_meant.then_some(kept.mode)
+        File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// Returns the file of the mark of a machine that is held apart.
+    #[must_use]
+    pub fn quarantine_mark(&self) -> PathBuf {
+        self.mode.with_file_name(QUARANTINE)
+    }
+
+    /// Returns how an organization of a server, or whatever organization it was, holds this machine apart; nothing where it does not. A mark
+    /// that cannot be looked at, or that others could have written, holds: it is there for nothing else, and nobody gains by it.
+    ///
+    /// Keeps LJ-11.
+    #[must_use]
+    pub fn quarantine(&self, of: Option<(&str, &str)>) -> Option<Quarantine> {
+        let path = self.quarantine_mark();
+        if is_gone(&path) {
+            return None;
+        }
+        match self.owners(&path) {
+            Some(bytes) => of_mark(&bytes, of),
+            // It may have gone meanwhile.
+            None => (!is_gone(&path)).then_some(Quarantine::Block),
+        }
+    }
+
+    /// Keeps the mark.
+    ///
+    /// Errors: disk, folder.
+    pub fn keep_quarantine(&self, kept: &KeptQuarantine) -> Result<(), Trouble> {
+        let path = self.quarantine_mark();
+        let bytes = serde_json::to_vec(kept).unwrap_or_default();
+        if self.owners(&path).as_ref() == Some(&bytes) {
+            return Ok(());
+        }
+        self.make(folder_of(&path))?;
+        let draft = path.with_extension("new");
+        let written = write(&draft, &bytes, self.file_mode()).and_then(|()| fs::rename(&draft, &path));
+        written
+            .and_then(|()| sync_folder(folder_of(&path)))
+            .map_err(|error| unwritten(&path, &error))
+    }
+
+    /// Removes the mark of an organization of a server, and one that cannot be read; another one's stays.
+    ///
+    /// Errors: disk.
+    pub fn remove_quarantine(&self, of: (&str, &str)) -> Result<(), Trouble> {
+        if self.quarantine(Some(of)).is_none() {
+            return Ok(());
+        }
+        let path = self.quarantine_mark();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritten(&path, &error)),
+            _ => Ok(()),
+        }
     }
 
     /// Keeps the mode.
@@ -116,7 +173,7 @@ impl Place {
         written.map_err(|error| unwritten(&self.mode, &error))
     }
 
-    /// Removes what hooks find.
+    /// Removes what hooks find, but for the mark of a machine that is held apart, which the server alone takes back.
     ///
     /// Errors: disk.
     pub fn clear(&self) -> Result<(), Trouble> {
@@ -172,6 +229,12 @@ pub fn guarded(top: &Path, folder: &Path, owner: u32) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Says whether nothing lies at a path, not even a link; what cannot be looked at may lie there.
+fn is_gone(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {

@@ -8,16 +8,18 @@
 //!
 //! Keeps LJ-4, LJ-6 and LJ-7.
 
-use super::bench::{Bench, Registered, Said, Standing, Told, Word, spoken, strongest};
+use super::bench::{Bench, Here, Registered, Said, Standing, Told, Word, spoken, strongest};
 use super::frame::{Asked, Intent, reply};
 use super::line::Line;
 use super::log::{Log, Sort};
 use super::place::Place;
+use super::servers::Servers;
 use crate::coverage::SharedFired;
 use crate::machine;
+use crate::quarantine::Quarantine;
 use crate::trouble::{Cause, Trouble};
 use provost_bundle::Recording;
-use provost_hooks::{Mode, session_of};
+use provost_hooks::{Mode, Question, session_of};
 use provost_policy::Action;
 use provost_words::time::{Clock, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -56,6 +58,9 @@ pub trait Registrar: Send {
 
     /// Returns the name of an account.
     fn account(&self, uid: u32) -> Option<String>;
+
+    /// Returns the home of an account.
+    fn home(&self, uid: u32) -> Option<PathBuf>;
 }
 
 /// A desk that is open; it closes when it is dropped.
@@ -76,6 +81,8 @@ pub(crate) struct Work {
     pub log: Arc<Mutex<Log>>,
     /// Which conversations asked.
     pub fired: SharedFired,
+    /// Where the server of a call is looked up.
+    pub servers: Servers,
     pub registrar: Box<dyn Registrar>,
     pub clock: Box<dyn Clock>,
 }
@@ -420,6 +427,11 @@ impl Counter {
             told.why = Some("the hook asks another server or organization than this agent".to_owned());
             return told;
         }
+        if standing.quarantine == Some(Quarantine::Block) {
+            // Whatever it still has to judge by.
+            told.why = Some(Quarantine::Block.says().to_owned());
+            return told;
+        }
         let Some(bench) = &standing.bench else {
             told.why = Some("the agent has no policies".to_owned());
             return told;
@@ -434,14 +446,18 @@ impl Counter {
             (Mode::Monitor, _) => Mode::Monitor,
         };
         let now = self.work.clock.now().plus_ms(standing.skew_ms);
-        let said = bench.say(
-            asked.client,
-            payload,
-            word.as_deref(),
-            mode,
-            self.host.as_deref(),
-            now,
-        );
+        let server_of = |question: &Question| {
+            let home = self.work.registrar.home(account);
+            self.work
+                .servers
+                .of(account, home.as_deref(), question, &*self.work.clock)
+        };
+        let here = Here {
+            host: self.host.as_deref(),
+            server_of: &server_of,
+        };
+        let said = bench.say(asked.client, payload, word.as_deref(), mode, here, now);
+        told.mcp_server.clone_from(&said.server);
         let question = Kept {
             asked,
             mode,

@@ -1,6 +1,7 @@
 //! The desk before hooks, with a bundle of its own.
 
 mod logs;
+mod servers;
 mod verdicts;
 
 use super::bench::{Bench, Registered, Standing, Told, Word};
@@ -8,11 +9,14 @@ use super::frame::{Asked, Intent, reply_of};
 use super::log::Log;
 use super::place::Place;
 use super::serve::{Desk, Registrar, Work};
+use super::servers::Servers;
 use crate::Folder;
 use crate::coverage::SharedFired;
+use crate::quarantine::Quarantine;
 use crate::tests::Scratch;
 use provost_bundle::{BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle, Recording};
 use provost_hooks::{Client, Mode};
+use provost_inventory::InventoryKey;
 use provost_inventory::traces::SessionFile;
 use provost_policy::{Definition, Family, PolicySet};
 use provost_words::time::{Clock, SystemClock, Timestamp};
@@ -21,6 +25,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -78,7 +83,8 @@ pub(super) fn call(tool: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-struct Says(Result<Registered, String>);
+/// What registers the hook, and the home of whoever asks.
+struct Says(Result<Registered, String>, Option<PathBuf>);
 
 impl Registrar for Says {
     fn registered(&self) -> Result<Registered, String> {
@@ -88,6 +94,15 @@ impl Registrar for Says {
     fn account(&self, uid: u32) -> Option<String> {
         (uid == geteuid().as_raw()).then(|| "ada".to_owned())
     }
+
+    fn home(&self, uid: u32) -> Option<PathBuf> {
+        let home = self.1.clone();
+        home.filter(|_| uid == geteuid().as_raw())
+    }
+}
+
+fn looked_up() -> Servers {
+    Servers::new(Path::new("/"), InventoryKey::new(&[7; 32]))
 }
 
 /// A desk that is open.
@@ -98,7 +113,7 @@ pub(super) struct Open {
     pub standing: Arc<Mutex<Standing>>,
     pub log: Arc<Mutex<Log>>,
     pub fired: SharedFired,
-    _scratch: Scratch,
+    pub scratch: Scratch,
 }
 
 pub(super) fn registered(word: Word) -> Registered {
@@ -119,6 +134,7 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
     let place = Place::of_machine(&scratch.0, geteuid().as_raw());
     let log = Arc::new(Mutex::new(Log::open(&folder, &|line| panic!("{line}")).unwrap()));
     let standing = Arc::new(Mutex::new(Standing {
+        quarantine: None,
         mode: bench.as_ref().map(|_| HookMode::Enforce),
         bench: bench.map(Arc::new),
         skew_ms: 0,
@@ -132,7 +148,8 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
         standing: standing.clone(),
         log: log.clone(),
         fired: fired.clone(),
-        registrar: Box::new(Says(registered)),
+        servers: looked_up(),
+        registrar: Box::new(Says(registered, Some(scratch.0.join("home")))),
         clock: Box::new(SystemClock::new()),
     });
     Open {
@@ -142,7 +159,7 @@ fn open_as(bench: Option<Bench>, registered: Result<Registered, String>) -> Open
         standing,
         log,
         fired,
-        _scratch: scratch,
+        scratch,
     }
 }
 
@@ -265,6 +282,29 @@ fn what_passes_is_an_event_unless_the_organization_only_counts() {
     }
 }
 
+/// Proves LJ-11.
+#[test]
+fn a_desk_of_a_machine_that_is_held_apart_decides_nothing_whatever_it_has() {
+    let policies = bench(&[block("no-shell", &json!({}))], |_| {});
+    let open = open(Some(policies), registered(Word::OfAccount));
+    let holds = |quarantine| open.standing.lock().unwrap().quarantine = quarantine;
+    holds(Some(Quarantine::Monitor));
+    let told = open.ask(Intent::Judge, &call("Read"));
+    assert_eq!(
+        (action(&told), told.quarantine),
+        (Some("allow"), Some(Quarantine::Monitor))
+    );
+    holds(Some(Quarantine::Block));
+    for intent in [Intent::Judge, Intent::Hold] {
+        let told = open.ask(intent, &call("Read"));
+        assert_eq!((&told.decided, told.quarantine), (&None, Some(Quarantine::Block)));
+        assert!(!told.holds, "{told:?}");
+    }
+    holds(None);
+    let told = open.ask(Intent::Judge, &call("Read"));
+    assert_eq!((action(&told), told.quarantine), (Some("allow"), None));
+}
+
 /// Proves LJ-4.
 #[test]
 fn whoever_cannot_be_told_and_whoever_is_none_of_the_devices_people_is_asked_about() {
@@ -325,7 +365,8 @@ fn a_desk_that_closes_takes_its_socket_along_and_another_one_takes_its_place() {
         standing: open.standing.clone(),
         log: open.log.clone(),
         fired: open.fired.clone(),
-        registrar: Box::new(Says(Ok(registered(Word::OfAccount)))),
+        servers: looked_up(),
+        registrar: Box::new(Says(Ok(registered(Word::OfAccount)), None)),
         clock: Box::new(SystemClock::new()),
     };
     open.desk = Some(Desk::open(work).unwrap());

@@ -9,9 +9,10 @@
 use super::chain::{Link, is_hash};
 use super::log::Log;
 use super::serve::lock;
+use crate::sent::keep_decisions;
 use crate::station::Visit;
 use crate::trouble::{Cause, Trouble};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Mutex;
 
 /// LIMIT: requests of one round.
@@ -46,11 +47,11 @@ impl SharedLog {
             let Some(batch) = lock(&self.0).batch(visit.say)? else {
                 return Ok(taken);
             };
-            let body = json!({
-                "from": batch.from.next, "previous": batch.from.previous, "head": batch.behind.previous, "entries": batch.entries,
-            });
+            let body = batch.body();
             let stands = match visit.post("decisions", &body).await {
                 Ok(answer) => {
+                    // What `explain` shows of it is worth no failure.
+                    let _ = keep_decisions(&visit.agent.folder, body.to_string().as_bytes());
                     lock(&self.0).rest(false);
                     tell_refused(&answer, visit.say);
                     told(&answer).ok_or_else(|| {

@@ -40,9 +40,10 @@ fn what_is_pushed_comes_in_its_order_and_stays_until_it_was_sent() {
         .map(|upload| upload.body)
         .collect();
     assert_eq!(kept, [b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
+    sent::keep_decisions(&folder, b"{}").unwrap();
     sent::forget(&folder, now.plus_secs(sent::KEPT_SECS - 1)).unwrap();
-    assert_eq!(sent::uploads(&folder).unwrap().len(), 3);
-    sent::forget(&folder, now.plus_secs(sent::KEPT_SECS + 1)).unwrap();
+    assert_eq!(sent::uploads(&folder).unwrap().len(), 4);
+    sent::forget(&folder, now.plus_secs(sent::KEPT_SECS + 60)).unwrap();
     assert!(sent::uploads(&folder).unwrap().is_empty());
 }
 

@@ -21,7 +21,7 @@ statements! {
     /// Forgets what was allowed: what was used since the backup would serve again.
     FORGET_ALLOWED = "DELETE FROM oauth_relinkings WHERE organization_id = ?1";
     /// A page of the clients that are held.
-    HELD_CLIENTS = "SELECT id, name, updated_at FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
+    HELD_CLIENTS = "SELECT id, name, updated_at, service_account_id FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
     /// How many clients are held.
     COUNT_CLIENTS = "SELECT COUNT(*) FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2";
     /// The ids of the clients that are held.
@@ -101,6 +101,7 @@ fn held_clients(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Resu
             name: row.get(1)?,
             role: None,
             last_changed_at: row.get(2)?,
+            acting: row.get::<Option<String>>(3)?.into_iter().collect(),
         })
     })
 }
@@ -109,8 +110,10 @@ fn held_clients(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Resu
 fn held_links(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
     ctx.query(&HELD_LINKS, params![org, limit, offset], |row| {
+        let id = row.get::<String>(0)?;
         Ok(Held {
-            id: row.get(0)?,
+            acting: vec![id.clone()],
+            id,
             name: row.get(1)?,
             role: None,
             last_changed_at: row.get(2)?,

@@ -8,7 +8,7 @@ use super::rules::{ClaimInputs, ClaimRule, Kind, check};
 use super::{TRUSTING, fences, store};
 use crate::jwks::Jwks;
 use crate::resources::definition::SingleLine;
-use provost_areas_identity::service_accounts::ScopeList;
+use provost_areas_identity::service_accounts::{self, ScopeList};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::{IntegerBetween, Name};
 use provost_kernel::{OperationContext, Result};
@@ -84,6 +84,11 @@ impl Operation for CreateWorkloadTrust {
     type Query = Empty;
     type Body = CreateBody;
     type Output = OneTrust;
+
+    /// Who the account is that it is a door to.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        service_accounts::shown_to_voters(ctx, input.body.service_account_id.as_str())
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneTrust> {
         let body = &input.body;

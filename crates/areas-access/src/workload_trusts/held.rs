@@ -15,7 +15,7 @@ statements! {
     /// Suspends every trust that is not. When it last changed stays, for whoever decides about it.
     HOLD_EVERY = "UPDATE workload_trusts SET suspended_at = ?2, suspended_reason = ?3 WHERE organization_id = ?1 AND suspended_at IS NULL";
     /// A page of those that are held.
-    HELD = "SELECT id, name, updated_at FROM workload_trusts WHERE organization_id = ?1 AND suspended_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
+    HELD = "SELECT id, name, updated_at, service_account_id FROM workload_trusts WHERE organization_id = ?1 AND suspended_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
     /// How many are held.
     COUNT_HELD = "SELECT COUNT(*) FROM workload_trusts WHERE organization_id = ?1 AND suspended_reason = ?2";
     /// Those that are held, and their accounts.
@@ -59,6 +59,7 @@ fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<H
             // What its account may do is said of the account.
             role: None,
             last_changed_at: row.get(2)?,
+            acting: vec![row.get(3)?],
         })
     })
 }

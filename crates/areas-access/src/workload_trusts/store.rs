@@ -5,10 +5,13 @@
 use super::model::{MOST, TrustId, WorkloadTrust};
 use super::rules::{ClaimRule, Kind};
 use crate::jwks::Jwks;
+use aws_lc_rs::digest::{SHA256, digest};
 use provost_areas_identity::service_accounts::{self, Principal, Rights, may_be_held};
 use provost_kernel::auth::ScopeSet;
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::error::{Code, Error, Result};
+use provost_kernel::hex::hex;
+use provost_kernel::json::canonical;
 use provost_kernel::text::name_key;
 use provost_kernel::{OperationContext, params, statements};
 use serde_json::{Value, json};
@@ -78,12 +81,20 @@ pub fn get(ctx: &mut OperationContext<'_>, id: &TrustId) -> Result<WorkloadTrust
         .ok_or_else(|| Error::not_found("workload trust"))
 }
 
-/// Returns what a trust is, for who says yes to something about it.
+/// Returns what a trust is, and the account that it is a door to, for who says yes to something about it. The keys are there as a digest: nobody
+/// reads them, and others are another trust.
 pub fn standing(ctx: &mut OperationContext<'_>, id: &TrustId) -> Result<Value> {
     let trust = get(ctx, id)?;
-    Ok(
-        json!({ "name": trust.name, "issuer": trust.issuer, "claims": trust.claims, "scopes": trust.scopes.to_list() }),
-    )
+    let account = service_accounts::shown_to_voters(ctx, &trust.service_account_id)?;
+    let keys = trust.jwks.as_ref();
+    let keys =
+        keys.map(|jwks| hex(digest(&SHA256, canonical(&Value::Object(jwks.0.clone())).as_bytes()).as_ref()));
+    Ok(json!({
+        "name": trust.name, "kind": trust.kind, "issuer": trust.issuer, "audience": trust.audience, "claims": trust.claims,
+        "scopes": trust.scopes.to_list(), "lifetimeSeconds": trust.lifetime_secs, "maxTokenAgeSeconds": trust.max_token_age_secs,
+        "jwksSha256": keys, "suspended": trust.suspended_at.is_some(), "serviceAccountId": trust.service_account_id,
+        "serviceAccount": account,
+    }))
 }
 
 /// Returns the trust that somebody names who has not proved anything yet.

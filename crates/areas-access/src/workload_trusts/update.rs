@@ -78,6 +78,13 @@ impl Operation for UpdateWorkloadTrust {
         store::standing(ctx, &input.path.workload_trust_id)
     }
 
+    /// Whoever it lets in acts as the account.
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        Ok(vec![
+            store::get(ctx, &input.path.workload_trust_id)?.service_account_id,
+        ])
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneTrust> {
         let (id, body) = (&input.path.workload_trust_id, &input.body);
         ctx.target(&fences::TRUST, id.as_str());

@@ -4,13 +4,13 @@ use super::bounds::{Bounds, MOST_NETWORKS, MOST_PLATFORMS, Several};
 use super::enrolment::{self, EnrolmentToken};
 use super::labels::Labels;
 use super::model::{MOST_TOKENS, Mode, Owner, Platform};
-use super::{credentials, fences};
-use provost_areas_platform::settings;
+use super::{credentials, fences, owners};
+use provost_areas_platform::settings::{self, ActOfTwo};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::context::SecretPlaceholder;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::text::{IntegerBetween, Name};
+use provost_kernel::text::{IntegerBetween, LongName, Name};
 use provost_kernel::{OperationContext, Result, token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct CreateBody {
     networks: Option<Several<Name, MOST_NETWORKS>>,
     /// How the names of the machines begin, by their own word; with anything when absent.
     name_prefix: Option<Name>,
+    /// Whose machine it enrols: a user, for whom gateways take the device. Of a token of one use alone; whoever names one holds the scope
+    /// `llm_gateway:write` and all that this user can do.
+    owner_user_id: Option<LongName>,
 }
 
 /// An enrolment token, and its secret once.
@@ -65,11 +68,11 @@ impl Operation for CreateEnrolmentToken {
     .example(r#"{"name": "Anna's laptop", "expiresInSeconds": 3600}"#)
     .status(201)
     .reveals_secret()
-    .of_two(&["devices"])
+    .of_two(&["devices", "rights"])
     .says(
         "Create an enrolment token",
         "Whoever has the token and a key of their own makes a device of it. The token is shown once. A reusable one makes no \
-         device active by itself: an admin approves each. Networks keep others away; platforms and names are a machine's own word. Nobody \
+         device active by itself: an admin approves each. One of one use may name the owner of its machine. Networks keep others away; platforms and names are a machine's own word. Nobody \
          has more than 100 tokens that still make devices.",
     );
     type Path = Empty;
@@ -77,9 +80,12 @@ impl Operation for CreateEnrolmentToken {
     type Body = CreateBody;
     type Output = Created;
 
-    /// Where each device needs an approval, that is what lets it in.
-    fn is_of_two(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
-        Ok(!input.body.require_approval)
+    /// Where each device needs an approval, that is what lets it in. An owner is whom gateways take it for, approved or not.
+    fn is_of_two(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<bool> {
+        let named = settings::load(ctx)?.approvals.require_for;
+        let lets_in = !input.body.require_approval && named.contains(&ActOfTwo::Devices);
+        let gives = input.body.owner_user_id.is_some() && named.contains(&ActOfTwo::Rights);
+        Ok(lets_in || gives)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Created> {
@@ -90,6 +96,14 @@ impl Operation for CreateEnrolmentToken {
             let message = "a token of more than one use needs requireApproval";
             return Err(Error::unfit("/requireApproval", message));
         }
+        let owner = match &body.owner_user_id {
+            Some(_) if max_uses > 1 => {
+                let message = "a token of more than one use enrols machines of several people; name each owner at the device";
+                return Err(Error::unfit("/ownerUserId", message));
+            }
+            Some(user) => Some(owners::of_token(ctx, user.as_str())?),
+            None => None,
+        };
         let wanted = Wanted {
             name: body.name.as_str(),
             mode: body.mode.unwrap_or(Mode::System),
@@ -102,7 +116,7 @@ impl Operation for CreateEnrolmentToken {
                 body.networks.as_ref(),
                 body.name_prefix.as_ref(),
             )?,
-            owner: None,
+            owner,
             is_own: false,
         };
         create(ctx, wanted)
@@ -174,6 +188,9 @@ pub fn create(ctx: &mut OperationContext<'_>, wanted: Wanted<'_>) -> Result<Crea
     );
     if !enrolment_token.labels.is_empty() {
         ctx.change("/labels", serde_json::Value::Null, json!(enrolment_token.labels));
+    }
+    if let Some(owner) = enrolment_token.owner.as_ref().filter(|_| !wanted.is_own) {
+        ctx.change("/ownerUserId", serde_json::Value::Null, owner.user_id.as_str());
     }
     if let Some(bounds) = enrolment_token.bounds.stored()? {
         ctx.change("/bounds", serde_json::Value::Null, bounds);

@@ -171,6 +171,9 @@ fn make(
         return Err(Error::new(Code::Conflict, message));
     }
     let by = admit(ctx, &enrolment_token_id, body)?;
+    if let Some(owner) = &by.owner {
+        owners::must_be_there(ctx, owner)?;
+    }
     let device = Device {
         id: ctx.new_id(),
         organization_id: ctx.org().to_owned(),

@@ -4,7 +4,7 @@ use super::model::{Device, DeviceId, Reach, Status};
 use super::sight::Sight;
 use super::taken::{self, Assignment, Resolution, Taken};
 use super::view::DevicePath;
-use super::{fences, owners, store};
+use super::{fences, owners, standing, store};
 use provost_areas_access::resources::ownership::Owner;
 use provost_areas_identity::service_accounts;
 use provost_areas_identity::subjects::SubjectKind;
@@ -124,7 +124,15 @@ impl Operation for PutGatewayIdentity {
     type Output = GatewayIdentity;
 
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
-        super::shown_to_voters(ctx, &input.path.device_id)
+        let mut shown = super::shown_to_voters(ctx, &input.path.device_id)?;
+        shown["serviceAccount"] =
+            service_accounts::shown_to_voters(ctx, input.body.service_account_id.as_str())?;
+        Ok(shown)
+    }
+
+    /// Whoever has the machine calls as the account.
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        standing::owner(ctx, &input.path.device_id)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<GatewayIdentity> {
@@ -241,6 +249,10 @@ impl Operation for DeleteGatewayIdentity {
     /// Gateways take the device for its owner again.
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
         super::shown_to_voters(ctx, &input.path.device_id)
+    }
+
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        standing::owner(ctx, &input.path.device_id)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {

@@ -5,10 +5,11 @@ use super::command::{CommandState, Told};
 use super::model::{Device, DeviceId, EARLY_SECS, GRACE_SECS, INTERVAL_SECS, Status};
 use super::view::DevicePath;
 use super::{command_store, credentials, fences, store, token_store, verbs};
-use provost_areas_platform::settings::{self, Privacy};
+use provost_areas_platform::settings::{self, Privacy, QuarantineAction};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::text::{IntegerBetween, Name};
+use provost_kernel::word;
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,32 @@ pub struct HeartbeatAnswer {
     /// How people and their machines are shown to others; absent where the heartbeat was early.
     #[serde(skip_serializing_if = "Option::is_none")]
     privacy: Option<Privacy>,
+    /// Whether the device is quarantined, and what its hooks then do with calls; absent where the heartbeat was early: what the device
+    /// heard before still holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarantine: Option<ToldQuarantine>,
+}
+
+word! {
+    /// Whether a device is quarantined, and what its hooks then do with calls.
+    pub enum ToldQuarantine {
+        /// It is not.
+        None = "none",
+        /// Those that enforce let none pass.
+        Block = "block",
+        /// They judge as before, and say that the device is held apart.
+        Monitor = "monitor",
+    }
+}
+
+impl ToldQuarantine {
+    fn of(device: &Device, action: QuarantineAction) -> Self {
+        match (device.status, action) {
+            (Status::Quarantined, QuarantineAction::Block) => Self::Block,
+            (Status::Quarantined, QuarantineAction::Monitor) => Self::Monitor,
+            (Status::Pending | Status::Active | Status::Retired, _) => Self::None,
+        }
+    }
 }
 
 impl Default for HeartbeatAnswer {
@@ -57,6 +84,7 @@ impl Default for HeartbeatAnswer {
             next_heartbeat_seconds: INTERVAL_SECS,
             commands: Vec::new(),
             privacy: None,
+            quarantine: None,
         }
     }
 }
@@ -75,7 +103,7 @@ impl Operation for HeartbeatOperation {
             "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
              admin has yet to approve it. The last one is kept, and no other. A counter that goes back, and a run of the system \
              that comes back, mean that there are two of it: that is said of the device, and both go on. So is a counter that leaps further \
-             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands and without how people are shown.",
+             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands, without how people are shown and without whether the device is quarantined.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -90,8 +118,10 @@ impl Operation for HeartbeatOperation {
                 ..HeartbeatAnswer::default()
             });
         }
+        let fleet = settings::load(ctx)?.fleet;
         let call = Beat {
-            privacy: settings::load(ctx)?.fleet.privacy,
+            privacy: fleet.privacy,
+            action: fleet.quarantine_action,
             begins: begins(&device),
             organization: ctx.organization().clone(),
             actor: ctx.actor().clone(),
@@ -107,6 +137,7 @@ impl Operation for HeartbeatOperation {
             },
             contradiction: Arc::default(),
             told: Mutex::default(),
+            quarantine: Mutex::default(),
         };
         let kernel = Kernel::behind(ctx.services())?;
         Ok(ctx.later(async move { call.keep(kernel).await }))
@@ -149,10 +180,13 @@ struct Beat {
     heartbeat: Heartbeat,
     begins: bool,
     privacy: Privacy,
+    action: QuarantineAction,
     /// What this heartbeat says against the one before it, found by whoever writes.
     contradiction: Arc<Mutex<Option<TamperReason>>>,
     /// What the device is told, found by whoever writes.
     told: Mutex<Vec<Told>>,
+    /// Whether the device is quarantined, found by whoever writes: a reader may be behind.
+    quarantine: Mutex<Option<ToldQuarantine>>,
 }
 
 impl Beat {
@@ -165,6 +199,7 @@ impl Beat {
         let run = move |ctx: &mut OperationContext<'_>| writing.write(ctx);
         kernel.system(organization.clone(), action, run).await?;
         let commands = std::mem::take(&mut *beat.told.lock().unwrap_or_else(PoisonError::into_inner));
+        let quarantine = *beat.quarantine.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = beat.found() {
             let run = move |ctx: &mut OperationContext<'_>| beat.suspect(ctx, reason);
             kernel.system(organization, Some(fences::CLONE), run).await?;
@@ -174,6 +209,7 @@ impl Beat {
             next_heartbeat_seconds: INTERVAL_SECS,
             commands,
             privacy,
+            quarantine,
         })
     }
 
@@ -198,6 +234,8 @@ impl Beat {
         store::beat(ctx, &self.id, &kept)?;
         let told = tell(ctx, &device)?;
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        let quarantine = Some(ToldQuarantine::of(&device, self.action));
+        *self.quarantine.lock().unwrap_or_else(PoisonError::into_inner) = quarantine;
         if !self.begins {
             return Ok(());
         }

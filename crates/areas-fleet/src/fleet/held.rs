@@ -12,8 +12,8 @@ use provost_kernel::{OperationContext, Result, params, statements};
 statements! {
     /// Holds back every device that could act.
     HOLD_EVERY = "UPDATE devices SET held_at = ?2 WHERE organization_id = ?1 AND status <> ?3 AND held_at IS NULL";
-    /// A page of those that are held.
-    HELD = "SELECT id, name, updated_at FROM devices WHERE organization_id = ?1 AND status <> ?2 AND held_at IS NOT NULL ORDER BY id LIMIT ?3 OFFSET ?4";
+    /// A page of those that are held, with whose they are and whom gateways take them for.
+    HELD = "SELECT d.id, d.name, d.updated_at, d.owner_user_id, g.service_account_id FROM devices d LEFT JOIN device_gateway_identities g ON g.organization_id = d.organization_id AND g.device_id = d.id WHERE d.organization_id = ?1 AND d.status <> ?2 AND d.held_at IS NOT NULL ORDER BY d.id LIMIT ?3 OFFSET ?4";
     /// How many are held.
     COUNT_HELD = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> ?2 AND held_at IS NOT NULL";
     /// Those that are held.
@@ -62,6 +62,10 @@ fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<H
             id,
             role: None,
             last_changed_at: row.get(2)?,
+            acting: [row.get::<Option<String>>(3)?, row.get(4)?]
+                .into_iter()
+                .flatten()
+                .collect(),
         })
     })
 }

@@ -1,5 +1,6 @@
 //! `GET …/devices`
 
+use super::clones::TamperState;
 use super::command_result::ResultCode;
 use super::coverage::CountedLevel;
 use super::labels::Label;
@@ -43,6 +44,8 @@ pub struct ListQuery {
     coverage: Option<CountedLevel>,
     /// Only devices that said something of this client, by the word of the inventory.
     client: Option<ResultCode>,
+    /// Only devices of which it is suspected that there are two, or only the others.
+    tamper: Option<TamperState>,
     /// How many at most.
     #[serde(default)]
     limit: Limit,
@@ -117,6 +120,7 @@ impl Operation for ListDevices {
             },
             coverage: query.coverage,
             client: query.client.as_ref().map(ResultCode::as_str),
+            tamper: query.tamper,
             heard_since: Presence::Away.window(ctx.now(), away).0,
         };
         // A cursor is a place in the list that it was made for: with other filters it is another list.
@@ -131,6 +135,7 @@ impl Operation for ListDevices {
             filter.owner.unwrap_or_default(),
             query.coverage.map_or("", CountedLevel::as_str),
             filter.client.unwrap_or_default(),
+            query.tamper.map_or("", TamperState::as_str),
         ];
         let list = list.join("|");
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;

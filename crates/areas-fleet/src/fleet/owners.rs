@@ -107,7 +107,29 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
         let message = "the device is retired; nobody is named its owner any more";
         return Err(Error::new(Code::Conflict, message).with("status", device.status.as_str()));
     }
-    let org = ctx.org();
+    let owner = fitting(ctx, user, is_same)?;
+    if let Some(known) = known {
+        ctx.change("/ownerReach", known.words(), reach.words());
+    }
+    device.owner = Some(owner);
+    Ok(())
+}
+
+/// Returns the owner of the machine that an enrolment token is for, by the caller's word.
+///
+/// Keeps FL-7.
+///
+/// Errors: as of [`name`].
+pub fn of_token(ctx: &mut OperationContext<'_>, user: &str) -> Result<Owner> {
+    taken::may_say(ctx)?;
+    fitting(ctx, user, false)
+}
+
+/// Returns a user as an owner whom the caller can name; one more machine is theirs, or the same as before.
+///
+/// Keeps FL-7.
+fn fitting(ctx: &mut OperationContext<'_>, user: &str, is_same: bool) -> Result<Owner> {
+    let (org, reach) = (ctx.org(), Reach(ctx.actor().permission));
     if directory::principal(&mut ctx.tx(), org, user)?.is_none() {
         let message = "names no user of the organization";
         return Err(Error::unfit("/ownerUserId", message));
@@ -118,14 +140,22 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
     if !is_same && count(ctx, user)? >= MOST_OWNED {
         return Err(too_many());
     }
-    if let Some(known) = known {
-        ctx.change("/ownerReach", known.words(), reach.words());
-    }
-    device.owner = Some(Owner {
+    Ok(Owner {
         user_id: user.to_owned(),
         reach,
-    });
-    Ok(())
+    })
+}
+
+/// Refuses a machine whose enrolment token names an owner who is no user any more: nobody said that it is to be nobody's.
+///
+/// Errors: `Conflict`.
+pub fn must_be_there(ctx: &mut OperationContext<'_>, owner: &Owner) -> Result<()> {
+    let org = ctx.org();
+    if directory::principal(&mut ctx.tx(), org, &owner.user_id)?.is_some() {
+        return Ok(());
+    }
+    let message = "the user whose machine this enrolment token makes was deleted; ask for another token";
+    Err(Error::new(Code::Conflict, message))
 }
 
 /// Notes for the audit entry that the caller named the owner of before, where people are pseudonymous: it changes nothing, and says whose

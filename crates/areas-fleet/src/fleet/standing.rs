@@ -78,6 +78,24 @@ pub fn shown_to_voters(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<
     Ok(Value::Object(shown))
 }
 
+/// Returns who gets something by a device that acts, or is taken for an account: whose machine it is. What the caller may see of them makes no
+/// difference.
+///
+/// Errors: `NotFound` for an unknown and another organization's device alike.
+pub fn owner(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Vec<String>> {
+    let device = store::get(ctx, id)?;
+    Ok(device.owner.into_iter().map(|owner| owner.user_id).collect())
+}
+
+/// Returns who gets something by a device that acts again, or for the first time: whose machine it is, and the account that gateways take it for.
+///
+/// Errors: `NotFound` for an unknown and another organization's device alike.
+pub fn who_acts(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Vec<String>> {
+    let mut ids = owner(ctx, id)?;
+    ids.extend(taken::assigned(ctx, id)?.account);
+    Ok(ids)
+}
+
 /// Says whether a device is quarantined.
 ///
 /// Errors: `NotFound` for an unknown and another organization's device alike.

@@ -1,6 +1,6 @@
 //! All SQL of devices.
 
-use super::clones::{Heartbeat, TamperReason};
+use super::clones::{Heartbeat, TamperReason, TamperState};
 use super::coverage::{CountedLevel, Said};
 use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Owner, Platform, Status};
 use super::taken;
@@ -36,7 +36,7 @@ statements! {
     /// The device of a key.
     OF_KEY = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.key_thumbprint = ?2");
     /// A page of devices, the newest first.
-    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 AND (CAST(?12 AS TEXT) IS NULL OR (CAST(?12 AS TEXT) = 'unknown' AND d.status <> 'retired' AND NOT COALESCE(", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))), FALSE)) OR (", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.level = CAST(?12 AS TEXT) AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))))) AND (CAST(?13 AS TEXT) IS NULL OR CAST(?12 AS TEXT) IS NOT NULL OR EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.client = CAST(?13 AS TEXT))) ORDER BY d.seq DESC, d.id LIMIT ?10");
+    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 AND (CAST(?12 AS TEXT) IS NULL OR (CAST(?12 AS TEXT) = 'unknown' AND d.status <> 'retired' AND NOT COALESCE(", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))), FALSE)) OR (", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.level = CAST(?12 AS TEXT) AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))))) AND (CAST(?13 AS TEXT) IS NULL OR CAST(?12 AS TEXT) IS NOT NULL OR EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.client = CAST(?13 AS TEXT))) AND (CAST(?15 AS TEXT) IS NULL OR (CAST(?15 AS TEXT) = 'suspected') = (d.tamper_reason IS NOT NULL)) ORDER BY d.seq DESC, d.id LIMIT ?10");
     /// A page of the devices of an owner, the newest first.
     OWN = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.seq < ?3 ORDER BY d.seq DESC LIMIT ?4");
     /// How many devices of an organization are not retired.
@@ -168,6 +168,8 @@ pub struct Filter<'a> {
     pub coverage: Option<CountedLevel>,
     /// A client of which it said something.
     pub client: Option<&'a str>,
+    /// Whether it is suspected that there are two of it.
+    pub tamper: Option<TamperState>,
     /// Since when a device was heard of whose word counts.
     pub heard_since: Timestamp,
 }
@@ -203,6 +205,7 @@ pub fn list(
         filter.coverage.map(CountedLevel::as_str),
         filter.client,
         filter.heard_since,
+        filter.tamper.map(TamperState::as_str),
     ];
     ctx.query(&LIST, params, device)
 }

@@ -3,7 +3,7 @@
 use super::clones::TamperReason;
 use super::model::{Device, DeviceId, Status, Verb};
 use super::view::{DevicePath, DeviceView, OneDevice};
-use super::{coverage_store, fences, maintenance, store, taken, token_store};
+use super::{coverage_store, fences, maintenance, standing, store, taken, token_store};
 use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -194,6 +194,10 @@ impl Operation for ApproveDevice {
         super::shown_to_voters(ctx, &input.path.device_id)
     }
 
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        standing::who_acts(ctx, &input.path.device_id)
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
         perform(ctx, &input.path.device_id, Verb::Approve)
     }
@@ -210,7 +214,8 @@ impl Operation for QuarantineDevice {
     .command("devices", "quarantine")
     .says(
         "Quarantine a device",
-        "It still calls, and is shown as quarantined until it is released. Gateways take it for nobody.",
+        "It still calls, and is shown as quarantined until it is released. Gateways take it for nobody. What its hooks then let pass \
+         fleet.quarantineAction says, where its agent judges; where it does not, or hooks only monitor, calls go on.",
     );
     type Path = DevicePath;
     type Query = Empty;
@@ -244,6 +249,10 @@ impl Operation for ReleaseDevice {
 
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
         super::shown_to_voters(ctx, &input.path.device_id)
+    }
+
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        standing::who_acts(ctx, &input.path.device_id)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {

@@ -7,9 +7,10 @@ use super::model::{GroupId, UserId};
 use super::store::{self, visible};
 use provost_kernel::announcement::{Announcement, Question};
 use provost_kernel::auth::Role;
-use provost_kernel::error::Error;
+use provost_kernel::error::{Code, Error};
 use provost_kernel::{OperationContext, Result, params, statements};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 statements! {
     /// The users with a role whom an import makes somebody else when it is made visible, or puts into a group or takes out of one: one of
@@ -33,7 +34,7 @@ statements! {
     );
     /// The memberships of users with a role that the lines of an import begin or end: whose, in which group, and whether it begins.
     MEMBERSHIPS = concat!(
-        "SELECT u.id, m.group_id, CASE WHEN m.valid_from + 0 = ?2 THEN 1 ELSE 0 END FROM directory_users u CROSS JOIN directory_memberships m WHERE \
+        "SELECT u.id, m.group_id, CASE WHEN m.valid_from + 0 = ?2 THEN 1 ELSE 0 END, u.permission_role FROM directory_users u CROSS JOIN directory_memberships m WHERE \
          u.organization_id = ?1 AND u.permission_role IS NOT NULL AND ",
         visible!("u"),
         " AND m.organization_id = u.organization_id AND m.user_id = u.id AND (m.valid_from + 0 = ?2 OR m.valid_to + 0 = ?2) ORDER BY u.id, m.group_id LIMIT ?3"
@@ -83,6 +84,24 @@ pub fn standing(ctx: &mut OperationContext<'_>, user: &UserId) -> Result<Value> 
     }))
 }
 
+/// Returns who users are, each once, for who says yes to something about several of them; who is gone is left out.
+///
+/// Cost: a statement for each.
+pub fn who_they_are(ctx: &mut OperationContext<'_>, users: &[UserId]) -> Result<Value> {
+    let ids: BTreeSet<&UserId> = users.iter().collect();
+    let mut shown = Vec::with_capacity(ids.len());
+    for id in ids {
+        match store::users::get(ctx, id) {
+            Ok(user) => shown.push(json!({
+                "id": id, "loginName": user.login_name, "email": user.email, "permissionRole": user.role, "status": user.status,
+            })),
+            Err(error) if error.code() == Code::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(shown.into())
+}
+
 /// Says whether somebody in a group has it.
 pub fn are_in(ctx: &mut OperationContext<'_>, group: &GroupId) -> Result<bool> {
     let org = ctx.org();
@@ -122,9 +141,25 @@ pub fn moved(ctx: &mut OperationContext<'_>, import: &Import) -> Result<Vec<Valu
     let values = params![ctx.org(), import.generation, most];
     let found = ctx.query(&MEMBERSHIPS, values, |row| {
         let begins = row.get::<i64>(2)? == 1;
-        Ok(json!({ "userId": row.get::<String>(0)?, "groupId": row.get::<String>(1)?, "begins": begins }))
+        Ok(json!({
+            "userId": row.get::<String>(0)?, "groupId": row.get::<String>(1)?, "begins": begins, "permissionRole": row.get::<String>(3)?,
+        }))
     })?;
     must_be_read(found)
+}
+
+/// Returns the ids of the users with a role who get something by an import: whom it makes somebody else, and whom it puts into a group; of
+/// everybody with a role, or of those who may say yes.
+///
+/// Errors: as [`made_others`].
+pub fn gains(ctx: &mut OperationContext<'_>, import: &Import, of_everybody: bool) -> Result<Vec<String>> {
+    let others = made_others(ctx, import)?;
+    let moved = moved(ctx, import)?;
+    let counts = |one: &&Value| of_everybody || one["permissionRole"] == Role::Admin.as_str();
+    let others = others.iter().filter(counts).map(|one| &one["id"]);
+    let moved = moved.iter().filter(|one| one["begins"] == true).filter(counts);
+    let ids = others.chain(moved.map(|one| &one["userId"]));
+    Ok(ids.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 /// Returns the users with a role who go with an import because its file does not name them, or a group of theirs.

@@ -60,7 +60,7 @@ pub(crate) mod store;
 mod users;
 
 pub(crate) use crate::joined_user;
-pub use deciders::{SignInsAsked, is_one as is_decider, standing as standing_of};
+pub use deciders::{SignInsAsked, is_one as is_decider, standing as standing_of, who_they_are};
 pub use hands::{hands_since, note_hand, note_hand_on_everybody};
 pub use imports::tidy;
 pub use rights::{HeldLink, RoleGiven};

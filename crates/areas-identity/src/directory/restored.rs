@@ -52,8 +52,10 @@ fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
 fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
     ctx.query(&HELD, params![org, HERE, limit, offset], |row| {
+        let id = row.get::<String>(0)?;
         Ok(Held {
-            id: row.get(0)?,
+            acting: vec![id.clone()],
+            id,
             name: row.get(1)?,
             role: role(row.get::<Option<String>>(2)?.as_deref())?,
             last_changed_at: row.get(3)?,

@@ -60,8 +60,10 @@ pub fn is_held(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
 fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
     ctx.query(&HELD, params![org, RESTORED, limit, offset], |row| {
+        let id = row.get::<String>(0)?;
         Ok(Held {
-            id: row.get(0)?,
+            acting: vec![id.clone()],
+            id,
             name: row.get(1)?,
             role: Some(role(row, 2)?),
             last_changed_at: row.get(3)?,

@@ -40,6 +40,7 @@ pub use credentials::{AccountTokens, FORM};
 pub use held::is_held;
 use maintenance::{broken_invariants, revoke_every_token};
 pub use model::{Rights, ScopeList, may_be_held};
+pub use rotate::shown_to_voters;
 pub use store::{Principal, owned_by, principal};
 pub(crate) use store::{accounts_of_ids, accounts_of_name, accounts_of_names};
 pub use worker::warn_of_expiry;

@@ -183,6 +183,14 @@ pub(super) fn standing(ctx: &mut OperationContext<'_>, id: &ServiceAccountId) ->
     }))
 }
 
+/// The same of an account that a request names; null where there is none.
+pub fn shown_to_voters(ctx: &mut OperationContext<'_>, id: &str) -> Result<Value> {
+    match standing(ctx, &ServiceAccountId::from_text(id)) {
+        Err(error) if error.code() == Code::NotFound => Ok(Value::Null),
+        found => found,
+    }
+}
+
 /// Returns the list that the new token is narrowed to: as asked, else as the one whose place it takes (ADR 0043).
 fn scopes(account: &ServiceAccount, last: Option<&Token>, body: &RotateBody) -> Result<Option<ScopeSet>> {
     if body.scopes.is_some() {

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// How devices come, and when they are given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["enrolment", "hooks", "privacy", "retireAfterDays", "silentAfterHours"]))]
+#[schemars(inline, extend("required" = ["enrolment", "hooks", "privacy", "quarantineAction", "retireAfterDays", "silentAfterHours"]))]
 pub struct Fleet {
     /// How devices come.
     pub enrolment: FleetEnrolment,
@@ -25,6 +25,8 @@ pub struct Fleet {
     pub silent_after_hours: i64,
     /// How people and their machines are shown to others.
     pub privacy: Privacy,
+    /// What hooks do on a device that is quarantined and judges.
+    pub quarantine_action: QuarantineAction,
 }
 
 /// How devices come.
@@ -48,6 +50,16 @@ word! {
     }
 }
 
+word! {
+    /// What hooks do on a device that is quarantined and judges.
+    pub enum QuarantineAction {
+        /// Those that enforce let no call pass; those that monitor say so.
+        Block = "block",
+        /// They judge as before, and say that the device is held apart.
+        Monitor = "monitor",
+    }
+}
+
 impl Default for Fleet {
     fn default() -> Self {
         // F2.14
@@ -57,6 +69,7 @@ impl Default for Fleet {
             retire_after_days: 90,
             silent_after_hours: 72,
             privacy: Privacy::default(),
+            quarantine_action: QuarantineAction::Block,
         }
     }
 }
@@ -72,7 +85,7 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 13] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 14] {
         let enrolment = &self.enrolment;
         let [judging, mode, deadline, on_unknown, offline, record] = self.hooks.members();
         let [people, host_names, project_names] = self.privacy.members();
@@ -93,6 +106,7 @@ impl Fleet {
             people,
             host_names,
             project_names,
+            ("/fleet/quarantineAction", self.quarantine_action.as_str().into()),
         ]
     }
 
@@ -117,6 +131,9 @@ pub(super) struct WantedFleet {
     /// How long a device is not heard of before it is shown as silent, in hours.
     silent_after_hours: RequiredChange<IntegerBetween<24, 720>>,
     privacy: WantedPrivacy,
+    /// What hooks do on a device that is quarantined and judges: `block`, where those that enforce let nothing pass, or `monitor`, where they
+    /// judge as before and say that the device is held apart.
+    quarantine_action: RequiredChange<QuarantineAction>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -176,6 +193,7 @@ impl WantedFleet {
                 .map_or(base.retire_after_days, |days| days.0),
             silent_after_hours: silence.map_or(base.silent_after_hours, |hours| hours.get()),
             privacy: self.privacy.applied(base.privacy),
+            quarantine_action: *self.quarantine_action.get().unwrap_or(&base.quarantine_action),
         }
     }
 }

@@ -41,7 +41,7 @@ mod tests;
 mod write;
 
 pub use approvals::{ActOfTwo, Approvals};
-pub use fleet::{Fleet, FleetEnrolment, SelfEnrol};
+pub use fleet::{Fleet, FleetEnrolment, QuarantineAction, SelfEnrol};
 pub use hooks::{FleetHooks, HookMode, HookRecording, Judging, OnUnknown};
 pub use model::{
     DefaultRole, Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens,

@@ -259,7 +259,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 27] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 28] {
         let Self {
             tokens,
             managed_config,
@@ -288,6 +288,7 @@ impl Settings {
             people,
             host_names,
             project_names,
+            quarantine,
         ] = fleet.members();
         [
             ("/tokens/secretReplaySeconds", tokens.secret_replay_seconds.into()),
@@ -325,6 +326,7 @@ impl Settings {
             people,
             host_names,
             project_names,
+            quarantine,
             acts_of_two,
         ]
     }

@@ -32,6 +32,7 @@ fn factory() -> Value {
             "retireAfterDays": 90,
             "silentAfterHours": 72,
             "privacy": { "people": "directory", "hostNames": "show", "projectNames": "hide" },
+            "quarantineAction": "block",
         },
     })
 }
@@ -61,6 +62,7 @@ fn what_is_put_is_what_is_got() {
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
                 "privacy": { "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide" },
+                "quarantineAction": "monitor",
             },
         });
         let mut confirmed = wanted.clone();
@@ -240,6 +242,38 @@ fn hooks_guard_less_only_where_that_was_confirmed() {
         }
         assert_eq!(set(json!({ "onUnknown": "allow" }), true).status, 200);
         assert_eq!(set(json!({ "mode": "monitor" }), true).status, 200);
+    });
+}
+
+/// Proves SE-8.
+#[test]
+fn quarantined_devices_let_calls_pass_only_where_that_was_confirmed() {
+    on_every_store("settings_quarantine", |world| {
+        let set = |word: Value, confirm: bool| {
+            let mut body = json!({ "fleet": { "quarantineAction": word } });
+            if confirm {
+                body["confirm"] = true.into();
+            }
+            world.put("admin", PATCH, &body)
+        };
+        let now = || world.get("admin", GET, &[], "").json()["fleet"]["quarantineAction"].clone();
+        for bad in [json!("off"), json!("allow"), json!(""), json!(null), json!(true)] {
+            let refused = set(bad.clone(), true).json();
+            assert_eq!(refused["errors"][0]["path"], "/fleet/quarantineAction", "{bad}");
+        }
+        assert_eq!(set(json!("block"), false).status, 200);
+        let refused = set(json!("monitor"), false);
+        assert_eq!(
+            (refused.status, &refused.json()["code"]),
+            (400, &json!("confirmation_required"))
+        );
+        assert_eq!(now(), "block");
+        assert_eq!(set(json!("monitor"), true).status, 200);
+        assert_eq!(now(), "monitor");
+        // What is stricter needs no word, nor does what stays.
+        assert_eq!(set(json!("monitor"), false).status, 200);
+        assert_eq!(set(json!("block"), false).status, 200);
+        assert_eq!(now(), "block");
     });
 }
 

@@ -3,6 +3,7 @@
 //! Keeps SE-3, SE-4, SE-6, SE-7, SE-8, SE-9, SE-10.
 
 use super::ActsOfTwoChanged;
+use super::fleet::QuarantineAction;
 use super::model::{AutomationSettings, PendingRetention, Settings};
 use super::store::{self, StoredSettings};
 use crate::settings::fences;
@@ -77,6 +78,13 @@ fn must_guard_as_much(old: &Settings, new: &Settings) -> Result<()> {
         asked.push(
             "devices that enrol by a token that asks for no approval would work without an admin's word"
                 .into(),
+        );
+    }
+    if old.fleet.quarantine_action == QuarantineAction::Block
+        && new.fleet.quarantine_action == QuarantineAction::Monitor
+    {
+        asked.push(
+            "devices that are quarantined would let pass what policies let pass, on each as soon as it hears of it".into(),
         );
     }
     let weaker = new.fleet.hooks.weaker_than(&old.fleet.hooks);

@@ -106,6 +106,7 @@ pub static AREA: Area = Area {
         &Subscriber(policy_changed),
         &Answers(second_person::named),
         &Answers(second_person::passage),
+        &Answers(second_person::waiting),
         &Subscriber(second_person::acts_changed),
     ],
     prune: Some(prune),

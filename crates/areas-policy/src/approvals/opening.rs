@@ -1,11 +1,12 @@
 //! Opening a request that somebody makes for themselves: its share of the queue, who decides it, and what is sealed of it.
 
 use super::model::{
-    Approval, ApprovalId, BoundPolicy, GrantId, Kind, MOST_BY_HAND, MOST_OF_ASKER, Opening, Party,
+    Approval, ApprovalId, Behind, BoundPolicy, GrantId, Kind, MOST_BY_HAND, MOST_OF_ASKER, Opening, Party,
 };
 use super::plan::QUORUM;
 use super::routes::{self, Route, Wanted};
 use super::{binding, fences, rights, store, view};
+use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Kernel, OperationContext, Result};
 use serde_json::Value;
@@ -32,7 +33,8 @@ pub struct Wish<'a> {
 
 /// Returns a new request; `shown` makes what is sealed of it.
 ///
-/// Keeps AP-8. Errors: `RateLimited` where too many wait, or were made within an hour.
+/// Keeps AP-8 and TW-2. Errors: `RateLimited` where too many wait, or were made within an hour; `Conflict` for an operation to which nobody could
+/// say yes.
 pub fn open(
     ctx: &mut OperationContext<'_>,
     wish: Wish<'_>,
@@ -42,17 +44,7 @@ pub fn open(
     let kernel = Kernel::behind(ctx.services())?;
     let asker = wish.asker;
     let owner_id = rights::owner_of(&mut ctx.tx(), org, &asker)?;
-    let counts = store::counts(&mut ctx.tx(), org, (&asker, &owner_id), &asker, now)?;
-    // What waits for a second person has a share of its own: calls keep nobody from asking for it, against those who make them among others.
-    let waiting = match wish.kind {
-        Kind::Operation => counts.waiting_operations,
-        _ => counts.waiting,
-    };
-    let is_full = waiting >= wish.most_waiting;
-    if counts.by_hand >= MOST_BY_HAND || counts.of_asker >= MOST_OF_ASKER || is_full {
-        let message = "too many approvals were asked for or wait; ask again when some are decided";
-        return Err(Error::new(Code::RateLimited, message).retry_after(3_600));
-    }
+    must_have_room(ctx, (wish.kind, wish.most_waiting), &asker, &owner_id)?;
     let Some(subject_rights) = rights::of_party(&mut ctx.tx(), org, &asker)? else {
         return Err(Error::new(Code::Conflict, "the caller acts no more"));
     };
@@ -64,12 +56,19 @@ pub fn open(
     };
     let mut tx = ctx.tx();
     let route = routes::fitting(&mut tx, org, &wanted)?;
-    let frozen = match &route {
-        Some(route) => {
-            let behind = rights::behind_gains(&mut tx, org, &asker, &wish.gains)?;
-            Some(routes::freeze(&mut tx, org, route, &wanted, &behind)?)
+    let frozen = if route.is_some() || wish.kind == Kind::Operation {
+        let behind = rights::behind_gains(&mut tx, org, &asker, &wish.gains)?;
+        let frozen = route
+            .as_ref()
+            .map(|route| routes::freeze(&mut tx, org, route, &wanted, &behind))
+            .transpose()?;
+        let quorum = route.as_ref().map_or(QUORUM, Route::quorum);
+        if wish.kind == Kind::Operation && frozen.as_ref().is_none_or(|route| route.falls_to_admins) {
+            must_reach(&mut tx, org, &wanted, &behind, quorum)?;
         }
-        None => None,
+        frozen
+    } else {
+        None
     };
     let waits_secs = route
         .as_ref()
@@ -97,6 +96,51 @@ pub fn open(
         at: now,
         id,
     }))
+}
+
+/// Refuses one request more than somebody, or the organization, may have waiting.
+///
+/// Keeps AP-8. Errors: `RateLimited`.
+pub fn must_have_room(
+    ctx: &mut OperationContext<'_>,
+    (kind, most_waiting): (Kind, i64),
+    asker: &Party,
+    owner_id: &str,
+) -> Result<()> {
+    let (org, now) = (ctx.org(), ctx.latest());
+    let mut tx = ctx.tx();
+    let counts = store::counts(&mut tx, org, (asker, owner_id), asker, now)?;
+    // What waits for a second person has a share of its own, of the queue and of who asks: calls keep nobody from asking for it, nor does
+    // what accounts ask for that somebody named theirs.
+    let (waiting, by_hand, within) = match kind {
+        Kind::Operation => {
+            let (by_hand, within) = store::operations_of(&mut tx, org, asker, now)?;
+            (counts.waiting_operations, by_hand, within)
+        }
+        _ => (counts.waiting, counts.by_hand, counts.of_asker),
+    };
+    if by_hand >= MOST_BY_HAND || within >= MOST_OF_ASKER || waiting >= most_waiting {
+        let message = "too many approvals were asked for or wait; ask again when some are decided";
+        return Err(Error::new(Code::RateLimited, message).retry_after(3_600));
+    }
+    Ok(())
+}
+
+/// Refuses what nobody could say yes to: fewer people than have to may decide and neither ask for it nor get something by it.
+///
+/// Keeps TW-2. Errors: `Conflict`.
+fn must_reach(tx: &mut Tx<'_>, org: &str, wanted: &Wanted<'_>, behind: &Behind, quorum: i64) -> Result<()> {
+    let needed = usize::try_from(quorum).unwrap_or(usize::MAX);
+    let found = routes::reachable(tx, org, None, wanted, behind, needed)?.len();
+    if found >= needed {
+        return Ok(());
+    }
+    let message = format!(
+        "nobody could say yes to this: of the people who may decide and neither ask for it nor get something by it, nor stand behind an \
+         account that does, it needs {needed}, and there are {found}; have one of those who get something by it ask, or ask for it in \
+         parts (an import in several imports)"
+    );
+    Err(Error::new(Code::Conflict, message))
 }
 
 /// Stores a new request and tells of it, with the member of the entry that says what it is about.

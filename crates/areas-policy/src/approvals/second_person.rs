@@ -16,13 +16,13 @@ use super::opening::{self, Wish};
 use super::plan::QUORUM;
 use super::routes::{self, Route, Wanted};
 use super::view::OperationWish;
-use super::{delegations, expire, fences, make_void, rights, store};
+use super::{expire, fences, make_void, rights, store};
 use provost_areas_platform::settings::{self, ActOfTwo, ActsOfTwoChanged};
 use provost_kernel::error::{Code, Error};
 use provost_kernel::json::canonical;
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::operation::Meta;
-use provost_kernel::second_person::{ApprovalAsked, CallOfTwo, NamedWords, Passage};
+use provost_kernel::second_person::{ApprovalAsked, CallOfTwo, NamedWords, Passage, WaitingCall};
 use provost_kernel::{OperationContext, Result, hex::hex};
 use provost_words::visible::lines_visible;
 use serde_json::{Map, Value, json};
@@ -221,24 +221,13 @@ fn lapse(ctx: &mut OperationContext<'_>, approval: &Approval, asker: &Party) -> 
 
 /// Asks for a second person, or joins what waits for one already.
 ///
-/// Keeps AP-8. Errors: `InsufficientScope`, `RateLimited`, `InvalidDefinition` for a request that is too large to be shown.
+/// Keeps AP-8. Errors: `InsufficientScope`, `RateLimited`, `InvalidDefinition` for a request that is too large to be shown, `Conflict` where
+/// nobody could say yes.
 fn ask(ctx: &mut OperationContext<'_>, call: &CallOfTwo, asker: Party) -> Result<ApprovalAsked> {
-    store::keep_time(ctx)?;
-    if !ctx.actor().permission.scopes.has(ASK) {
-        let message = format!("to ask for a second person this needs the scope {ASK}");
-        return Err(Error::new(Code::InsufficientScope, message).with("scope", ASK));
-    }
+    may_ask(ctx)?;
     ctx.action(fences::ASKING);
-    let (org, call_mac) = (ctx.org(), mac(ctx, call, &asker));
-    for mut open in store::of_call(&mut ctx.tx(), org, &call_mac)? {
-        // What waits is joined; what waited too long, or would let nothing pass any more, makes room.
-        if expire(ctx, &mut open)? {
-            continue;
-        }
-        if let Some(reason) = lapse(ctx, &open, &asker)? {
-            make_void(ctx, &mut open, reason)?;
-            continue;
-        }
+    let call_mac = mac(ctx, call, &asker);
+    if let Some(open) = joined(ctx, &call_mac, &asker)? {
         ctx.target(&fences::APPROVAL, open.id.as_str());
         return Ok(asked(&open));
     }
@@ -256,6 +245,50 @@ fn ask(ctx: &mut OperationContext<'_>, call: &CallOfTwo, asker: Party) -> Result
     let approval = opening::open(ctx, wish, |_| Ok(shown))?;
     opening::file(ctx, &approval, ("/operationId", call.meta.id))?;
     Ok(asked(&approval))
+}
+
+/// Says whether the same waits for a yes already, before a call is tried for which somebody asks for one.
+///
+/// Keeps TW-2 and AP-8. Errors: those of asking.
+pub fn waiting(
+    ctx: &mut OperationContext<'_>,
+    WaitingCall(call): &WaitingCall,
+) -> Result<Vec<ApprovalAsked>> {
+    may_ask(ctx)?;
+    let asker = Party::of(ctx.actor());
+    let call_mac = mac(ctx, call, &asker);
+    if let Some(open) = joined(ctx, &call_mac, &asker)? {
+        return Ok(vec![asked(&open)]);
+    }
+    // What could not be filed is not tried either.
+    opening::must_have_room(ctx, (Kind::Operation, MOST), &asker, &asker.id)?;
+    Ok(Vec::new())
+}
+
+/// Errors: `InsufficientScope`; `Unavailable` while the clock is behind what it showed before.
+fn may_ask(ctx: &OperationContext<'_>) -> Result<()> {
+    store::keep_time(ctx)?;
+    if ctx.actor().permission.scopes.has(ASK) {
+        return Ok(());
+    }
+    let message = format!("to ask for a second person this needs the scope {ASK}");
+    Err(Error::new(Code::InsufficientScope, message).with("scope", ASK))
+}
+
+/// Returns what waits for a request, or was approved and is kept. What waited too long, or would let nothing pass any more, makes room.
+fn joined(ctx: &mut OperationContext<'_>, call_mac: &str, asker: &Party) -> Result<Option<Approval>> {
+    let org = ctx.org();
+    for mut open in store::of_call(&mut ctx.tx(), org, call_mac)? {
+        if expire(ctx, &mut open)? {
+            continue;
+        }
+        if let Some(reason) = lapse(ctx, &open, asker)? {
+            make_void(ctx, &mut open, reason)?;
+            continue;
+        }
+        return Ok(Some(open));
+    }
+    Ok(None)
 }
 
 fn asked(approval: &Approval) -> ApprovalAsked {
@@ -313,32 +346,15 @@ fn visible(value: &Value) -> Result<Value> {
     })
 }
 
-/// Returns who would get something by a request whose words do not name them: whom an import makes somebody else or puts into a group, and whose
-/// machine an account is assigned to, which calls as that account.
-fn of_standing(standing: &Value) -> Vec<String> {
-    let listed = |list: &str, member: &str| -> Vec<String> {
-        let all = standing[list].as_array().into_iter().flatten();
-        all.filter_map(|one| one[member].as_str())
-            .map(str::to_owned)
-            .collect()
-    };
-    let mut found = listed("usersWithRole", "id");
-    found.extend(listed("membershipsOfUsersWithRole", "userId"));
-    found.extend(standing["ownerUserId"].as_str().map(str::to_owned));
-    found
-}
-
-/// Returns who would get something by a request that gives: users and accounts that its path and its body name, and whom an import makes somebody
-/// else.
+/// Returns who would get something by a request: of one that gives, users and accounts that its path and its body name, so that no operation
+/// can forget them; and whom the operation says.
 ///
 /// Errors: `InvalidDefinition` where they are too many.
 fn gains(call: &CallOfTwo) -> Result<Vec<String>> {
     let gives = call
         .meta
         .second_person
-        .is_some_and(|declared| declared.named.contains(&ActOfTwo::Rights.as_str()))
-        // To whom a vote is lent says no yes to that.
-        || call.meta.id == delegations::CREATE;
+        .is_some_and(|declared| declared.named.contains(&ActOfTwo::Rights.as_str()));
     let mut found = Vec::new();
     if gives {
         for (part, name) in ["path", "body"]
@@ -351,17 +367,16 @@ fn gains(call: &CallOfTwo) -> Result<Vec<String>> {
                 _ => {}
             }
         }
-        // Of an import its own words say nothing: who becomes somebody else by it gets something.
-        found.extend(of_standing(&call.request["standing"]));
-        found.retain(|id| PREFIXES.iter().any(|prefix| id.starts_with(prefix)));
-        found.sort_unstable();
-        found.dedup();
     }
+    found.extend(call.gains.iter().cloned());
+    found.retain(|id| PREFIXES.iter().any(|prefix| id.starts_with(prefix)));
+    found.sort_unstable();
+    found.dedup();
     if found.len() > MOST_GAINS {
-        return Err(Error::unfit(
-            "",
-            format!("must give something to at most {MOST_GAINS} at once"),
-        ));
+        let message = format!(
+            "must give something to at most {MOST_GAINS} users and accounts at once; make several requests of it"
+        );
+        return Err(Error::unfit("", message));
     }
     Ok(found)
 }

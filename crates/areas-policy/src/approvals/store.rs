@@ -49,6 +49,10 @@ statements! {
     COUNT_OF_OWNER = "SELECT COUNT(*), COUNT(CASE WHEN subject_kind = ?3 AND subject_id = ?4 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?2 AND created_at > ?5";
     /// How many of these wait that were asked for before an instant, for one subject, and how many that somebody asked for by hand.
     WAITING_OF_OWNER = "SELECT COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 THEN 1 END), COUNT(CASE WHEN kind = 'tool_call' AND created_at <= ?6 AND subject_kind = ?3 AND subject_id = ?4 THEN 1 END), COUNT(CASE WHEN kind <> 'tool_call' THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?2 AND state = 'pending' AND deadline_at > ?5";
+    /// How many operations somebody asked for since an instant, whatever became of them.
+    OPERATIONS_ASKED = "SELECT COUNT(*) FROM approvals WHERE organization_id = ?1 AND asker_kind = ?2 AND asker_id = ?3 AND created_at > ?4 AND kind = 'operation'";
+    /// How many operations wait that somebody asked for. Who asks for one owns what they ask for.
+    OPERATIONS_WAITING = "SELECT COUNT(CASE WHEN kind = 'operation' AND asker_kind = ?2 AND asker_id = ?3 THEN 1 END) FROM approvals WHERE organization_id = ?1 AND owner_id = ?3 AND state = 'pending' AND deadline_at > ?4";
     /// How many wait, and how many of these for longer than so many milliseconds.
     COUNT = "SELECT COUNT(*), COUNT(CASE WHEN deadline_at - created_at > ?3 THEN 1 END), COUNT(CASE WHEN kind = 'operation' THEN 1 END) FROM approvals WHERE organization_id = ?1 AND state = 'pending' AND deadline_at > ?2";
     /// Adds one, unless another one is open for the same.
@@ -253,6 +257,22 @@ pub fn counts(
         waiting_long,
         waiting_operations,
     })
+}
+
+/// Returns how many operations a person asked for that wait, and how many within the time that counts, whatever became of them. What accounts
+/// ask for that somebody named theirs is not among them.
+///
+/// Keeps AP-8.
+pub fn operations_of(tx: &mut Tx<'_>, org: &str, asker: &Party, now: Timestamp) -> Result<(i64, i64)> {
+    let since = Timestamp::from_ms(now.as_ms().saturating_sub(COUNTED_SECS * 1_000));
+    let (kind, id) = (asker.kind.as_str(), asker.id.as_str());
+    let waiting = tx.query_opt(&OPERATIONS_WAITING, params![org, kind, id, now], |row| {
+        row.get::<i64>(0)
+    })?;
+    let within = tx.query_opt(&OPERATIONS_ASKED, params![org, kind, id, since], |row| {
+        row.get::<i64>(0)
+    })?;
+    Ok((waiting.unwrap_or_default(), within.unwrap_or_default()))
 }
 
 /// Adds an approval.

@@ -127,7 +127,7 @@ struct SealedCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<ServerWish>,
     /// The exception that somebody asked for by hand: policyId, family, name, action, description, message, revision and definitionSha256 of the policy
-    /// as it was, expiresAt, and exception as the policy gets it with the vote.
+    /// as it was, leavesDevices where devices judge it by themselves until then, expiresAt, and exception as the policy gets it with the vote.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     exception: Option<ExceptionWish>,
@@ -208,6 +208,10 @@ pub struct ExceptionWish {
     pub revision: i64,
     /// The SHA-256 of its definition.
     pub definition_sha256: String,
+    /// Devices judge the policy by themselves so far. With its first exception the server alone does, for everybody, also when the exception has
+    /// ended, until who writes policies takes it away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_devices: bool,
     /// For how long it was asked, from then on. Units: seconds.
     pub expires_in_seconds: i64,
     /// When it ends.

@@ -46,6 +46,8 @@ pub struct ExceptedPolicy {
     pub revision: i64,
     /// The digest of that definition.
     pub sha256: String,
+    /// Devices may judge it by themselves so far, and do no more from its first exception on.
+    pub leaves_devices: bool,
     authored: Value,
 }
 
@@ -71,6 +73,7 @@ pub fn of(ctx: &mut OperationContext<'_>, id: &str) -> Result<ExceptedPolicy> {
     must_stop_somebody(&current)?;
     must_be_open(&authored)?;
     let text = |member: &str| authored[member].as_str().map(str::to_owned);
+    let needs_server = current.has_exceptions() || current.has_history() || !authored["logic"].is_null();
     Ok(ExceptedPolicy {
         id: policy.id.as_str().to_owned(),
         family: policy.family,
@@ -80,6 +83,7 @@ pub fn of(ctx: &mut OperationContext<'_>, id: &str) -> Result<ExceptedPolicy> {
         message: text("message"),
         revision: policy.revision,
         sha256: policy.definition_sha256,
+        leaves_devices: policy.family == Family::Content && !needs_server,
         authored,
     })
 }

@@ -3,10 +3,11 @@
 //! ```text
 //! heartbeat ──► policy-bundle, unless it is the one that is known ──► signed, for this device, no older ──► its disk ──► the desk
 //!           └─► what was judged ──► decisions
+//!           └─► held apart, or free again ──► the mark that hooks look at (LJ-11)
 //! not declared, refused, retired, quarantined, given up ──► the bundle goes; the organization's mode stays known
 //! ```
 //!
-//! Keeps LJ-2 and LJ-5.
+//! Keeps LJ-2, LJ-5 and LJ-11.
 
 use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
 use crate::cli::{Failure, Terminal, TrustedKeys};
@@ -15,11 +16,14 @@ use clap::{Arg, ArgAction, ArgMatches};
 use provost_agent::coverage::SharedFired;
 use provost_agent::desk::{
     Bench, Desk, KeptMode, LastLook, Latest, Place, Registered, Registrar, SharedLog, SharedStanding,
-    account_of, backlog, floor, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle, last_look,
-    latest, take_bundle_away,
+    account_of, backlog, floor, home_of, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle,
+    last_look, latest, take_bundle_away,
 };
-use provost_agent::{Agent, Cause, Finding, Folder, Mode, State, Station, Trouble, Visit, Visited};
-use provost_bundle::{Addressee, Judge, PolicyBundle, read};
+use provost_agent::{
+    Agent, Cause, Finding, Folder, KeptQuarantine, Mode, Quarantine, QuarantineWord, State, Station, Telling,
+    Trouble, Visit, Visited, has_waiting_decisions, keep_quarantine, kept_quarantine,
+};
+use provost_bundle::{Addressee, Judge, PolicyBundle, Recording, read};
 use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
@@ -107,6 +111,10 @@ impl Registrar for HooksFile {
 
     fn account(&self, uid: u32) -> Option<String> {
         account_of(uid, Path::new(ACCOUNTS))
+    }
+
+    fn home(&self, uid: u32) -> Option<PathBuf> {
+        home_of(uid, Path::new(ACCOUNTS))
     }
 }
 
@@ -212,6 +220,70 @@ impl Judging {
         self.forget(agent)
     }
 
+    /// Takes the word of a heartbeat about a quarantine. An agent that does not judge makes no mark, and takes back what an earlier one
+    /// made when the server says so.
+    ///
+    /// Keeps LJ-11.
+    fn hear(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
+        match visit.quarantine {
+            QuarantineWord::Free => self.free(visit.agent),
+            QuarantineWord::Held(quarantine) if self.judges == Use::On => self.hold(visit.agent, quarantine),
+            QuarantineWord::Unsaid | QuarantineWord::Held(_) => Ok(()),
+        }
+    }
+
+    fn hold(&self, agent: &Agent, quarantine: Quarantine) -> Result<(), Trouble> {
+        // First of all where the desk looks: no disk is in its way.
+        self.standing
+            .change(|standing| standing.quarantine = Some(quarantine));
+        let kept = KeptQuarantine {
+            server: agent.device.server.clone(),
+            organization: agent.device.organization.clone(),
+            quarantine,
+        };
+        let marked = self
+            .place
+            .as_ref()
+            .map_or(Ok(()), |place| place.keep_quarantine(&kept));
+        let noted = keep_quarantine(&agent.folder, Some(&kept));
+        // It learns nothing more of policies and people, and what it has is not judged by.
+        let taken = match quarantine {
+            Quarantine::Block => self.forget(agent),
+            Quarantine::Monitor => Ok(()),
+        };
+        marked.and(noted).and(taken)
+    }
+
+    fn free(&self, agent: &Agent) -> Result<(), Trouble> {
+        keep_quarantine(&agent.folder, None)?;
+        if let Some(place) = &self.place {
+            place.remove_quarantine(of(agent))?;
+        }
+        self.standing.change(|standing| standing.quarantine = None);
+        Ok(())
+    }
+
+    /// Takes up how the machine was held apart when the agent was there last: what is stricter of the mark and of the agent's own note,
+    /// until a heartbeat says more.
+    fn take_up_quarantine(&self, agent: &Agent, say: &dyn Fn(&str)) {
+        let noted = kept_quarantine(&agent.folder, of(agent)).unwrap_or_else(|trouble| {
+            say(&format!("warning: {trouble}"));
+            Some(Quarantine::Block)
+        });
+        let marked = self
+            .place
+            .as_ref()
+            .and_then(|place| place.quarantine(Some(of(agent))));
+        let Some(quarantine) = noted.max(marked) else {
+            return;
+        };
+        say(quarantine.says());
+        // A mark that was lost is made again before a hook asks; where it cannot be, the desk says it.
+        if let Err(trouble) = self.hold(agent, quarantine) {
+            say(&format!("warning: {trouble}"));
+        }
+    }
+
     /// Takes the bundle away; the desk stays, and has hooks ask the server.
     fn forget(&self, agent: &Agent) -> Result<(), Trouble> {
         self.standing.change(|standing| standing.bench = None);
@@ -270,7 +342,15 @@ impl Judging {
     }
 
     async fn work(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
+        let heard = match self.judges {
+            Use::On | Use::Off => self.hear(visit),
+            Use::Apart => Ok(()),
+        };
         if self.judges != Use::On {
+            // A unit that does not judge may not write there.
+            if let Err(trouble) = heard {
+                (visit.say)(&format!("warning: {trouble}; remove it by hand"));
+            }
             return self.upload(visit).await;
         }
         let skew_ms = visit.skew_ms();
@@ -299,7 +379,7 @@ impl Judging {
         };
         let kept = keep_look(folder, &look);
         let sent = self.upload(visit).await;
-        looked.map(drop).and(sent).and(kept).and(noted)
+        heard.and(looked.map(drop)).and(sent).and(kept).and(noted)
     }
 
     /// Fetches the bundle, and says whether the server has any. The one of before goes on only where the server confirms it or gives no
@@ -374,8 +454,9 @@ impl Judging {
         let (Some(place), Some(registrar)) = (&self.place, &self.registrar) else {
             return Ok(());
         };
-        let known = place.known_mode(Some((&agent.device.server, &agent.device.organization)));
+        let known = place.known_mode(Some(of(agent)));
         self.standing.change(|standing| standing.mode = known);
+        self.take_up_quarantine(agent, say);
         // As the loop has it before it hears of the server.
         let skew_ms = State::load(&agent.folder).unwrap_or_default().skew_ms;
         self.standing.change(|standing| standing.skew_ms = skew_ms);
@@ -458,12 +539,12 @@ impl Station for Judging {
     }
 }
 
+fn of(agent: &Agent) -> (&str, &str) {
+    (&agent.device.server, &agent.device.organization)
+}
+
 fn trusted(agent: &Agent) -> Result<TrustedKeys, Failure> {
-    let device = &agent.device;
-    TrustedKeys::kept_in(
-        agent.folder.file(KNOWN_KEYS),
-        (&device.server, &device.organization),
-    )
+    TrustedKeys::kept_in(agent.folder.file(KNOWN_KEYS), of(agent))
 }
 
 fn envelope(bytes: &[u8]) -> Result<Value, Trouble> {
@@ -504,6 +585,24 @@ fn kept(agent: &Agent) -> Result<Option<Judge>, Trouble> {
     judge(agent, &payload).map(Some)
 }
 
+/// Returns what an agent tells of the calls that hooks ask it about, by what lies in its folder.
+pub fn telling(folder: &Folder) -> Telling {
+    let kept = Agent::open(folder).and_then(|agent| kept(&agent));
+    let waits = has_waiting_decisions(folder);
+    match (kept, kept_bundle(folder), waits) {
+        (Ok(Some(judge)), ..)
+            if judge.bundle().record == Recording::Counted && !judge.bundle().record_all =>
+        {
+            Telling::Counts
+        }
+        (Ok(Some(_)), ..) => Telling::Events,
+        (_, Ok(None), Ok(false)) => Telling::Nothing,
+        (_, Ok(None), Ok(true)) => Telling::Rest,
+        // A later agent may read what this one does not.
+        (_, Ok(Some(_)) | Err(_), _) | (.., Err(_)) => Telling::Unsure,
+    }
+}
+
 /// Returns what `status` says of judging.
 pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
     let mut said = json!({});
@@ -519,6 +618,10 @@ pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
         if let Some(problem) = look.problem {
             said["problem"] = problem.into();
         }
+    }
+    said["tells"] = telling(&agent.folder).says().into();
+    if let Some(quarantine) = quarantine(agent, terminal) {
+        said["quarantine"] = quarantine.word().into();
     }
     if let Some(place) = place(agent.device.mode, terminal) {
         said["socket"] = place.socket.display().to_string().into();
@@ -558,9 +661,20 @@ fn listens(place: &Place) -> Result<(), String> {
         .map_err(|_| format!("there is no {}", place.socket.display()))
 }
 
+/// Returns how this machine is held apart, as hooks and the agent know it.
+fn quarantine(agent: &Agent, terminal: &Terminal) -> Option<Quarantine> {
+    let marked = place(agent.device.mode, terminal).and_then(|place| place.quarantine(Some(of(agent))));
+    let noted = kept_quarantine(&agent.folder, of(agent)).unwrap_or(Some(Quarantine::Block));
+    marked.max(noted)
+}
+
 /// Returns what `doctor` finds of judging.
 pub fn findings(agent: &Agent, terminal: &Terminal) -> Vec<Finding> {
     let mut found = vec![bundle_finding(agent)];
+    found.extend(quarantine(agent, terminal).map(|quarantine| {
+        let fix = "ask an admin why: provost devices release takes it back, at the agent's next heartbeat";
+        bad("quarantine", quarantine.says().to_owned(), fix)
+    }));
     if let Some(place) = place(agent.device.mode, terminal) {
         found.push(match listens(&place) {
             Ok(()) => good("desk", format!("hooks ask at {}", place.socket.display())),

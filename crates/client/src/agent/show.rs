@@ -5,9 +5,12 @@ use super::judging;
 use super::places::{enrolled, failure, folder_path, place_args};
 use crate::cli::{Exit, Failure, Form, Printer, Terminal, output_arg};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use provost_agent::{Folder, Mode, RULES, State, Upload, uploads};
+use provost_agent::{Folder, Mode, State, Upload, rules, uploads};
 use serde_json::{Value, json};
 use std::fmt::Write;
+
+/// LIMIT: bytes that a page shows of one body. Ours: a report of a machine with much on it, and many screens.
+const MOST_SHOWN: usize = 256 << 10;
 
 pub fn status_command() -> Command {
     Command::new("status")
@@ -31,7 +34,8 @@ pub fn explain_command() -> Command {
         .about("Shows what was sent last, byte for byte, and what never is")
         .long_about(
             "Shows what is collected and what never is, how others are shown it, what was sent in the last seven days or waits to be, and of each kind the \
-             last as it was sent. With -o json each of them is there, byte for byte. No server is asked.",
+             last as it was sent: also what this machine told of the calls that it judged, with prompts, arguments and results. With -o json \
+             each of them is there, byte for byte. No server is asked.",
         )
         .args(place_args())
         .arg(output_arg())
@@ -82,18 +86,19 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
     let folder = Folder::open(&folder_path(matches, terminal)?).map_err(failure)?;
     let uploads = uploads(&folder).map_err(failure)?;
     let state = State::load(&folder).map_err(failure)?;
+    let rules = rules(judging::telling(&folder));
     let form = Form::chosen(matches, terminal);
     if form != Form::Table {
         let shown = uploads.iter().map(|upload| {
             json!({ "kind": upload.kind, "state": upload.state, "at": upload.at, "bytes": upload.body.len(), "body": text(upload) })
         });
-        let mut all = json!({ "rules": RULES, "uploads": shown.collect::<Vec<_>>() });
+        let mut all = json!({ "rules": rules, "uploads": shown.collect::<Vec<_>>() });
         shown_to_others(&mut all, &state);
         printer(matches, terminal, false).object(&all)?;
         return Ok(());
     }
     let mut page = String::new();
-    for rule in RULES {
+    for rule in &rules {
         let _ = writeln!(page, "{rule}");
     }
     if let Some(privacy) = &state.privacy {
@@ -113,9 +118,9 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
         );
     }
     // Of each kind the last, as it was sent.
-    for kind in ["report", "coverage", "heartbeat"] {
+    for kind in ["report", "coverage", "decisions", "heartbeat"] {
         if let Some(last) = uploads.iter().rfind(|upload| upload.kind == kind) {
-            let _ = writeln!(page, "\nthe last {kind}:\n{}", text(last));
+            let _ = writeln!(page, "\nthe last {kind}:\n{}", beginning(&text(last)));
         }
     }
     if uploads.is_empty() {
@@ -133,6 +138,16 @@ fn shown_to_others(page: &mut Value, state: &State) {
     if let Some(change) = &state.privacy_changed {
         page["shownToOthersChanged"] = change.says().into();
     }
+}
+
+/// Returns what a page shows of a body; all of it is in JSON.
+fn beginning(body: &str) -> String {
+    let shown = &body[..body.floor_char_boundary(MOST_SHOWN)];
+    let left = body.len() - shown.len();
+    if left == 0 {
+        return shown.to_owned();
+    }
+    format!("{shown}\n… and {left} bytes more: provost agent explain -o json")
 }
 
 fn text(upload: &Upload) -> String {

@@ -13,6 +13,7 @@
 use super::behind;
 use super::settings::{self, Homes, HookSettings, OF_THE_MACHINE, UserFrom};
 use crate::cli::Terminal;
+use provost_agent::Quarantine;
 use provost_agent::desk::{Asked, Intent, MOST_REPLY, Place, Registered, Told, Word, guarded, reply_of};
 use provost_bundle::HookMode;
 use provost_hooks::{Client, Mode};
@@ -111,6 +112,13 @@ impl Desk {
         self.place.known_mode(of)
     }
 
+    /// Returns how an organization holds this machine apart; without settings that can be read, whatever organization it was.
+    pub fn quarantine(&self, settings: Option<&HookSettings>) -> Option<Quarantine> {
+        let of =
+            settings.map(|settings| (settings.url.trim_end_matches('/'), settings.organization.as_str()));
+        self.place.quarantine(of)
+    }
+
     /// Asks, and returns what an agent of the same server and organization says.
     ///
     /// Errors: why nobody is believed, or nobody answered in time.
@@ -152,6 +160,11 @@ impl Desk {
         }
         Ok(told)
     }
+}
+
+/// Returns how root's agent holds the machine apart, for every hook of it: also one that a person registered, or a command line names.
+pub fn quarantine_of_machine(settings: Option<&HookSettings>) -> Option<Quarantine> {
+    Desk::of_machine(Path::new("/"), 0).quarantine(settings)
 }
 
 /// Returns what counts: an organization that enforces is obeyed by every registration.

@@ -4,6 +4,7 @@
 //! the client would run it, through a shell, with an event of its own.
 
 use super::ask::Ask;
+use super::desk::{Desk, quarantine_of_machine};
 use super::places::{self, Whose};
 use super::run::{client_arg, config_arg};
 use super::settings::{self, Homes, HookSettings, KeptToken};
@@ -11,6 +12,7 @@ use super::settings_text::SettingsFile;
 use super::{caller, guarded, sample};
 use crate::cli::{Exit, Failure, Terminal, lines_visible};
 use clap::{ArgMatches, Command};
+use provost_agent::Quarantine;
 use provost_hooks::{CLIENT_SECONDS, Client, Decision, Message, Mode, Registration, hear};
 use serde_json::Value;
 use std::fmt::Write;
@@ -143,6 +145,12 @@ fn file(named: Option<&Path>, homes: &Homes, findings: &mut Findings) -> Option<
         settings.url,
         settings.organization
     ));
+    let held = Desk::of(&place, homes).and_then(|desk| desk.quarantine(Some(&settings)));
+    match held.max(quarantine_of_machine(Some(&settings))) {
+        Some(held @ Quarantine::Block) => findings.fail(held.says()),
+        Some(held @ Quarantine::Monitor) => findings.warn(held.says()),
+        None => {}
+    }
     let kept = settings.token(homes).map_err(|why| findings.fail(&why)).ok()?;
     let shown = kept.path.display();
     if kept.mode.trailing_zeros() >= 6 {

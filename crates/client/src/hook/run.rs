@@ -4,11 +4,12 @@
 
 use super::ask::{Ask, ask_here};
 use super::caller;
-use super::desk::{Desk, strongest};
+use super::desk::{Desk, quarantine_of_machine, strongest};
 use super::settings::{self, Homes, HookSettings};
 use crate::cli::{Failure, Terminal};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use provost_agent::Quarantine;
 use provost_agent::desk::{Intent, MOST_PAYLOAD, Told};
 use provost_bundle::{HookMode, OnUnknown};
 use provost_hooks::{
@@ -26,6 +27,8 @@ use std::time::Duration;
 /// LIMIT: bytes that are read of standard input; a longer event is not understood.
 const MAX_INPUT: u64 = 17 << 20;
 const NEXT: &str = "run: provost hook doctor";
+/// What a hook that only looks on says on a machine that is held apart.
+const WOULD_BLOCK: &str = "provost (monitor): this machine is held apart (quarantined); a hook that enforces would let nothing pass";
 
 /// Returns the command, for its help: [`run_if_asked`] stands before it.
 pub fn command() -> Command {
@@ -206,7 +209,7 @@ fn worked(
     decided_by(&registration, invocation, input, homes, heard)
 }
 
-/// Keeps LJ-9: the agent first, then the server, then what holds, and then nothing passes where it is enforced.
+/// Keeps LJ-9 and LJ-11: the agent first, then the server, then what holds, and then nothing passes where it is enforced.
 fn decided_by(
     registration: &Registration,
     invocation: &Invocation,
@@ -231,24 +234,51 @@ fn decided_by(
     let told = registration.ask(invocation, Intent::Judge, &bytes, 0.05);
     let mode = told.as_ref().map_or(mode, |told| strongest(mode, told.mode));
     locked(heard).mode = Some(mode);
-    let judged = told.as_ref().and_then(|told| decision_of(told, &question));
-    if let Some(decision) = judged {
-        return answer(&question, mode, &decision);
+    let held = registration
+        .quarantine
+        .max(told.as_ref().and_then(|told| told.quarantine));
+    let Some(quarantine) = held else {
+        return judged(registration, invocation, (&question, &bytes), (mode, told), homes);
+    };
+    match (quarantine, mode) {
+        // Nobody is asked: what the server says of this person's calls on another machine is no word about this one.
+        (Quarantine::Block, Mode::Enforce) => undecided(Some(&question), mode, quarantine.says()),
+        // What only looks on stops nothing (ADR 0133), and says what it would do.
+        (Quarantine::Block, Mode::Monitor) => {
+            judged(registration, invocation, (&question, &bytes), (mode, told), homes).noted(WOULD_BLOCK)
+        }
+        (Quarantine::Monitor, _) => {
+            judged(registration, invocation, (&question, &bytes), (mode, told), homes)
+                .noted(quarantine.says())
+        }
     }
-    let why = match registration.ask_server(invocation, &question, (mode, told.as_ref()), homes) {
-        Ok(decision) => return answer(&question, mode, &decision),
+}
+
+/// Keeps LJ-9: what the agent decided, then what the server says, then what holds.
+fn judged(
+    registration: &Registration,
+    invocation: &Invocation,
+    (question, bytes): (&Question, &[u8]),
+    (mode, told): (Mode, Option<Told>),
+    homes: &Homes,
+) -> Answer {
+    if let Some(decision) = told.as_ref().and_then(|told| decision_of(told, question)) {
+        return answer(question, mode, &decision);
+    }
+    let why = match registration.ask_server(invocation, question, (mode, told.as_ref()), homes) {
+        Ok(decision) => return answer(question, mode, &decision),
         Err(why) => why,
     };
-    let unanswered = |mode: Mode| undecided(Some(&question), mode, &format!("{why}; {NEXT}"));
+    let unanswered = |mode: Mode| undecided(Some(question), mode, &format!("{why}; {NEXT}"));
     let Some(told) = told else {
         return unanswered(mode);
     };
     let held = told
         .holds
-        .then(|| registration.ask(invocation, Intent::Hold, &bytes, 0.03));
-    let held = held.flatten().and_then(|held| decision_of(&held, &question));
+        .then(|| registration.ask(invocation, Intent::Hold, bytes, 0.03));
+    let held = held.flatten().and_then(|held| decision_of(&held, question));
     match (mode, held) {
-        (Mode::Enforce, Some(held)) => answer(&question, mode, &held),
+        (Mode::Enforce, Some(held)) => answer(question, mode, &held),
         // The organization says so of what its policies say nothing certain of any more. One that only looks on has not said it of
         // enforcement: a registration that enforces alone blocks.
         (Mode::Enforce, None)
@@ -273,25 +303,34 @@ struct Registration {
     settings: Result<HookSettings, String>,
     desk: Option<Desk>,
     mode: Mode,
+    /// How the machine is held apart, by the marks on its disk.
+    quarantine: Option<Quarantine>,
 }
 
 impl Registration {
     fn read(invocation: &Invocation, homes: &Homes) -> Self {
         let place = settings::place(invocation.config.as_deref(), homes);
         let desk = place.as_ref().ok().and_then(|place| Desk::of(place, homes));
-        Self::with(
+        let mut read = Self::with(
             desk,
             place.and_then(|place| HookSettings::load(&place)),
             invocation,
-        )
+        );
+        let of_machine = quarantine_of_machine(read.settings.as_ref().ok());
+        read.quarantine = read.quarantine.max(of_machine);
+        read
     }
 
     fn with(desk: Option<Desk>, settings: Result<HookSettings, String>, invocation: &Invocation) -> Self {
         let known = desk
             .as_ref()
             .and_then(|desk| desk.known_mode(settings.as_ref().ok()));
+        let held = desk
+            .as_ref()
+            .and_then(|desk| desk.quarantine(settings.as_ref().ok()));
         Self {
             mode: strongest(invocation.mode, known),
+            quarantine: held,
             settings,
             desk,
         }
@@ -326,6 +365,10 @@ impl Registration {
         let shorter = told.filter(|told| told.holds && !told.may_use_approval);
         let shorter = shorter.and_then(|told| told.deadline_ms);
         let limit = shorter.map_or(whole, |ms| whole.min(Duration::from_millis(ms.into())));
+        let mut question = question.clone();
+        if let Some(server) = told.and_then(|told| told.mcp_server.as_ref()) {
+            question.know(server);
+        }
         let answer = ask_here(&Ask {
             settings,
             token: &kept.token,
@@ -465,6 +508,17 @@ mod tests {
             self
         }
 
+        /// The mark that the agent keeps of a machine that is held apart.
+        fn holds(&self, quarantine: Quarantine) -> &Self {
+            let kept = provost_agent::KeptQuarantine {
+                server: URL.into(),
+                organization: "acme".into(),
+                quarantine,
+            };
+            self.place().keep_quarantine(&kept).unwrap();
+            self
+        }
+
         fn place(&self) -> Place {
             Place::of_machine(&self.root, self.owner)
         }
@@ -525,12 +579,14 @@ mod tests {
             server: URL.into(),
             organization: "acme".into(),
             mode: Some(HookMode::Enforce),
+            quarantine: None,
             deadline_ms: Some(100),
             on_unknown: None,
             decided: None,
             holds: false,
             may_use_approval: true,
             why: None,
+            mcp_server: None,
         }
     }
 
@@ -666,6 +722,125 @@ mod tests {
         // Everything there is this account's, and another one's is asked for.
         let others = Desk::of_machine(&machine.root, machine.owner + 1);
         assert!(ask(&others).contains("alone can change"));
+    }
+
+    fn says_held(answer: &Answer) -> bool {
+        let stdout: serde_json::Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
+        let told = stdout["systemMessage"].as_str().unwrap_or_default();
+        told.contains("held apart") || answer.stderr.contains("held apart")
+    }
+
+    /// Proves LJ-11.
+    #[test]
+    fn on_a_machine_that_is_held_apart_nothing_passes_a_hook_that_enforces() {
+        let decided = |action: &str| Told {
+            decided: Some(decisions(action)),
+            ..told()
+        };
+        // The agent is away, and the server would not have been asked.
+        let machine = Machine::new();
+        machine.keeps(HookMode::Enforce).holds(Quarantine::Block);
+        for registered in ["monitor", "enforce"] {
+            let refused = machine.answer(registered);
+            assert!(
+                refused.exit == 2 && says_held(&refused),
+                "{registered}: {refused:?}"
+            );
+            assert!(!refused.stderr.contains("127.0.0.1"), "{refused:?}");
+        }
+        // Neither does what an agent decides let it pass, nor that it knows of nothing.
+        let agent = machine.tells(vec![decided("allow"), decided("allow")]);
+        assert!(!passes(&machine.answer("enforce")) && !passes(&machine.answer("monitor")));
+        agent.join().unwrap();
+        // Held by a monitoring organization, a registration that enforces refuses as well.
+        let machine = Machine::new();
+        machine.keeps(HookMode::Monitor).holds(Quarantine::Block);
+        assert!(!passes(&machine.answer("enforce")));
+        // One that only looks on stops nothing, and says so.
+        let looks_on = machine.answer("monitor");
+        assert!(passes(&looks_on) && says_held(&looks_on), "{looks_on:?}");
+    }
+
+    /// Proves LJ-11.
+    #[test]
+    fn a_mark_that_is_lost_is_the_agents_word_and_one_that_is_damaged_is_a_mark() {
+        let allow = |quarantine: Option<Quarantine>| Told {
+            decided: Some(decisions("allow")),
+            quarantine,
+            ..told()
+        };
+        let machine = Machine::new();
+        let agent = machine.tells(vec![allow(Some(Quarantine::Block)), allow(None)]);
+        assert!(!passes(&machine.answer("enforce")));
+        assert!(passes(&machine.answer("enforce")), "it was released");
+        agent.join().unwrap();
+        let mark = |machine: &Machine| machine.place().quarantine_mark();
+        let spoil = |what: &str, path: &std::path::Path| match what {
+            "cut" => std::fs::write(path, b"{\"server\":").unwrap(),
+            "empty" => std::fs::write(path, b"").unwrap(),
+            "others can write it" => {
+                std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+            }
+            "a link to nowhere" => {
+                std::fs::remove_file(path).unwrap();
+                std::os::unix::fs::symlink("/nowhere", path).unwrap();
+            }
+            _ => {
+                std::fs::remove_file(path).unwrap();
+                std::fs::create_dir(path).unwrap();
+            }
+        };
+        for what in [
+            "cut",
+            "empty",
+            "others can write it",
+            "a link to nowhere",
+            "a folder",
+        ] {
+            let machine = Machine::new();
+            // It says less than what is left of it counts for.
+            machine.holds(Quarantine::Monitor);
+            spoil(what, &mark(&machine));
+            let agent = machine.tells(vec![allow(None)]);
+            assert!(!passes(&machine.answer("enforce")), "{what}");
+            agent.join().unwrap();
+        }
+        // Another organization's mark is no word of this one.
+        let machine = Machine::new();
+        let other = provost_agent::KeptQuarantine {
+            server: URL.into(),
+            organization: "other".into(),
+            quarantine: Quarantine::Block,
+        };
+        machine.place().keep_quarantine(&other).unwrap();
+        let agent = machine.tells(vec![allow(None)]);
+        assert!(passes(&machine.answer("enforce")));
+        agent.join().unwrap();
+        assert!(machine.place().remove_quarantine((URL, "acme")).is_ok() && mark(&machine).exists());
+    }
+
+    /// Proves LJ-11.
+    #[test]
+    fn a_machine_that_is_held_apart_to_be_looked_at_is_judged_as_before_and_says_so() {
+        let machine = Machine::new();
+        machine.keeps(HookMode::Enforce).holds(Quarantine::Monitor);
+        let decided = |action: &str| Told {
+            decided: Some(decisions(action)),
+            ..told()
+        };
+        let agent = machine.tells(vec![decided("allow"), decided("block")]);
+        let passed = machine.answer("enforce");
+        assert!(passes(&passed) && says_held(&passed), "{passed:?}");
+        let blocked = machine.answer("enforce");
+        assert!(!passes(&blocked) && says_held(&blocked), "{blocked:?}");
+        agent.join().unwrap();
+        machine.place().remove_quarantine((URL, "acme")).unwrap();
+        let machine = &machine;
+        std::fs::remove_file(machine.place().socket).unwrap();
+        let agent = machine.tells(vec![decided("allow")]);
+        let free = machine.answer("enforce");
+        assert!(passes(&free) && !says_held(&free), "{free:?}");
+        agent.join().unwrap();
     }
 
     /// Proves HK-6.

@@ -1,6 +1,6 @@
 //! What stands in one file.
 
-use super::{MAX_PROJECTS, Spot, Walk};
+use super::{LiveServer, MAX_PROJECTS, Spot, Walk};
 use crate::client::Platform;
 use crate::disk::Fault;
 use crate::hide;
@@ -191,7 +191,10 @@ impl Walk<'_> {
                 ),
             };
             match server::facts(&name, server, scope, spot.client, &ground) {
-                Some(facts) => self.note(spot, Observation::McpServer(facts)),
+                Some(facts) => match &mut self.live {
+                    Some(live) => live.push(LiveServer::of(name, facts)),
+                    None => self.note(spot, Observation::McpServer(facts)),
+                },
                 None => outcome = None,
             }
         }

@@ -58,6 +58,12 @@ pub trait Operation: 'static {
         Ok(Value::Null)
     }
 
+    /// Returns the ids of the users and accounts that get something by the act, beside those whom its path and its body name: neither they
+    /// nor who stands behind them say yes to it.
+    fn gains(_cx: &mut OperationContext<'_>, _input: &Input<Self>) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Reads content that is not JSON ([`Meta::consumes`]), on a reader thread, before the unit of work.
     fn read_content(_content: Content) -> Result<Self::Body> {
         Err(Error::internal(
@@ -131,6 +137,9 @@ pub trait BoundCall: Send {
     /// See [`Operation::standing`].
     fn standing(&self, ctx: &mut OperationContext<'_>) -> Result<Value>;
 
+    /// See [`Operation::gains`].
+    fn gains(&self, ctx: &mut OperationContext<'_>) -> Result<Vec<String>>;
+
     /// The reason, if one was given.
     fn reason(&self) -> Option<&str>;
 }
@@ -183,6 +192,10 @@ impl<O: Operation> BoundCall for Input<O> {
 
     fn standing(&self, ctx: &mut OperationContext<'_>) -> Result<Value> {
         O::standing(ctx, self)
+    }
+
+    fn gains(&self, ctx: &mut OperationContext<'_>) -> Result<Vec<String>> {
+        O::gains(ctx, self)
     }
 
     fn reason(&self) -> Option<&str> {

@@ -66,7 +66,7 @@ mod tests {
     use provost_kernel::area::{Areas, Check, Ends};
     use provost_kernel::auth::{ScopeSet, toolsets};
     use provost_kernel::operation::Access;
-    use provost_kernel::second_person::{CallOfTwo, NamedWords};
+    use provost_kernel::second_person::{CallOfTwo, NamedWords, WaitingCall};
     use std::collections::BTreeSet;
 
     #[test]
@@ -133,6 +133,7 @@ mod tests {
         assert!(
             ALL.has_listener::<NamedWords>()
                 && ALL.has_listener::<CallOfTwo>()
+                && ALL.has_listener::<WaitingCall>()
                 && ALL.has_listener::<ActsOfTwoChanged>()
         );
         assert!(

@@ -241,6 +241,10 @@ fn a_laptop_enrols_runs_is_seen_and_is_retired() {
     let sent: Value = serde_json::from_str(explained_json["uploads"][0]["body"].as_str().unwrap()).unwrap();
     assert_eq!(sent["sections"][0]["client"], "claude_code");
     assert!(!explained.contains("hunter2"), "{explained}");
+    // It judges nothing, and says so of itself.
+    let rules = explained_json["rules"].as_array().unwrap();
+    let says = |what: &str| rules.iter().any(|rule| rule.as_str().unwrap().contains(what));
+    assert!(says("nothing is sent to …/decisions"), "{explained}");
     // The report, what it was before, and how far its clients are guarded.
     assert_eq!(explained_json["uploads"].as_array().unwrap().len(), 3);
     let (status, _) = laptop.ok(&["status", "--json"]);

@@ -41,6 +41,9 @@ pub struct Repeats {
     /// Only where the organization enforces, or only looks on
     #[arg(long, value_enum)]
     mode: Option<Mode>,
+    /// Only columns of device-hooks with these words in their names, such as codex or "the machine's"
+    #[arg(long)]
+    column: Option<String>,
 }
 
 /// What the organization does with what its policies say.
@@ -228,6 +231,13 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
                 "a person's"
             };
             let column = format!("{} by {whose} settings, {mode}", client.word);
+            if repeats
+                .column
+                .as_ref()
+                .is_some_and(|words| !column.contains(words))
+            {
+                continue;
+            }
             println!("    {column}");
             columns.push(column.clone());
             let mut device = Device::make(scene, client, mode, &people)?;
@@ -267,6 +277,11 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
         }
         sums.push(sum.sentence(mode));
     }
+    if columns.is_empty() {
+        return Err(Failure::new(
+            "no column of device-hooks has the words of --column in its name",
+        ));
+    }
     print(&columns, &table);
     println!("{}", sums.join("\n"));
     if wrong.is_empty() {
@@ -274,8 +289,10 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
             let mode = repeats
                 .mode
                 .map_or(String::new(), |mode| format!(" --mode {}", mode.word()));
+            let column = repeats.column.as_ref();
+            let column = column.map_or(String::new(), |words| format!(" --column {words:?}"));
             let command = format!(
-                "cargo xtask clients device-hooks --repeats {} --lines {}{mode}",
+                "cargo xtask clients device-hooks --repeats {} --lines {}{mode}{column}",
                 repeats.clients, repeats.lines
             );
             let record = Record::new(&["R55"], sums.join(" "), command);

@@ -1,9 +1,10 @@
 //! When the server has to be asked, and what holds until then.
 
 use super::{action, bench, block, call, open, past, registered};
-use crate::desk::bench::{Bench, Said, Standing, Word};
+use crate::desk::bench::{Bench, Here, Said, Standing, Word};
 use crate::desk::frame::Intent;
 use crate::desk::latest::Latest;
+use crate::desk::servers::ServerOfCall;
 use crate::tests::Jumping;
 use provost_bundle::HookMode;
 use provost_hooks::{Client, Mode};
@@ -13,6 +14,12 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Where nobody knows a server.
+const HERE: Here<'static> = Here {
+    host: None,
+    server_of: &|_| ServerOfCall::default(),
+};
+
 /// What a bench says of Ada's call of a tool at an instant.
 fn says_at(bench: &Bench, tool: &str, now: Timestamp) -> Said {
     bench.say(
@@ -20,7 +27,7 @@ fn says_at(bench: &Bench, tool: &str, now: Timestamp) -> Said {
         &call(tool),
         Some("ada"),
         Mode::Enforce,
-        None,
+        HERE,
         now,
     )
 }
@@ -209,7 +216,7 @@ fn a_clock_that_was_set_back_within_the_life_of_a_bundle_makes_it_no_younger() {
         &call("Read"),
         Some("ada"),
         Mode::Enforce,
-        None,
+        HERE,
         now,
     );
     assert!(!said.is_expired);

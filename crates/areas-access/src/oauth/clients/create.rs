@@ -7,7 +7,7 @@ use super::model::{AuthMethod, ClientView, GrantTypes, Jwks, RedirectUris, Regis
 use super::store;
 use crate::oauth::fences;
 use crate::resources::definition::SingleLine;
-use provost_areas_identity::service_accounts::ScopeList;
+use provost_areas_identity::service_accounts::{self, ScopeList};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::text::Name;
@@ -63,6 +63,14 @@ impl Operation for CreateMcpClient {
     type Query = Empty;
     type Body = CreateBody;
     type Output = ClientView;
+
+    /// Who the account is that it acts as.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        match &input.body.service_account_id {
+            Some(id) => service_accounts::shown_to_voters(ctx, id.as_str()),
+            None => Ok(Value::Null),
+        }
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ClientView> {
         let body = &input.body;

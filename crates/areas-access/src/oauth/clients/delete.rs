@@ -7,7 +7,7 @@ use crate::oauth::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
 use provost_kernel::{OperationContext, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub struct DeleteMcpClient;
 
@@ -30,8 +30,7 @@ impl Operation for DeleteMcpClient {
     type Output = NoContent;
 
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
-        let client = store::get(ctx, &input.path.mcp_client_id)?;
-        Ok(json!({ "name": client.name, "updatedAt": client.updated_at }))
+        store::standing(ctx, &input.path.mcp_client_id)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {

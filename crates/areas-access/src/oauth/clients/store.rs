@@ -9,6 +9,7 @@ use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::text::name_key;
 use provost_kernel::{OperationContext, params, statements};
 use provost_oauth::client_document::Authentication;
+use serde_json::{Value, json};
 
 statements! {
     /// One client.
@@ -64,6 +65,21 @@ fn read(row: &Row<'_>) -> Result<RegisteredClient> {
             .get::<Option<String>>(13)?
             .map_or_else(ScopeSet::default, |text| ScopeSet::from_store(&text)),
     })
+}
+
+/// Returns what a client is, and the account that it acts as, for who says yes to something about it: whatever changes of it stands in the instant
+/// of its last change.
+pub fn standing(ctx: &mut OperationContext<'_>, id: &ClientId) -> Result<Value> {
+    let client = get(ctx, id)?;
+    let account = match &client.service_account_id {
+        Some(id) => service_accounts::shown_to_voters(ctx, id)?,
+        None => Value::Null,
+    };
+    Ok(json!({
+        "name": client.name, "updatedAt": client.updated_at, "redirectUris": client.redirect_uris, "grantTypes": client.grant_types,
+        "scopes": client.scopes.to_list(), "jwksUri": client.jwks_uri, "blocked": client.blocked_at.is_some(),
+        "serviceAccountId": client.service_account_id, "serviceAccount": account,
+    }))
 }
 
 /// Returns a client.

@@ -80,8 +80,13 @@ impl Operation for UpdateMcpClient {
     }
 
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        store::standing(ctx, &input.path.mcp_client_id)
+    }
+
+    /// Whoever it lets in acts as the account.
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
         let client = store::get(ctx, &input.path.mcp_client_id)?;
-        Ok(json!({ "name": client.name, "updatedAt": client.updated_at }))
+        Ok(client.service_account_id.into_iter().collect())
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ClientView> {

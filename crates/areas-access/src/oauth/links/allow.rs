@@ -91,6 +91,14 @@ impl Operation for AllowRelinking {
         Ok(())
     }
 
+    /// Who the users are. Of everybody there is nobody to name, and nobody gets by it what not everybody gets.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        match &input.body.user_ids {
+            Some(ids) => directory::who_they_are(ctx, ids),
+            None => Ok(Value::Null),
+        }
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AllowResult> {
         let issuer = input.body.issuer.as_str();
         ctx.target(&fences::ISSUER, issuer);

@@ -4,6 +4,7 @@ use super::model::{Issuer, LinkView, Subject};
 use super::store;
 use crate::oauth::fences;
 use provost_areas_identity::directory;
+use provost_areas_identity::directory::model::UserId;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -73,6 +74,19 @@ impl Operation for RemoveIdentityLinks {
             return Err(Error::invalid("", "needs either subject or all true"));
         }
         Ok(())
+    }
+
+    /// Whose sign-ins they are.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        let issuer = input.body.issuer.as_str();
+        let links: Vec<LinkView> = match &input.body.subject {
+            Some(subject) => store::get(ctx, issuer, subject.as_str())?.into_iter().collect(),
+            None => store::of_issuer(ctx, issuer, MAX_AT_ONCE)?,
+        };
+        let of = |link: LinkView| json!({ "subject": link.subject, "userId": link.user_id });
+        let users: Vec<UserId> = links.iter().map(|link| link.user_id.clone()).collect();
+        let users = directory::who_they_are(ctx, &users)?;
+        Ok(json!({ "identityLinks": links.into_iter().map(of).collect::<Vec<Value>>(), "users": users }))
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<RemovalResult> {

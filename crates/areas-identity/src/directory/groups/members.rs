@@ -158,6 +158,10 @@ impl Operation for RemoveGroupMember {
         deciders::is_one(ctx, &input.path.user_id)
     }
 
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        deciders::standing(ctx, &input.path.user_id)
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);
         ctx.target(&fences::GROUP, group.as_str());

@@ -93,6 +93,21 @@ impl Operation for SettleHeldChanges {
     type Body = SettleBody;
     type Output = SettlementResult;
 
+    /// Of a change its id says nothing: who the user is, who they will be, and which groups they join.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        let (apply, drop) = (load(ctx, &input.body.apply.0)?, load(ctx, &input.body.drop.0)?);
+        let pictures = |changes: &[HeldChange]| -> Vec<Value> { changes.iter().map(entry).collect() };
+        Ok(json!({ "apply": pictures(&apply), "drop": pictures(&drop) }))
+    }
+
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let changes = load(ctx, &input.body.apply.0)?;
+        Ok(changes
+            .into_iter()
+            .map(|change| change.user_id.as_str().to_owned())
+            .collect())
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<SettlementResult> {
         ctx.target(&fences::DIRECTORY, ctx.org());
         let (apply_now, drop_now) = (&input.body.apply.0, &input.body.drop.0);

@@ -7,6 +7,7 @@ use crate::directory::{deciders, fences};
 use provost_areas_platform::settings;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
+use provost_kernel::second_person;
 use provost_kernel::text::IntegerBetween;
 use provost_kernel::{OperationContext, Result};
 use schemars::JsonSchema;
@@ -70,6 +71,14 @@ impl Operation for ApplyImport {
             "mode": import.mode, "nextSequence": import.next_sequence, "updatedAt": import.updated_at, "counts": import.counts,
             "usersWithRole": users, "membershipsOfUsersWithRole": moved, "usersWithRoleWhoGo": going,
         }))
+    }
+
+    /// Whom it makes somebody else, and whom it puts into a group. Who may not say yes anyway matters where rights are named: they may be able
+    /// to by then.
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let import = imports::get(ctx, &input.path.import_id)?;
+        let of_everybody = second_person::is_named(ctx, "rights")?;
+        deciders::gains(ctx, &import, of_everybody)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneImport> {

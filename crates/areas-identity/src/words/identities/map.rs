@@ -55,8 +55,18 @@ impl Operation for MapIdentity {
     type Body = MapBody;
     type Output = OneMapping;
 
+    /// Whom it is to mean, and whom it means so far.
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
-        directory::standing_of(ctx, &UserId::from_text(input.body.user_id.as_str()))
+        let mut shown = directory::standing_of(ctx, &UserId::from_text(input.body.user_id.as_str()))?;
+        let mapped = store::of_word(ctx, input.body.word.as_str())?;
+        shown["mappedTo"] = json!(mapped.map(|mapping| mapping.user_id));
+        Ok(shown)
+    }
+
+    /// Policies about whom it means so far hold no longer for whoever sends the word.
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let mapped = store::of_word(ctx, input.body.word.as_str())?;
+        Ok(mapped.map(|mapping| mapping.user_id).into_iter().collect())
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneMapping> {

@@ -83,6 +83,7 @@ pub fn ask(ctx: &mut OperationContext<'_>, id: &str, body: &AskBody) -> Result<A
             message: policy.message.as_ref().map(text),
             revision: policy.revision,
             definition_sha256: policy.sha256.clone(),
+            leaves_devices: policy.leaves_devices,
             expires_in_seconds: wanted.seconds,
             expires_at,
             exception: json!({

@@ -7,6 +7,7 @@ use crate::approvals::model::{Kind, Party};
 use crate::approvals::store::keep_time;
 use crate::approvals::{fences, rights};
 use provost_areas_access::resources::definition::AtMost;
+use provost_areas_identity::directory::{self, model::UserId};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -16,8 +17,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The operation by which votes are lent.
-pub const CREATE: &str = "createHeadlessApprovalDelegation";
 /// LIMIT: kinds of one delegation. Ours: as many as there may come to be.
 const MOST_KINDS: usize = 10;
 
@@ -39,7 +38,12 @@ pub struct CreateBody {
 }
 
 impl Operation for CreateDelegation {
-    const META: Meta = Meta::write(CREATE, Method::Post, "/approval-delegations", "mcp_approvals")
+    const META: Meta = Meta::write(
+        "createHeadlessApprovalDelegation",
+        Method::Post,
+        "/approval-delegations",
+        "mcp_approvals",
+    )
         .access(rights::DECIDE, &[Admin])
         .command("approvals", "delegate")
         // As the votes that it lends.
@@ -60,6 +64,15 @@ impl Operation for CreateDelegation {
     type Query = Empty;
     type Body = CreateBody;
     type Output = OneDelegation;
+
+    /// Who it is to whom votes are lent.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        directory::who_they_are(ctx, &[UserId::from_text(input.body.to_user_id.as_str())])
+    }
+
+    fn gains(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        Ok(vec![input.body.to_user_id.as_str().to_owned()])
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDelegation> {
         let (org, now, body) = (ctx.org(), ctx.latest(), &input.body);

@@ -22,7 +22,6 @@ mod model;
 mod seats;
 mod store;
 
-pub use create::CREATE;
 pub use model::{Delegation, DelegationId};
 pub use seats::Seats;
 pub(super) use store::{STATEMENTS, forget, open_of_all, overdue};

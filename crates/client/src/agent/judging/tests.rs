@@ -473,3 +473,226 @@ fn nothing_judges_unless_it_was_declared() {
     };
     assert_eq!((read(&["run"]), read(&["run", "--judge"])), (Use::Off, Use::On));
 }
+
+/// A log of one entry, as an agent writes it.
+fn log_of(agent: &Agent, entry: &str) -> String {
+    let nothing = "0".repeat(64);
+    let hash = provost_words::digest::sha256_hex(format!("{nothing}{entry}").as_bytes());
+    let text = format!("provost-decisions 1 1 {nothing}\n{hash} {entry}\n");
+    let log = agent.folder.below("decisions").unwrap();
+    log.replace(&format!("{:020}", 1), text.as_bytes()).unwrap();
+    hash
+}
+
+fn decisions(agent: &Agent) -> Vec<(&'static str, Value)> {
+    let all = provost_agent::uploads(&agent.folder).unwrap();
+    let told = all.into_iter().filter(|upload| upload.kind == "decisions");
+    told.map(|upload| (upload.state, serde_json::from_slice(&upload.body).unwrap()))
+        .collect()
+}
+
+#[test]
+fn what_this_machine_tells_of_calls_is_said_as_it_is_and_shown_as_it_was_sent() {
+    let world = World::new();
+    let telling = || telling(&world.agent.folder);
+    assert_eq!(telling(), Telling::Events);
+    let counted = |all: bool| {
+        signed(&bundle(
+            &json!({ "record": "counted", "recordAll": all, "sequence": 8 }),
+        ))
+    };
+    for (is_all, said) in [(true, Telling::Events), (false, Telling::Counts)] {
+        world.server.says("/policy-bundle", 200, &counted(is_all));
+        world.round();
+        assert_eq!(telling(), said);
+    }
+    world.server.says("/policy-bundle", 404, &refusal("judging_off"));
+    world.round();
+    assert_eq!((telling(), decisions(&world.agent)), (Telling::Nothing, vec![]));
+    // What waits is there before anybody took it.
+    let entry = r#"{"kind":"event","attributes":{"prompt":"my secret plan"}}"#;
+    let head = log_of(&world.agent, entry);
+    assert_eq!(telling(), Telling::Rest);
+    let sent = json!({ "from": 1, "previous": "0".repeat(64), "head": head, "entries": [entry] });
+    assert_eq!(decisions(&world.agent), [("waits", sent.clone())]);
+    world.round();
+    assert_eq!(
+        decisions(&world.agent),
+        [("waits", sent.clone())],
+        "nobody answered"
+    );
+    world
+        .server
+        .says("/decisions", 200, &json!({ "expected": 2, "head": head }));
+    world.round();
+    assert_eq!(decisions(&world.agent), [("taken", sent)]);
+    let kept = provost_agent::uploads(&world.agent.folder).unwrap();
+    let kept = kept.iter().find(|upload| upload.kind == "decisions").unwrap();
+    let posts = world.server.told.borrow();
+    let post = posts
+        .iter()
+        .rfind(|(path, _)| path.ends_with("/decisions"))
+        .unwrap();
+    assert_eq!(kept.body, post.1, "byte for byte");
+    assert_eq!(telling(), Telling::Nothing);
+    // Nobody can say by what a bundle makes this machine judge that is not believed.
+    world.agent.folder.replace("policy-bundle.json", b"{}").unwrap();
+    assert_eq!(telling(), Telling::Unsure);
+    // What may hold prompts says so.
+    for (telling, is_whole) in [
+        (Telling::Nothing, false),
+        (Telling::Rest, true),
+        (Telling::Events, true),
+        (Telling::Counts, true),
+        (Telling::Unsure, true),
+    ] {
+        let rules = provost_agent::rules(telling);
+        let of_calls: Vec<_> = rules.iter().filter(|rule| rule.contains("…/decisions")).collect();
+        assert_eq!(of_calls.len(), 1, "{telling:?}");
+        assert_eq!(
+            of_calls[0].contains("the prompt or the tool's arguments and result"),
+            is_whole,
+            "{telling:?}"
+        );
+        // No rule says of everything that prompts stay here.
+        let never = rules
+            .iter()
+            .filter(|rule| rule.starts_with("never sent") && rule.contains("prompts"));
+        assert!(
+            never
+                .into_iter()
+                .all(|rule| rule.contains("of what is configured here")),
+            "{telling:?}"
+        );
+    }
+}
+
+/// A place of hooks beside the world's folder, and a station that marks there.
+fn held_by(world: &World, judges: Use) -> (Place, Judging) {
+    let owner = geteuid().as_raw();
+    let folder = world.path.join("hooks");
+    let place = Place::of_person(&folder, owner);
+    let registrar = HooksFile {
+        path: folder.join("hook.toml"),
+        top: world.path.clone(),
+        owner,
+    };
+    let judging = Judging::at(
+        Some(place.clone()),
+        Some(registrar),
+        judges,
+        Box::new(world.clock.clone()),
+    );
+    (place, judging)
+}
+
+fn round_of(world: &World, judging: &Judging) {
+    let done = now(once(&Loop {
+        agent: &world.agent,
+        door: &world.server,
+        home: &world.path,
+        clock: &world.clock,
+        entropy: &SystemEntropy,
+        say: &|_| {},
+        stations: &[judging],
+        stop: Arc::default(),
+    }));
+    drop(done);
+}
+
+/// Proves LJ-11.
+#[test]
+fn a_machine_that_is_held_apart_is_marked_until_a_heartbeat_takes_it_back() {
+    const MARK: &str = "quarantine.json";
+    let world = World::new();
+    let us = of(&world.agent);
+    let (place, judging) = held_by(&world, Use::On);
+    let says = |word: &str| {
+        let answer = json!({ "nextHeartbeatSeconds": 300, "quarantine": word });
+        world.server.says("/heartbeat", 200, &answer);
+    };
+    let known = |judging: &Judging| {
+        let noted = kept_quarantine(&world.agent.folder, us).unwrap();
+        (
+            place.quarantine(Some(us)),
+            noted,
+            judging.standing.now().quarantine,
+        )
+    };
+    let (block, monitor) = (Some(Quarantine::Block), Some(Quarantine::Monitor));
+    round_of(&world, &judging);
+    assert_eq!(known(&judging), (None, None, None));
+    assert!(judging.standing.now().bench.is_some());
+    says("block");
+    let held = json!({ "code": "conflict", "message": "no", "status": "quarantined" });
+    world.server.says("/policy-bundle", 409, &held);
+    round_of(&world, &judging);
+    assert_eq!(known(&judging), (block, block, block));
+    assert!(judging.standing.now().bench.is_none());
+    // No answer without the word takes it back, and none at all.
+    let unsaid = json!({ "nextHeartbeatSeconds": 300 });
+    for (status, answer) in [
+        (200, unsaid),
+        (401, refusal("token_expired")),
+        (503, refusal("busy")),
+    ] {
+        world.server.says("/heartbeat", status, &answer);
+        round_of(&world, &judging);
+        assert_eq!(known(&judging), (block, block, block), "{status}");
+    }
+    world.server.is_silent_at("/heartbeat");
+    round_of(&world, &judging);
+    assert_eq!(known(&judging), (block, block, block));
+    // Whatever is lost of it is there again after a restart: by the mark, by the note, and where the note cannot be read.
+    let begins = || {
+        let (_, next) = held_by(&world, Use::On);
+        next.begin(&world.agent, &|_| {}).unwrap();
+        known(&next)
+    };
+    std::fs::remove_file(place.quarantine_mark()).unwrap();
+    assert_eq!(begins(), (block, block, block));
+    world.agent.folder.remove(MARK).unwrap();
+    assert_eq!(begins(), (block, block, block));
+    world.agent.folder.replace(MARK, b"{").unwrap();
+    std::fs::remove_file(place.quarantine_mark()).unwrap();
+    assert_eq!(begins(), (block, block, block));
+    // An agent without the word, and a command that is none, take nothing back.
+    for judges in [Use::Off, Use::Apart] {
+        let (_, other) = held_by(&world, judges);
+        other.begin_once(&world.agent, &|_| {}).unwrap();
+        says("block");
+        round_of(&world, &other);
+        assert_eq!(place.quarantine(Some(us)), block, "{judges:?}");
+    }
+    says("none");
+    let (_, apart) = held_by(&world, Use::Apart);
+    round_of(&world, &apart);
+    assert_eq!(place.quarantine(Some(us)), block);
+    says("monitor");
+    round_of(&world, &judging);
+    assert_eq!(known(&judging), (monitor, monitor, monitor));
+    says("isolate");
+    round_of(&world, &judging);
+    assert_eq!(
+        known(&judging),
+        (block, block, block),
+        "an unknown word is the strongest"
+    );
+    says("none");
+    world
+        .server
+        .says("/policy-bundle", 200, &signed(&bundle(&json!({ "sequence": 9 }))));
+    round_of(&world, &judging);
+    assert_eq!(known(&judging), (None, None, None));
+    assert!(judging.standing.now().bench.is_some());
+    // The one without the word takes back what the other one marked, and makes no mark.
+    says("block");
+    round_of(&world, &judging);
+    let (_, off) = held_by(&world, Use::Off);
+    says("none");
+    round_of(&world, &off);
+    assert_eq!(place.quarantine(Some(us)), None);
+    says("block");
+    round_of(&world, &off);
+    assert_eq!(place.quarantine(Some(us)), None);
+}

@@ -38,6 +38,17 @@ impl Kind {
             _ => None,
         }
     }
+
+    /// Returns what begins the ids of the kind; those of a link are those of users.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::ServiceAccount => "sa_",
+            Self::User | Self::IdentityLink => "usr_",
+            Self::McpClient => "ocl_",
+            Self::WorkloadTrust => "wtr_",
+            Self::Device => "dev_",
+        }
+    }
 }
 
 /// Returns what a restore holds back, as the areas of the program declare it, in their order.
@@ -56,6 +67,33 @@ pub fn kinds(ctx: &OperationContext<'_>) -> Result<Vec<(Kind, &'static HeldKind)
         ));
     }
     Ok(kinds)
+}
+
+/// LIMIT: what a yes to a release shows. Ours: nobody reads more.
+const MOST_SHOWN: i64 = 100;
+
+/// Returns what is held back, of these ids or all of it.
+///
+/// Errors: `InvalidDefinition` where all of it is more than anybody would read.
+/// Cost: a statement for each kind of which an id is named, which reads whatever is held of that kind.
+pub fn of(ctx: &mut OperationContext<'_>, ids: Option<&[String]>) -> Result<Vec<(Kind, Held)>> {
+    let mut found = Vec::new();
+    let mut total = 0;
+    for (kind, held) in kinds(ctx)? {
+        if ids.is_some_and(|ids| !ids.iter().any(|id| id.starts_with(kind.prefix()))) {
+            continue;
+        }
+        let count = (held.count)(ctx)?;
+        total += count;
+        if ids.is_none() && total > MOST_SHOWN {
+            let message = "more than 100 are held back: nobody says yes to what nobody reads; release them by their ids, 100 at a time";
+            return Err(Error::unfit("/all", message));
+        }
+        let page = (held.page)(ctx, count, 0)?;
+        let is_meant = |one: &Held| ids.is_none_or(|ids| ids.contains(&one.id));
+        found.extend(page.into_iter().filter(is_meant).map(|one| (kind, one)));
+    }
+    Ok(found)
 }
 
 /// Somebody who is held.

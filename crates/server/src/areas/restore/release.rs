@@ -1,18 +1,23 @@
 //! Lets those act again whom a restore holds back.
 
-use super::model::{Kind, kinds};
+use super::model::{self, HeldView, Kind, kinds};
 use crate::areas::restore::fences;
 use provost_areas_identity::directory;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
+use provost_kernel::held::Held;
+use provost_kernel::json::canonical;
+use provost_kernel::keys::MacPurpose;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{OperationContext, Result};
+use provost_kernel::{OperationContext, Result, hex::hex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub struct ReleaseHeld;
 
+/// The hash of who acts by what is held, under a key of the installation: it binds whose a machine is, and says it to nobody.
+const ACTING: MacPurpose = MacPurpose::Own("provost/mac/restore-acting/v1");
 /// LIMIT: ids of one request.
 const MAX_IDS: usize = 100;
 
@@ -87,6 +92,26 @@ impl Operation for ReleaseHeld {
         }
     }
 
+    /// What they are: an id says nothing, and `all` less. Whose they are is bound by a digest where it is not shown.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        let mut shown = Vec::new();
+        for (kind, held) in model::of(ctx, input.body.ids.as_deref())? {
+            let (accounts, acting) = (accounts_of(&held), json!([ctx.org(), held.id, held.acting]));
+            let acting = hex(&ctx.services().keys.mac(ACTING, &[canonical(&acting).as_bytes()]));
+            let mut one = serde_json::to_value(HeldView::of(kind, held)).map_err(Error::internal)?;
+            one["serviceAccountIds"] = json!(accounts);
+            one["acting"] = acting.into();
+            shown.push(one);
+        }
+        Ok(json!({ "held": shown }))
+    }
+
+    /// Whoever acts again, whose machine does, and as whom.
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let held = model::of(ctx, input.body.ids.as_deref())?;
+        Ok(held.into_iter().flat_map(|(_, held)| held.acting).collect())
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ReleaseResult> {
         ctx.target(&fences::HELD, "held");
         let released = match &input.body.ids {
@@ -120,6 +145,12 @@ impl Operation for ReleaseHeld {
         );
         Ok(released)
     }
+}
+
+/// Returns the accounts that act by what is held.
+fn accounts_of(held: &Held) -> Vec<String> {
+    let accounts = held.acting.iter().filter(|id| id.starts_with("sa_"));
+    accounts.cloned().collect()
 }
 
 impl ReleaseResult {

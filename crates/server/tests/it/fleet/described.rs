@@ -1,6 +1,6 @@
 //! What people say of devices, and how they find them.
 
-use crate::areas::fleet::{Machine, enrol, enrolment_token};
+use crate::areas::fleet::{Machine, beat_of, enrol, enrolment_token};
 use crate::support::{App, each};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -103,6 +103,29 @@ fn devices_are_found_by_what_is_known_of_them() {
             .await
             .refused(400, "invalid_request");
         app.get("/devices?label=A").await.refused(400, "invalid_request");
+        // The same run of the system counts on, and another count comes behind it.
+        assert_eq!(found(&app, "tamper=suspected").await, Vec::<String>::new());
+        for counter in [900, 3] {
+            app.advance(10);
+            let path = format!("/devices/{}/heartbeat", near.id);
+            let call = app.request("POST", &path).token(&near.token);
+            call.json(beat_of(counter, "one")).send().await.ok();
+        }
+        assert_eq!(found(&app, "tamper=suspected").await, [near.id.as_str()]);
+        let others = [silent.id.as_str(), away.id.as_str(), old.id.as_str()];
+        assert_eq!(found(&app, "tamper=none").await, others);
+        assert_eq!(
+            found(&app, "tamper=suspected&platform=macos").await,
+            Vec::<String>::new()
+        );
+        let first = app.get("/devices?tamper=none&limit=1").await;
+        let cursor = first.ok()["nextCursor"].as_str().unwrap();
+        app.get(&format!("/devices?tamper=suspected&limit=1&cursor={cursor}"))
+            .await
+            .refused(400, "invalid_request");
+        app.get("/devices?tamper=confirmed")
+            .await
+            .refused(400, "invalid_request");
         app.kernel.stop().await;
     });
 }

@@ -2,7 +2,7 @@
 
 use super::{act, lives};
 use crate::areas::directory;
-use crate::areas::fleet::{Machine, enrol, enrolment_token};
+use crate::areas::fleet::{Machine, TOKENS, enrol, enrolment_token, new_key, send};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -465,6 +465,74 @@ fn an_assignment_is_its_managers_and_nobody_else_changes_it() {
         put(&app.admin, None, &other).await.refused(409, "conflict");
         app.delete(&format!("/service-accounts/{terraform}")).await.ok();
         put(&app.admin, None, &other).await.ok();
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-7.
+#[test]
+fn a_token_of_one_use_names_whose_machine_it_makes_by_the_word_of_who_made_it() {
+    each("fleet_token_owner", |app: Arc<App>| async move {
+        let (anna, boss) = (user(&app, None).await, user(&app, Some("admin")).await);
+        let asks = async |token: &str, owner: &str, members: Value| {
+            let mut body = json!({ "name": fresh_key(), "ownerUserId": owner });
+            for (name, value) in members.as_object().unwrap() {
+                body[name] = value.clone();
+            }
+            let call = app.request("POST", TOKENS).token(token);
+            call.json(with_trio(body, &fresh_key())).send().await
+        };
+        let many = json!({ "maxUses": 2, "requireApproval": true });
+        asks(&app.admin, &anna, many)
+            .await
+            .refused(422, "invalid_definition");
+        for none in ["usr_01kadh5j9v0000000000000000", "anna"] {
+            asks(&app.admin, none, json!({}))
+                .await
+                .refused(422, "invalid_definition");
+        }
+        // Without the scope a right guess is answered as a wrong one is.
+        let (_, without) = app.account("without", "admin", &["fleet:enrol"]).await;
+        for guess in [anna.as_str(), "usr_01kadh5j9v0000000000000000"] {
+            asks(&without, guess, json!({}))
+                .await
+                .refused(403, "insufficient_scope");
+        }
+        let scopes = ["fleet:enrol", "llm_gateway:write"];
+        let (_, narrow) = app.account("narrow", "admin", &scopes).await;
+        asks(&narrow, &boss, json!({}))
+            .await
+            .refused(403, "escalation_forbidden");
+        let enrolled = async |reply: Reply| {
+            let secret = reply.ok()["token"].as_str().unwrap().to_owned();
+            let machine = enrol(&app, &secret).await;
+            machine.beat(&app).await.ok();
+            machine
+        };
+        let hers = enrolled(asks(&narrow, &anna, json!({})).await).await;
+        assert_eq!(resolved(&app, &hers).await["subjectId"], json!(anna));
+        let by_admin = enrolled(asks(&app.admin, &boss, json!({})).await).await;
+        assert_eq!(resolved(&app, &by_admin).await["subjectId"], json!(boss));
+        // What its maker could not give is behind it by no later role, and the audit log says who named whom.
+        promote(&app, &anna, "operator").await;
+        nobody(&app, &hers, "can do more than whoever named the owner").await;
+        let log = app
+            .get("/audit/events?action=createHeadlessEnrolmentToken&limit=1")
+            .await;
+        let changes = log.ok()["events"][0]["changes"].clone();
+        let named = json!({ "path": "/ownerUserId", "before": null, "after": boss });
+        assert!(changes.as_array().unwrap().contains(&named), "{changes}");
+        // Whoever was deleted meanwhile owns nothing, and nobody said that it is to be nobody's.
+        let gone = user(&app, None).await;
+        let secret = asks(&app.admin, &gone, json!({})).await.ok()["token"].clone();
+        let call = app.request("DELETE", &format!("/directory/users/{gone}"));
+        let call = call.header("idempotency-key", &fresh_key());
+        let call = call.header("x-reason", "she left").header("x-confirm", "true");
+        call.send().await.ok();
+        let body = super::laptop_body();
+        let reply = send(&app, &new_key(), secret.as_str().unwrap(), "/devices/enrol", body).await;
+        reply.refused(409, "conflict");
+        assert!(reply.text().contains("was deleted"), "{}", reply.text());
         app.kernel.stop().await;
     });
 }

@@ -120,3 +120,31 @@ fn silence_retires_when_the_settings_say_and_sooner_only_when_confirmed() {
         app.kernel.stop().await;
     });
 }
+
+/// A device hears that it is held apart, and what its hooks then do; a heartbeat that is early says nothing of it.
+#[test]
+fn a_device_hears_that_it_is_held_apart_and_when_it_is_not_any_more() {
+    each("fleet_settings_quarantine", |app: Arc<App>| async move {
+        let machine = Machine::new(&app).await;
+        let told = async || {
+            app.advance(60);
+            machine.beat(&app).await.ok()["quarantine"].clone()
+        };
+        assert_eq!(told().await, "none");
+        act(&app, &machine.id, "quarantine").await.ok();
+        let early = machine.beat(&app).await;
+        assert_eq!(early.ok().get("quarantine"), None);
+        assert_eq!(told().await, "block");
+        set(&app, json!({ "quarantineAction": "monitor" }), false)
+            .await
+            .refused(400, "confirmation_required");
+        assert_eq!(told().await, "block");
+        set(&app, json!({ "quarantineAction": "monitor" }), true)
+            .await
+            .ok();
+        assert_eq!(told().await, "monitor");
+        act(&app, &machine.id, "release").await.ok();
+        assert_eq!(told().await, "none");
+        app.kernel.stop().await;
+    });
+}

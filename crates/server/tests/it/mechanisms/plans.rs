@@ -321,6 +321,16 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
             "approvals_waiting_of_owner (organization_id=? AND owner_id=? AND deadline_at>?",
         ),
         (
+            "OPERATIONS_ASKED",
+            4,
+            "approvals_by_asker (organization_id=? AND asker_kind=? AND asker_id=? AND created_at>?",
+        ),
+        (
+            "OPERATIONS_WAITING",
+            4,
+            "approvals_waiting_of_owner (organization_id=? AND owner_id=? AND deadline_at>?",
+        ),
+        (
             "ASKED",
             5,
             "approvals_of_asker (organization_id=? AND asker_kind=? AND asker_id=? AND id<?",

@@ -144,6 +144,8 @@ fn an_exception_that_somebody_asks_for_holds_for_them_alone_until_the_end_that_w
         });
         assert_eq!(shown["exception"], expected);
         assert_eq!(waits["preview"]["justification"], "the release is tonight");
+        // Who decides is told what the first one costs everybody.
+        assert_eq!(shown["leavesDevices"], true, "{shown}");
 
         assert_eq!(scene.yes(&id).await.ok()["approval"]["state"], "used");
         let done = scene.shown(&id).await;
@@ -180,7 +182,16 @@ fn an_exception_that_somebody_asks_for_holds_for_them_alone_until_the_end_that_w
                 (&json!("void"), &json!("policies_changed"))
             );
         }
-        app.advance(DAY);
+        // The second one takes nothing more from devices, and neither does one that is asked for when the first has ended.
+        for days in [0, 1] {
+            app.advance(days * DAY);
+            let next = scene.asked(&scene.carl, wish("no-tools")).await;
+            let shown = scene.shown(&next).await["preview"]["exception"].clone();
+            assert!(
+                shown["exception"].is_object() && shown["leavesDevices"].is_null(),
+                "{shown}"
+            );
+        }
         assert_eq!(scene.actions("Bash").await, ["block", "block"]);
     });
 }

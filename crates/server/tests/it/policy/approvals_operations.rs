@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 const SETTINGS: &str = "/automation/settings";
 
 /// One request, as it can be sent again and again.
-struct Request {
+pub struct Request {
     method: &'static str,
     path: String,
     /// Where its mutation metadata has no place in the body.
@@ -52,7 +52,7 @@ impl Request {
         self
     }
 
-    fn json(method: &'static str, path: &str, body: Value) -> Self {
+    pub fn json(method: &'static str, path: &str, body: Value) -> Self {
         Self {
             method,
             path: path.to_owned(),
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    fn bare(method: &'static str, path: &str) -> Self {
+    pub fn bare(method: &'static str, path: &str) -> Self {
         Self {
             method,
             path: path.to_owned(),
@@ -72,12 +72,12 @@ impl Request {
         }
     }
 
-    fn confirmed(mut self) -> Self {
+    pub fn confirmed(mut self) -> Self {
         self.confirm = true;
         self
     }
 
-    async fn send(&self, app: &App, token: &str, query: &str, reason: &str, key: &str) -> Reply {
+    pub async fn send(&self, app: &App, token: &str, query: &str, reason: &str, key: &str) -> Reply {
         let mut path = self.path.clone();
         if !query.is_empty() {
             path.push(if path.contains('?') { '&' } else { '?' });
@@ -104,7 +104,7 @@ impl Request {
     }
 
     /// Asks for a second person, and returns the id of what waits.
-    async fn ask(&self, app: &App, token: &str, reason: &str, key: &str) -> String {
+    pub async fn ask(&self, app: &App, token: &str, reason: &str, key: &str) -> String {
         let reply = self.send(app, token, "requestApproval=true", reason, key).await;
         assert_eq!(
             reply.status.as_u16(),
@@ -118,20 +118,20 @@ impl Request {
         reply.json["approvalId"].as_str().unwrap().to_owned()
     }
 
-    async fn with(&self, app: &App, token: &str, id: &str, reason: &str) -> Reply {
+    pub async fn with(&self, app: &App, token: &str, id: &str, reason: &str) -> Reply {
         let query = format!("approvalId={id}");
         self.send(app, token, &query, reason, &fresh_key()).await
     }
 }
 
 /// Names acts for two people, or none, as the first admin.
-async fn name(app: &App, acts: &[&str]) -> Reply {
+pub async fn name(app: &App, acts: &[&str]) -> Reply {
     let body = json!({ "approvals": { "requireFor": acts } });
     app.write("PATCH", SETTINGS, body).await
 }
 
 /// What the operator does where nobody is left who could say yes.
-async fn lift(app: &App) {
+pub async fn lift(app: &App) {
     let run = |ctx: &mut OperationContext<'_>| settings::lift_acts_of_two(ctx);
     app.kernel
         .system(app.org(), Some("organization.recovered"), run)
@@ -140,12 +140,12 @@ async fn lift(app: &App) {
 }
 
 /// An admin who can do all that admins can.
-async fn admin(app: &App, name: &str) -> Person {
+pub async fn admin(app: &App, name: &str) -> Person {
     Person::with(app, name, "admin", &scopes()).await
 }
 
 /// Signs somebody in for all of it.
-async fn able(app: &App, person: &Person) -> String {
+pub async fn able(app: &App, person: &Person) -> String {
     person.token_for(app, &scopes()).await
 }
 
@@ -153,15 +153,15 @@ fn scopes() -> Vec<&'static str> {
     Role::Admin.all_scopes().to_list()
 }
 
-fn all() -> Vec<&'static str> {
+pub fn all() -> Vec<&'static str> {
     ActOfTwo::ALL.iter().map(|act| act.as_str()).collect()
 }
 
-async fn shown(app: &App, id: &str) -> Value {
+pub async fn shown(app: &App, id: &str) -> Value {
     app.get(&format!("/approvals/{id}")).await.ok()["approval"].clone()
 }
 
-async fn vote(app: &App, token: &str, id: &str) -> Reply {
+pub async fn vote(app: &App, token: &str, id: &str) -> Reply {
     let digest = shown(app, id).await["preview"]["bindingDigest"].clone();
     let body = with_trio(
         json!({ "decision": "approve", "bindingDigest": digest }),
@@ -171,14 +171,14 @@ async fn vote(app: &App, token: &str, id: &str) -> Reply {
     app.request("POST", &path).token(token).json(body).send().await
 }
 
-async fn approve(app: &App, by: &Person, id: &str) {
+pub async fn approve(app: &App, by: &Person, id: &str) {
     let reply = vote(app, &by.token(app).await, id).await;
     assert_eq!(reply.ok()["approval"]["state"], "approved");
 }
 
 /// Refuses where a second person is missing, and says where what was named stands.
 #[track_caller]
-fn refused(reply: &Reply, status: Option<&str>, what: &str) {
+pub fn refused(reply: &Reply, status: Option<&str>, what: &str) {
     assert_eq!(
         (reply.status.as_u16(), reply.code(), reply.json["status"].as_str()),
         (403, "approval_required", status),
@@ -191,7 +191,7 @@ fn refused(reply: &Reply, status: Option<&str>, what: &str) {
 #[test]
 fn what_gives_rights_is_done_once_by_who_asked_when_a_second_person_has_said_yes() {
     each("approvals_operations_rights", |app: Arc<App>| {
-        all_of(app, "rights", 15)
+        all_of(app, "rights", 16)
     });
 }
 
@@ -868,6 +868,13 @@ fn a_yes_to_an_act_on_a_machine_is_a_yes_to_what_it_was_then() {
         name(&app, &["rights"]).await.ok();
         let reply = app.write("PATCH", &path, json!({ "ownerUserId": bob.id })).await;
         refused(&reply, None, "an owner");
+        let mut named = token(true);
+        named["ownerUserId"] = bob.id.as_str().into();
+        let reply = app.write("POST", "/devices/enrolment-tokens", named).await;
+        refused(&reply, None, "a token that names an owner");
+        app.write("POST", "/devices/enrolment-tokens", token(false))
+            .await
+            .ok();
         app.write("PATCH", &path, json!({ "labels": ["site:berlin"] }))
             .await
             .ok();

@@ -4,6 +4,7 @@ pub mod approvals;
 pub mod approvals_by_hand;
 pub mod approvals_delegations;
 pub mod approvals_exceptions;
+pub mod approvals_gains;
 pub mod approvals_guards;
 pub mod approvals_hands;
 pub mod approvals_hook;

@@ -17,6 +17,8 @@ use super::PATIENCE;
 
 /// LIMIT: servers that a scan reads of one file.
 const MOST_OF_FILE: usize = 200;
+/// LIMIT: observations that a scan takes of one project.
+const MOST_OF_PROJECT: usize = 100;
 /// So many packages stand behind the rows: a device makes a few hundred servers known at once, and rows are told apart by their names.
 const PACKAGES: usize = 50;
 
@@ -92,10 +94,10 @@ impl Laptop {
     /// Puts the rows of a report into the home, and nothing else.
     pub fn put(&self, report: usize) -> Outcome {
         let rows = self.reports.get(report).context("no such report")?;
-        let mut files = rows.chunks(MOST_OF_FILE);
-        let own = servers(files.next().unwrap_or_default());
+        let (of_home, of_projects) = rows.split_at(rows.len().min(MOST_OF_FILE));
+        let own = servers(of_home);
         let mut projects = Map::new();
-        for (number, rows) in files.enumerate() {
+        for (number, rows) in of_projects.chunks(MOST_OF_PROJECT).enumerate() {
             let project = self.home().join(format!("project-{number}"));
             let text = json!({ "mcpServers": servers(rows) }).to_string();
             write(&project.join(".mcp.json"), &text)?;
@@ -138,6 +140,7 @@ impl Laptop {
             child.kill().context("cannot kill an agent")?;
             child.wait().context("cannot wait for an agent")?;
             self.kills += 1;
+            self.forget_the_mark()?;
         }
         let said = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
         if is_killed && kill.is_none() {
@@ -160,6 +163,18 @@ impl Laptop {
         Ok(said)
     }
 
+    /// Removes the mark of a scan that was killed: an agent that is killed twice a day while it reads one file leaves that file out for the
+    /// rest of the day, as it has to, and a storm of kills would have nothing more to report.
+    fn forget_the_mark(&self) -> Outcome {
+        let mark = self.state().join("scan.mark");
+        match fs::remove_file(&mark) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Failure::new(format!("{}: {error}", mark.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How many reports wait.
     pub fn waiting(&mut self) -> Outcome<usize> {
         self.look()
@@ -175,8 +190,8 @@ impl Laptop {
                     .unwrap_or_default()
                     .to_string_lossy()
                     .into_owned();
-                // Drafts have a dot in front: they never were in the queue.
-                if name.starts_with('.') || name == "heartbeat.json" {
+                // Drafts have a dot in front: they never were in the queue. What was sent last of other kinds is kept as JSON.
+                if name.starts_with('.') || (!is_queue && path.extension().is_some_and(|end| end == "json")) {
                     continue;
                 }
                 if is_queue && name.contains('.') {

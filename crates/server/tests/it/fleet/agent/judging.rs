@@ -7,7 +7,7 @@ use crate::areas::fleet::enrolment_token;
 use crate::policy::decisions::{content, policy};
 use crate::support::{App, each};
 use provost_agent::desk::{Asked, Intent, Told, reply_of};
-use provost_agent::{Agent, Loop, Mode, Once, Station, Trouble, once};
+use provost_agent::{Agent, Loop, Mode, Once, Quarantine, Station, Trouble, once};
 use provost_client::agent::{Judging, Use};
 use provost_client::cli::{Surroundings, Terminal};
 use provost_hooks::Client;
@@ -318,8 +318,13 @@ fn a_bundle_is_gone_after_the_quarantine_of_its_device_and_comes_back_after_the_
         let before = fs::read(guard.bundle()).unwrap();
         let verb = |verb: &str| format!("/devices/{}/{verb}", guard.id);
         app.write("POST", &verb("quarantine"), json!({})).await.ok();
+        app.advance(60);
         guard.stumbles(&judging).await;
         assert!(!guard.bundle().exists(), "it lies on the disk");
+        // Hooks look at the mark, whatever becomes of the agent (LJ-11).
+        let mark = guard.laptop.home.join(".config/provost/quarantine.json");
+        assert!(fs::read_to_string(&mark).unwrap().contains("block"));
+        assert_eq!(guard.asks("Bash").quarantine, Some(Quarantine::Block));
         assert!(guard.laptop.folder().file("policy-bundle.floor.json").exists());
         let told = guard.asks("Bash");
         assert!(told.decided.is_none() && !told.holds, "{told:?}");
@@ -333,7 +338,9 @@ fn a_bundle_is_gone_after_the_quarantine_of_its_device_and_comes_back_after_the_
         guard.stumbles(&judging).await;
         assert!(!guard.bundle().exists() && guard.asks("Bash").decided.is_none());
         app.write("POST", &verb("release"), json!({})).await.ok();
+        app.advance(60);
         guard.goes_on(&judging).await;
+        assert!(!mark.exists(), "it is still held apart");
         assert_eq!(guard.decides("Bash").as_deref(), Some("block"));
         app.kernel.stop().await;
     });

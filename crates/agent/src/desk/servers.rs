@@ -1,0 +1,150 @@
+//! Which server of MCP a call is for, by the configuration of its client as it is on the disk now.
+//!
+//! ```text
+//! account ──► home ─┐
+//! folder, client ───┴─► what was looked at before, and is as it was? ──► taken
+//!                       else ──► looked at anew, for so long at most ──► every server that may be meant, and the one that is
+//! ```
+//!
+//! Who holds the machine can start a client with other configurations than those on the disk: by its command line, by a variable, by
+//! writing another one after the client has read its own. Where the client says whose configuration a server is of, the first is seen.
+//!
+//! Keeps LJ-11.
+
+use provost_hooks::{Client, KnownServer, Question};
+use provost_inventory::{Called, InventoryKey, Live, Machine, Platform, live};
+use provost_words::time::Clock;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// LIMIT: how long is looked for one call, since everybody else waits meanwhile. Ours; what is longer is as what cannot be read.
+const MOST_TIME: Duration = Duration::from_millis(50);
+/// LIMIT: configurations that are held, and those of one account. Ours.
+const MOST_KEPT: usize = 16;
+const MOST_OF_ACCOUNT: usize = 4;
+
+/// LIMIT: bytes of the folder that a client names. The kernel's; one that is longer is none.
+const MOST_OF_FOLDER: usize = 4_096;
+
+/// What is known of the server of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerOfCall {
+    /// Which one it is; none where nobody can say.
+    pub known: Option<KnownServer>,
+    /// The keys of all that may be meant, also where it cannot be said which one is.
+    pub may_be: Vec<String>,
+}
+
+/// What the configurations of one account, one client and one folder say.
+struct Kept {
+    of: (u32, Client, Option<PathBuf>),
+    home: PathBuf,
+    live: Arc<Live>,
+}
+
+/// Where servers are looked up.
+pub(crate) struct Servers {
+    root: PathBuf,
+    key: InventoryKey,
+    kept: RefCell<Vec<Kept>>,
+}
+
+impl Servers {
+    /// Returns one for a machine whose root is there. What a key does not say wholly has a digest under a key of its device.
+    pub fn new(root: &Path, key: InventoryKey) -> Self {
+        Self {
+            root: root.to_owned(),
+            key,
+            kept: RefCell::default(),
+        }
+    }
+
+    /// Returns what is known of the server of a call by an account.
+    ///
+    /// Keeps LJ-11.
+    pub fn of(
+        &self,
+        account: u32,
+        home: Option<&Path>,
+        question: &Question,
+        clock: &dyn Clock,
+    ) -> ServerOfCall {
+        let (Some(server), Some(home)) = (&question.server, home) else {
+            return ServerOfCall::default();
+        };
+        let folder = question.folder.as_deref();
+        let folder = folder
+            .filter(|folder| folder.len() <= MOST_OF_FOLDER)
+            .map(PathBuf::from);
+        let Some(live) = self.live((account, question.client, folder), home, clock) else {
+            return ServerOfCall::default();
+        };
+        let called = Called {
+            tool: server.tool.clone(),
+            server: server.name.clone(),
+            source: server.source.clone(),
+        };
+        let candidates = live.candidates(&called);
+        let mut may_be: Vec<String> = candidates.iter().map(|server| server.key.clone()).collect();
+        may_be.sort_unstable();
+        may_be.dedup();
+        let known = live.resolve(&called).map(|server| KnownServer {
+            remote_url: server.address().map(str::to_owned),
+            package_version: server.version,
+            package_id: server.key,
+        });
+        ServerOfCall { known, may_be }
+    }
+
+    fn live(&self, of: (u32, Client, Option<PathBuf>), home: &Path, clock: &dyn Clock) -> Option<Arc<Live>> {
+        let mut kept = self.kept.borrow_mut();
+        if let Some(at) = kept.iter().position(|kept| kept.of == of && kept.home == home) {
+            // What is used last stands last.
+            let found = kept.remove(at);
+            if found.live.holds() {
+                let live = found.live.clone();
+                kept.push(found);
+                return Some(live);
+            }
+        }
+        let began = clock.since_boot();
+        let now = clock.now().as_ms();
+        let stop = || clock.since_boot().saturating_sub(began) >= MOST_TIME;
+        let machine = Machine {
+            root: &self.root,
+            home,
+            platform: Platform::HERE,
+            stop: &stop,
+        };
+        let live = live(&machine, client_of(of.1), of.2.as_deref(), &self.key).ok()?;
+        let live = Arc::new(live);
+        if live.may_be_held(now) {
+            let own = kept.iter().filter(|kept| kept.of.0 == of.0).count();
+            let goes = if own >= MOST_OF_ACCOUNT {
+                kept.iter().position(|kept| kept.of.0 == of.0)
+            } else {
+                (kept.len() >= MOST_KEPT).then_some(0)
+            };
+            if let Some(goes) = goes {
+                kept.remove(goes);
+            }
+            kept.push(Kept {
+                of,
+                home: home.to_owned(),
+                live: live.clone(),
+            });
+        }
+        Some(live)
+    }
+}
+
+/// Returns how the inventory calls a client.
+fn client_of(client: Client) -> provost_inventory::Client {
+    match client {
+        Client::ClaudeCode => provost_inventory::Client::ClaudeCode,
+        Client::Codex => provost_inventory::Client::Codex,
+        Client::Gemini => provost_inventory::Client::GeminiCli,
+    }
+}

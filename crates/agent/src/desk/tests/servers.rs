@@ -1,0 +1,141 @@
+//! Which server of MCP a call is for, at the desk.
+
+use super::{Open, action, bench, block, open, registered};
+use crate::desk::bench::{Told, Word};
+use crate::desk::frame::Intent;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Policies by which only one package may be used.
+pub(super) fn only(package: &str) -> Value {
+    block(
+        "only-acme",
+        &json!({ "conditions": { "all": [
+            { "field": "mcp.server_id", "op": "exists" },
+            { "field": "mcp.package_id", "op": "neq", "value": package },
+        ] } }),
+    )
+}
+
+impl Open {
+    /// Returns the home of whoever asks.
+    pub fn home(&self) -> PathBuf {
+        self.scratch.0.join("home")
+    }
+
+    /// Writes a file of the home; it is long ago that it was.
+    pub fn configure(&self, path: &str, text: &str) {
+        let path = self.home().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Asks about a call of a server's tool in a project of the home.
+    pub fn call(&self, intent: Intent, server: &str) -> Told {
+        let project = self.home().join("shop");
+        fs::create_dir_all(&project).unwrap();
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s1", "tool_use_id": "c1", "cwd": project,
+            "tool_name": format!("mcp__{server}__search"), "tool_input": {},
+        });
+        self.ask(intent, payload.to_string().as_bytes())
+    }
+}
+
+pub(super) fn server(name: &str, package: &str) -> String {
+    json!({ "mcpServers": { name: { "command": "npx", "args": ["-y", package] } } }).to_string()
+}
+
+/// Proves LJ-11.
+#[test]
+fn a_call_is_of_the_server_that_is_configured_under_its_name_and_not_of_the_name() {
+    let policies = [only("npm:@acme/github")];
+    let open = open(Some(bench(&policies, |_| {})), registered(Word::OfAccount));
+    // Nobody says what it is: missing, and so it counts as matched.
+    let told = open.call(Intent::Judge, "github");
+    assert_eq!((action(&told), &told.mcp_server), (Some("block"), &None));
+    open.configure(".claude.json", &server("github", "@acme/github@1.2.3"));
+    let told = open.call(Intent::Judge, "github");
+    assert_eq!(action(&told), Some("allow"), "{told:?}");
+    let known = told.mcp_server.unwrap();
+    assert_eq!(
+        (
+            known.package_id.as_str(),
+            known.package_version.as_deref(),
+            known.remote_url
+        ),
+        ("npm:@acme/github", Some("1.2.3"), None)
+    );
+    // One's own server is not the organization's by its name, and nothing that was looked at before is held against what is there now.
+    for _ in 0..2 {
+        open.configure(".claude.json", &server("github", "@evil/github@1.2.3"));
+        assert_eq!(action(&open.call(Intent::Judge, "github")), Some("block"));
+        open.configure(".claude.json", &server("github", "@acme/github@1.2.3"));
+        assert_eq!(action(&open.call(Intent::Judge, "github")), Some("allow"));
+        // What is old enough to be held is held, and seen to change.
+        std::thread::sleep(Duration::from_millis(150));
+        assert_eq!(action(&open.call(Intent::Judge, "github")), Some("allow"));
+    }
+    // A configuration of the project appears between two calls.
+    open.configure("shop/.mcp.json", &server("github", "@evil/github@1.2.3"));
+    assert_eq!(action(&open.call(Intent::Judge, "github")), Some("block"));
+    fs::remove_file(open.home().join("shop/.mcp.json")).unwrap();
+    assert_eq!(action(&open.call(Intent::Judge, "github")), Some("allow"));
+    // What is told of it says which server it was, where that is known.
+    let told: Vec<Value> = open.entries();
+    let package = |entry: &Value| entry["attributes"]["mcp.package_id"].as_str().map(str::to_owned);
+    let packages: Vec<Option<String>> = told
+        .iter()
+        .filter(|entry| entry["occasion"] == "pre_tool")
+        .map(package)
+        .collect();
+    let evil = Some("npm:@evil/github".to_owned());
+    assert_eq!(packages, [None, evil.clone(), evil, None]);
+    for entry in told.iter().filter(|entry| entry["occasion"] == "pre_tool") {
+        let is_missing = entry["missing"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("mcp.package_id"));
+        assert_eq!(is_missing, package(entry).is_none(), "{entry}");
+    }
+}
+
+/// Proves LJ-11.
+#[test]
+fn without_a_home_or_beside_a_server_nothing_is_said() {
+    let policies = [only("npm:@acme/github")];
+    let open = open(Some(bench(&policies, |_| {})), registered(Word::OfAccount));
+    open.configure(".claude.json", &server("Bash", "@acme/github@1.2.3"));
+    let told = open.ask(Intent::Judge, &super::call("Bash"));
+    assert_eq!((action(&told), &told.mcp_server), (Some("allow"), &None));
+    // A remote one has an address and no version that anybody says.
+    open.configure(
+        ".claude.json",
+        &json!({ "mcpServers": { "docs": { "type": "http", "url": "https://mcp.acme.example/docs" } } })
+            .to_string(),
+    );
+    let told = open.call(Intent::Judge, "docs");
+    let known = told.mcp_server.clone().unwrap();
+    assert_eq!(
+        (
+            known.package_id.as_str(),
+            known.package_version,
+            known.remote_url.as_deref()
+        ),
+        (
+            "url:https://mcp.acme.example/docs",
+            None,
+            Some("https://mcp.acme.example/docs")
+        )
+    );
+    assert_eq!(action(&told), Some("block"));
+    fs::rename(open.home(), open.scratch.0.join("away")).unwrap();
+    let call =
+        json!({ "hook_event_name": "PreToolUse", "tool_name": "mcp__docs__x", "cwd": "/", "tool_input": {} });
+    assert_eq!(
+        open.ask(Intent::Judge, call.to_string().as_bytes()).mcp_server,
+        None
+    );
+}
