@@ -74,7 +74,7 @@ pub use quarantine::{KeptQuarantine, Quarantine, QuarantineWord, keep_quarantine
 pub use report::report;
 pub use rotation::rotate_now;
 pub use run::{Loop, Once, once, run};
-pub use sent::{Telling, Upload, has_waiting_decisions, keep_coverage, rules, uploads};
+pub use sent::{Telling, Upload, forget_decisions, has_waiting_decisions, keep_coverage, rules, uploads};
 pub use state::{KilledScan, State};
 pub use station::{Station, Visit, Visited};
 pub use trouble::{ANEW, Cause, Trouble};

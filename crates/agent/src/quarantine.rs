@@ -6,10 +6,11 @@
 //! an answer without the word, or no answer ──► nothing changes
 //! ```
 //!
-//! A kill on the way leaves one of the two, and what is stricter counts until the next heartbeat. Keeps LJ-11.
+//! A kill on the way leaves one of the two, and what is stricter counts until the next heartbeat. Keeps LJ-13.
 
 use crate::folder::Folder;
 use crate::trouble::Trouble;
+use provost_bundle::HookMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,8 +36,8 @@ pub enum QuarantineWord {
     Unsaid,
     /// The machine is not held apart.
     Free,
-    /// It is.
-    Held(Quarantine),
+    /// It is, in an organization whose hooks do this; nothing where the answer does not say it.
+    Held(Quarantine, Option<HookMode>),
 }
 
 /// A mark on the disk.
@@ -81,10 +82,20 @@ impl QuarantineWord {
         match answer.get("quarantine") {
             None => Self::Unsaid,
             Some(word) if word == "none" => Self::Free,
-            Some(word) if word == Quarantine::Monitor.word() => Self::Held(Quarantine::Monitor),
-            Some(_) => Self::Held(Quarantine::Block),
+            Some(word) if word == Quarantine::Monitor.word() => Self::Held(Quarantine::Monitor, mode(answer)),
+            Some(_) => Self::Held(Quarantine::Block, mode(answer)),
         }
     }
+}
+
+/// Returns what the organization's hooks do, by an answer.
+fn mode(answer: &Value) -> Option<HookMode> {
+    let word = answer.get("hooksMode")?.as_str()?;
+    Some(if word == "monitor" {
+        HookMode::Monitor
+    } else {
+        HookMode::Enforce
+    })
 }
 
 /// Returns what the bytes of a mark say for an organization of a server, or for whatever organization it is. What cannot be read is a
@@ -132,7 +143,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Proves LJ-11.
+    /// Proves LJ-13.
     #[test]
     fn an_answer_without_the_word_says_nothing_and_an_unknown_word_the_most() {
         let heard = |answer: Value| QuarantineWord::heard(&answer);
@@ -140,7 +151,10 @@ mod tests {
         assert_eq!(heard(json!([])), QuarantineWord::Unsaid);
         assert_eq!(heard(json!({ "quarantine": "none" })), QuarantineWord::Free);
         let held = |word: Value| heard(json!({ "quarantine": word }));
-        assert_eq!(held(json!("monitor")), QuarantineWord::Held(Quarantine::Monitor));
+        assert_eq!(
+            held(json!("monitor")),
+            QuarantineWord::Held(Quarantine::Monitor, None)
+        );
         for word in [
             json!("block"),
             json!("isolate"),
@@ -151,14 +165,26 @@ mod tests {
         ] {
             assert_eq!(
                 held(word.clone()),
-                QuarantineWord::Held(Quarantine::Block),
+                QuarantineWord::Held(Quarantine::Block, None),
                 "{word}"
             );
         }
         assert!(Quarantine::Block > Quarantine::Monitor);
+        for (word, mode) in [
+            ("monitor", HookMode::Monitor),
+            ("enforce", HookMode::Enforce),
+            ("strict", HookMode::Enforce),
+        ] {
+            let heard = heard(json!({ "quarantine": "block", "hooksMode": word }));
+            assert_eq!(
+                heard,
+                QuarantineWord::Held(Quarantine::Block, Some(mode)),
+                "{word}"
+            );
+        }
     }
 
-    /// Proves LJ-11.
+    /// Proves LJ-13.
     #[test]
     fn a_mark_that_cannot_be_read_is_a_mark_and_another_organizations_is_none() {
         let of = |server, organization| Some((server, organization));

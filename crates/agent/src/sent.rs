@@ -123,6 +123,13 @@ pub(crate) fn keep_decisions(agent: &Folder, body: &[u8]) -> Result<(), Trouble>
     agent.below("sent")?.replace(DECISIONS, body)
 }
 
+/// Forgets the last upload of decisions: there is no round any more in which it would be.
+///
+/// Errors: folder, disk.
+pub fn forget_decisions(agent: &Folder) -> Result<(), Trouble> {
+    agent.below("sent")?.remove(DECISIONS)
+}
+
 /// Moves the file of a report here.
 ///
 /// Errors: folder, disk.

@@ -17,7 +17,7 @@
 //! longer than it may be, and nobody is waited for.
 //! INVARIANT LJ-7: what is judged here without asking is counted or recorded before it is answered, and what cannot be recorded is asked
 //! about; the log is a chain that a kill cuts at its end alone. Proof: in part.
-//! INVARIANT LJ-11: on a machine that the server held apart with `block` no call passes a hook that enforces, whether its agent is there or
+//! INVARIANT LJ-13: on a machine that the server held apart with `block` no call passes a hook that enforces, whether its agent is there or
 //! not; what lies there in the place of the mark and cannot be read counts as that; an answer to a heartbeat takes it back, and nothing else.
 //! INVARIANT LJ-10: what is damaged in the log is kept aside and never removed, and the server is told how much it is.
 //! INVARIANT LJ-11: which server of MCP a call is for is said by the configuration of its client as it is at the call, and by nothing

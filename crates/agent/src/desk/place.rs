@@ -114,7 +114,7 @@ impl Place {
     /// Returns how an organization of a server, or whatever organization it was, holds this machine apart; nothing where it does not. A mark
     /// that cannot be looked at, or that others could have written, holds: it is there for nothing else, and nobody gains by it.
     ///
-    /// Keeps LJ-11.
+    /// Keeps LJ-13.
     #[must_use]
     pub fn quarantine(&self, of: Option<(&str, &str)>) -> Option<Quarantine> {
         let path = self.quarantine_mark();
@@ -145,13 +145,10 @@ impl Place {
             .map_err(|error| unwritten(&path, &error))
     }
 
-    /// Removes the mark of an organization of a server, and one that cannot be read; another one's stays.
+    /// Removes the mark, whatever organization made it: the agent that does has this place now.
     ///
     /// Errors: disk.
-    pub fn remove_quarantine(&self, of: (&str, &str)) -> Result<(), Trouble> {
-        if self.quarantine(Some(of)).is_none() {
-            return Ok(());
-        }
+    pub fn remove_quarantine(&self) -> Result<(), Trouble> {
         let path = self.quarantine_mark();
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritten(&path, &error)),
@@ -173,11 +170,15 @@ impl Place {
         written.map_err(|error| unwritten(&self.mode, &error))
     }
 
-    /// Removes what hooks find, but for the mark of a machine that is held apart, which the server alone takes back.
+    /// Removes what hooks find, but for the mark of a machine that is held apart, which the server alone takes back, and the mode by which that
+    /// mark refuses.
+    ///
+    /// Keeps LJ-13.
     ///
     /// Errors: disk.
     pub fn clear(&self) -> Result<(), Trouble> {
-        for path in [&self.socket, &self.mode] {
+        let mode = self.quarantine(None).is_none().then_some(&self.mode);
+        for path in [Some(&self.socket), mode].into_iter().flatten() {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritten(path, &error)),
                 _ => {}

@@ -282,7 +282,7 @@ fn what_passes_is_an_event_unless_the_organization_only_counts() {
     }
 }
 
-/// Proves LJ-11.
+/// Proves LJ-13.
 #[test]
 fn a_desk_of_a_machine_that_is_held_apart_decides_nothing_whatever_it_has() {
     let policies = bench(&[block("no-shell", &json!({}))], |_| {});

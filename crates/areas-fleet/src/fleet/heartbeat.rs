@@ -5,7 +5,7 @@ use super::command::{CommandState, Told};
 use super::model::{Device, DeviceId, EARLY_SECS, GRACE_SECS, INTERVAL_SECS, Status};
 use super::view::DevicePath;
 use super::{command_store, credentials, fences, store, token_store, verbs};
-use provost_areas_platform::settings::{self, Privacy, QuarantineAction};
+use provost_areas_platform::settings::{self, HookMode, Privacy, QuarantineAction};
 use provost_kernel::auth::{Actor, OrganizationId, Origin};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation, RateClass};
 use provost_kernel::text::{IntegerBetween, Name};
@@ -52,6 +52,9 @@ pub struct HeartbeatAnswer {
     /// heard before still holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarantine: Option<ToldQuarantine>,
+    /// What the organization's hooks do; only where the device is quarantined, and gets no bundle that would say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hooks_mode: Option<HookMode>,
 }
 
 word! {
@@ -85,6 +88,7 @@ impl Default for HeartbeatAnswer {
             commands: Vec::new(),
             privacy: None,
             quarantine: None,
+            hooks_mode: None,
         }
     }
 }
@@ -122,6 +126,7 @@ impl Operation for HeartbeatOperation {
         let call = Beat {
             privacy: fleet.privacy,
             action: fleet.quarantine_action,
+            mode: fleet.hooks.mode,
             begins: begins(&device),
             organization: ctx.organization().clone(),
             actor: ctx.actor().clone(),
@@ -181,6 +186,7 @@ struct Beat {
     begins: bool,
     privacy: Privacy,
     action: QuarantineAction,
+    mode: HookMode,
     /// What this heartbeat says against the one before it, found by whoever writes.
     contradiction: Arc<Mutex<Option<TamperReason>>>,
     /// What the device is told, found by whoever writes.
@@ -192,7 +198,7 @@ struct Beat {
 impl Beat {
     /// Keeps the heartbeat. Only the first one is an entry of the audit log: the others are no news.
     async fn keep(self, kernel: Arc<Kernel>) -> Result<HeartbeatAnswer> {
-        let (now, privacy) = (self.heartbeat.at, Some(self.privacy));
+        let (now, privacy, mode) = (self.heartbeat.at, Some(self.privacy), self.mode);
         let action = self.begins.then_some(fences::ACTIVATION);
         let beat = Arc::new(self);
         let (organization, writing) = (beat.organization.clone(), beat.clone());
@@ -210,6 +216,9 @@ impl Beat {
             commands,
             privacy,
             quarantine,
+            hooks_mode: quarantine
+                .filter(|told| *told != ToldQuarantine::None)
+                .map(|_| mode),
         })
     }
 

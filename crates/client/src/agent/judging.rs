@@ -3,11 +3,11 @@
 //! ```text
 //! heartbeat ──► policy-bundle, unless it is the one that is known ──► signed, for this device, no older ──► its disk ──► the desk
 //!           └─► what was judged ──► decisions
-//!           └─► held apart, or free again ──► the mark that hooks look at (LJ-11)
+//!           └─► held apart, or free again ──► the mark that hooks look at (LJ-13)
 //! not declared, refused, retired, quarantined, given up ──► the bundle goes; the organization's mode stays known
 //! ```
 //!
-//! Keeps LJ-2, LJ-5 and LJ-11.
+//! Keeps LJ-2, LJ-5 and LJ-13.
 
 use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
 use crate::cli::{Failure, Terminal, TrustedKeys};
@@ -23,7 +23,7 @@ use provost_agent::{
     Agent, Cause, Finding, Folder, KeptQuarantine, Mode, Quarantine, QuarantineWord, State, Station, Telling,
     Trouble, Visit, Visited, has_waiting_decisions, keep_quarantine, kept_quarantine,
 };
-use provost_bundle::{Addressee, Judge, PolicyBundle, Recording, read};
+use provost_bundle::{Addressee, HookMode, Judge, PolicyBundle, Recording, read};
 use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
@@ -223,12 +223,19 @@ impl Judging {
     /// Takes the word of a heartbeat about a quarantine. An agent that does not judge makes no mark, and takes back what an earlier one
     /// made when the server says so.
     ///
-    /// Keeps LJ-11.
+    /// Keeps LJ-13.
     fn hear(&self, visit: &Visit<'_>) -> Result<(), Trouble> {
         match visit.quarantine {
             QuarantineWord::Free => self.free(visit.agent),
-            QuarantineWord::Held(quarantine) if self.judges == Use::On => self.hold(visit.agent, quarantine),
-            QuarantineWord::Unsaid | QuarantineWord::Held(_) => Ok(()),
+            QuarantineWord::Held(quarantine, mode) if self.judges == Use::On => {
+                // The bundle would say it, and a machine that is held apart gets none. It makes nothing weaker: that is signed, or not said.
+                let raised = match mode {
+                    Some(HookMode::Enforce) => self.know_mode(visit.agent, HookMode::Enforce),
+                    Some(HookMode::Monitor) | None => Ok(()),
+                };
+                self.hold(visit.agent, quarantine).and(raised)
+            }
+            QuarantineWord::Unsaid | QuarantineWord::Held(..) => Ok(()),
         }
     }
 
@@ -256,8 +263,17 @@ impl Judging {
 
     fn free(&self, agent: &Agent) -> Result<(), Trouble> {
         keep_quarantine(&agent.folder, None)?;
-        if let Some(place) = &self.place {
-            place.remove_quarantine(of(agent))?;
+        // A unit that may not write there is asked for nothing where nothing is.
+        if let Some(place) = self
+            .place
+            .as_ref()
+            .filter(|place| place.quarantine(None).is_some())
+        {
+            place.remove_quarantine()?;
+            if self.judges == Use::Off {
+                // What stayed there as long as the mark did.
+                place.clear()?;
+            }
         }
         self.standing.change(|standing| standing.quarantine = None);
         Ok(())
@@ -316,10 +332,13 @@ impl Judging {
     fn judge_by(&self, agent: &Agent, judge: Judge) -> Result<(), Trouble> {
         let mode = judge.bundle().mode;
         let bench = std::sync::Arc::new(Bench::new(judge));
-        self.standing.change(|standing| {
-            standing.mode = Some(mode);
-            standing.bench = Some(bench);
-        });
+        self.standing.change(|standing| standing.bench = Some(bench));
+        self.know_mode(agent, mode)
+    }
+
+    /// Takes the organization's mode for the one that counts here.
+    fn know_mode(&self, agent: &Agent, mode: HookMode) -> Result<(), Trouble> {
+        self.standing.change(|standing| standing.mode = Some(mode));
         let kept = KeptMode {
             server: agent.device.server.clone(),
             organization: agent.device.organization.clone(),

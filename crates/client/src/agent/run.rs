@@ -7,7 +7,9 @@ use super::places::{enrolled, failure, place_args, refuse_others};
 use super::skills::Skills;
 use crate::cli::{DeviceServer, Exit, Failure, Terminal, counted};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use provost_agent::{ANEW, Agent, Cause, Loop, Mode, Once, State, Trouble, once, queue_scan, report};
+use provost_agent::{
+    ANEW, Agent, Cause, Loop, Mode, Once, State, Trouble, forget_decisions, once, queue_scan, report,
+};
 use provost_words::entropy::SystemEntropy;
 use provost_words::time::SystemClock;
 use std::path::Path;
@@ -146,7 +148,8 @@ fn ended(judging: &Judging, agent: &Agent, trouble: Trouble, terminal: &Terminal
     if trouble.cause != Cause::Gone {
         return failure(trouble);
     }
-    if let Err(kept) = judging.retire(agent) {
+    // Prompts stand in what was sent last.
+    if let Err(kept) = judging.retire(agent).and(forget_decisions(&agent.folder)) {
         terminal.note(&format!("warning: {kept}"));
     }
     Failure {

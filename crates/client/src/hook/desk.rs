@@ -162,9 +162,10 @@ impl Desk {
     }
 }
 
-/// Returns how root's agent holds the machine apart, for every hook of it: also one that a person registered, or a command line names.
-pub fn quarantine_of_machine(settings: Option<&HookSettings>) -> Option<Quarantine> {
-    Desk::of_machine(Path::new("/"), 0).quarantine(settings)
+/// Returns how root's agent holds the machine apart, for every hook of it, whatever server that one names and however it spells it: the mark
+/// is about this machine.
+pub fn quarantine_of_machine() -> Option<Quarantine> {
+    Desk::of_machine(Path::new("/"), 0).quarantine(None)
 }
 
 /// Returns what counts: an organization that enforces is obeyed by every registration.

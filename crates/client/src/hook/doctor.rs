@@ -146,7 +146,7 @@ fn file(named: Option<&Path>, homes: &Homes, findings: &mut Findings) -> Option<
         settings.organization
     ));
     let held = Desk::of(&place, homes).and_then(|desk| desk.quarantine(Some(&settings)));
-    match held.max(quarantine_of_machine(Some(&settings))) {
+    match held.max(quarantine_of_machine()) {
         Some(held @ Quarantine::Block) => findings.fail(held.says()),
         Some(held @ Quarantine::Monitor) => findings.warn(held.says()),
         None => {}

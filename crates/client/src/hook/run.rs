@@ -209,7 +209,7 @@ fn worked(
     decided_by(&registration, invocation, input, homes, heard)
 }
 
-/// Keeps LJ-9 and LJ-11: the agent first, then the server, then what holds, and then nothing passes where it is enforced.
+/// Keeps LJ-9 and LJ-13: the agent first, then the server, then what holds, and then nothing passes where it is enforced.
 fn decided_by(
     registration: &Registration,
     invocation: &Invocation,
@@ -311,14 +311,20 @@ impl Registration {
     fn read(invocation: &Invocation, homes: &Homes) -> Self {
         let place = settings::place(invocation.config.as_deref(), homes);
         let desk = place.as_ref().ok().and_then(|place| Desk::of(place, homes));
-        let mut read = Self::with(
+        let read = Self::with(
             desk,
             place.and_then(|place| HookSettings::load(&place)),
             invocation,
         );
-        let of_machine = quarantine_of_machine(read.settings.as_ref().ok());
-        read.quarantine = read.quarantine.max(of_machine);
-        read
+        read.marked(quarantine_of_machine())
+    }
+
+    /// Returns the same on a machine that root's agent holds apart, or not.
+    fn marked(self, of_machine: Option<Quarantine>) -> Self {
+        Self {
+            quarantine: self.quarantine.max(of_machine),
+            ..self
+        }
     }
 
     fn with(desk: Option<Desk>, settings: Result<HookSettings, String>, invocation: &Invocation) -> Self {
@@ -730,7 +736,7 @@ mod tests {
         told.contains("held apart") || answer.stderr.contains("held apart")
     }
 
-    /// Proves LJ-11.
+    /// Proves LJ-13.
     #[test]
     fn on_a_machine_that_is_held_apart_nothing_passes_a_hook_that_enforces() {
         let decided = |action: &str| Told {
@@ -748,6 +754,9 @@ mod tests {
             );
             assert!(!refused.stderr.contains("127.0.0.1"), "{refused:?}");
         }
+        // An agent that does not judge any more takes nothing of it away, and the mode with the mark alone.
+        machine.place().clear().unwrap();
+        assert!(!passes(&machine.answer("monitor")));
         // Neither does what an agent decides let it pass, nor that it knows of nothing.
         let agent = machine.tells(vec![decided("allow"), decided("allow")]);
         assert!(!passes(&machine.answer("enforce")) && !passes(&machine.answer("monitor")));
@@ -761,7 +770,7 @@ mod tests {
         assert!(passes(&looks_on) && says_held(&looks_on), "{looks_on:?}");
     }
 
-    /// Proves LJ-11.
+    /// Proves LJ-13.
     #[test]
     fn a_mark_that_is_lost_is_the_agents_word_and_one_that_is_damaged_is_a_mark() {
         let allow = |quarantine: Option<Quarantine>| Told {
@@ -816,10 +825,23 @@ mod tests {
         let agent = machine.tells(vec![allow(None)]);
         assert!(passes(&machine.answer("enforce")));
         agent.join().unwrap();
-        assert!(machine.place().remove_quarantine((URL, "acme")).is_ok() && mark(&machine).exists());
+        // Root's is every hook's, however that one spells the server.
+        let other = HookSettings {
+            url: "http://127.0.0.1:1/other".into(),
+            ..settings()
+        };
+        let invocation = invocation(&words("codex --mode enforce --config /x")).unwrap();
+        let of_machine = Desk::of_machine(&machine.root, machine.owner).quarantine(None);
+        let marked = Registration::with(None, Ok(other), &invocation).marked(of_machine);
+        assert_eq!(marked.quarantine, Some(Quarantine::Block));
+        machine.place().remove_quarantine().unwrap();
+        assert!(
+            !mark(&machine).exists(),
+            "whoever has the place now takes it away"
+        );
     }
 
-    /// Proves LJ-11.
+    /// Proves LJ-13.
     #[test]
     fn a_machine_that_is_held_apart_to_be_looked_at_is_judged_as_before_and_says_so() {
         let machine = Machine::new();
@@ -834,7 +856,7 @@ mod tests {
         let blocked = machine.answer("enforce");
         assert!(!passes(&blocked) && says_held(&blocked), "{blocked:?}");
         agent.join().unwrap();
-        machine.place().remove_quarantine((URL, "acme")).unwrap();
+        machine.place().remove_quarantine().unwrap();
         let machine = &machine;
         std::fs::remove_file(machine.place().socket).unwrap();
         let agent = machine.tells(vec![decided("allow")]);

@@ -600,7 +600,7 @@ fn round_of(world: &World, judging: &Judging) {
     drop(done);
 }
 
-/// Proves LJ-11.
+/// Proves LJ-13.
 #[test]
 fn a_machine_that_is_held_apart_is_marked_until_a_heartbeat_takes_it_back() {
     const MARK: &str = "quarantine.json";
@@ -695,4 +695,45 @@ fn a_machine_that_is_held_apart_is_marked_until_a_heartbeat_takes_it_back() {
     says("block");
     round_of(&world, &off);
     assert_eq!(place.quarantine(Some(us)), None);
+}
+
+/// Proves LJ-13.
+#[test]
+fn a_machine_that_is_held_apart_hears_that_its_organization_enforces_and_keeps_it_with_the_mark() {
+    let world = World::new();
+    let us = of(&world.agent);
+    let (place, judging) = held_by(&world, Use::On);
+    let block = Some(Quarantine::Block);
+    let held = json!({ "code": "conflict", "message": "no", "status": "quarantined" });
+    // An organization that enforces afterwards is heard, without a bundle, and one that does not weakens nothing.
+    world.server.says("/policy-bundle", 409, &held);
+    let mode = || place.known_mode(Some(us));
+    let kept = KeptMode {
+        server: us.0.into(),
+        organization: us.1.into(),
+        mode: HookMode::Monitor,
+    };
+    place.keep_mode(&kept).unwrap();
+    for (word, known) in [
+        ("monitor", HookMode::Monitor),
+        ("enforce", HookMode::Enforce),
+        ("monitor", HookMode::Enforce),
+    ] {
+        let answer = json!({ "nextHeartbeatSeconds": 300, "quarantine": "block", "hooksMode": word });
+        world.server.says("/heartbeat", 200, &answer);
+        round_of(&world, &judging);
+        assert_eq!(mode(), Some(known), "{word}");
+    }
+    assert_eq!(judging.standing.now().mode, Some(HookMode::Enforce));
+    // One that does not judge leaves the mode as long as the mark is there.
+    let (_, off) = held_by(&world, Use::Off);
+    off.begin_once(&world.agent, &|_| {}).unwrap();
+    assert_eq!(
+        (mode(), place.quarantine(Some(us))),
+        (Some(HookMode::Enforce), block)
+    );
+    let free = json!({ "nextHeartbeatSeconds": 300, "quarantine": "none" });
+    world.server.says("/heartbeat", 200, &free);
+    round_of(&world, &off);
+    assert_eq!((mode(), place.quarantine(Some(us))), (None, None));
 }

@@ -135,6 +135,14 @@ fn a_device_hears_that_it_is_held_apart_and_when_it_is_not_any_more() {
         let early = machine.beat(&app).await;
         assert_eq!(early.ok().get("quarantine"), None);
         assert_eq!(told().await, "block");
+        // It gets no bundle, and hears by this what the organization's hooks do.
+        app.advance(60);
+        assert_eq!(machine.beat(&app).await.ok()["hooksMode"], "monitor");
+        set(&app, json!({ "hooks": { "mode": "enforce" } }), false)
+            .await
+            .ok();
+        app.advance(60);
+        assert_eq!(machine.beat(&app).await.ok()["hooksMode"], "enforce");
         set(&app, json!({ "quarantineAction": "monitor" }), false)
             .await
             .refused(400, "confirmation_required");
@@ -145,6 +153,8 @@ fn a_device_hears_that_it_is_held_apart_and_when_it_is_not_any_more() {
         assert_eq!(told().await, "monitor");
         act(&app, &machine.id, "release").await.ok();
         assert_eq!(told().await, "none");
+        app.advance(60);
+        assert_eq!(machine.beat(&app).await.ok().get("hooksMode"), None);
         app.kernel.stop().await;
     });
 }

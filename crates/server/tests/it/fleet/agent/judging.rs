@@ -321,7 +321,7 @@ fn a_bundle_is_gone_after_the_quarantine_of_its_device_and_comes_back_after_the_
         app.advance(60);
         guard.stumbles(&judging).await;
         assert!(!guard.bundle().exists(), "it lies on the disk");
-        // Hooks look at the mark, whatever becomes of the agent (LJ-11).
+        // Hooks look at the mark, whatever becomes of the agent (LJ-13).
         let mark = guard.laptop.home.join(".config/provost/quarantine.json");
         assert!(fs::read_to_string(&mark).unwrap().contains("block"));
         assert_eq!(guard.asks("Bash").quarantine, Some(Quarantine::Block));
