@@ -5,6 +5,7 @@ use super::enrolment::{self, EnrolmentToken};
 use super::labels::Labels;
 use super::model::{MOST_TOKENS, Mode, Owner, Platform};
 use super::{credentials, fences, owners};
+use provost_areas_identity::directory::{self, model::UserId};
 use provost_areas_platform::settings::{self, ActOfTwo};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::context::SecretPlaceholder;
@@ -14,7 +15,7 @@ use provost_kernel::text::{IntegerBetween, LongName, Name};
 use provost_kernel::{OperationContext, Result, token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct CreateEnrolmentToken;
 
@@ -86,6 +87,19 @@ impl Operation for CreateEnrolmentToken {
         let lets_in = !input.body.require_approval && named.contains(&ActOfTwo::Devices);
         let gives = input.body.owner_user_id.is_some() && named.contains(&ActOfTwo::Rights);
         Ok(lets_in || gives)
+    }
+
+    /// Whose machine it enrols: a user of another role is another yes.
+    fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
+        match &input.body.owner_user_id {
+            Some(user) => directory::who_they_are(ctx, &[UserId::from_text(user.as_str())]),
+            None => Ok(Value::Null),
+        }
+    }
+
+    fn gains(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let owner = input.body.owner_user_id.as_ref();
+        Ok(owner.map(|user| user.as_str().to_owned()).into_iter().collect())
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Created> {
@@ -179,21 +193,17 @@ pub fn create(ctx: &mut OperationContext<'_>, wanted: Wanted<'_>) -> Result<Crea
     let id = enrolment_token.id.clone();
     ctx.target(&fences::ENROLMENT_TOKEN, id.as_str());
     enrolment::insert(ctx, &enrolment_token, &minted)?;
-    ctx.change("/name", serde_json::Value::Null, wanted.name);
-    ctx.change("/maxUses", serde_json::Value::Null, wanted.max_uses);
-    ctx.change(
-        "/requireApproval",
-        serde_json::Value::Null,
-        wanted.require_approval,
-    );
+    ctx.change("/name", Value::Null, wanted.name);
+    ctx.change("/maxUses", Value::Null, wanted.max_uses);
+    ctx.change("/requireApproval", Value::Null, wanted.require_approval);
     if !enrolment_token.labels.is_empty() {
-        ctx.change("/labels", serde_json::Value::Null, json!(enrolment_token.labels));
+        ctx.change("/labels", Value::Null, json!(enrolment_token.labels));
     }
     if let Some(owner) = enrolment_token.owner.as_ref().filter(|_| !wanted.is_own) {
-        ctx.change("/ownerUserId", serde_json::Value::Null, owner.user_id.as_str());
+        ctx.change("/ownerUserId", Value::Null, owner.user_id.as_str());
     }
     if let Some(bounds) = enrolment_token.bounds.stored()? {
-        ctx.change("/bounds", serde_json::Value::Null, bounds);
+        ctx.change("/bounds", Value::Null, bounds);
     }
     let of = fences::OfEnrolmentToken {
         enrolment_token_id: id.clone(),

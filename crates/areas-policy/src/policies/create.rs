@@ -5,7 +5,7 @@ use super::collections::Collection;
 use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, ExpectedRevision, PlanToken};
 use super::model::{Document, PolicyId};
 use super::views::{OnePolicy, all_warnings, policy};
-use super::write;
+use super::{gains, write};
 use crate::policies::fences;
 use provost_areas_access::resources::ownership::answer_again;
 use provost_kernel::auth::Role::Admin;
@@ -56,6 +56,11 @@ impl<C: Collection> Operation for CreatePolicy<C> {
     fn validate(input: &Input<Self>) -> Result<()> {
         let definition = input.body.definition.definition(C::FAMILY)?;
         super::inputs::must_fit_a_path(definition.id())
+    }
+
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let definition = input.body.definition.definition(C::FAMILY)?;
+        gains::of(ctx, C::FAMILY, Some(definition.authored()), None)
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OnePolicy> {

@@ -3,7 +3,7 @@
 use super::collections::Collection;
 use super::inputs::RevisionNumber;
 use super::model::{NAMED, PolicyPath, name};
-use super::{admission, write};
+use super::{admission, gains, write};
 use crate::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, NoContent, Operation};
@@ -38,6 +38,10 @@ impl<C: Collection> Operation for DeletePolicy<C> {
     type Query = DeleteQuery;
     type Body = Empty;
     type Output = NoContent;
+
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        gains::of(ctx, C::FAMILY, None, Some(&input.path.policy_id))
+    }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let id = &input.path.policy_id;

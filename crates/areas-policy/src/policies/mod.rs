@@ -39,6 +39,7 @@ mod delete;
 mod ends;
 pub mod exceptions;
 pub mod fences;
+mod gains;
 mod get;
 mod get_version;
 mod inputs;

@@ -205,6 +205,21 @@ fn look_up(ctx: &mut OperationContext<'_>, places: &[NameUse<'_>]) -> Result<Wor
     words::living(&mut ctx.tx(), org, &asked)
 }
 
+/// Returns the ids of the users and accounts that a definition names by themselves: of each name all that it may mean.
+pub fn named_alone(
+    ctx: &mut OperationContext<'_>,
+    family: Family,
+    definition: &Value,
+) -> Result<Vec<String>> {
+    let named = names_in(family, definition);
+    let found = look_up(ctx, &named)?;
+    let alone = named
+        .iter()
+        .filter(|named| matches!(named.kind, Kind::User | Kind::ServiceAccount));
+    let ids = alone.flat_map(|named| found.of(named.kind, named.name));
+    Ok(ids.map(|record| record.id.clone()).collect())
+}
+
 /// Returns every place of a definition that names something.
 pub fn names_in(family: Family, definition: &Value) -> Vec<NameUse<'_>> {
     let mut named = Vec::new();

@@ -5,7 +5,7 @@ use super::collections::Collection;
 use super::inputs::{AuthoredDefinition, DEFINITION_LIMIT, PlanToken, RevisionNumber};
 use super::model::{Document, PolicyPath};
 use super::views::{OnePolicy, all_warnings, policy};
-use super::{references, write};
+use super::{gains, references, write};
 use crate::policies::fences;
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -50,6 +50,16 @@ impl<C: Collection> Operation for UpdatePolicy<C> {
 
     fn validate(input: &Input<Self>) -> Result<()> {
         input.body.definition.definition(C::FAMILY).map(drop)
+    }
+
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let definition = input.body.definition.definition(C::FAMILY)?;
+        gains::of(
+            ctx,
+            C::FAMILY,
+            Some(definition.authored()),
+            Some(&input.path.policy_id),
+        )
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OnePolicy> {

@@ -2,7 +2,7 @@
 
 use super::super::model::GroupPath;
 use super::super::returning;
-use super::super::store::{groups, imports};
+use super::super::store::{groups, imports, users};
 use crate::directory::{deciders, fences};
 use crate::subjects::{DeletionAnswer, losing, weighed};
 use crate::words;
@@ -45,6 +45,12 @@ impl Operation for DeleteGroup {
     fn standing(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Value> {
         let versions = groups::versions(ctx, &input.path.group_id)?;
         Ok(json!({ "name": versions[0].name, "externalId": versions[0].external_id }))
+    }
+
+    /// What is said of the group holds for nobody in it any longer; of them those may say yes who have the role.
+    fn gains(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        let org = ctx.org();
+        users::with_role_in(&mut ctx.tx(), org, Admin, input.path.group_id.as_str())
     }
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<DeletionAnswer> {

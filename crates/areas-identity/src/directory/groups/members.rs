@@ -162,6 +162,11 @@ impl Operation for RemoveGroupMember {
         deciders::standing(ctx, &input.path.user_id)
     }
 
+    /// What is said of the group holds for the user no longer.
+    fn gains(_cx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Vec<String>> {
+        Ok(vec![input.path.user_id.as_str().to_owned()])
+    }
+
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<NoContent> {
         let (group, user) = (&input.path.group_id, &input.path.user_id);
         ctx.target(&fences::GROUP, group.as_str());

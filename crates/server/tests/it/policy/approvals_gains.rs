@@ -2,6 +2,7 @@
 
 use super::approvals_operations::{Request, able, admin, all, approve, lift, name, refused, shown, vote};
 use super::approvals_people::Person;
+use super::decisions::content;
 use crate::access::oauth::granted::Confidential;
 use crate::areas::directory::{self, chunk, group, import, narrow};
 use crate::areas::fleet::Machine;
@@ -27,11 +28,7 @@ statements! {
 const WITHOUT_STANDING: &[(&str, &[&str])] = &[
     (
         "it makes something, and the request says all of it",
-        &[
-            "createHeadlessDirectoryUser",
-            "createHeadlessEnrolmentToken",
-            "createHeadlessServiceAccount",
-        ],
+        &["createHeadlessDirectoryUser", "createHeadlessServiceAccount"],
     ),
     (
         "the request says what it sets, and what it does not name stays",
@@ -73,20 +70,15 @@ const WITHOUT_GAINS: &[(&str, &[&str])] = &[
         "the body names them, and what everybody gets nobody gets before others",
         &["allowHeadlessIdentityRelinking"],
     ),
-    (
-        "nobody has it yet",
-        &["createHeadlessDirectoryUser", "createHeadlessEnrolmentToken"],
-    ),
+    ("nobody has it yet", &["createHeadlessDirectoryUser"]),
     (
         "it takes away",
         &[
-            "deleteHeadlessDirectoryGroup",
             "deleteHeadlessDirectoryUser",
             "deleteHeadlessMcpClient",
             "deleteHeadlessServiceAccount",
             "deleteHeadlessWorkloadTrust",
             "eraseHeadlessDeviceInventory",
-            "removeHeadlessDirectoryGroupMember",
             "removeHeadlessIdentityLinks",
             "retireHeadlessDevice",
         ],
@@ -99,18 +91,15 @@ const WITHOUT_GAINS: &[(&str, &[&str])] = &[
             "putHeadlessApprovalRoutes",
             "releaseHeadlessPolicyAuthority",
             "updateHeadlessAutomationSettings",
-            "POLICIES",
         ],
     ),
 ];
 
-/// Returns the reasons by operation; the collections of policies are one implementation.
-fn reasons(of: &[(&'static str, &[&'static str])]) -> BTreeMap<String, &'static str> {
+/// Returns the operations that make, change and delete policies: three implementations for all collections.
+fn of_policies() -> Vec<&'static str> {
     let registry = provost_server::app::registry().unwrap();
-    let policies: Vec<&str> = registry
-        .entries()
-        .iter()
-        .map(|entry| entry.meta)
+    let policies = registry.entries().iter().map(|entry| entry.meta);
+    let policies: Vec<&str> = policies
         .filter(|meta| {
             meta.toolset == "policies"
                 && meta.second_person.is_some()
@@ -119,6 +108,12 @@ fn reasons(of: &[(&'static str, &[&'static str])]) -> BTreeMap<String, &'static 
         .map(|meta| meta.id)
         .collect();
     assert!(policies.len() >= 12, "{policies:?}");
+    policies
+}
+
+/// Returns the reasons by operation.
+fn reasons(of: &[(&'static str, &[&'static str])]) -> BTreeMap<String, &'static str> {
+    let policies = of_policies();
     let mut found = BTreeMap::new();
     for (reason, ids) in of {
         for id in *ids {
@@ -146,7 +141,7 @@ fn implementing(function: &str) -> BTreeSet<String> {
         }
     }
     let registry = provost_server::app::registry().unwrap();
-    let mut found = BTreeSet::new();
+    let (mut found, mut collections) = (BTreeSet::new(), 0);
     for file in files {
         let text = std::fs::read_to_string(file).unwrap();
         // Each ends in the first line that is a brace alone.
@@ -155,11 +150,19 @@ fn implementing(function: &str) -> BTreeSet<String> {
             if !part.contains(&format!("fn {function}(")) {
                 continue;
             }
+            if part.contains("C::IDS[") {
+                collections += 1;
+                continue;
+            }
             let named = registry.entries().iter().map(|entry| entry.meta.id);
             let named: Vec<&str> = named.filter(|id| part.contains(&format!("\"{id}\""))).collect();
             assert_eq!(named.len(), 1, "{named:?} of {part}");
             found.insert(named[0].to_owned());
         }
+    }
+    if collections > 0 {
+        assert_eq!(collections, 3, "of making, changing and deleting");
+        found.extend(of_policies().into_iter().map(str::to_owned));
     }
     found
 }
@@ -274,6 +277,11 @@ async fn giving(app: &App, bob: &Person, other: &Person) -> Vec<(&'static str, R
     let client =
         Confidential::register(app, &["client_credentials"], Some(&account_of(app, bob).await)).await;
     let settled = json!({ "apply": [held_of(app, bob).await] });
+    let (left, ended) = (group(app, &fresh_key()).await, group(app, &fresh_key()).await);
+    let member = |group: &str| format!("/directory/groups/{group}/members/{}", bob.id);
+    for group in [&left, &ended] {
+        app.write("PUT", &member(group), json!({})).await.ok();
+    }
     let word = fresh_key();
     let mapped = mapping_of(app, &fresh_key(), bob).await;
     mapping_of(app, &word, bob).await;
@@ -321,6 +329,24 @@ async fn giving(app: &App, bob: &Person, other: &Person) -> Vec<(&'static str, R
             "a held change",
             post("/directory/held-changes/settle", settled),
             "/apply/0/userId",
+        ),
+        (
+            "a group that is left",
+            Request::bare("DELETE", &member(&left)),
+            "",
+        ),
+        (
+            "a group that ends",
+            Request::bare("DELETE", &format!("/directory/groups/{ended}")).confirmed(),
+            "",
+        ),
+        (
+            "a token for a machine",
+            post(
+                "/devices/enrolment-tokens",
+                json!({ "name": fresh_key(), "ownerUserId": bob.id }),
+            ),
+            "/0/id",
         ),
         (
             "a word that means nobody",
@@ -677,5 +703,67 @@ fn nothing_is_tried_for_who_may_not_ask_or_has_asked() {
             None,
             "without query",
         );
+    });
+}
+
+/// Proves AP-3.
+#[test]
+fn whom_a_policy_names_says_no_yes_to_it() {
+    each("approvals_gains_policies", |app: Arc<App>| async move {
+        let (asker, bob, eve) = (
+            admin(&app, "ada").await,
+            admin(&app, "bob").await,
+            admin(&app, "eve").await,
+        );
+        let agent = account_of(&app, &bob).await;
+        app.advance(120);
+        name(&app, &["policies"]).await.ok();
+        let ada = able(&app, &asker).await;
+        let block = |exceptions: Value| content("no-tools", "block", &json!({ "exceptions": exceptions }));
+        let but = |field: &str, value: &str| json!([{ "id": "e", "reason": "r", "conditions": { "field": field, "op": "eq", "value": value } }]);
+        let write = |revision: i64, definition: Value| {
+            let body = json!({ "definition": definition, "expectedRevision": revision });
+            if revision == 0 {
+                post("/content-policies", body)
+            } else {
+                put("/content-policies/no-tools", body)
+            }
+        };
+        // By the name and by the id, by the account, and by what it said before; and once more without anybody.
+        for (what, request, is_his) in [
+            ("nobody", write(0, block(json!([]))), false),
+            (
+                "his name",
+                write(1, block(but("identity.user_id", &bob.login))),
+                true,
+            ),
+            ("his name before", write(2, block(json!([]))), true),
+            (
+                "his account",
+                write(3, block(but("identity.service_account_id", &agent))),
+                true,
+            ),
+            (
+                "his account before",
+                Request::bare("DELETE", "/content-policies/no-tools?expectedRevision=4"),
+                true,
+            ),
+        ] {
+            let approval = request.ask(&app, &ada, what, &fresh_key()).await;
+            let reply = vote(&app, &bob.token(&app).await, &approval).await;
+            if is_his {
+                assert_eq!(
+                    (what, reply.code()),
+                    (what, "escalation_forbidden"),
+                    "{}",
+                    reply.text()
+                );
+                approve(&app, &eve, &approval).await;
+            } else {
+                reply.ok();
+            }
+            let done = request.with(&app, &ada, &approval, what).await;
+            assert!(done.status.is_success(), "{what}: {}", done.text());
+        }
     });
 }
