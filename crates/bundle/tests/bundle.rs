@@ -48,6 +48,7 @@ fn inputs() -> BundleInputs {
             words: vec!["engineering".into()],
             shared: vec![],
         }],
+        denied: vec![],
     }
 }
 
