@@ -17,6 +17,8 @@ pub const FORMAT: u32 = 1;
 pub const PAYLOAD_LIMIT: usize = 3 << 20;
 /// LIMIT: bytes of its policies; what is beyond is asked about.
 const POLICIES_LIMIT: usize = 2 << 20;
+/// LIMIT: bytes of the keys of servers that are denied; where there are more, a call of a server that is not among them is asked about.
+pub const SERVERS_LIMIT: usize = 256 << 10;
 
 provost_words::word! {
     /// What hooks of devices do with verdicts.
@@ -97,6 +99,35 @@ pub struct PolicyBundle {
     pub policies: Vec<BundlePolicy>,
     /// What the bundle does not hold.
     pub withheld: Vec<Withheld>,
+    /// The MCP servers of which no call passes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<BundleServer>,
+    /// Whether more of them are denied than there was room for.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub servers_withheld: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+provost_words::word! {
+    /// How a server stands that a bundle names.
+    pub enum ServerStanding {
+        /// An admin denied it.
+        Denied = "denied",
+    }
+}
+
+/// An MCP server of an organization's inventory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleServer {
+    /// Its key.
+    pub key: String,
+    /// How it stands.
+    pub standing: ServerStanding,
 }
 
 /// What a bundle means that does not say it: the more of the two.
@@ -211,6 +242,8 @@ pub struct BundleInputs {
     pub users: Vec<BundleUser>,
     /// Their groups.
     pub groups: Vec<BundleGroup>,
+    /// The keys of the MCP servers that are denied, in their order; more of them than have room are no mistake.
+    pub denied: Vec<String>,
 }
 
 /// A bundle would not fit.
@@ -276,6 +309,19 @@ impl PolicyBundle {
                 *strongest = action.max(*strongest);
             }
         }
+        let (mut servers, mut bytes) = (Vec::new(), 0);
+        let count = inputs.denied.len();
+        for key in inputs.denied {
+            bytes += key.len();
+            if bytes > SERVERS_LIMIT {
+                break;
+            }
+            servers.push(BundleServer {
+                key,
+                standing: ServerStanding::Denied,
+            });
+        }
+        let servers_withheld = servers.len() < count;
         let (id, sequence) = inputs.version;
         let bundle = Self {
             format: FORMAT,
@@ -309,6 +355,8 @@ impl PolicyBundle {
                     action,
                 })
                 .collect(),
+            servers,
+            servers_withheld,
         };
         if bundle.canonical().len() > PAYLOAD_LIMIT {
             return Err(BundleTooLarge);

@@ -1,6 +1,6 @@
 //! Judging by a bundle.
 
-use crate::document::{PolicyBundle, WhenWithheld};
+use crate::document::{PolicyBundle, ServerStanding, WhenWithheld};
 use crate::envelope::Refusal;
 use crate::event::{AskedEvent, UnreadableEvent};
 use crate::known::KnownWords;
@@ -10,6 +10,7 @@ use provost_policy::{
     check_sent, sent_words, without_missing,
 };
 use provost_words::Timestamp;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -37,6 +38,23 @@ pub const fn is_judged(occasion: Occasion) -> bool {
     )
 }
 
+/// Says whether an event is of a call of an MCP server.
+fn calls_server(event: &AskedEvent) -> bool {
+    let is_there = |field: Field| {
+        let is_missing = event.missing.iter().any(|missing| missing == field.name());
+        is_missing || event.attributes.get(field.name()).is_some_and(Value::is_string)
+    };
+    is_there(Field::MCP_SERVER) || is_there(Field::MCP_PACKAGE)
+}
+
+/// Returns the key of the MCP server that an event names; `None` where nobody says it.
+fn server_of(event: &AskedEvent) -> Option<&str> {
+    let name = Field::MCP_PACKAGE.name();
+    let is_missing = event.missing.iter().any(|missing| missing == name);
+    let key = event.attributes.get(name).and_then(Value::as_str);
+    key.filter(|_| !is_missing)
+}
+
 /// A bundle, compiled.
 #[derive(Debug)]
 pub struct Judge {
@@ -44,6 +62,8 @@ pub struct Judge {
     set: PolicySet,
     needing: BTreeSet<(Family, String)>,
     words: KnownWords,
+    /// The keys of the servers that are denied.
+    denied: BTreeSet<String>,
 }
 
 /// What a device says of an event.
@@ -82,8 +102,12 @@ impl Judge {
             definitions.push(Arc::new(read));
         }
         let set = PolicySet::new(definitions).map_err(|why| Refusal::Unreadable(why.to_string()))?;
+        let denied = bundle.servers.iter().map(|server| match server.standing {
+            ServerStanding::Denied => server.key.clone(),
+        });
         Ok(Self {
             words: KnownWords::of(&bundle),
+            denied: denied.collect(),
             bundle,
             set,
             needing,
@@ -101,7 +125,24 @@ impl Judge {
     ///
     /// Errors: an attribute that is none, or has another type.
     pub fn judge(&self, at: Timestamp, event: &AskedEvent) -> Result<Judgement, UnreadableEvent> {
+        self.judge_among(at, event, &[])
+    }
+
+    /// Judges an event as [`Self::judge`] does, of a call that may be for any of several MCP servers, by their keys, beside the one that the
+    /// event names.
+    ///
+    /// Keeps LJ-1, LJ-12, DE-5.
+    ///
+    /// Errors: as of [`Self::judge`].
+    pub fn judge_among(
+        &self,
+        at: Timestamp,
+        event: &AskedEvent,
+        may_be: &[String],
+    ) -> Result<Judgement, UnreadableEvent> {
         let occasion = event.occasion;
+        let is_call = calls_server(event);
+        let denied = self.denied_of(server_of(event), may_be).filter(|_| is_call);
         // The groups of the register replace what is claimed; what is no list of groups is refused all the same.
         check_sent(occasion, &event.attributes, &[Field::GROUPS.name()])?;
         let (mut given, mut missing) = (event.attributes.clone(), event.missing.clone());
@@ -140,24 +181,40 @@ impl Judge {
             open.iter().chain(&groups).any(|field| read.contains(field))
         };
         // The server alone opens requests for approvals and knows of what was approved.
+        // One that is denied may be among those for which there was no room.
+        let may_be_denied = is_call && self.bundle.servers_withheld;
         let asks = withheld.is_some()
+            || may_be_denied
             || outcome.action == Action::RequireApproval
             || outcome.findings.iter().any(|finding| {
                 let is_open = finding.reason == Reason::EvaluationFailed && reads_open(&finding.policy);
                 is_open || needs(&finding.policy)
             });
         outcome.doubt(needs);
-        if let Some(action) = withheld {
+        if let Some(action) = withheld.max(may_be_denied.then_some(Action::Block)) {
             outcome.raise(action);
+        }
+        if denied.is_some() {
+            outcome.refuse();
         }
         let verdict = Verdict::of_event(&outcome, &event, &symbols);
         let mut verdict = verdict.map_err(|why| UnreadableEvent(why.to_string()))?;
         verdict.leave_open(&open);
+        if let Some(key) = denied {
+            verdict.deny(key);
+            return Ok(Judgement::Verdict(verdict));
+        }
         Ok(if asks {
             Judgement::Ask(verdict)
         } else {
             Judgement::Verdict(verdict)
         })
+    }
+
+    /// Returns the key of a denied server that a call may be for.
+    fn denied_of<'a>(&'a self, named: Option<&str>, may_be: &[String]) -> Option<&'a str> {
+        let mut keys = named.into_iter().chain(may_be.iter().map(String::as_str));
+        keys.find_map(|key| self.denied.get(key)).map(String::as_str)
     }
 
     /// Returns the strongest action of what the bundle does not hold and may be about an event; nothing where there is nothing of the

@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 pub struct Verdict {
     /// What has to happen: `allow`, `flag_for_review`, `nudge`, `redact`, `filter`, `require_approval` or `block`.
     action: &'static str,
-    /// What that rests on: `policies`, or `no_policy_matched` where no policy has a part in it, not even in monitor mode.
+    /// What that rests on: `policies`, `no_policy_matched` where no policy has a part in it, not even in monitor mode, or `standing` where
+    /// the MCP server of the call is denied.
     basis: &'static str,
     /// Whether some policy could not be evaluated; it counted as matched.
     unknown: bool,
@@ -35,6 +36,20 @@ pub struct Verdict {
     /// The approval by which the call passes this once, as far as the policies go that asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     grant: Option<Grant>,
+    /// The MCP server by whose standing it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_server: Option<StandingServer>,
+}
+
+/// An MCP server whose standing decides.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+struct StandingServer {
+    /// Its key in the inventory.
+    key: String,
+    /// How it stands: `denied`. Open.
+    standing: &'static str,
 }
 
 /// An approval that was used.
@@ -158,6 +173,29 @@ impl Verdict {
         });
     }
 
+    /// Has it be the refusal of a call of an MCP server that is denied; the outcome that it says was refused as such.
+    ///
+    /// Keeps LJ-12.
+    pub fn deny(&mut self, key: &str) {
+        self.action = Action::Block.word();
+        self.basis = "standing";
+        self.obligations.clear();
+        self.approval = None;
+        self.messages.insert(
+            0,
+            format!("the MCP server {key} is denied in the inventory of this organization"),
+        );
+        self.mcp_server = Some(StandingServer {
+            key: key.to_owned(),
+            standing: "denied",
+        });
+    }
+
+    /// Returns whether it is a refusal by the standing of an MCP server.
+    pub fn is_by_standing(&self) -> bool {
+        self.mcp_server.is_some()
+    }
+
     /// Says under which request the call waits, where it stands and how long it waits; nothing where no approval is asked for.
     pub fn wait(&mut self, request_id: &str, state: &'static str, seconds: i64) {
         if let Some(approval) = &mut self.approval {
@@ -237,6 +275,7 @@ impl Verdict {
             messages,
             approval: approval(outcome),
             grant: None,
+            mcp_server: None,
         })
     }
 }

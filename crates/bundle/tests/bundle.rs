@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_bundle::{
     Addressee, AskedEvent, BundleGroup, BundleInputs, BundleUser, Floor, HookMode, Hooks, Judge, Judgement,
-    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Recording, Refusal, open, read,
+    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Recording, Refusal, SERVERS_LIMIT, open, read,
 };
 use provost_policy::{Action, Definition, Family, PolicySet, sha256_hex};
 use provost_words::Timestamp;
@@ -48,6 +48,7 @@ fn inputs() -> BundleInputs {
             words: vec!["engineering".into()],
             shared: vec![],
         }],
+        denied: vec![],
     }
 }
 
@@ -461,4 +462,148 @@ fn an_event_that_nobody_reads_is_an_error_and_no_verdict() {
         assert!(AskedEvent::of(&event).is_err(), "{event}");
     }
     assert!(AskedEvent::all(&json!({"events": []})).is_err());
+}
+
+fn of_server(judge: &Judge, attributes: &Value, missing: &Value, may_be: &[&str]) -> (Action, bool, bool) {
+    let event = json!({"occasion": "pre_tool", "attributes": attributes, "missing": missing});
+    let may_be: Vec<String> = may_be.iter().map(|key| (*key).to_owned()).collect();
+    let said = judge.judge_among(
+        Timestamp::from_ms(1_500),
+        &AskedEvent::of(&event).unwrap(),
+        &may_be,
+    );
+    let said = said.unwrap();
+    let verdict = said.verdict();
+    (
+        verdict.action(),
+        verdict.is_by_standing(),
+        matches!(said, Judgement::Ask(_)),
+    )
+}
+
+/// Proves LJ-12.
+#[test]
+fn a_denied_server_is_refused_by_its_key_and_no_other_one_is() {
+    let denied = |keys: Vec<String>| BundleInputs {
+        denied: keys,
+        ..inputs()
+    };
+    let look = block(
+        "look",
+        &json!({"action": "flag_for_review", "conditions": {"field": "tool.id", "op": "exists"}}),
+    );
+    let of =
+        |inputs| Judge::new(PolicyBundle::of(&set(std::slice::from_ref(&look)), inputs).unwrap()).unwrap();
+    let judge = of(denied(vec![
+        "npm:evil".into(),
+        "url:https://evil.example/mcp".into(),
+    ]));
+    let call = |key: &str| json!({"tool.id": "mcp__a__b", "mcp.server_id": "a", "mcp.package_id": key, "identity.user_id": "ada"});
+    let unsaid = json!({"tool.id": "mcp__a__b", "mcp.server_id": "a", "identity.user_id": "ada"});
+    let (none, missing) = (json!([]), json!(["mcp.package_id"]));
+    let (refused, passes) = (
+        (Action::Block, true, false),
+        (Action::FlagForReview, false, false),
+    );
+    assert_eq!(of_server(&judge, &call("npm:evil"), &none, &[]), refused);
+    assert_eq!(
+        of_server(&judge, &call("url:https://evil.example/mcp"), &none, &[]),
+        refused
+    );
+    for key in ["npm:evil2", "npm:evi", "NPM:evil", "npm:nice", ""] {
+        assert_eq!(of_server(&judge, &call(key), &none, &[]), passes, "{key}");
+    }
+    // Nobody can say which one it is, and one that is denied may be it.
+    assert_eq!(of_server(&judge, &unsaid, &missing, &[]), passes);
+    assert_eq!(
+        of_server(&judge, &unsaid, &missing, &["npm:nice", "npm:evil"]),
+        refused
+    );
+    // What an event says and says to be missing is missing.
+    assert_eq!(of_server(&judge, &call("npm:evil"), &missing, &[]), passes);
+    // A call of no server is of no server, whatever may be configured.
+    let shell = json!({"tool.id": "Bash", "identity.user_id": "ada"});
+    assert_eq!(of_server(&judge, &shell, &none, &["npm:evil"]), passes);
+    // It is certain where policies are not: nobody has to be asked.
+    let stranger = json!({"mcp.server_id": "a", "mcp.package_id": "npm:evil", "identity.user_id": "bob"});
+    assert_eq!(of_server(&judge, &stranger, &none, &[]), refused);
+    // It says why, and nothing of what a policy would have had changed or approved.
+    let event = json!({"occasion": "pre_tool", "attributes": call("npm:evil"), "missing": []});
+    let said = judge
+        .judge(Timestamp::from_ms(1_500), &AskedEvent::of(&event).unwrap())
+        .unwrap();
+    let said = serde_json::to_value(said.verdict()).unwrap();
+    assert_eq!(
+        (&said["basis"], &said["policyIds"]),
+        (&json!("standing"), &json!([]))
+    );
+    assert_eq!(
+        said["mcpServer"],
+        json!({"key": "npm:evil", "standing": "denied"})
+    );
+    assert_eq!(said["reasons"][0]["decides"], false);
+    assert!(said.get("approval").is_none());
+}
+
+/// Proves LJ-12.
+#[test]
+fn denied_servers_beyond_the_bound_are_said_and_asked_about() {
+    let keys: Vec<String> = (0..3_000).map(|n| format!("npm:{n:0>96}")).collect();
+    let cut = PolicyBundle::of(
+        &set(&[]),
+        BundleInputs {
+            denied: keys.clone(),
+            ..inputs()
+        },
+    )
+    .unwrap();
+    assert!(cut.servers_withheld && cut.servers.len() < 3_000);
+    let bytes: usize = cut.servers.iter().map(|server| server.key.len()).sum();
+    assert!(bytes <= SERVERS_LIMIT && bytes > SERVERS_LIMIT - 200, "{bytes}");
+    let judge = Judge::new(cut).unwrap();
+    let call = |key: &str| json!({"mcp.server_id": "a", "mcp.package_id": key, "identity.user_id": "ada"});
+    let none = json!([]);
+    assert_eq!(
+        of_server(&judge, &call(&keys[0]), &none, &[]),
+        (Action::Block, true, false)
+    );
+    // Until the server says otherwise it counts as one that is denied.
+    assert_eq!(
+        of_server(&judge, &call(&keys[2_999]), &none, &[]),
+        (Action::Block, false, true)
+    );
+    let shell = json!({"tool.id": "Bash", "identity.user_id": "ada"});
+    assert_eq!(
+        of_server(&judge, &shell, &none, &[]),
+        (Action::Allow, false, false)
+    );
+}
+
+/// A device of an earlier release does not know of servers, and a server of one says nothing of them.
+#[test]
+fn servers_are_a_member_without_which_a_bundle_is_read_as_before() {
+    let plain = PolicyBundle::of(&set(&[]), inputs()).unwrap().canonical();
+    assert!(!plain.contains("servers"));
+    let read: PolicyBundle = serde_json::from_str(&plain).unwrap();
+    assert!(read.servers.is_empty() && !read.servers_withheld);
+    let full = PolicyBundle::of(
+        &set(&[]),
+        BundleInputs {
+            denied: vec!["npm:evil".into()],
+            ..inputs()
+        },
+    )
+    .unwrap();
+    let mut value: Value = serde_json::from_str(&full.canonical()).unwrap();
+    assert_eq!(
+        value["servers"],
+        json!([{"key": "npm:evil", "standing": "denied"}])
+    );
+    assert_eq!(
+        serde_json::from_value::<PolicyBundle>(value.clone()).unwrap(),
+        full
+    );
+    // A standing of tomorrow is none that this version understands, and nothing is judged without it.
+    value["servers"][0]["standing"] = "paused".into();
+    assert!(serde_json::from_value::<PolicyBundle>(value).is_err());
 }

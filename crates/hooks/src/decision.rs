@@ -2,6 +2,9 @@
 
 use serde::Deserialize;
 
+/// On what a refusal rests that is of no policy.
+const STANDING: &str = "standing";
+
 /// What has to happen, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
@@ -53,6 +56,15 @@ impl Action {
     }
 }
 
+/// On what a decision rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// On policies.
+    Policies,
+    /// On the standing of an MCP server, whatever policies say.
+    Standing,
+}
+
 /// What was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -70,6 +82,8 @@ pub struct Decision {
     pub requests: Vec<String>,
     /// Why there is no request where somebody else's yes is required, in the server's words.
     pub refusals: Vec<String>,
+    /// On what it rests.
+    pub basis: Basis,
     /// Whether the word of the user names nobody whom the server knows, or several.
     pub user_unresolved: bool,
 }
@@ -88,6 +102,8 @@ struct One {
     messages: Vec<String>,
     #[serde(default)]
     unresolved: Vec<String>,
+    #[serde(default)]
+    basis: String,
     approval: Option<Approval>,
 }
 
@@ -152,6 +168,11 @@ impl Decision {
             refusals: deciding()
                 .filter_map(|one| one.approval.as_ref()?.refused.as_ref())
                 .fold(Vec::new(), once),
+            basis: if deciding().any(|one| one.basis == STANDING) {
+                Basis::Standing
+            } else {
+                Basis::Policies
+            },
             user_unresolved: told
                 .decisions
                 .iter()
@@ -163,6 +184,7 @@ impl Decision {
     /// Returns what a person reads: which policy, and its author's words.
     pub(crate) fn said(&self) -> String {
         let policies = match self.policies.as_slice() {
+            [] if self.basis == Basis::Standing => "the standing of an MCP server".to_owned(),
             [] => "a policy".to_owned(),
             [one] => format!("the policy {one}"),
             several => format!("the policies {}", several.join(", ")),

@@ -37,7 +37,7 @@ pub use coverage::{
     Coverage, Evidence, Execution, GAPS, Gap, Level, ProgramStanding, Reason, SessionsSeen, System, coverage,
     first_version, home_of_session, is_part_of_session, session_key, session_of_file,
 };
-pub use decision::{Action, Decision};
+pub use decision::{Action, Basis, Decision};
 pub use effect::{Effect, EverySettings, SettingsFound, Whose, effect, program_of};
 pub use payload::{Conversation, session_of};
 pub use question::{CalledServer, KnownServer, Message, Moment, Question, UnreadableEvent, hear};

@@ -38,6 +38,7 @@ fn decision(action: Action, self_serve: bool) -> Decision {
         unknown: false,
         self_serve,
         requests: Vec::new(),
+        basis: Basis::Policies,
         refusals: Vec::new(),
         user_unresolved: false,
     }
@@ -711,4 +712,27 @@ fn what_is_known_of_a_server_fills_what_is_missing_and_replaces_nothing() {
             .as_deref(),
         Some("")
     );
+}
+
+/// Proves HK-3.
+#[test]
+fn a_refusal_by_a_standing_says_so() {
+    let one = json!({ "action": "block", "basis": "standing", "unknown": false, "policyIds": [],
+        "messages": ["the MCP server npm:evil is denied in the inventory of this organization"] });
+    let other = json!({ "action": "allow", "basis": "no_policy_matched", "unknown": false, "policyIds": [], "messages": [] });
+    let decision = Decision::read(json!({ "decisions": [one, other] }).to_string().as_bytes(), 2).unwrap();
+    assert_eq!(
+        (decision.action, decision.basis),
+        (Action::Block, Basis::Standing)
+    );
+    let call = question(Client::ClaudeCode, &event(Client::ClaudeCode, Moment::PreTool));
+    let refused = answer(&call, Mode::Enforce, &decision);
+    let said = String::from_utf8(refused.stdout).unwrap();
+    assert!(
+        said.contains("the standing of an MCP server: the MCP server npm:evil is denied"),
+        "{said}"
+    );
+    // Who only looks on is told, and nothing is refused.
+    let told = String::from_utf8(answer(&call, Mode::Monitor, &decision).stdout).unwrap();
+    assert!(!told.contains("deny"), "{told}");
 }

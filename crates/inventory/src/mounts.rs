@@ -32,6 +32,12 @@ impl Mounts {
         Self(list.split(|b| *b == b'\n').filter_map(mount).collect())
     }
 
+    /// Says whether a path lies on a mount that lies elsewhere, or below one.
+    pub(crate) fn is_below_elsewhere(&self, path: &Path) -> bool {
+        let mut mounts = self.0.iter();
+        mounts.any(|(folder, is_elsewhere)| *is_elsewhere && path.starts_with(folder))
+    }
+
     /// Says whether what is mounted on a folder lies elsewhere.
     pub(crate) fn lies_elsewhere(&self, folder: &Path) -> bool {
         self.0.get(folder).copied().unwrap_or_default()
@@ -77,6 +83,8 @@ mod tests {
             ("/none", false),
         ] {
             assert_eq!(mounts.lies_elsewhere(Path::new(path)), is_elsewhere, "{path}");
+            let below = Path::new(path).join("some/file");
+            assert_eq!(mounts.is_below_elsewhere(&below), is_elsewhere, "{path}");
         }
     }
 }

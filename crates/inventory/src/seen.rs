@@ -2,6 +2,7 @@
 //!
 //! Keeps IV-6.
 
+use crate::mounts::Mounts;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -56,10 +57,12 @@ impl Seen {
         self.0.entry(place).or_insert_with(|| Stamp::of(path, is_listed));
     }
 
-    /// Says whether everything is as it was.
-    pub(crate) fn holds(&self) -> bool {
+    /// Says whether everything is as it was. What came to lie on another machine since is not, and is not touched.
+    pub(crate) fn holds(&self, mounts: &Mounts) -> bool {
         let mut all = self.0.iter();
-        all.all(|((path, is_listed), stamp)| Stamp::of(path, *is_listed) == *stamp)
+        all.all(|((path, is_listed), stamp)| {
+            !mounts.is_below_elsewhere(path) && Stamp::of(path, *is_listed) == *stamp
+        })
     }
 
     /// Returns how many things were looked at.

@@ -134,6 +134,9 @@ pub struct Said {
     pub is_expired: bool,
     /// Which server of MCP the call is for.
     pub server: Option<KnownServer>,
+    /// Whether the server would say the same of the events as they are told: not where a standing refuses what nobody can name for
+    /// certain, or a policy of the same call needs the server.
+    pub is_certain: bool,
 }
 
 impl Said {
@@ -146,6 +149,7 @@ impl Said {
             request: None,
             is_expired: false,
             server: None,
+            is_certain: false,
         }
     }
 
@@ -225,7 +229,7 @@ impl Bench {
             return Said::nothing("the agent did not understand the event");
         };
         for event in &events {
-            match self.judge.judge(now, event) {
+            match self.judge.judge_among(now, event, &server.may_be) {
                 Ok(Judgement::Verdict(verdict)) => verdicts.push(Arc::new(verdict)),
                 Ok(Judgement::Ask(verdict)) => {
                     asks = Some("a policy needs the server");
@@ -251,7 +255,16 @@ impl Bench {
             request: Some(request.clone()),
             is_expired,
             server: server.known.clone(),
+            is_certain: true,
         };
+        // A refusal by a standing stands, whatever else has to be asked about and however old the bundle is.
+        if verdicts.iter().any(|verdict| verdict.is_by_standing()) {
+            let is_certain = asks.is_none() && server.known.is_some();
+            return Said {
+                is_certain,
+                ..said(Some(verdicts), None, None)
+            };
+        }
         let action = strongest(&verdicts);
         if is_expired {
             let old = Some("the policies of this machine are out of date");

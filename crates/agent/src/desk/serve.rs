@@ -481,12 +481,13 @@ impl Counter {
             let kept = if is_counted && said.is_plain() && !said.is_expired {
                 self.count(question.sort(), filled)
             } else {
-                self.record(
-                    question,
-                    decided,
-                    if said.is_expired { "expired" } else { "judged" },
-                    filled,
-                )
+                let basis = match (said.is_expired, said.is_certain) {
+                    (true, _) => "expired",
+                    (false, true) => "judged",
+                    // It is held to, and not what the server would say of the event alone.
+                    (false, false) => "unanswered",
+                };
+                self.record(question, decided, basis, filled)
             };
             match kept {
                 Ok(()) => {

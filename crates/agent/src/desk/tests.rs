@@ -69,6 +69,7 @@ pub(super) fn bench(policies: &[Value], change: impl FnOnce(&mut PolicyBundle)) 
             group_ids: Some(vec![]),
         }],
         groups: vec![],
+        denied: vec![],
     };
     let mut bundle = PolicyBundle::of(&set, inputs).unwrap();
     change(&mut bundle);

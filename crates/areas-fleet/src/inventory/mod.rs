@@ -27,16 +27,19 @@
 //! alone only where nothing else can be meant; what is used changes no standing.
 //! INVARIANT IN-10: nothing that a device reports and no standing changes what a policy means or what it answers; a reference is resolved
 //! by an id or a key.
+//! INVARIANT IN-13: a call that names a denied server by its key is refused, by the server as by devices, whatever policies say; no other
+//! standing lets anything pass or refuses it.
 //! INVARIANT IN-12: what is imported is evidence of its own, with its source and with who brought it; it changes no place, no name and no
 //! standing of what a device said, and nothing is approved by it.
 //!
-//! Standings are shown and open nothing: no door of the server asks for them yet. They stand in the server's own row until there is one
+//! Standings open nothing. A denial refuses calls (ADR 0135); the others are shown. They stand in the server's own row until there is one
 //! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
 //! tools of servers, assets
 //! of other kinds than skills and extensions, findings, counts of what was forgotten; a section of an account of which its
 //! device says nothing more stays until the device is retired.
 
 mod credentials;
+mod denied;
 mod device;
 mod erase;
 mod evidence;
@@ -60,6 +63,7 @@ mod store;
 mod taking;
 mod uses;
 
+pub use denied::{denied, denied_among};
 pub use facts::{ServerFacts, facts};
 pub use joining::join as join_uses;
 pub use model::ServerId;
@@ -84,7 +88,12 @@ pub static AREA: Area = Area {
     scopes: &[scope("inventory:read").everybody(), scope("inventory:write")],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0036_inventory", "0039_inventory_use", "0058_project_names"],
+    migrations: &migrations![
+        "0036_inventory",
+        "0039_inventory_use",
+        "0058_project_names",
+        "0059_inventory_denied"
+    ],
     statements: &[
         store::STATEMENTS,
         known::STATEMENTS,
@@ -96,6 +105,7 @@ pub static AREA: Area = Area {
         uses::STATEMENTS,
         joining::STATEMENTS,
         facts::STATEMENTS,
+        denied::STATEMENTS,
     ],
     records: &[
         ("inventory_scans", "when a device looked last decides nothing"),
@@ -105,7 +115,7 @@ pub static AREA: Area = Area {
         ),
         (
             "inventory_servers",
-            "a standing is shown, and no door asks for it",
+            "a standing gives no right: a denial alone is asked for, and takes calls away",
         ),
         ("inventory_assets", "what was found decides nothing"),
         ("inventory_observations", "what was found decides nothing"),

@@ -9,6 +9,7 @@ use super::{event_windows, gateway};
 use crate::history::{self, Durability, Fault, IncomingEvent, NewEvent, Provenance};
 use crate::modules;
 use crate::policies;
+use provost_areas_fleet::inventory;
 use provost_backtest::record::{self, Mode};
 use provost_bundle::{Verdict, deciding};
 use provost_kernel::auth::OrganizationId;
@@ -21,6 +22,7 @@ use provost_policy::{Action, Field, FieldType, Occasion, Outcome, Reason, Symbol
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// LIMIT: events of one request (D9.11).
@@ -141,6 +143,8 @@ pub(super) struct PendingDecision {
     pub(super) records: Vec<NewEvent>,
     /// Who may be given an approval.
     asker: Option<Asker>,
+    /// The key of the MCP server of each event, where it is denied.
+    denied: Vec<Option<String>>,
     past: Option<event_windows::WindowRequest>,
     mode: Mode,
     kept: RequestedDurability,
@@ -176,6 +180,7 @@ impl Operation for Decide {
         gateway::admit(ctx, &mut events)?;
         let register = history::resolve(ctx, &mut events)?;
         let records = records(ctx, &events)?;
+        let denied = denied(ctx, &events)?;
         let org = ctx.org();
         let live = policies::live(&mut ctx.tx(), org)?;
         let past = event_windows::wanted(ctx, &live)?;
@@ -195,6 +200,7 @@ impl Operation for Decide {
             },
             records,
             past,
+            denied,
             asker,
             mode: match body.mode {
                 RequestedMode::Enforce => Mode::Enforce,
@@ -268,6 +274,18 @@ fn records(ctx: &mut OperationContext<'_>, events: &[IncomingEvent]) -> Result<V
     Ok(records)
 }
 
+/// Returns for each event the key of the MCP server that it names, where that is denied.
+fn denied(ctx: &mut OperationContext<'_>, events: &[IncomingEvent]) -> Result<Vec<Option<String>>> {
+    let named: Vec<Option<&str>> = events.iter().map(IncomingEvent::mcp_package).collect();
+    let keys: BTreeSet<&str> = named.iter().copied().flatten().collect();
+    let denied = inventory::denied_among(ctx, &keys)?;
+    let is_denied = |key: &&str| denied.contains_key(*key);
+    let of_each = named
+        .into_iter()
+        .map(|key| key.filter(is_denied).map(str::to_owned));
+    Ok(of_each.collect())
+}
+
 fn place(at: usize, pointer: &str) -> String {
     format!("/events/{at}{pointer}")
 }
@@ -304,17 +322,28 @@ impl PendingDecision {
     /// INVARIANT DE-8: what takes long waits for a core of its own; nobody waits for it but its caller.
     async fn judge(self, mut pasts: event_windows::Pasts) -> Result<(Self, Vec<Outcome>)> {
         if !self.questions.are_heavy() {
-            let outcomes = self.questions.judge(&mut pasts, &self.kernel)?;
+            let outcomes = self.judged(&mut pasts)?;
             return Ok((self, outcomes));
         }
         let core = modules::core(&self.kernel, &self.organization).await?;
         let kernel = self.kernel.clone();
         let work = move || {
             let _core = core;
-            let outcomes = self.questions.judge(&mut pasts, &self.kernel)?;
+            let outcomes = self.judged(&mut pasts)?;
             Ok((self, outcomes))
         };
         kernel.blocking(work).await?
+    }
+
+    /// Keeps IN-13.
+    fn judged(&self, pasts: &mut event_windows::Pasts) -> Result<Vec<Outcome>> {
+        let mut outcomes = self.questions.judge(pasts, &self.kernel)?;
+        for (outcome, denied) in outcomes.iter_mut().zip(&self.denied) {
+            if denied.is_some() {
+                outcome.refuse();
+            }
+        }
+        Ok(outcomes)
     }
 
     pub(super) fn decisions(&self, outcomes: &[Outcome]) -> Result<Decisions> {
@@ -323,10 +352,13 @@ impl PendingDecision {
             events,
             symbols,
         } = &self.questions;
-        let decisions = self.records.iter().zip(outcomes).zip(events);
+        let decisions = self.records.iter().zip(outcomes).zip(events).zip(&self.denied);
         let decisions: Result<Vec<Decision>> = decisions
-            .map(|((record, outcome), event)| {
-                let verdict = Verdict::of_event(outcome, event, symbols)?;
+            .map(|(((record, outcome), event), denied)| {
+                let mut verdict = Verdict::of_event(outcome, event, symbols)?;
+                if let Some(key) = denied {
+                    verdict.deny(key);
+                }
                 Ok(Decision::of(record.id.clone(), verdict))
             })
             .collect();

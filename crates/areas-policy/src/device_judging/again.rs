@@ -1,14 +1,16 @@
 //! Judges some of what a device told again, by the policies that it names.
 //!
-//! A device that judges otherwise is wrong, was changed, or knew other people than are there now: it is said, and nothing follows from it.
+//! A device that judges otherwise is wrong, was changed, or knew other people, or other standings of MCP servers, than are there now: it is
+//! said, and nothing follows from it.
 
 use super::report::Batch;
 use crate::policies::{self, Live};
 use provost_areas_fleet::fleet::DeviceId;
+use provost_areas_fleet::inventory;
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::{OperationContext, Result};
 use provost_policy::{Action, Event, PolicySet, Reason, Symbols};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Of so many events one is judged again (F4.10). Which, no device can say: its hash is keyed.
@@ -17,10 +19,21 @@ const SAMPLE: MacPurpose = MacPurpose::Own("provost/mac/device-decision-sample/v
 /// LIMIT: versions by which a request is judged again. Ours: a device judges by one at a time.
 const VERSIONS: usize = 2;
 
+/// One event.
+#[derive(Debug)]
+struct Case {
+    set: Arc<PolicySet>,
+    event: Event,
+    /// What the device said.
+    told: Action,
+    /// Whether the MCP server that it names is denied.
+    is_denied: bool,
+}
+
 /// What is judged again.
 #[derive(Debug, Default)]
 pub struct Again {
-    cases: Vec<(Arc<PolicySet>, Event, Action)>,
+    cases: Vec<Case>,
     symbols: Symbols,
 }
 
@@ -40,18 +53,20 @@ pub fn sample(
         first.copy_from_slice(&mac[..8]);
         u64::from_be_bytes(first).is_multiple_of(ONE_IN)
     };
-    let told = batch.events.iter().zip(&batch.places);
+    let told = batch.events.iter().zip(&batch.places).zip(&batch.servers);
     let drawn: Vec<_> = told
-        .filter(|(_, (place, is_certain))| *is_certain && is_drawn(*place))
-        .map(|(event, _)| &event.record)
+        .filter(|((_, (place, is_certain)), _)| *is_certain && is_drawn(*place))
+        .map(|((event, _), server)| (&event.record, server.as_deref()))
         .collect();
+    let servers: BTreeSet<&str> = drawn.iter().filter_map(|(_, server)| *server).collect();
+    let denied = inventory::denied_among(ctx, &servers)?;
     let mut again = Again {
         symbols: Symbols::knowing(Arc::clone(&batch.register)),
         ..Again::default()
     };
     let mut versions: BTreeMap<String, Option<Live>> = BTreeMap::new();
     let org = ctx.org();
-    for record in drawn {
+    for (record, server) in drawn {
         let Some(decision) = &record.decision else {
             continue;
         };
@@ -68,7 +83,12 @@ pub fn sample(
         let live = versions.get(id).and_then(Option::as_ref);
         if let Some(live) = live {
             let event = record.event(&mut again.symbols);
-            again.cases.push((live.set.clone(), event, decision.action));
+            again.cases.push(Case {
+                set: live.set.clone(),
+                event,
+                told: decision.action,
+                is_denied: server.is_some_and(|server| denied.contains_key(server)),
+            });
         }
     }
     Ok(again)
@@ -84,10 +104,12 @@ impl Again {
     pub fn mismatches(&self) -> i64 {
         let judged = self.cases.len() as u64;
         metrics::counter!("provost_device_decisions_judged_again_total").increment(judged);
-        let others = self.cases.iter().filter(|(set, event, told)| {
-            let most = set.judge_unaided(event, &self.symbols);
+        let others = self.cases.iter().filter(|case| {
+            let most = case.set.judge_unaided(&case.event, &self.symbols);
             let least = most.without(|finding| finding.reason == Reason::EvaluationFailed);
-            !(least.action..=most.action).contains(told)
+            // A standing is that of now: a device that had not heard of a denial says what the policies say.
+            let by_standing = case.is_denied && case.told == Action::Block;
+            !by_standing && !(least.action..=most.action).contains(&case.told)
         });
         let others = others.count();
         metrics::counter!("provost_device_decision_mismatches_total").increment(others as u64);

@@ -11,6 +11,7 @@ use super::store;
 use crate::modules;
 use crate::policies::{self, Live};
 use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, NewestBundle, Standing};
+use provost_areas_fleet::inventory;
 use provost_areas_identity::words::{self, Kind, WordQuery};
 use provost_areas_platform::settings::{self, FleetHooks, Judging};
 use provost_bundle::{BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle, Recording};
@@ -28,7 +29,9 @@ use std::sync::Arc;
 pub struct GetPolicyBundle;
 
 /// The form of names. Another one has every device fetch again.
-const NAME_FORM: &str = "policy-bundle-1";
+const NAME_FORM: &str = "policy-bundle-2";
+/// LIMIT: keys of denied servers that are read for a bundle: as many as an organization knows servers.
+const MOST_DENIED: i64 = 50_000;
 /// A bundle is made anew after this part of the time for which it is fresh, and at least once a day.
 const RENEWALS: i64 = 4;
 const DAY_SECS: i64 = 86_400;
@@ -177,6 +180,8 @@ struct Making {
     hooks: FleetHooks,
     people: People,
     live: Live,
+    /// The keys of the MCP servers that are denied.
+    denied: Vec<String>,
 }
 
 impl Making {
@@ -185,6 +190,7 @@ impl Making {
         let hooks = settings::of(&mut ctx.tx(), org)?.fleet.hooks;
         let people = people(ctx, id)?;
         let live = policies::live(&mut ctx.tx(), org)?;
+        let denied = inventory::denied(ctx, MOST_DENIED)?;
         Ok(Self {
             epoch: store::epoch(ctx)?,
             sequence: store::changes(ctx)?,
@@ -194,6 +200,7 @@ impl Making {
             hooks,
             people,
             live,
+            denied,
         })
     }
 
@@ -217,6 +224,7 @@ impl Making {
             hooks.record.as_str(),
             self.people.users,
             self.people.groups,
+            self.denied,
             self.term(),
         ]);
         format!("\"{}\"", &sha256_hex(json::canonical(&said).as_bytes())[..32])
@@ -276,6 +284,7 @@ impl Making {
             },
             users: self.people.users,
             groups: self.people.groups,
+            denied: self.denied,
         }
     }
 }
@@ -303,6 +312,7 @@ mod tests {
                 sequence: 1,
                 set: Arc::new(PolicySet::new([]).unwrap()),
             },
+            denied: Vec::new(),
         }
     }
 
@@ -332,7 +342,8 @@ mod tests {
             making.name("k")
         };
         assert_eq!(other(|making| making.sequence += 1), name);
-        let changes: [fn(&mut Making); 9] = [
+        let changes: [fn(&mut Making); 10] = [
+            |making| making.denied.push("npm:evil".into()),
             |making| making.epoch += 1,
             |making| making.live.version_id.push('x'),
             |making| making.hooks.mode = settings::HookMode::Enforce,

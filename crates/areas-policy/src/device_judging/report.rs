@@ -292,6 +292,8 @@ pub struct Batch {
     pub events: Vec<NewEvent>,
     /// For each event, the place of its entry, and whether it can be judged again.
     pub places: Vec<(usize, bool)>,
+    /// The key of the MCP server of each event, where somebody says it.
+    pub servers: Vec<Option<String>>,
     /// How often something passed.
     pub counts: BTreeMap<CountKey, i64>,
     /// How much it is.
@@ -360,11 +362,13 @@ impl Batch {
             }
             name_device(event, device);
             let at_ms = times.instant(told.at);
+            let event_server = event.mcp_package().map(str::to_owned);
             match event.event(&sequence.id(at_ms)?, at_ms, &from) {
                 Ok(event) => {
                     let is_certain = told.whole && told.basis == super::entries::Basis::Judged;
                     batch.events.push(event);
                     batch.places.push((*at, is_certain && !is_foreign));
+                    batch.servers.push(event_server);
                     batch.sums.events += 1;
                     if is_foreign {
                         batch.foreign.push(number(*at));

@@ -63,6 +63,14 @@ impl IncomingEvent {
         }
     }
 
+    /// Returns the key of the MCP server that it names; `None` where nobody says it.
+    pub fn mcp_package(&self) -> Option<&str> {
+        let name = Field::MCP_PACKAGE.name();
+        let is_missing = self.missing.iter().any(|missing| missing == name);
+        let key = self.attributes.get(name).and_then(Value::as_str);
+        key.filter(|_| !is_missing)
+    }
+
     /// Parses the wire form. Which of `id`, `at` and `decision` may be there, the caller says.
     ///
     /// Errors: every member that breaks the schema.

@@ -156,7 +156,7 @@ impl Live {
     ///
     /// Keeps IV-6.
     pub fn holds(&self) -> bool {
-        self.seen.holds()
+        self.seen.holds(&Mounts::of_machine())
     }
 
     /// Says whether it may be held at an instant (milliseconds since 1970, by the clock of the machine): a file that was changed in the

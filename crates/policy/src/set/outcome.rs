@@ -104,6 +104,12 @@ impl Outcome {
         self.finish();
     }
 
+    /// Makes it a refusal that rests on none of the policies: what asks for less decides no longer.
+    pub fn refuse(&mut self) {
+        self.action = Action::Block;
+        self.finish();
+    }
+
     /// Adds what another judgement of the same event by the same policies says, that knew of another past: each policy has the part that it
     /// has in one of the two, so that nothing is weaker than either says.
     pub fn join(&mut self, other: Self) {

@@ -62,6 +62,7 @@ fn judge(set: &PolicySet, register: &Register, owner: Option<&str>, room: usize)
             record: Recording::All,
             users: people.users,
             groups: people.groups,
+            denied: vec![],
         },
         room,
     );

@@ -3,6 +3,7 @@
 use super::{Open, action, bench, block, open, registered};
 use crate::desk::bench::{Told, Word};
 use crate::desk::frame::Intent;
+use provost_bundle::{BundleServer, PolicyBundle, ServerStanding};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -137,5 +138,101 @@ fn without_a_home_or_beside_a_server_nothing_is_said() {
     assert_eq!(
         open.ask(Intent::Judge, call.to_string().as_bytes()).mcp_server,
         None
+    );
+}
+
+/// Proves LJ-12.
+#[test]
+fn a_call_of_a_denied_server_is_refused_whatever_it_is_called_and_whatever_stands_beside_it() {
+    let deny = |keys: &[&str], is_cut: bool| {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        bench(&[], move |bundle| {
+            bundle.servers = keys
+                .into_iter()
+                .map(|key| BundleServer {
+                    key,
+                    standing: ServerStanding::Denied,
+                })
+                .collect();
+            bundle.servers_withheld = is_cut;
+        })
+    };
+    let open = open(Some(deny(&["npm:evil"], false)), registered(Word::OfAccount));
+    let basis = |told: &Told| told.decided.as_ref().unwrap()["decisions"][0]["basis"].clone();
+    open.configure(".claude.json", &server("nice", "nice@1.0.0"));
+    assert_eq!(action(&open.call(Intent::Judge, "nice")), Some("allow"));
+    assert_eq!(action(&open.call(Intent::Judge, "unknown")), Some("allow"));
+    for name in ["nice", "Nice", "n i c e"] {
+        open.configure(".claude.json", &server(name, "evil@1.0.0"));
+        let told = open.call(Intent::Judge, &name.replace(' ', "_"));
+        assert_eq!(
+            (action(&told), basis(&told)),
+            (Some("block"), json!("standing")),
+            "{name}"
+        );
+        let words = told.decided.unwrap().to_string();
+        assert!(words.contains("npm:evil is denied in the inventory"), "{words}");
+    }
+    // One more configuration of the name, one that cannot be read, a variable that makes the key weak: it may still be the one.
+    open.configure(".claude.json", &server("nice", "evil@1.0.0"));
+    open.configure("shop/.mcp.json", &server("nice", "nice@1.0.0"));
+    let told = open.call(Intent::Judge, "nice");
+    assert_eq!((action(&told), &told.mcp_server), (Some("block"), &None));
+    open.configure("shop/.mcp.json", "{");
+    assert_eq!(action(&open.call(Intent::Judge, "nice")), Some("block"));
+    fs::remove_file(open.home().join("shop/.mcp.json")).unwrap();
+    let weak = json!({ "mcpServers": { "nice": { "command": "npx", "args": ["evil"], "env": { "NPM_CONFIG_X": "y" } } } });
+    open.configure(".claude.json", &weak.to_string());
+    assert_eq!(action(&open.call(Intent::Judge, "nice")), Some("block"));
+    // It is recorded as what it is; what the server could not come to from the event is not told as certain.
+    let told: Vec<(Value, Value)> = open
+        .entries()
+        .iter()
+        .filter(|entry| entry["occasion"] == "pre_tool")
+        .map(|entry| (entry["decision"]["action"].clone(), entry["basis"].clone()))
+        .collect();
+    let block = |basis: &str| (json!("block"), json!(basis));
+    let (sure, unsure) = (block("judged"), block("unanswered"));
+    assert_eq!(
+        told,
+        [
+            sure.clone(),
+            sure.clone(),
+            sure,
+            unsure.clone(),
+            unsure.clone(),
+            unsure
+        ]
+    );
+    // A bundle that is out of date refuses it as well, and so does one by which everything is asked about.
+    let change = |change: fn(&mut PolicyBundle)| {
+        let bench = bench(&[], |bundle| {
+            bundle.servers = vec![BundleServer {
+                key: "npm:evil".into(),
+                standing: ServerStanding::Denied,
+            }];
+            change(bundle);
+        });
+        open.standing.lock().unwrap().bench = Some(std::sync::Arc::new(bench));
+    };
+    for with in [
+        (|bundle| bundle.not_after = super::past()) as fn(&mut PolicyBundle),
+        |bundle| bundle.record_all = true,
+        |bundle| bundle.users.clear(),
+    ] {
+        change(with);
+        for intent in [Intent::Judge, Intent::Hold] {
+            assert_eq!(action(&open.call(intent, "nice")), Some("block"));
+        }
+    }
+    // Of more than have room nobody here can say that one is not denied.
+    open.standing.lock().unwrap().bench = Some(std::sync::Arc::new(deny(&["npm:evil"], true)));
+    open.configure(".claude.json", &server("nice", "nice@1.0.0"));
+    let told = open.call(Intent::Judge, "nice");
+    assert!(told.decided.is_none() && told.holds, "{told:?}");
+    assert_eq!(action(&open.call(Intent::Hold, "nice")), Some("block"));
+    assert_eq!(
+        action(&open.ask(Intent::Judge, &super::call("Read"))),
+        Some("allow")
     );
 }

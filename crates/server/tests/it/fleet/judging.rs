@@ -4,6 +4,7 @@ use super::act;
 use crate::areas::device_judging::set;
 use crate::areas::directory::{group, user};
 use crate::areas::fleet::Machine;
+use crate::areas::inventory::server;
 use crate::policy::decisions::{content, policy};
 use crate::support::{App, Reply, each};
 use provost_bundle::{Addressee, AskedEvent, Judge, Judgement, PolicyBundle, open};
@@ -181,5 +182,76 @@ fn no_device_gets_anything_to_judge_by_and_tells_nothing_where_nobody_switched_i
                 || app.get(&format!("/devices/{}/decisions", machine.id)).await.ok()["told"].is_object();
             assert_eq!(tell().await.status, if may_tell { 200 } else { 404 });
         }
+    });
+}
+
+/// Proves IN-13, LJ-12.
+#[test]
+fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
+    each("judging_denied", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let found = json!([
+            server("evil", "npm:evil", false),
+            server("nice", "npm:nice", false),
+            server("odd", "npm:odd", true),
+        ]);
+        machine.has(&app, "ada", &found).await.ok();
+        let before = fetch(&app, &machine, None).await;
+        let (bundle, tag) = (opened(&app, &machine, &before), before.header("etag").to_owned());
+        assert!(bundle.servers.is_empty() && !bundle.servers_withheld);
+        let stand = async |key: &str, body: Value| {
+            let page = app.get("/inventory/mcp-servers").await.ok().clone();
+            let all = page["servers"].as_array().unwrap();
+            let id = all.iter().find(|one| one["key"] == key).unwrap()["id"].clone();
+            let path = format!("/inventory/mcp-servers/{}/standing", id.as_str().unwrap());
+            app.write("POST", &path, body).await.ok();
+        };
+        for key in ["npm:evil", "npm:odd"] {
+            stand(key, json!({ "standing": "denied" })).await;
+        }
+        // Within one round: another name, and so another bundle.
+        let after = fetch(&app, &machine, Some(&tag)).await;
+        let bundle = opened(&app, &machine, &after);
+        let keys: Vec<&str> = bundle.servers.iter().map(|server| server.key.as_str()).collect();
+        assert_eq!(keys, ["npm:evil", "npm:odd"]);
+        let judge = Judge::new(bundle).unwrap();
+        for (attributes, missing, action) in [
+            (json!({ "mcp.package_id": "npm:evil" }), json!([]), "block"),
+            (json!({ "mcp.package_id": "npm:odd" }), json!([]), "block"),
+            (json!({ "mcp.package_id": "npm:nice" }), json!([]), "allow"),
+            (json!({ "mcp.package_id": "npm:unknown" }), json!([]), "allow"),
+            (json!({}), json!(["mcp.package_id"]), "allow"),
+            (
+                json!({ "mcp.package_id": "npm:evil" }),
+                json!(["mcp.package_id"]),
+                "allow",
+            ),
+        ] {
+            let mut attributes = attributes;
+            attributes["identity.user_id"] = ADA.into();
+            attributes["tool.id"] = "mcp__a__b".into();
+            attributes["mcp.server_id"] = "a".into();
+            let event = json!({ "occasion": "pre_tool", "attributes": attributes, "missing": missing });
+            let said = judge.judge(app.now(), &AskedEvent::of(&event).unwrap()).unwrap();
+            let Judgement::Verdict(verdict) = said else {
+                panic!("{event}");
+            };
+            let asked = app
+                .request("POST", "/policies/decisions")
+                .json(json!({ "events": [event] }));
+            let answer = asked.send().await.ok()["decisions"][0].clone();
+            assert_eq!(answer["action"], action, "{event}");
+            let mut device = serde_json::to_value(&verdict).unwrap();
+            device["eventId"] = answer["eventId"].clone();
+            assert_eq!(device, answer, "{event}");
+        }
+        // What is taken back is refused by nobody any more.
+        for key in ["npm:evil", "npm:odd"] {
+            stand(key, json!({ "standing": "shadow" })).await;
+        }
+        let again = fetch(&app, &machine, None).await;
+        assert!(opened(&app, &machine, &again).servers.is_empty());
+        app.kernel.stop().await;
     });
 }
