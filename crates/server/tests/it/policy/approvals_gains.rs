@@ -263,7 +263,9 @@ async fn mapping_of(app: &App, word: &str, person: &Person) -> String {
 const WHATEVER: &str = "whatever a restore holds back";
 
 /// What gives somebody something without naming them: what it is, the request, and where their id stands in what is shown, if it does.
-async fn giving(app: &App, bob: &Person, other: &Person) -> Vec<(&'static str, Request, &'static str)> {
+type Giving = (&'static str, Request, &'static str);
+
+async fn giving(app: &App, bob: &Person, other: &Person) -> Vec<Giving> {
     let (nobodys, _) = app.account("nobody's", "auditor", &["policies:read"]).await;
     let body = json!({ "serviceAccountId": nobodys });
     let identity = |machine: &str| format!("/devices/{machine}/gateway-identity");
@@ -285,13 +287,9 @@ async fn giving(app: &App, bob: &Person, other: &Person) -> Vec<(&'static str, R
     let word = fresh_key();
     let mapped = mapping_of(app, &fresh_key(), bob).await;
     mapping_of(app, &word, bob).await;
-    let held = account_of(app, bob).await;
-    hold(app, &HOLD_ACCOUNT, &held).await;
-    let kept_back = machine_of(app, bob).await;
-    hold(app, &HOLD_DEVICE, &kept_back).await;
-    let release = |body: Value| post("/restore/release", body).confirmed();
+    let [whatever, account, machine] = releasing(app, bob).await;
     vec![
-        (WHATEVER, release(json!({ "all": true })), ""),
+        whatever,
         (
             "an account for the machine",
             put(&identity(&plain), body),
@@ -362,6 +360,20 @@ async fn giving(app: &App, bob: &Person, other: &Person) -> Vec<(&'static str, R
             .confirmed(),
             "/mappedTo",
         ),
+        account,
+        machine,
+    ]
+}
+
+/// What a release after a restore gives somebody, as [`giving`] has it: of all, of an account, and of a machine.
+async fn releasing(app: &App, bob: &Person) -> [Giving; 3] {
+    let held = account_of(app, bob).await;
+    hold(app, &HOLD_ACCOUNT, &held).await;
+    let kept_back = machine_of(app, bob).await;
+    hold(app, &HOLD_DEVICE, &kept_back).await;
+    let release = |body: Value| post("/restore/release", body).confirmed();
+    [
+        (WHATEVER, release(json!({ "all": true })), ""),
         (
             "an account that a restore holds back",
             release(json!({ "ids": [held] })),
