@@ -51,5 +51,5 @@ pub use fingerprint::InventoryKey;
 pub use report::{
     Observation, Pin, Place, Scan, Scope, Section, SectionFault, ServerFacts, Shape, Sighting, Transport,
 };
-pub use scan::{Called, Live, LiveServer, Machine, live, scan, scan_watched};
+pub use scan::{Called, Live, LiveServer, Machine, Reach, live, scan, scan_watched};
 pub use secrets::holds_credential;

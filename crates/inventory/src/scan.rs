@@ -16,7 +16,7 @@ use crate::readers::{At, FILES, File, Part};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
 use crate::syntax;
 use crate::wire::is_project_name;
-pub use live::{Called, Live, LiveServer, live};
+pub use live::{Called, Live, LiveServer, Reach, live};
 use patterns::MAX_DEPTH;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -109,6 +109,8 @@ struct Walk<'a> {
     platform: Platform,
     key: &'a InventoryKey,
     projects: BTreeSet<PathBuf>,
+    /// Whether one outside of the home is named that is not there.
+    has_absent_project: bool,
     /// What they are called, by the fingerprint of their paths.
     project_names: BTreeMap<String, String>,
     /// Where plugins are installed, if something says it.
@@ -171,6 +173,7 @@ impl<'a> Walk<'a> {
             platform,
             key,
             projects: BTreeSet::new(),
+            has_absent_project: false,
             project_names: BTreeMap::new(),
             plugins: None,
             manifests: Manifests::default(),

@@ -448,9 +448,11 @@ impl Counter {
         let now = self.work.clock.now().plus_ms(standing.skew_ms);
         let server_of = |question: &Question| {
             let home = self.work.registrar.home(account);
+            let conversation = session_of(payload);
+            let by = (account, home.as_deref());
             self.work
                 .servers
-                .of(account, home.as_deref(), question, &*self.work.clock)
+                .of(by, question, conversation.as_ref(), &*self.work.clock)
         };
         let here = Here {
             host: self.host.as_deref(),

@@ -7,12 +7,16 @@
 //! ```
 //!
 //! Who holds the machine can start a client with other configurations than those on the disk: by its command line, by a variable, by
-//! writing another one after the client has read its own. Where the client says whose configuration a server is of, the first is seen.
+//! writing another one after the client has read its own. Where the client says whose configuration a server is of, the first is seen; and
+//! where it says that it keeps its conversations in another folder than the home's, its configuration lies there too, and nobody can say.
+//!
+//! An agent of the machine looks for others, who may not see all that it sees: of projects it reads those in the home of whoever asks, and
+//! where somebody works elsewhere, nobody can say.
 //!
 //! Keeps LJ-11.
 
-use provost_hooks::{Client, KnownServer, Question};
-use provost_inventory::{Called, InventoryKey, Live, Machine, Platform, live};
+use provost_hooks::{Client, Conversation, KnownServer, Question, home_of_session};
+use provost_inventory::{Called, InventoryKey, Live, Machine, Platform, Reach, live};
 use provost_words::time::Clock;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -61,14 +65,14 @@ impl Servers {
         }
     }
 
-    /// Returns what is known of the server of a call by an account.
+    /// Returns what is known of the server of a call by an account, in a conversation.
     ///
     /// Keeps LJ-11.
     pub fn of(
         &self,
-        account: u32,
-        home: Option<&Path>,
+        (account, home): (u32, Option<&Path>),
         question: &Question,
+        conversation: Option<&Conversation>,
         clock: &dyn Clock,
     ) -> ServerOfCall {
         let (Some(server), Some(home)) = (&question.server, home) else {
@@ -90,7 +94,9 @@ impl Servers {
         let mut may_be: Vec<String> = candidates.iter().map(|server| server.key.clone()).collect();
         may_be.sort_unstable();
         may_be.dedup();
-        let known = live.resolve(&called).map(|server| KnownServer {
+        let is_elsewhere = conversation.is_some_and(|of| is_elsewhere(question.client, of, home));
+        let resolved = live.resolve(&called).filter(|_| !is_elsewhere);
+        let known = resolved.map(|server| KnownServer {
             remote_url: server.address().map(str::to_owned),
             package_version: server.version,
             package_id: server.key,
@@ -118,7 +124,13 @@ impl Servers {
             platform: Platform::HERE,
             stop: &stop,
         };
-        let live = live(&machine, client_of(of.1), of.2.as_deref(), &self.key).ok()?;
+        let reach = if of.0 == rustix::process::geteuid().as_raw() {
+            Reach::All
+        } else {
+            Reach::Home
+        };
+        let asked = (client_of(of.1), of.2.as_deref());
+        let live = live(&machine, asked, reach, &self.key).ok()?;
         let live = Arc::new(live);
         if live.may_be_held(now) {
             let own = kept.iter().filter(|kept| kept.of.0 == of.0).count();
@@ -138,6 +150,15 @@ impl Servers {
         }
         Some(live)
     }
+}
+
+/// Says whether a client keeps a conversation in another folder than the home's, and so its configuration too.
+fn is_elsewhere(client: Client, of: &Conversation, home: &Path) -> bool {
+    let Some(path) = of.path.as_deref() else {
+        return false;
+    };
+    let led = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    home_of_session(client, path).is_none_or(|kept| led(Path::new(kept)) != led(home))
 }
 
 /// Returns how the inventory calls a client.

@@ -11,6 +11,9 @@
 //! folder in which a conversation began, and not on the one in which it is now. So no order is looked at: those that may be meant are
 //! more than the one that is, and only what they all say is said.
 //!
+//! Nobody says which server of a plugin is meant: what a marketplace's entry or a folder of skills brings along stands in no file that is
+//! read. Nor is a server meant by a name that was cut.
+//!
 //! Keeps IV-6.
 
 use super::{Machine, Walk, begin, is_in_project};
@@ -36,6 +39,16 @@ const OF_PLUGIN: &str = "plugin_";
 const MAY_BE_CUT: usize = 56;
 /// So much of a cut name is whole.
 const CUT_KEEPS: usize = 20;
+
+/// Where files are read that a client may have read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Everywhere: who looks is whose client it is.
+    All,
+    /// Of folders in which somebody works, in the home alone: who looks sees more than whose client it is, and would say to somebody what
+    /// stands in the files of others; and it may see other folders than they do where each has their own (`/tmp`).
+    Home,
+}
 
 /// What a client says of the server of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,9 +107,14 @@ impl LiveServer {
             return false;
         };
         let mut ends = rest.match_indices(BETWEEN).map(|(at, _)| at).chain([rest.len()]);
-        if ends.any(|end| self.is_called(&rest[..end])) {
-            return true;
-        }
+        ends.any(|end| self.is_called(&rest[..end]))
+    }
+
+    /// Says whether it may be meant by a name that was cut: it begins as this one does, and so may others.
+    fn is_cut_in(&self, tool: &str) -> bool {
+        let Some(rest) = tool.strip_prefix(MCP) else {
+            return false;
+        };
         let (own, rest) = (folded(&self.name), folded(rest));
         let is_long = tool.len() >= MAY_BE_CUT && own.len() >= CUT_KEEPS;
         is_long && own.get(..CUT_KEEPS).is_some_and(|begin| rest.starts_with(begin))
@@ -119,7 +137,7 @@ impl Live {
                 .server
                 .as_deref()
                 .is_some_and(|told| server.is_called(told));
-            is_told || server.is_in(&called.tool)
+            is_told || server.is_in(&called.tool) || server.is_cut_in(&called.tool)
         };
         self.servers.iter().filter(is_said).collect()
     }
@@ -139,10 +157,17 @@ impl Live {
             None => None,
             Some(source) => Some(scope_of(source)?),
         };
+        let told = called.server.as_deref();
+        let named = called.tool.strip_prefix(MCP);
+        let is_of_plugin = |name: &str| folded(name).starts_with(OF_PLUGIN);
+        if told.is_some_and(is_of_plugin) || named.is_some_and(is_of_plugin) {
+            return None;
+        }
         let is_meant = |server: &&LiveServer| {
-            let is_told = called.server.as_deref().is_none_or(|told| server.is_called(told));
-            let is_named = !called.tool.starts_with(MCP) || server.is_in(&called.tool);
-            is_told && is_named && scope.is_none_or(|scope| scope == server.scope)
+            let is_told = told.is_none_or(|told| server.is_called(told));
+            let is_named = named.is_none() || server.is_in(&called.tool);
+            let is_of_scope = scope.is_none_or(|scope| scope == server.scope);
+            is_told && is_named && is_of_scope && server.scope != Scope::Plugin
         };
         let meant = candidates.iter().find(|server| is_meant(server))?;
         let mut server = LiveServer::clone(meant);
@@ -168,13 +193,12 @@ impl Live {
 }
 
 /// Returns whose configuration a client means by a word; `None` for one that stands in no file that is read here: a command line, a
-/// connector, a word of tomorrow.
+/// connector, a plugin's, a word of tomorrow.
 fn scope_of(source: &str) -> Option<Scope> {
     match source {
         "user" | "global" => Some(Scope::User),
         "local" | "project" => Some(Scope::Project),
         "enterprise" | "managed" => Some(Scope::Managed),
-        "plugin" => Some(Scope::Plugin),
         _ => None,
     }
 }
@@ -200,8 +224,8 @@ fn folded(name: &str) -> String {
 /// Errors: there is no such root or home, or it lies on another machine.
 pub fn live(
     machine: &Machine<'_>,
-    client: Client,
-    folder: Option<&Path>,
+    (client, folder): (Client, Option<&Path>),
+    reach: Reach,
     key: &InventoryKey,
 ) -> std::io::Result<Live> {
     let disk = Disk::new(machine.stop, &|_| true, Mounts::of_machine()).noting();
@@ -209,13 +233,19 @@ pub fn live(
     let mut walk = Walk::new(&disk, (&root, &home), machine.platform, key);
     walk.live = Some(Vec::new());
     walk.live_files(client, |at| !is_in_project(at));
+    let is_within = |folder: &Path| reach == Reach::All || folder.starts_with(&home);
     // Where the folder is not said, or cannot be looked at, a configuration in it may be the one that counts.
     let folder = folder.filter(|folder| folder.is_absolute());
     let place = folder.and_then(|folder| {
         let place = disk.resolved(&walk.on_disk(&folder.to_string_lossy()));
-        place.ok().flatten().filter(|place| place.starts_with(&root))
+        let place = place.ok().flatten().filter(|place| place.starts_with(&root));
+        place.filter(|place| is_within(place))
     });
     let mut projects = std::mem::take(&mut walk.projects);
+    let known = projects.len();
+    projects.retain(|project| is_within(project));
+    // One that is absent here may be there for whose client it is.
+    let is_all_within = projects.len() == known && (reach == Reach::All || !walk.has_absent_project);
     if let Some(place) = &place
         && *place != home
         && place.parent().is_some()
@@ -223,29 +253,33 @@ pub fn live(
         projects.insert(place.clone());
     }
     walk.projects.clone_from(&projects);
-    let is_near = |folder: &Path| place.as_ref().is_some_and(|place| place.starts_with(folder));
-    for folder in walk.above() {
-        let is_all = is_near(&folder) || folder == home;
-        walk.begin(folder);
-        walk.live_files(
-            client,
-            |at| matches!(at, At::Upwards(pattern) if is_all || !pattern.contains('*')),
-        );
-    }
-    for project in projects {
-        let is_all = is_near(&project);
-        walk.begin(project);
-        walk.live_files(client, |at| match at {
-            At::Project(pattern) | At::Upwards(pattern) => is_all || !pattern.contains('*'),
-            _ => false,
-        });
+    let above = walk.above();
+    // What stands in one file first: patterns may be of many files, and the time is short.
+    for has_pattern in [false, true] {
+        let is_now = |pattern: &str| pattern.contains('*') == has_pattern;
+        for folder in &above {
+            walk.begin(folder.clone());
+            walk.live_files(client, |at| match at {
+                At::Upwards(pattern) => is_now(pattern),
+                // Codex reads its configuration in every folder down to the one in which it works. The home's is read already.
+                At::Project(pattern) => client == Client::Codex && *folder != home && is_now(pattern),
+                _ => false,
+            });
+        }
+        for project in &projects {
+            walk.begin(project.clone());
+            walk.live_files(
+                client,
+                |at| matches!(at, At::Project(pattern) | At::Upwards(pattern) if is_now(pattern)),
+            );
+        }
     }
     let has_faults = walk.faults.contains_key(&client) || !walk.unsure.is_empty() || disk.is_over();
     let servers = walk.live.take().unwrap_or_default();
     drop(walk);
     Ok(Live {
         servers,
-        is_whole: place.is_some() && !has_faults,
+        is_whole: place.is_some() && is_all_within && !has_faults,
         seen: disk.seen(),
     })
 }

@@ -212,7 +212,10 @@ impl Walk<'_> {
         }
         let project = match self.disk.resolved(&self.on_disk(path)) {
             Ok(Some(project)) => project,
-            Ok(None) => return,
+            Ok(None) => {
+                self.has_absent_project |= !self.on_disk(path).starts_with(self.home);
+                return;
+            }
             Err(fault) => return self.fault_of(spot, fault, true),
         };
         // macOS asks the person before a program may look there.

@@ -1,13 +1,17 @@
 //! Which server a call is for.
 
 use super::Folder;
-use crate::{Called, Client, InventoryKey, Live, Machine, Platform, live};
+use crate::{Called, Client, InventoryKey, Live, Machine, Platform, Reach, live};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
 impl Folder {
     fn live_of(&self, client: Client, folder: Option<&str>) -> Live {
+        self.live_within(client, folder, Reach::All)
+    }
+
+    fn live_within(&self, client: Client, folder: Option<&str>, reach: Reach) -> Live {
         let machine = Machine {
             root: &self.0,
             home: &self.home(),
@@ -16,8 +20,8 @@ impl Folder {
         };
         live(
             &machine,
-            client,
-            folder.map(Path::new),
+            (client, folder.map(Path::new)),
+            reach,
             &InventoryKey::new(&[7; 32]),
         )
         .unwrap()
@@ -249,7 +253,7 @@ fn what_is_weak_or_cannot_be_read_is_nobody_and_may_still_be_meant() {
     };
     let key = InventoryKey::new(&[7; 32]);
     let place = Some(Path::new("/home/ada/shop"));
-    let live = live(&machine, Client::ClaudeCode, place, &key).unwrap();
+    let live = live(&machine, (Client::ClaudeCode, place), Reach::All, &key).unwrap();
     assert_eq!(live.resolve(&called(GITHUB)), None);
 }
 
@@ -288,7 +292,7 @@ fn a_client_that_says_whose_a_server_is_takes_away_and_adds_nothing() {
 
 /// Proves IV-6.
 #[test]
-fn a_server_of_a_plugin_is_found_behind_the_plugins_name() {
+fn a_server_of_a_plugin_may_be_meant_and_is_said_to_be_nobodys() {
     let folder = machine("live-plugin");
     let place = folder.home().join(".claude/plugins/cache/shop/tools/1.0.0");
     let installed = format!(
@@ -301,31 +305,136 @@ fn a_server_of_a_plugin_is_found_behind_the_plugins_name() {
         "home/ada/.claude/plugins/cache/shop/tools/1.0.0/.mcp.json",
         &servers(&[("files", npx("files@1.0.0"))]),
     );
-    assert_eq!(
-        folder.key("mcp__plugin_tools_files__read").as_deref(),
-        Some("npm:files")
+    // Another plugin may bring one of that name along where nothing is read: in the entry of its marketplace, in a folder of skills.
+    for tool in ["mcp__plugin_tools_files__read", "mcp__plugin_other_files__read"] {
+        assert_eq!(folder.key(tool), None, "{tool}");
+        assert_eq!(folder.may_be(tool), ["npm:files"], "{tool}");
+    }
+    // Nor is it what has no plugin in front.
+    assert_eq!(folder.key("mcp__files__read"), None);
+    let told = |server: &str, source: Option<&str>| Called {
+        tool: "mcp__files__read".into(),
+        server: Some(server.into()),
+        source: source.map(Into::into),
+    };
+    folder.write(
+        "home/ada/.claude.json",
+        &servers(&[("files", npx("files@1.0.0"))]),
     );
-    assert_eq!(folder.key("mcp__plugin_tools_other__read"), None);
-    // A person's own server may have that name.
+    assert!(folder.key_of(&told("files", None)).is_some());
+    assert_eq!(folder.key_of(&told("files", Some("plugin"))), None);
+    assert_eq!(folder.key_of(&told("plugin:tools:files", None)), None);
+    // A person's own server may be called as one of a plugin is.
     folder.write(
         "home/ada/.claude.json",
         &servers(&[("plugin_tools_files", npx("evil@1.0.0"))]),
     );
     assert_eq!(folder.key("mcp__plugin_tools_files__read"), None);
-    // One that is no plugin's has no plugin in front.
-    folder.write("home/ada/.claude.json", &servers(&[("mine", npx("mine@1.0.0"))]));
-    assert_eq!(folder.key("mcp__plugin_tools_mine__read"), None);
+    assert_eq!(
+        folder.may_be("mcp__plugin_tools_files__read"),
+        ["npm:evil", "npm:files"]
+    );
 }
 
 /// Proves IV-6.
 #[test]
-fn a_name_that_was_cut_may_still_be_meant() {
+fn a_name_that_was_cut_may_still_be_meant_and_is_nobodys() {
     let folder = machine("live-cut");
     let long = "the_server_of_the_department_for_files_and_folders";
     folder.write("home/ada/.claude.json", &servers(&[(long, npx("files@1.0.0"))]));
-    let tool = "mcp__the_server_of_the_departme0123456789abcdef0123456789abcdef0";
-    assert_eq!(folder.may_be(tool), ["npm:files"]);
+    assert!(folder.key(&format!("mcp__{long}__read")).is_some());
+    for tool in [
+        "mcp__the_server_of_the_departme0123456789abcdef0123456789abcdef0",
+        // One of another server whose name begins as this one does.
+        "mcp__the_server_of_the_department_of_nobody__delete_everything",
+    ] {
+        assert_eq!(folder.may_be(tool), ["npm:files"], "{tool}");
+        assert_eq!(folder.key(tool), None, "{tool}");
+    }
     assert!(folder.may_be("mcp__the_server_of_the__x").is_empty());
+}
+
+/// Proves IV-6.
+#[test]
+fn codex_is_read_in_every_folder_down_to_the_one_in_which_it_works() {
+    let toml =
+        |package: &str| format!("[mcp_servers.github]\ncommand = \"npx\"\nargs = [\"-y\", \"{package}\"]\n");
+    let folder = machine("live-codex");
+    folder.write("home/ada/.codex/config.toml", &toml(ACME));
+    folder.write("home/ada/shop/web/src/main.ts", "");
+    let live = || folder.live_of(Client::Codex, Some("/home/ada/shop/web/src"));
+    assert!(live().resolve(&called(GITHUB)).is_some());
+    let held = live();
+    for place in ["home/ada/shop/web", "home/ada/shop", "home"] {
+        let file = folder.write(&format!("{place}/.codex/config.toml"), &toml("evil@1.0.0"));
+        assert_eq!(live().resolve(&called(GITHUB)), None, "{place}");
+        assert!(!held.holds(), "{place}");
+        std::fs::remove_file(file).unwrap();
+    }
+}
+
+/// Proves IV-6.
+#[test]
+fn a_subagent_of_another_project_may_be_meant() {
+    let folder = machine("live-agents");
+    let own = servers(&[("github", npx(ACME))]);
+    let known = own.replacen('{', r#"{"projects":{"/home/ada/evil":{}},"#, 1);
+    folder.write("home/ada/.claude.json", &known);
+    folder.write("home/ada/evil/README", "where the conversation began");
+    assert!(folder.key(GITHUB).is_some());
+    folder.write(
+        "home/ada/evil/.claude/agents/a.md",
+        "---\nname: a\nmcpServers:\n  - github:\n      command: npx\n      args: [-y, evil@1.0.0]\n---\n",
+    );
+    assert_eq!(folder.key(GITHUB), None);
+    assert_eq!(folder.may_be(GITHUB), ["npm:@acme/github", "npm:evil"]);
+}
+
+/// Proves IV-6.
+#[test]
+fn who_looks_for_others_reads_no_project_outside_of_their_home_and_says_nothing_there() {
+    let folder = machine("live-reach");
+    let own = servers(&[("github", npx(ACME))]);
+    folder.write("home/ada/.claude.json", &own);
+    folder.write(
+        "home/bob/secret/.mcp.json",
+        &servers(&[("jira", npx("jira@1.0.0"))]),
+    );
+    folder.write("tmp/x/README", "");
+    let within = |place: &str| folder.live_within(Client::ClaudeCode, Some(place), Reach::Home);
+    assert!(within("/home/ada/shop").resolve(&called(GITHUB)).is_some());
+    let jira = called("mcp__jira__x");
+    let keys = |live: &Live, of: &Called| live.candidates(of).len();
+    for place in ["/home/bob/secret", "/tmp/x", "/"] {
+        let live = within(place);
+        assert_eq!(
+            (live.resolve(&called(GITHUB)), live.resolve(&jira)),
+            (None, None),
+            "{place}"
+        );
+        // A denied server of the home may still be the one.
+        assert_eq!(
+            (keys(&live, &called(GITHUB)), keys(&live, &jira)),
+            (1, 0),
+            "{place}"
+        );
+    }
+    let all = folder.live_of(Client::ClaudeCode, Some("/home/bob/secret"));
+    assert!(all.resolve(&jira).is_some());
+    // By a link in the home, by the record of a project, and by one that is not there for who looks.
+    symlink("/home/bob/secret", folder.home().join("link")).unwrap();
+    assert_eq!(within("/home/ada/link").resolve(&jira), None);
+    for project in ["/home/bob/secret", "/tmp/gone"] {
+        let known = own.replacen('{', &format!(r#"{{"projects":{{"{project}":{{}}}},"#), 1);
+        folder.write("home/ada/.claude.json", &known);
+        let live = within("/home/ada/shop");
+        assert_eq!(
+            (live.resolve(&called(GITHUB)), live.resolve(&jira)),
+            (None, None),
+            "{project}"
+        );
+        assert_eq!(keys(&live, &jira), 0, "{project}");
+    }
 }
 
 /// Proves IV-6.

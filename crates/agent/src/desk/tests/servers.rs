@@ -141,6 +141,36 @@ fn without_a_home_or_beside_a_server_nothing_is_said() {
     );
 }
 
+/// Proves LJ-11.
+#[test]
+fn who_keeps_conversations_elsewhere_has_the_configuration_there() {
+    let policies = [only("npm:@acme/github")];
+    let open = open(Some(bench(&policies, |_| {})), registered(Word::OfAccount));
+    open.configure(".claude.json", &server("github", "@acme/github@1.2.3"));
+    let project = open.home().join("shop");
+    fs::create_dir_all(&project).unwrap();
+    let file = "-shop/0d7c5a4e-1111-2222-3333-444455556666.jsonl";
+    let below = |folder: &str| format!("{}/{folder}/projects/{file}", open.home().display());
+    for (path, is_known) in [
+        (below(".claude"), true),
+        (below(".work-claude"), false),
+        (format!("/data/claude/projects/{file}"), false),
+        (format!("/home/eve/.claude/projects/{file}"), false),
+    ] {
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s1", "tool_use_id": "c1", "cwd": project, "transcript_path": path,
+            "tool_name": "mcp__github__search", "tool_input": {},
+        });
+        let told = open.ask(Intent::Judge, payload.to_string().as_bytes());
+        let verdict = if is_known { "allow" } else { "block" };
+        assert_eq!(
+            (action(&told), told.mcp_server.is_some()),
+            (Some(verdict), is_known),
+            "{path}"
+        );
+    }
+}
+
 /// Proves LJ-12.
 #[test]
 fn a_call_of_a_denied_server_is_refused_whatever_it_is_called_and_whatever_stands_beside_it() {
