@@ -86,9 +86,22 @@ impl State {
 
     /// Takes what a heartbeat was answered about it. An answer that says nothing of it changes nothing.
     pub(crate) fn hear_privacy(&mut self, answer: &Value, now: Timestamp) {
-        let said = answer.get("privacy").cloned();
-        let said = said.and_then(|said| serde_json::from_value::<Privacy>(said).ok());
-        let Some(said) = said else { return };
+        let Some(Value::Object(mut said)) = answer.get("privacy").cloned() else {
+            return;
+        };
+        // Whatever else cannot be read: what is not said to be shown is hidden.
+        let shows = said.get("projectNames").and_then(Value::as_str) == Some(SHOW);
+        if !said.get("projectNames").is_none_or(Value::is_string) {
+            said.insert("projectNames".to_owned(), HIDE.into());
+        }
+        let said = serde_json::from_value::<Privacy>(said.into()).ok();
+        let kept = || {
+            self.privacy.clone().filter(|_| !shows).map(|kept| Privacy {
+                project_names: hide(),
+                ..kept
+            })
+        };
+        let Some(said) = said.or_else(kept) else { return };
         match self.privacy.replace(said) {
             Some(was) if self.privacy.as_ref() != Some(&was) => {
                 self.privacy_changed = Some(PrivacyChange { at: now, was });
@@ -156,6 +169,16 @@ mod tests {
             (&says("Show"), false),
             (&says("show"), true),
             (&earlier, false),
+            (&says("show"), true),
+            (
+                &json!({ "privacy": { "people": "directory", "hostNames": "show", "projectNames": 7 } }),
+                false,
+            ),
+            (&says("show"), true),
+            (
+                &json!({ "privacy": { "people": 7, "hostNames": "show", "projectNames": "hide" } }),
+                false,
+            ),
             (&says("show"), true),
             (&says("hide"), false),
         ] {

@@ -123,20 +123,25 @@ impl Queue {
     }
 
     /// Leaves out of a report that waits what folders of projects are called: on the disk first, so that what is kept of it is what was sent.
+    /// Says whether it names none now: one that this version cannot read may.
     ///
     /// Errors: disk.
-    pub fn leave_out_project_names(&self, segment: &mut Segment) -> Result<(), Trouble> {
+    pub fn leave_out_project_names(&self, segment: &mut Segment) -> Result<bool, Trouble> {
+        const MEMBER: &[u8] = b"\"projectName\"";
+        if !segment.body.windows(MEMBER.len()).any(|part| part == MEMBER) {
+            return Ok(true);
+        }
         let Ok(mut report) = serde_json::from_slice::<Report>(&segment.body) else {
-            return Ok(());
+            return Ok(false);
         };
         if !report.leave_out_project_names() {
-            return Ok(());
+            return Ok(true);
         }
         let body = serde_json::to_vec(&report)
             .map_err(|error| Trouble::new(Cause::Disk, format!("the report cannot be written: {error}")))?;
         self.folder.replace(&name_of(segment.number), &written(&body))?;
         segment.body = body;
-        Ok(())
+        Ok(true)
     }
 
     /// Moves what the server has to what was sent.

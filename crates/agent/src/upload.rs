@@ -52,8 +52,12 @@ pub(crate) async fn drain(
     let below = format!("devices/{}/scans", agent.device.device_id);
     while let Some(mut segment) = queue.next(say)? {
         // Keeps PV-2: it may have been made while names of projects were shown.
-        if !state.shows_project_names() {
-            queue.leave_out_project_names(&mut segment)?;
+        if !state.shows_project_names() && !queue.leave_out_project_names(&mut segment)? {
+            let line = "a report that waits cannot be read by this version of the agent";
+            let why = "it may name projects, which are hidden, and is set aside";
+            set_aside(queue, state, &segment, &Trouble::new(Cause::Disk, line), why, say)?;
+            once.set_aside += 1;
+            continue;
         }
         match caller.post(&below, &segment.body).await {
             Ok((_, answer)) => {

@@ -517,12 +517,20 @@ fn is_hex(text: &str) -> bool {
 /// Returns the home in which a client keeps a conversation, by the path that an event names: what stands before the folder that the client has in
 /// each home. `None` where it stands in no such folder: the client has another one.
 pub fn home_of_session(client: Client, path: &str) -> Option<&str> {
-    let folder = match client {
-        Client::ClaudeCode => "/.claude/projects/",
-        Client::Codex => "/.codex/sessions/",
-        Client::Gemini => "/.gemini/tmp/",
+    // The folder, and how many parts the client's files have behind it: a file that lies deeper is one of another folder within this one.
+    let (folder, parts) = match client {
+        Client::ClaudeCode => ("/.claude/projects", 2),
+        Client::Codex => ("/.codex/sessions", 4),
+        Client::Gemini => ("/.gemini/tmp", 3),
     };
-    path.split_once(folder).map(|(home, _)| home)
+    if path.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let mut before = path;
+    for _ in 0..parts {
+        before = before.rsplit_once('/')?.0;
+    }
+    before.strip_suffix(folder)
 }
 
 /// Returns the same of the name of a file; `None` for one that this version does not understand.
@@ -778,6 +786,12 @@ mod tests {
             ),
             (Client::ClaudeCode, "/data/claude/projects/-work/x.jsonl", None),
             (Client::ClaudeCode, "/dev/null", None),
+            (
+                Client::ClaudeCode,
+                "/home/ada/.claude/projects/x/projects/-work/x.jsonl",
+                None,
+            ),
+            (Client::ClaudeCode, "/home/ada/.claude/projects/../x.jsonl", None),
             (
                 Client::Codex,
                 "/home/ada/.codex/sessions/2026/11/28/rollout-x.jsonl",

@@ -33,6 +33,8 @@ const MAX_OF_PROJECT: (usize, usize) = (100, 100 << 10);
 const MAX_OF_FILE: (usize, usize) = (200, 512 << 10);
 /// LIMIT: faults of one client. Ours.
 const MAX_FAULTS: usize = 100;
+/// LIMIT: bytes of the file of accounts. Ours.
+const MOST_ACCOUNTS: u64 = 1 << 20;
 /// Where Claude Code has its plugins.
 const PLUGINS: &str = ".claude/plugins";
 /// LIMIT: levels of a document in which credentials are looked for; formats allow no more than twice that. What lies deeper is a fault.
@@ -77,8 +79,14 @@ pub fn scan_watched(
         walk.begin(folder);
         walk.files(|at| matches!(at, At::Upwards(_)));
     }
-    for project in std::mem::take(&mut walk.projects) {
-        walk.name(&project);
+    let projects = std::mem::take(&mut walk.projects);
+    let logins = if projects.is_empty() {
+        BTreeSet::new()
+    } else {
+        walk.logins()
+    };
+    for project in projects {
+        walk.name(&project, &logins);
         walk.begin(project);
         walk.files(is_in_project);
         walk.skills(true);
@@ -333,12 +341,34 @@ impl Walk<'_> {
         self.key.of("path", &logical.to_string_lossy())
     }
 
+    /// Returns what accounts of the machine are called, and root, as its file says it: a folder of such a name is taken for a home of theirs.
+    fn logins(&self) -> BTreeSet<String> {
+        let file = self.root.join("etc/passwd");
+        let read = self.disk.read(&file, self.root, MOST_ACCOUNTS).ok().flatten();
+        let text = read.map(|content| String::from_utf8_lossy(&content.bytes).into_owned());
+        let text = text.unwrap_or_default();
+        let names = text.lines().filter_map(|line| line.split(':').next());
+        names.chain(["root"]).map(str::to_owned).collect()
+    }
+
     /// Notes what a project's folder is called, where that is a name and nobody's: folders beside the home are homes, and called as people.
     ///
     /// Keeps PV-2.
-    fn name(&mut self, project: &Path) {
-        let is_of_people = self.home.starts_with(project) || project.parent() == self.home.parent();
+    fn name(&mut self, project: &Path, logins: &BTreeSet<String>) {
+        let is_own = project.starts_with(self.home);
+        let is_of_homes = |folder: &Path| {
+            let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            ["home", "homes", "users"].contains(&name.to_lowercase().as_str())
+        };
+        // Homes lie in such a folder, or in one of a domain below it, also on a disk that was another machine's.
+        let is_among_homes = project.ancestors().skip(1).take(2).any(is_of_homes);
         let name = project.file_name().and_then(OsStr::to_str);
+        let is_login = name.is_some_and(|name| logins.contains(name));
+        let is_of_people = self.home.starts_with(project)
+            || project.parent() == self.home.parent()
+            || project.file_name() == self.home.file_name()
+            || (!is_own && is_among_homes)
+            || is_login;
         if let Some(name) = name.filter(|name| !is_of_people && is_project_name(name)) {
             self.project_names
                 .insert(self.fingerprint(project), name.to_owned());

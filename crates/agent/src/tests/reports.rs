@@ -2,6 +2,7 @@
 
 use super::rounds::scan_again;
 use super::{Scratch, Told, agent, beat, home, round, taken};
+use crate::queue::Queue;
 use crate::report::fitted;
 use crate::{Cause, State, uploads};
 use provost_inventory::wire::{self, Place, Report, Section, Sighting};
@@ -432,4 +433,22 @@ fn a_project_is_named_once_the_server_said_so_and_not_in_what_waits_when_it_says
     round(&agent, &home, &door).unwrap();
     let next: Value = serde_json::from_str(&last()).unwrap();
     assert_eq!(next["unchanged"][0]["digest"], sent.sections[0].digest);
+}
+
+/// Proves PV-2.
+#[test]
+fn what_cannot_be_read_and_may_name_projects_is_set_aside_where_they_are_hidden() {
+    let scratch = Scratch::new();
+    let (folder, home, door) = (scratch.folder(), home(&scratch), Told::default());
+    let agent = agent(&folder);
+    let later = json!({ "later": 1, "place": { "projectName": "billing" } });
+    let queue = Queue::open(&folder).unwrap();
+    queue.push(later.to_string().as_bytes()).unwrap();
+    door.will(200, &beat_saying("hide"));
+    let done = round(&agent, &home, &door).unwrap();
+    assert_eq!((done.set_aside, done.uploads), (1, 0));
+    let asked = door.asked.borrow();
+    let names = |body: &Vec<u8>| String::from_utf8_lossy(body).contains("billing");
+    assert!(!asked.iter().any(|asked| names(&asked.3)));
+    assert!(folder.file("queue/00000000000000000001.refused").exists());
 }

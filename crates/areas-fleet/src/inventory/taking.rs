@@ -67,6 +67,8 @@ struct Within {
     /// The last observation that was taken.
     after: Option<String>,
     not_kept: i64,
+    /// Whether a unit left names of projects out of it: another one may have shown them.
+    is_without_names: bool,
 }
 
 /// What one unit may still do, and what it found.
@@ -250,6 +252,7 @@ impl Taking {
             }
             progress.within.is_begun = true;
         }
+        progress.within.is_without_names |= !unit.shows_projects && section.names_projects();
         if !take_part(ctx, of, section, progress, unit)? {
             if !progress.within.is_marked {
                 observations::begin_section(ctx, of, section)?;
@@ -259,7 +262,7 @@ impl Taking {
         }
         let within = std::mem::take(&mut progress.within);
         // An agent that has not heard yet that names are hidden loses nothing but these, and is asked for the section again.
-        let is_whole = unit.shows_projects || !section.names_projects();
+        let is_whole = !within.is_without_names;
         observations::save_section(ctx, of, section, (is_whole, within.not_kept))?;
         if section.is_complete && !section.found.is_empty() {
             store::see(ctx, of.device, of.client, of.account)?;

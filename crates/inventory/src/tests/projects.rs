@@ -17,6 +17,11 @@ fn home(name: &str) -> (Folder, Vec<String>) {
         "/home".to_owned(),
         "/home/ada".to_owned(),
         "/home/bob".to_owned(),
+        "/home/CORP/eve".to_owned(),
+        "/data/homes/eve".to_owned(),
+        "/mnt/old/home/eve".to_owned(),
+        "/root".to_owned(),
+        "/srv/lena".to_owned(),
         "/home/ada/work/bob@acme.example".to_owned(),
         // What looks like a credential or a value, and what is shown otherwise than it is written.
         format!("/home/ada/work/ghp_{}", "CaNaRy0123".repeat(3)),
@@ -27,6 +32,7 @@ fn home(name: &str) -> (Folder, Vec<String>) {
         "/home/ada/work/two\nlines".to_owned(),
         format!("/home/ada/work/{}", "long ".repeat(26)),
     ];
+    folder.write("etc/passwd", "lena:x:1001:1001::/srv/lena:/bin/sh\n");
     let server = |name: &str| json!({ "mcpServers": { name: { "command": "npx", "args": ["-y", "@acme/files@1.2.3"] } } });
     for path in &listed {
         folder.write(
@@ -83,7 +89,18 @@ fn a_project_is_named_where_that_is_asked_for_and_by_no_more_than_a_name() {
         .collect();
     assert_eq!(said, BTreeSet::from(["billing", "shop front"]));
     let text = serde_json::to_string(&named).unwrap();
-    for part in ["CaNaRy", "hunter2", "bob", "work", "srv", "gone", "tell nobody"] {
+    for part in [
+        "CaNaRy",
+        "hunter2",
+        "bob",
+        "eve",
+        "lena",
+        "root",
+        "work",
+        "srv",
+        "gone",
+        "tell nobody",
+    ] {
         assert!(!text.contains(part), "{part}");
     }
     // What waits is what it would have been.
