@@ -43,8 +43,7 @@ pub struct CreateBody {
     networks: Option<Several<Name, MOST_NETWORKS>>,
     /// How the names of the machines begin, by their own word; with anything when absent.
     name_prefix: Option<Name>,
-    /// Whose machine it enrols: a user, for whom gateways take the device. Of a token of one use alone; whoever names one holds the scope
-    /// `llm_gateway:write` and all that this user can do.
+    /// Whose machine it enrols, with one use alone. Whoever names a user holds `llm_gateway:write` and all that this user can do.
     owner_user_id: Option<LongName>,
 }
 
@@ -73,8 +72,8 @@ impl Operation for CreateEnrolmentToken {
     .says(
         "Create an enrolment token",
         "Whoever has the token and a key of their own makes a device of it. The token is shown once. A reusable one makes no \
-         device active by itself: an admin approves each. One of one use may name the owner of its machine. Networks keep others away; platforms and names are a machine's own word. Nobody \
-         has more than 100 tokens that still make devices.",
+         device active by itself: an admin approves each. Networks keep others away; platforms and names are a machine's own word. \
+         Nobody has more than 100 tokens that still make devices.",
     );
     type Path = Empty;
     type Query = Empty;

@@ -107,7 +107,7 @@ impl Operation for HeartbeatOperation {
             "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
              admin has yet to approve it. The last one is kept, and no other. A counter that goes back, and a run of the system \
              that comes back, mean that there are two of it: that is said of the device, and both go on. So is a counter that leaps further \
-             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands, without how people are shown and without whether the device is quarantined.",
+             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands, privacy and quarantine.",
         );
     type Path = DevicePath;
     type Query = Empty;

@@ -214,8 +214,8 @@ impl Operation for QuarantineDevice {
     .command("devices", "quarantine")
     .says(
         "Quarantine a device",
-        "It still calls, and is shown as quarantined until it is released. Gateways take it for nobody. What its hooks then let pass \
-         fleet.quarantineAction says, where its agent judges; where it does not, or hooks only monitor, calls go on.",
+        "It still calls, and is shown as quarantined until it is released. Gateways take it for nobody. Where its agent judges and \
+         hooks enforce, fleet.quarantineAction says what they let pass; elsewhere calls go on.",
     );
     type Path = DevicePath;
     type Query = Empty;

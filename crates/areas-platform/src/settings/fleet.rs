@@ -53,9 +53,9 @@ word! {
 word! {
     /// What hooks do on a device that is quarantined and judges.
     pub enum QuarantineAction {
-        /// Those that enforce let no call pass; those that monitor say so.
+        /// Those that enforce let no call pass.
         Block = "block",
-        /// They judge as before, and say that the device is held apart.
+        /// They judge as before, and say so.
         Monitor = "monitor",
     }
 }
@@ -131,8 +131,7 @@ pub(super) struct WantedFleet {
     /// How long a device is not heard of before it is shown as silent, in hours.
     silent_after_hours: RequiredChange<IntegerBetween<24, 720>>,
     privacy: WantedPrivacy,
-    /// What hooks do on a device that is quarantined and judges: `block`, where those that enforce let nothing pass, or `monitor`, where they
-    /// judge as before and say that the device is held apart.
+    /// What hooks do on a quarantined device that judges.
     quarantine_action: RequiredChange<QuarantineAction>,
 }
 
