@@ -5,7 +5,8 @@
 //! reply      provost-desk 1 LENGTH\n a JSON object
 //! ```
 //!
-//! A head has no word for who asks; that nobody's client does is said where a hook was started by hand, and proves nothing then. Its length is known before anything of the payload is kept.
+//! A head has no word for who asks; where a hook was started by hand it says so, and the question then proves nothing of a client. Its length is
+//! known before anything of the payload is kept.
 
 use provost_hooks::{Client, Mode};
 

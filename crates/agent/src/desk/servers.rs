@@ -157,8 +157,10 @@ fn is_elsewhere(client: Client, of: &Conversation, home: &Path) -> bool {
     let Some(path) = of.path.as_deref() else {
         return false;
     };
-    let led = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    home_of_session(client, path).is_none_or(|kept| led(Path::new(kept)) != led(home))
+    // What the caller names is compared and not looked at: it may lie where a look never ends, and everybody would wait for it. The home was
+    // just read.
+    let is_home = |kept: &Path| kept == home || home.canonicalize().is_ok_and(|led| kept == led);
+    !home_of_session(client, path).is_some_and(|kept| is_home(Path::new(kept)))
 }
 
 /// Returns how the inventory calls a client.

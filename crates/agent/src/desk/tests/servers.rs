@@ -151,7 +151,11 @@ fn who_keeps_conversations_elsewhere_has_the_configuration_there() {
     fs::create_dir_all(&project).unwrap();
     let file = "-shop/0d7c5a4e-1111-2222-3333-444455556666.jsonl";
     let below = |folder: &str| format!("{}/{folder}/projects/{file}", open.home().display());
+    std::os::unix::fs::symlink(open.home(), open.scratch.0.join("link")).unwrap();
+    let behind_a_link = open.scratch.0.join("link/.claude/projects").join(file);
     for (path, is_known) in [
+        // What the caller names is not looked at: nobody knows where the link leads.
+        (behind_a_link.to_str().unwrap().to_owned(), false),
         (below(".claude"), true),
         (below(".work-claude"), false),
         (format!("/data/claude/projects/{file}"), false),
