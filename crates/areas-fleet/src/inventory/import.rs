@@ -81,17 +81,17 @@ impl Operation for ImportScan {
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<Imported> {
         let ImportBody { source, servers } = &input.body;
         if !(1..=MOST).contains(&servers.len()) {
-            return Err(Error::invalid("/body/servers", "must have 1 to 250 servers"));
+            return Err(Error::invalid("/servers", "must have 1 to 250 servers"));
         }
         // What the schema says is asked of all before anything else is of one.
         let fits = |text: &str, most: usize| (1..=most).contains(&text.chars().count());
         let fits = |one: &ImportedServer| fits(&one.key, LONGEST_KEY) && fits(&one.name, LONGEST_NAME);
         if let Some(at) = servers.iter().position(|one| !fits(one)) {
             let message = "key must have 1 to 512 characters, and name 1 to 160";
-            return Err(Error::invalid(format!("/body/servers/{at}"), message));
+            return Err(Error::invalid(format!("/servers/{at}"), message));
         }
         for (at, one) in servers.iter().enumerate() {
-            let place = format!("/body/servers/{at}");
+            let place = format!("/servers/{at}");
             let refusal = if !wire::is_server_key(&one.key) {
                 "key must be the key of a server that says what runs, in its one spelling"
             } else if !wire::is_shown_name(&one.name) {

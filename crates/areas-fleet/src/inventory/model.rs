@@ -162,16 +162,16 @@ impl Server {
     ) -> Result<bool> {
         match (verdict, until) {
             (Verdict::Approved, None) => {
-                return Err(Error::unfit("/body/expiresAt", "must say when the approval ends"));
+                return Err(Error::unfit("/expiresAt", "must say when the approval ends"));
             }
             (Verdict::Approved, Some(until)) if until <= now || until > now.plus_secs(APPROVAL_SECS) => {
                 return Err(Error::unfit(
-                    "/body/expiresAt",
+                    "/expiresAt",
                     "must lie in the future, and at most 366 days ahead",
                 ));
             }
             (Verdict::Denied | Verdict::Shadow, Some(_)) => {
-                return Err(Error::unfit("/body/expiresAt", "only an approval ends by time"));
+                return Err(Error::unfit("/expiresAt", "only an approval ends by time"));
             }
             _ => {}
         }

@@ -203,7 +203,7 @@ impl Taking {
             .saturating_add(MOST_COUNTED);
         if self.scan.counter.is_some_and(|counter| counter > most) {
             let message = "must lie at most 1000000 above that of the scan before";
-            return Err(Error::invalid("/body/counter", message));
+            return Err(Error::invalid("/counter", message));
         }
         Ok(false)
     }

@@ -96,11 +96,11 @@ impl Privacy {
     pub(super) fn admit(self, old: Self, is_confirmed: bool) -> Result<()> {
         if self.is_pseudonymous() && !self.hides_names() {
             let message = "names of machines say whose they are: where people are pseudonymous, hostNames is hide; set both";
-            return Err(Error::unfit("/body/fleet/privacy/hostNames", message));
+            return Err(Error::unfit("/fleet/privacy/hostNames", message));
         }
         if self.is_pseudonymous() && self.shows_projects() {
             let message = "people name folders, and a name may say whose it is: where people are pseudonymous, projectNames is hide; set both";
-            return Err(Error::unfit("/body/fleet/privacy/projectNames", message));
+            return Err(Error::unfit("/fleet/privacy/projectNames", message));
         }
         let shows_more = old.is_pseudonymous() && !self.is_pseudonymous()
             || old.hides_names() && !self.hides_names()

@@ -185,7 +185,7 @@ impl Operation for ReportDecisions {
         let hashes = told.hashes();
         if hashes.last() != Some(&body.head.0) {
             let message = "is not the hash of the last entry behind previous: SHA-256 of the hash before it and of its text";
-            return Err(Error::unfit("/body/head", message));
+            return Err(Error::unfit("/head", message));
         }
         let used = chain.as_ref().map_or_else(Used::default, |chain| chain.used);
         let place = chain.map_or_else(Place::first, |chain| chain.place);

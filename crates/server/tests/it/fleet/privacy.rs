@@ -470,7 +470,7 @@ fn machines_are_told_how_they_are_shown_and_what_is_not_kept_is_no_setting() {
         let refused = set(&app, named.clone(), true).await;
         refused.refused(422, "invalid_definition");
         assert!(
-            refused.text().contains("/body/fleet/privacy/projectNames"),
+            refused.text().contains("/fleet/privacy/projectNames"),
             "{}",
             refused.text()
         );
