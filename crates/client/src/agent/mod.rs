@@ -9,7 +9,7 @@ mod enrol;
 mod install;
 mod judging;
 mod marks;
-mod places;
+pub(crate) mod places;
 mod run;
 mod show;
 mod skills;

@@ -301,19 +301,32 @@ pub fn config_folder(matches: &ArgMatches, terminal: &Terminal) -> Result<PathBu
     Ok(provost_words::durable::folder_of(&profiles).to_owned())
 }
 
-/// Returns the URL and the organization that flags, environment or profile name, for what has a token of its own.
+/// Returns the URL and the organization that flags, environment or profile name, for what has a token of its own; where none of them names either,
+/// those that `otherwise` knows.
 ///
 /// Errors: as for any command, except that there need be no token.
-pub(crate) fn server_named(matches: &ArgMatches, terminal: &Terminal) -> Result<(String, String), Failure> {
+pub(crate) fn server_named(
+    matches: &ArgMatches,
+    terminal: &Terminal,
+    otherwise: impl FnOnce() -> Option<(String, String)>,
+) -> Result<(String, String), Failure> {
     let (_, profile) = chosen_profile(matches, terminal)?;
-    let url = text(matches, "global.url").or(profile.url);
+    let mut url = text(matches, "global.url").or(profile.url);
+    let mut organization = text(matches, "global.organization").or(profile.organization);
+    if url.is_none()
+        && organization.is_none()
+        && let Some(known) = otherwise()
+    {
+        (url, organization) = (Some(known.0), Some(known.1));
+    }
     let url = normal(url.as_deref().unwrap_or(DEFAULT_URL))?;
     if !matches.get_flag("global.allow-plain-http") {
         refuse_plain(&url)?;
     }
-    let organization = text(matches, "global.organization").or(profile.organization);
     let organization = organization.ok_or_else(|| {
-        Failure::usage("say which organization: --organization KEY, PROVOST_ORGANIZATION or a profile")
+        Failure::usage("say which organization: --organization KEY, PROVOST_ORGANIZATION or a profile").and(
+            "or enrol the machine before (`provost agent enrol`): its server and organization are taken then",
+        )
     })?;
     Ok((url, organization))
 }

@@ -79,8 +79,24 @@ impl Draft {
         })
     }
 
-    /// Puts the ids that names stand for into the path.
+    /// Puts the ids that names stand for into the path, the query and the body.
     pub(super) fn name(&mut self, operation: &Operation, matches: &ArgMatches, place: &Place, names: &Names) {
+        for field in &operation.query {
+            if let Some(id) = names.of_flag(FlagTarget::Query, field) {
+                self.set_query(&field.name(), id.to_owned());
+            }
+        }
+        for field in operation.body.iter().flat_map(|body| &body.fields) {
+            let Some(id) = names.of_flag(FlagTarget::Body, field) else {
+                continue;
+            };
+            let body = self.call.body.as_deref().map(serde_json::from_slice::<Value>);
+            if let Some(Ok(mut body)) = body
+                && insert(&mut body, &field.path, id.into()).is_some()
+            {
+                self.call.body = Some(body.to_string().into());
+            }
+        }
         let (path, query, about) = path_of(operation, matches, place, names);
         if let Some(slashed) = &operation.slashed {
             self.query.retain(|(known, _)| known != slashed);

@@ -371,6 +371,9 @@ fn with_hint(
             advice::about_access(failure, connection)
         }
         Some(401 | 403) => advice::about_access(failure, connection),
+        Some(400) if failure.refused("code") == Some("confirmation_required") => {
+            failure.and("on a command line, --confirm says so: repeat the command with it")
+        }
         _ => failure,
     }
 }

@@ -37,7 +37,7 @@ const fn kind(
 }
 
 /// The kinds.
-static KINDS: [Kind; 11] = [
+static KINDS: [Kind; 13] = [
     kind(
         ("serviceAccountId", Some("sa")),
         "service-accounts",
@@ -99,6 +99,22 @@ static KINDS: [Kind; 11] = [
         ("backtest", "backtests"),
     ),
     kind(
+        ("deviceId", Some("dev")),
+        "devices",
+        ("name", None),
+        ("device", "devices"),
+    ),
+    // What a client calls a server says nothing; its key does.
+    Kind {
+        list: ("inventory", "mcp-servers"),
+        ..kind(
+            ("serverId", Some("srv")),
+            "inventory",
+            ("key", None),
+            ("MCP server", "MCP servers"),
+        )
+    },
+    kind(
         ("policyId", None),
         "policies",
         ("name", Some("query")),
@@ -109,6 +125,19 @@ static KINDS: [Kind; 11] = [
 /// Returns the kind whose id a parameter takes.
 pub(super) fn kind_of(parameter: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.parameter == parameter)
+}
+
+/// Returns the kind whose id a flag takes: a member of the body or a parameter of the query that is called like the kind's own, with whose it is
+/// before it.
+pub(super) fn kind_of_flag(name: &str) -> Option<&'static Kind> {
+    let is_of = |ending: &str| name.strip_suffix(ending).is_some();
+    if is_of("userId") || is_of("UserId") {
+        return kind_of("userId");
+    }
+    ["serviceAccountId", "groupId"]
+        .into_iter()
+        .find(|known| *known == name)
+        .and_then(kind_of)
 }
 
 impl Kind {
@@ -144,6 +173,25 @@ mod tests {
                 .unwrap()
                 .has_shape("sa_01m7vv9kh2kev1h5hjrtv1gvsk")
         );
+    }
+
+    #[test]
+    fn a_flag_takes_the_id_that_it_is_called_like() {
+        let of = |name| kind_of_flag(name).map(|kind| kind.parameter);
+        for name in ["userId", "ownerUserId", "toUserId", "ownerConsoleUserId"] {
+            assert_eq!(of(name), Some("userId"), "{name}");
+        }
+        assert_eq!(of("serviceAccountId"), Some("serviceAccountId"));
+        for name in [
+            "userIds",
+            "superuserIdx",
+            "externalId",
+            "user",
+            "policyId",
+            "sessionId",
+        ] {
+            assert_eq!(of(name), None, "{name}");
+        }
     }
 
     /// Every kind is listed by a command of this program, with its name among what the list shows.

@@ -17,10 +17,11 @@ use super::catalogue;
 use super::connection::Place;
 use super::draft::target;
 use super::failure::{Exit, Failure};
-use super::flags::FlagTarget;
-use super::kinds::{Kind, kind_of};
+use super::flags::{self, FlagTarget};
+use super::kinds::{Kind, kind_of, kind_of_flag};
 use super::pages::Trail;
 use super::print::parsed;
+use super::schema::Field;
 use super::send::Sender;
 use super::server::Call;
 use clap::ArgMatches;
@@ -38,6 +39,8 @@ const NEAR: f64 = 0.85;
 #[derive(Default)]
 pub(super) struct Names {
     ids: BTreeMap<String, String>,
+    /// What flags stand for, by the ids that clap knows them by.
+    of_flags: BTreeMap<String, String>,
     /// Sentences about words that are named by an id: `the service account deploy is sa_…`.
     said: Vec<String>,
     /// Words that name nothing, for a refusal.
@@ -50,6 +53,11 @@ impl Names {
         self.ids.get(parameter).map_or(word, String::as_str)
     }
 
+    /// Returns the id that a flag's word stands for, where it is a name.
+    pub(super) fn of_flag(&self, target: FlagTarget, field: &Field) -> Option<&str> {
+        self.of_flags.get(&target.id(field)).map(String::as_str)
+    }
+
     /// Returns the sentences about what the names stand for.
     pub(super) fn said(&self) -> &[String] {
         &self.said
@@ -57,16 +65,21 @@ impl Names {
 
     /// Returns what to say instead of a name when a command is repeated: the name may be gone by then.
     pub(super) fn repeat(&self, repeat: String) -> String {
-        if self.ids.is_empty() {
+        let ids: Vec<&str> = self
+            .ids
+            .values()
+            .chain(self.of_flags.values())
+            .map(String::as_str)
+            .collect();
+        if ids.is_empty() {
             return repeat;
         }
-        let ids: Vec<&str> = self.ids.values().map(String::as_str).collect();
         format!("{} in the place of the name, and {repeat}", ids.join(" and "))
     }
 
-    /// Says of a 404 that no record has the name either.
+    /// Says of a 404, and of a 422, that no record has the name either.
     pub(super) fn explained(&self, failure: Failure) -> Failure {
-        if failure.status != Some(404) {
+        if !matches!(failure.status, Some(404 | 422)) {
             return failure;
         }
         self.missed
@@ -75,7 +88,7 @@ impl Names {
     }
 }
 
-/// Looks up the names among the words of an operation's path.
+/// Looks up the names among the words of an operation's path, and those that its flags say.
 ///
 /// Errors: usage, when several records have a name; whatever keeps the list from being read but a refusal, after which words are
 /// sent as they are.
@@ -118,7 +131,57 @@ pub(super) async fn resolve(
             None => names.missed.push(missed(kind, word, &items)),
         }
     }
+    for field in &operation.query {
+        flag(&mut names, (FlagTarget::Query, field), matches, place, sender).await?;
+    }
+    for field in operation.body.iter().flat_map(|body| &body.fields) {
+        flag(&mut names, (FlagTarget::Body, field), matches, place, sender).await?;
+    }
     Ok(names)
+}
+
+/// Looks up the name that a flag says.
+///
+/// Errors: as [`resolve`]; usage also, when nothing has the name of which a list is asked for: an empty list would say that it has nothing.
+async fn flag(
+    names: &mut Names,
+    (target, field): (FlagTarget, &Field),
+    matches: &ArgMatches,
+    place: &Place,
+    sender: &Sender<'_>,
+) -> Result<(), Failure> {
+    let (Some(kind), [_]) = (kind_of_flag(&field.name()), field.path.as_slice()) else {
+        return Ok(());
+    };
+    let Some(Value::String(word)) = flags::value(target, field, matches)? else {
+        return Ok(());
+    };
+    if word.is_empty() || kind.has_shape(&word) {
+        return Ok(());
+    }
+    let items = match list(kind, Some(&word), &BTreeMap::new(), place, sender).await {
+        Ok(items) => items,
+        Err(failure) if target == FlagTarget::Body && matches!(failure.status, Some(400..=499)) => {
+            return Ok(());
+        }
+        Err(failure) => {
+            let line = format!(
+                "{word} has not the form of an id, and names of {} are not to be had",
+                kind.plural
+            );
+            return Err(failure.and(line));
+        }
+    };
+    match one(kind, &word, &items)? {
+        Some(id) if id == word => {}
+        Some(id) => {
+            names.said.push(format!("the {} {word} is {id}", kind.noun));
+            names.of_flags.insert(target.id(field), id.to_owned());
+        }
+        None if target == FlagTarget::Query => return Err(Failure::usage(missed(kind, &word, &items))),
+        None => names.missed.push(missed(kind, &word, &items)),
+    }
+    Ok(())
 }
 
 /// Returns the id of the one record that a word names; nothing when none has it.

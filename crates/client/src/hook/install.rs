@@ -6,9 +6,11 @@ use super::run::{client_arg, config_arg};
 use super::settings::{self, Homes, HookSettings, UserFrom};
 use super::settings_text::SettingsFile;
 use super::{guarded, managed};
+use crate::agent::places::{SYSTEM, USER};
 use crate::cli::{Exit, Failure, Terminal, connection_args, consent_args, replace_file, server_named};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use provost_agent::{Agent, Folder};
 use provost_hooks::{Client, Mode, command_line, hooks};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -189,7 +191,7 @@ fn wanted(
         .any(|id| is_flag(id));
     let (url, organization) = match &kept {
         Some(kept) if !names_server => (kept.url.clone(), kept.organization.clone()),
-        _ => server_named(matches, terminal)?,
+        _ => server_named(matches, terminal, || of_an_agent(terminal))?,
     };
     let token_file = match (matches.get_one::<PathBuf>("global.token-file"), &kept) {
         (Some(path), _) => portable(path, homes)?,
@@ -227,6 +229,20 @@ fn wanted(
         allow_plain_http: matches.get_flag("global.allow-plain-http")
             || kept.is_some_and(|kept| kept.allow_plain_http && !names_server),
     })
+}
+
+/// Returns the server and the organization of an agent that is enrolled here: one's own, or the machine's where its folder may be read.
+fn of_an_agent(terminal: &Terminal) -> Option<(String, String)> {
+    let own = terminal.surroundings.home.as_ref().map(|home| home.join(USER));
+    let device = own.into_iter().chain([PathBuf::from(SYSTEM)]).find_map(|path| {
+        let agent = Agent::open(&Folder::open(&path).ok()?).ok()?;
+        Some(agent.device)
+    })?;
+    terminal.note(&format!(
+        "the agent of this machine is enrolled at {} in {}: hooks ask there",
+        device.server, device.organization
+    ));
+    Some((device.server, device.organization))
 }
 
 /// Returns a path that means the same in every folder; one below the home folder stays below that of whoever runs the hook.
