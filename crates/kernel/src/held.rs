@@ -31,6 +31,8 @@ pub struct HeldKind {
     pub count: fn(&mut OperationContext<'_>) -> Result<i64>,
     /// Returns so many of them, behind so many, by id.
     pub page: fn(&mut OperationContext<'_>, i64, i64) -> Result<Vec<Held>>,
+    /// Returns those of an id that are held, found by their key however many are held: one, of a user every identity link, or none.
+    pub of_id: fn(&mut OperationContext<'_>, &str) -> Result<Vec<Held>>,
     /// Lets those of an id act again, or all of them, and returns their ids; none where none is held.
     ///
     /// Errors: `EscalationForbidden` when one of them could do more than the caller (RH-2).

@@ -7,6 +7,7 @@ use super::clients::may_be_known;
 use super::links::{Reach, may_be_role};
 use provost_areas_identity::visible;
 use provost_kernel::auth::Role;
+use provost_kernel::db::Row;
 use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{Error, OperationContext, Result, params, statements};
 
@@ -22,6 +23,8 @@ statements! {
     FORGET_ALLOWED = "DELETE FROM oauth_relinkings WHERE organization_id = ?1";
     /// A page of the clients that are held.
     HELD_CLIENTS = "SELECT id, name, updated_at, service_account_id FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
+    /// One of the clients that are held.
+    HELD_CLIENT = "SELECT id, name, updated_at, service_account_id FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2 AND id = ?3";
     /// How many clients are held.
     COUNT_CLIENTS = "SELECT COUNT(*) FROM oauth_clients WHERE organization_id = ?1 AND blocked_at IS NOT NULL AND blocked_reason = ?2";
     /// The ids of the clients that are held.
@@ -30,6 +33,8 @@ statements! {
     RELEASE_CLIENTS = "UPDATE oauth_clients SET blocked_at = NULL, blocked_reason = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND blocked_reason = ?2 AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
     /// A page of the links that are held.
     HELD_LINKS = "SELECT user_id, issuer || ' ' || subject, created_at FROM oauth_identities WHERE organization_id = ?1 AND held_at IS NOT NULL ORDER BY user_id, issuer, subject LIMIT ?2 OFFSET ?3";
+    /// The links of a user that are held.
+    HELD_LINKS_OF = "SELECT user_id, issuer || ' ' || subject, created_at FROM oauth_identities WHERE organization_id = ?1 AND user_id = ?2 AND held_at IS NOT NULL ORDER BY issuer, subject";
     /// How many links are held.
     COUNT_LINKS = "SELECT COUNT(*) FROM oauth_identities WHERE organization_id = ?1 AND held_at IS NOT NULL";
     /// Whose links are held.
@@ -46,6 +51,7 @@ pub const CLIENTS_KIND: HeldKind = HeldKind {
     hold: hold_clients,
     count: count_clients,
     page: held_clients,
+    of_id: held_client,
     release: release_clients,
 };
 
@@ -55,6 +61,7 @@ pub const LINKS_KIND: HeldKind = HeldKind {
     hold: hold_links,
     count: count_links,
     page: held_links,
+    of_id: held_links_of,
     release: release_links,
 };
 
@@ -95,29 +102,45 @@ fn count_links(ctx: &mut OperationContext<'_>) -> Result<i64> {
 /// Returns a page of the clients that are held, by id.
 fn held_clients(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
-    ctx.query(&HELD_CLIENTS, params![org, RESTORED, limit, offset], |row| {
-        Ok(Held {
-            id: row.get(0)?,
-            name: row.get(1)?,
-            role: None,
-            last_changed_at: row.get(2)?,
-            acting: row.get::<Option<String>>(3)?.into_iter().collect(),
-        })
+    ctx.query(&HELD_CLIENTS, params![org, RESTORED, limit, offset], client)
+}
+
+/// Returns the client of an id where it is held.
+fn held_client(ctx: &mut OperationContext<'_>, id: &str) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD_CLIENT, params![org, RESTORED, id], client)
+}
+
+fn client(row: &Row<'_>) -> Result<Held> {
+    Ok(Held {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        role: None,
+        last_changed_at: row.get(2)?,
+        acting: row.get::<Option<String>>(3)?.into_iter().collect(),
     })
 }
 
 /// Returns a page of the links that are held, by user.
 fn held_links(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
-    ctx.query(&HELD_LINKS, params![org, limit, offset], |row| {
-        let id = row.get::<String>(0)?;
-        Ok(Held {
-            acting: vec![id.clone()],
-            id,
-            name: row.get(1)?,
-            role: None,
-            last_changed_at: row.get(2)?,
-        })
+    ctx.query(&HELD_LINKS, params![org, limit, offset], link)
+}
+
+/// Returns the links of a user that are held.
+fn held_links_of(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD_LINKS_OF, params![org, user], link)
+}
+
+fn link(row: &Row<'_>) -> Result<Held> {
+    let id = row.get::<String>(0)?;
+    Ok(Held {
+        acting: vec![id.clone()],
+        id,
+        name: row.get(1)?,
+        role: None,
+        last_changed_at: row.get(2)?,
     })
 }
 

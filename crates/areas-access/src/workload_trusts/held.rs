@@ -2,6 +2,7 @@
 
 use super::{TRUSTING, store};
 use provost_areas_identity::service_accounts;
+use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::operation::Access;
@@ -16,6 +17,8 @@ statements! {
     HOLD_EVERY = "UPDATE workload_trusts SET suspended_at = ?2, suspended_reason = ?3 WHERE organization_id = ?1 AND suspended_at IS NULL";
     /// A page of those that are held.
     HELD = "SELECT id, name, updated_at, service_account_id FROM workload_trusts WHERE organization_id = ?1 AND suspended_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
+    /// One of those that are held.
+    HELD_ONE = "SELECT id, name, updated_at, service_account_id FROM workload_trusts WHERE organization_id = ?1 AND suspended_reason = ?2 AND id = ?3";
     /// How many are held.
     COUNT_HELD = "SELECT COUNT(*) FROM workload_trusts WHERE organization_id = ?1 AND suspended_reason = ?2";
     /// Those that are held, and their accounts.
@@ -33,6 +36,7 @@ pub const KIND: HeldKind = HeldKind {
     hold: hold_every,
     count: count_held,
     page: held,
+    of_id: held_one,
     release,
 };
 
@@ -52,15 +56,23 @@ fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
 /// Returns a page of the trusts that are held, by id.
 fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
-    ctx.query(&HELD, params![org, RESTORED, limit, offset], |row| {
-        Ok(Held {
-            id: row.get(0)?,
-            name: row.get(1)?,
-            // What its account may do is said of the account.
-            role: None,
-            last_changed_at: row.get(2)?,
-            acting: vec![row.get(3)?],
-        })
+    ctx.query(&HELD, params![org, RESTORED, limit, offset], one)
+}
+
+/// Returns the trust of an id where it is held.
+fn held_one(ctx: &mut OperationContext<'_>, id: &str) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD_ONE, params![org, RESTORED, id], one)
+}
+
+fn one(row: &Row<'_>) -> Result<Held> {
+    Ok(Held {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        // What its account may do is said of the account.
+        role: None,
+        last_changed_at: row.get(2)?,
+        acting: vec![row.get(3)?],
     })
 }
 

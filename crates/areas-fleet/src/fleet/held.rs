@@ -5,6 +5,7 @@ use super::sight::Sight;
 use super::{store, taken};
 use provost_areas_identity::visible;
 use provost_kernel::auth::{Permission, Role, may_mint};
+use provost_kernel::db::Row;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{OperationContext, Result, params, statements};
@@ -14,6 +15,8 @@ statements! {
     HOLD_EVERY = "UPDATE devices SET held_at = ?2 WHERE organization_id = ?1 AND status <> ?3 AND held_at IS NULL";
     /// A page of those that are held, with whose they are and whom gateways take them for.
     HELD = "SELECT d.id, d.name, d.updated_at, d.owner_user_id, g.service_account_id FROM devices d LEFT JOIN device_gateway_identities g ON g.organization_id = d.organization_id AND g.device_id = d.id WHERE d.organization_id = ?1 AND d.status <> ?2 AND d.held_at IS NOT NULL ORDER BY d.id LIMIT ?3 OFFSET ?4";
+    /// One of those that are held.
+    HELD_ONE = "SELECT d.id, d.name, d.updated_at, d.owner_user_id, g.service_account_id FROM devices d LEFT JOIN device_gateway_identities g ON g.organization_id = d.organization_id AND g.device_id = d.id WHERE d.organization_id = ?1 AND d.status <> ?2 AND d.held_at IS NOT NULL AND d.id = ?3";
     /// How many are held.
     COUNT_HELD = "SELECT COUNT(*) FROM devices WHERE organization_id = ?1 AND status <> ?2 AND held_at IS NOT NULL";
     /// Those that are held.
@@ -38,6 +41,7 @@ pub const KIND: HeldKind = HeldKind {
     hold: hold_every,
     count: count_held,
     page: held,
+    of_id: held_one,
     release,
 };
 
@@ -56,17 +60,27 @@ fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<H
     let sight = Sight::load(ctx)?;
     let org = ctx.org();
     ctx.query(&HELD, params![org, RETIRED, limit, offset], |row| {
-        let id = row.get::<String>(0)?;
-        Ok(Held {
-            name: sight.name(false, ("device", &id), row.get(1)?),
-            id,
-            role: None,
-            last_changed_at: row.get(2)?,
-            acting: [row.get::<Option<String>>(3)?, row.get(4)?]
-                .into_iter()
-                .flatten()
-                .collect(),
-        })
+        one(&sight, row)
+    })
+}
+
+fn held_one(ctx: &mut OperationContext<'_>, id: &str) -> Result<Vec<Held>> {
+    let sight = Sight::load(ctx)?;
+    let org = ctx.org();
+    ctx.query(&HELD_ONE, params![org, RETIRED, id], |row| one(&sight, row))
+}
+
+fn one(sight: &Sight, row: &Row<'_>) -> Result<Held> {
+    let id = row.get::<String>(0)?;
+    Ok(Held {
+        name: sight.name(false, ("device", &id), row.get(1)?),
+        id,
+        role: None,
+        last_changed_at: row.get(2)?,
+        acting: [row.get::<Option<String>>(3)?, row.get(4)?]
+            .into_iter()
+            .flatten()
+            .collect(),
     })
 }
 

@@ -3,6 +3,7 @@
 use super::model::SuspendedBy;
 use super::store::{live, visible};
 use provost_kernel::auth::{Permission, Role, may_mint};
+use provost_kernel::db::Row;
 use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{Error, OperationContext, Result, params, statements};
 
@@ -11,6 +12,8 @@ statements! {
     HOLD_EVERY = concat!("UPDATE directory_users AS u SET status = 'suspended', suspended_at = ?2, suspended_by = ?3 WHERE u.organization_id = ?1 AND u.status = 'active' AND u.permission_role IS NOT NULL AND ", live!("u"));
     /// A page of those who are held.
     HELD = concat!("SELECT u.id, u.login_name, u.permission_role, u.updated_at FROM directory_users u WHERE u.organization_id = ?1 AND u.suspended_by = ?2 AND ", visible!("u"), " ORDER BY u.id LIMIT ?3 OFFSET ?4");
+    /// One of those who are held.
+    HELD_ONE = concat!("SELECT u.id, u.login_name, u.permission_role, u.updated_at FROM directory_users u WHERE u.organization_id = ?1 AND u.suspended_by = ?2 AND u.id = ?3 AND ", visible!("u"));
     /// How many are held.
     COUNT_HELD = concat!("SELECT COUNT(*) FROM directory_users u WHERE u.organization_id = ?1 AND u.suspended_by = ?2 AND ", visible!("u"));
     /// What those who are held could do, in every version.
@@ -32,6 +35,7 @@ pub const KIND: HeldKind = HeldKind {
     hold: hold_every,
     count: count_held,
     page: held,
+    of_id: held_one,
     release,
 };
 
@@ -51,15 +55,23 @@ fn count_held(ctx: &mut OperationContext<'_>) -> Result<i64> {
 /// Returns a page of the users who are held, by id.
 fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
-    ctx.query(&HELD, params![org, HERE, limit, offset], |row| {
-        let id = row.get::<String>(0)?;
-        Ok(Held {
-            acting: vec![id.clone()],
-            id,
-            name: row.get(1)?,
-            role: role(row.get::<Option<String>>(2)?.as_deref())?,
-            last_changed_at: row.get(3)?,
-        })
+    ctx.query(&HELD, params![org, HERE, limit, offset], one)
+}
+
+/// Returns the user of an id who is held.
+fn held_one(ctx: &mut OperationContext<'_>, id: &str) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD_ONE, params![org, HERE, id], one)
+}
+
+fn one(row: &Row<'_>) -> Result<Held> {
+    let id = row.get::<String>(0)?;
+    Ok(Held {
+        acting: vec![id.clone()],
+        id,
+        name: row.get(1)?,
+        role: role(row.get::<Option<String>>(2)?.as_deref())?,
+        last_changed_at: row.get(3)?,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::model::{Rights, may_be_held};
 use super::store::{former, role, scopes};
+use provost_kernel::db::Row;
 use provost_kernel::held::{Held, HeldKind};
 use provost_kernel::{OperationContext, Result, params, statements};
 
@@ -13,6 +14,8 @@ statements! {
     HOLD_EVERY = "UPDATE service_accounts SET status = 'disabled', disabled_at = ?2, disabled_reason = ?3 WHERE organization_id = ?1 AND deleted_at IS NULL AND status = 'active'";
     /// A page of those that are held.
     HELD = "SELECT id, name, permission_role, updated_at FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 ORDER BY id LIMIT ?3 OFFSET ?4";
+    /// One of those that are held.
+    HELD_ONE = "SELECT id, name, permission_role, updated_at FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2 AND id = ?3";
     /// How many are held.
     COUNT_HELD = "SELECT COUNT(*) FROM service_accounts WHERE organization_id = ?1 AND deleted_at IS NULL AND disabled_reason = ?2";
     /// What those that are held could do.
@@ -33,6 +36,7 @@ pub const KIND: HeldKind = HeldKind {
     hold: hold_every,
     count: count_held,
     page: held,
+    of_id: held_one,
     release,
 };
 
@@ -59,15 +63,23 @@ pub fn is_held(ctx: &mut OperationContext<'_>, id: &str) -> Result<bool> {
 /// Returns a page of the accounts that are held, by id.
 fn held(ctx: &mut OperationContext<'_>, limit: i64, offset: i64) -> Result<Vec<Held>> {
     let org = ctx.org();
-    ctx.query(&HELD, params![org, RESTORED, limit, offset], |row| {
-        let id = row.get::<String>(0)?;
-        Ok(Held {
-            acting: vec![id.clone()],
-            id,
-            name: row.get(1)?,
-            role: Some(role(row, 2)?),
-            last_changed_at: row.get(3)?,
-        })
+    ctx.query(&HELD, params![org, RESTORED, limit, offset], one)
+}
+
+/// Returns the account of an id where it is held.
+fn held_one(ctx: &mut OperationContext<'_>, id: &str) -> Result<Vec<Held>> {
+    let org = ctx.org();
+    ctx.query(&HELD_ONE, params![org, RESTORED, id], one)
+}
+
+fn one(row: &Row<'_>) -> Result<Held> {
+    let id = row.get::<String>(0)?;
+    Ok(Held {
+        acting: vec![id.clone()],
+        id,
+        name: row.get(1)?,
+        role: Some(role(row, 2)?),
+        last_changed_at: row.get(3)?,
     })
 }
 

@@ -92,7 +92,7 @@ impl Operation for DecideApproval {
         }
         Ok(OneApproval {
             // Without what the call says: answers are kept for who repeats a request.
-            approval: ApprovalView::of(ctx, approval, None),
+            approval: ApprovalView::of(ctx, approval, None)?,
         })
     }
 }

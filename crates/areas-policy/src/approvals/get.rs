@@ -1,7 +1,7 @@
 //! `GET …/approvals/{approvalId}`
 
 use super::model::Party;
-use super::view::{ApprovalPath, ApprovalView, OneApproval, call_of};
+use super::view::{ApprovalPath, ApprovalView, CallView, OneApproval, call_of};
 use super::{ask, fences, rights, store};
 use provost_kernel::auth::Role::{Admin, Auditor, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
@@ -30,8 +30,14 @@ impl Operation for GetApproval {
         let actor = ctx.actor();
         let caller = Party::of(actor);
         let sees = actor.permission.scopes.has(rights::DECIDE) || approval.concerns(&caller);
-        let reads_inventory = actor.permission.scopes.has("inventory:read");
+        let scopes = actor.permission.scopes;
+        let reads_inventory = scopes.has("inventory:read");
+        let reads_people = scopes.has("directory:read") && scopes.has("service_accounts:read");
+        let knows = scopes.has(rights::DECIDE) || reads_people;
         let mut preview = if sees { call_of(ctx, &approval)? } else { None };
+        if !knows {
+            preview = preview.map(CallView::without_standing);
+        }
         if let Some(shown) = preview.take() {
             let drift = if reads_inventory {
                 ask::drift(ctx, &shown)?
@@ -41,7 +47,7 @@ impl Operation for GetApproval {
             preview = Some(shown.with_drift(drift));
         }
         Ok(OneApproval {
-            approval: ApprovalView::of(ctx, approval, preview),
+            approval: ApprovalView::of(ctx, approval, preview)?,
         })
     }
 }

@@ -154,9 +154,8 @@ pub fn page(
         let place = approval.id.as_str().as_bytes();
         Cursor::issue_bytes(&ctx.services().keys, ctx.org(), list, place)
     });
-    let view = |approval| ApprovalView::of(ctx, approval, None);
     Ok(ApprovalPage {
-        approvals: found.into_iter().map(view).collect(),
+        approvals: ApprovalView::of_all(ctx, found)?,
         next_cursor,
     })
 }

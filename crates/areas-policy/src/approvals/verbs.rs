@@ -26,7 +26,7 @@ fn take_back(
         ctx.emit(event, &fences::OfApproval::of(&approval));
     }
     Ok(OneApproval {
-        approval: ApprovalView::of(ctx, approval, None),
+        approval: ApprovalView::of(ctx, approval, None)?,
     })
 }
 

@@ -4,6 +4,7 @@ use super::model::{Approval, ApprovalId, BoundPolicy, GrantId, Kind, Party, Stat
 use super::rights::DECIDE;
 use super::routes::{Approvers, OnDeadline};
 use provost_areas_fleet::inventory::{ServerFacts, ServerId};
+use provost_areas_platform::settings;
 use provost_kernel::error::Error;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use provost_policy::Field;
@@ -68,8 +69,10 @@ pub struct RouteView {
     approvers: Option<Approvers>,
     /// What becomes of the request at its deadline. Open.
     on_deadline: OnDeadline,
-    /// Fewer of the approvers could be reached than have to say yes: all who may decide do.
-    falls_to_admins: bool,
+    /// Fewer of the approvers could be reached than have to say yes: all who may decide do. Absent for operations where people are
+    /// pseudonymous: who owns a machine says no yes about it, so that it would say whose machine it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    falls_to_admins: Option<bool>,
 }
 
 /// What an approval gives.
@@ -160,7 +163,8 @@ pub struct OperationWish {
     pub operation_id: String,
     /// What it does, in a line.
     pub summary: String,
-    /// All that the request says (path, query, body with its reason), and what of the store it is about (standing).
+    /// All that the request says (path, query, body with its reason), and what of the store it is about (standing): that for callers with
+    /// `mcp_approvals:decide`, or with `directory:read` and `service_accounts:read`.
     pub request: Value,
 }
 
@@ -255,6 +259,16 @@ impl CallView {
         self.said.exception.as_ref()
     }
 
+    /// Takes away what of the store a request for an operation is about: a session that asks for something learns by that nothing which it may not
+    /// read.
+    pub fn without_standing(mut self) -> Self {
+        let request = self.said.operation.as_mut().map(|wish| &mut wish.request);
+        if let Some(Value::Object(request)) = request {
+            request.remove("standing");
+        }
+        self
+    }
+
     /// Adds what is known otherwise than when it was asked for.
     pub fn with_drift(mut self, drift: Vec<Drift>) -> Self {
         self.drift = drift;
@@ -264,7 +278,20 @@ impl CallView {
 
 impl ApprovalView {
     /// Returns how an approval looks to the caller now.
-    pub fn of(ctx: &OperationContext<'_>, approval: Approval, preview: Option<CallView>) -> Self {
+    pub fn of(ctx: &mut OperationContext<'_>, approval: Approval, preview: Option<CallView>) -> Result<Self> {
+        let hides = tells_of_machines(&approval) && are_hidden(ctx)?;
+        Ok(Self::seen(ctx, approval, preview, hides))
+    }
+
+    /// Returns how approvals look to the caller now, without what they are about.
+    pub fn of_all(ctx: &mut OperationContext<'_>, approvals: Vec<Approval>) -> Result<Vec<Self>> {
+        let hides = approvals.iter().any(tells_of_machines) && are_hidden(ctx)?;
+        let seen = |approval| Self::seen(ctx, approval, None, hides);
+        Ok(approvals.into_iter().map(seen).collect())
+    }
+
+    fn seen(ctx: &OperationContext<'_>, approval: Approval, preview: Option<CallView>, hides: bool) -> Self {
+        let hides = hides && tells_of_machines(&approval);
         let state = approval.state_at(ctx.latest());
         let scopes = ctx.actor().permission.scopes;
         let sees_approvers = scopes.has(READ) || scopes.has(DECIDE);
@@ -272,7 +299,7 @@ impl ApprovalView {
             name: route.name,
             approvers: sees_approvers.then_some(route.approvers),
             on_deadline: route.on_deadline,
-            falls_to_admins: route.falls_to_admins,
+            falls_to_admins: (!hides).then_some(route.falls_to_admins),
         });
         let grant = approval.grant_until.map(|expires_at| GrantView {
             id: approval.grant_id,
@@ -300,6 +327,16 @@ impl ApprovalView {
             preview,
         }
     }
+}
+
+/// Says whether who could be reached for an approval may say whose a machine is.
+fn tells_of_machines(approval: &Approval) -> bool {
+    approval.kind == Kind::Operation && approval.route.is_some()
+}
+
+/// Says whether the settings have nobody be told whose a machine is.
+fn are_hidden(ctx: &mut OperationContext<'_>) -> Result<bool> {
+    Ok(settings::load(ctx)?.fleet.privacy.is_pseudonymous())
 }
 
 /// Returns where a sealed view belongs, so that one that is moved to another row does not open.

@@ -205,19 +205,38 @@ fn look_up(ctx: &mut OperationContext<'_>, places: &[NameUse<'_>]) -> Result<Wor
     words::living(&mut ctx.tx(), org, &asked)
 }
 
-/// Returns the ids of the users and accounts that a definition names by themselves: of each name all that it may mean.
-pub fn named_alone(
+/// Whom a definition names: of each name all that it may mean.
+#[derive(Debug, Default)]
+pub struct NamedIds {
+    /// The ids of users and accounts that it names by themselves.
+    pub alone: BTreeSet<String>,
+    /// The ids of groups.
+    pub groups: BTreeSet<String>,
+}
+
+/// Adds whom a definition names.
+pub fn add_named(
     ctx: &mut OperationContext<'_>,
     family: Family,
     definition: &Value,
-) -> Result<Vec<String>> {
+    ids: &mut NamedIds,
+) -> Result<()> {
     let named = names_in(family, definition);
     let found = look_up(ctx, &named)?;
-    let alone = named
-        .iter()
-        .filter(|named| matches!(named.kind, Kind::User | Kind::ServiceAccount));
-    let ids = alone.flat_map(|named| found.of(named.kind, named.name));
-    Ok(ids.map(|record| record.id.clone()).collect())
+    for named in &named {
+        let into = match named.kind {
+            Kind::User | Kind::ServiceAccount => &mut ids.alone,
+            Kind::Group => &mut ids.groups,
+            _ => continue,
+        };
+        into.extend(
+            found
+                .of(named.kind, named.name)
+                .iter()
+                .map(|record| record.id.clone()),
+        );
+    }
+    Ok(())
 }
 
 /// Returns every place of a definition that names something.

@@ -8,6 +8,7 @@ use crate::oauth::fences;
 use provost_areas_identity::directory::model::UserId;
 use provost_areas_identity::directory::{HeldLink, RoleGiven, SignInsAsked};
 use provost_areas_identity::subjects::SubjectKind;
+use provost_areas_identity::visible;
 use provost_areas_platform::announcements::{Departure, ImportApplied, LoginNameChanged, PrincipalEnded};
 use provost_kernel::context::PRUNED_ROWS;
 use provost_kernel::db::Row;
@@ -30,6 +31,10 @@ statements! {
     OF_USER = "SELECT issuer, subject, user_id, created_at, held_at, maker_roles FROM oauth_identities WHERE organization_id = ?1 AND user_id = ?2 ORDER BY issuer || '', subject";
     /// Some links of an issuer.
     OF_ISSUER = "SELECT issuer, subject, user_id, created_at, held_at, maker_roles FROM oauth_identities WHERE organization_id = ?1 AND issuer = ?2 ORDER BY subject LIMIT ?3";
+    /// Who has a role and is linked to an issuer.
+    ROLES_OF_ISSUER = concat!("SELECT DISTINCT u.id, u.login_name, u.permission_role FROM oauth_identities i JOIN directory_users u ON u.organization_id = i.organization_id AND u.id = i.user_id WHERE i.organization_id = ?1 AND i.issuer = ?2 AND u.permission_role IS NOT NULL AND ", visible!("u"), " ORDER BY u.id LIMIT ?3");
+    /// How many links an issuer has, so many at most.
+    COUNT_OF_ISSUER = "SELECT COUNT(*) FROM (SELECT 1 FROM oauth_identities WHERE organization_id = ?1 AND issuer = ?2 LIMIT ?3) AS counted";
     /// Links a subject to a user.
     LINK = "INSERT INTO oauth_identities (organization_id, issuer, subject, user_id, created_at, maker_roles) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (organization_id, issuer, subject) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at, held_at = NULL, maker_roles = excluded.maker_roles";
     /// Notes that the maker of a link could give less.
@@ -99,6 +104,23 @@ pub fn get(ctx: &mut OperationContext<'_>, issuer: &str, subject: &str) -> Resul
 pub fn of_issuer(ctx: &mut OperationContext<'_>, issuer: &str, limit: i64) -> Result<Vec<LinkView>> {
     let org = ctx.org();
     ctx.query(&OF_ISSUER, params![org, issuer, limit], read)
+}
+
+/// Returns up to `limit` users who have a role and are linked to an issuer, with their login names and roles.
+pub fn roles_of_issuer(ctx: &mut OperationContext<'_>, issuer: &str, limit: i64) -> Result<Vec<Value>> {
+    let org = ctx.org();
+    ctx.query(&ROLES_OF_ISSUER, params![org, issuer, limit], |row| {
+        Ok(json!({
+            "id": row.get::<String>(0)?, "loginName": row.get::<String>(1)?, "permissionRole": row.get::<String>(2)?,
+        }))
+    })
+}
+
+/// Returns how many links an issuer has, or `limit` where it has more.
+pub fn count_of_issuer(ctx: &mut OperationContext<'_>, issuer: &str, limit: i64) -> Result<i64> {
+    let org = ctx.org();
+    let count = ctx.query_opt(&COUNT_OF_ISSUER, params![org, issuer, limit], |row| row.get(0))?;
+    Ok(count.unwrap_or(0))
 }
 
 fn of_user(ctx: &mut OperationContext<'_>, user_id: &str) -> Result<Vec<LinkView>> {

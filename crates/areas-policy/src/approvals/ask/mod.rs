@@ -183,7 +183,7 @@ impl Operation for AskApproval {
             kind => return Err(Error::unfit("/kind", unasked(kind))),
         };
         Ok(OneApproval {
-            approval: ApprovalView::of(ctx, approval, None),
+            approval: ApprovalView::of(ctx, approval, None)?,
         })
     }
 }

@@ -68,7 +68,7 @@ impl Operation for ReleaseHeld {
     .command("restore", "release")
     .example(r#"{"ids": ["sa_01m7w5fpg4ctwq7mvve86yenbr"]}"#)
     .confirmed()
-    .of_two(&["rights"])
+    .of_two(&["rights", "devices"])
     .of_deciders()
     .says(
         "Let those act again whom a restore holds back",

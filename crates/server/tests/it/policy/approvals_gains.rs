@@ -196,7 +196,7 @@ fn put(path: &str, body: Value) -> Request {
     Request::json("PUT", path, body)
 }
 
-fn post(path: &str, body: Value) -> Request {
+pub(super) fn post(path: &str, body: Value) -> Request {
     Request::json("POST", path, body)
 }
 
@@ -212,14 +212,14 @@ async fn account_of(app: &App, owner: &Person) -> String {
 }
 
 /// Makes a machine that somebody owns.
-async fn machine_of(app: &App, owner: &Person) -> String {
+pub(super) async fn machine_of(app: &App, owner: &Person) -> String {
     let id = Machine::new(app).await.id;
     let body = json!({ "ownerUserId": owner.id });
     app.write("PATCH", &format!("/devices/{id}"), body).await.ok();
     id
 }
 
-async fn hold(app: &App, statement: &'static provost_kernel::db::Statement, id: &str) {
+pub(super) async fn hold(app: &App, statement: &'static provost_kernel::db::Statement, id: &str) {
     let id = id.to_owned();
     let run = move |ctx: &mut OperationContext<'_>| {
         let (org, now) = (ctx.org(), ctx.now());
@@ -735,11 +735,24 @@ fn whom_a_policy_names_says_no_yes_to_it() {
             admin(&app, "eve").await,
         );
         let agent = account_of(&app, &bob).await;
+        let (his, everybodys) = (fresh_key(), fresh_key());
+        let group_of = async |group: &str, person: &Person| {
+            let path = format!("/directory/groups/{group}/members/{}", person.id);
+            app.write("PUT", &path, json!({})).await.ok();
+        };
+        group_of(&group(&app, &his).await, &bob).await;
+        let everybody = group(&app, &everybodys).await;
+        for person in [&asker, &bob, &eve] {
+            group_of(&everybody, person).await;
+        }
         app.advance(120);
         name(&app, &["policies"]).await.ok();
         let ada = able(&app, &asker).await;
         let block = |exceptions: Value| content("no-tools", "block", &json!({ "exceptions": exceptions }));
-        let but = |field: &str, value: &str| json!([{ "id": "e", "reason": "r", "conditions": { "field": field, "op": "eq", "value": value } }]);
+        let but = |field: &str, value: &str| {
+            let op = if field.ends_with("ids") { "contains" } else { "eq" };
+            json!([{ "id": "e", "reason": "r", "conditions": { "field": field, "op": op, "value": value } }])
+        };
         let write = |revision: i64, definition: Value| {
             let body = json!({ "definition": definition, "expectedRevision": revision });
             if revision == 0 {
@@ -764,8 +777,19 @@ fn whom_a_policy_names_says_no_yes_to_it() {
             ),
             (
                 "his account before",
-                Request::bare("DELETE", "/content-policies/no-tools?expectedRevision=4"),
+                write(4, block(but("identity.group_ids", &his))),
                 true,
+            ),
+            ("his group before", write(5, block(json!([]))), true),
+            (
+                "a group that everybody is in",
+                write(6, block(but("identity.group_ids", &everybodys))),
+                false,
+            ),
+            (
+                "everybody's before",
+                Request::bare("DELETE", "/content-policies/no-tools?expectedRevision=7"),
+                false,
             ),
         ] {
             let approval = request.ask(&app, &ada, what, &fresh_key()).await;

@@ -8,6 +8,7 @@ pub mod approvals_gains;
 pub mod approvals_guards;
 pub mod approvals_hands;
 pub mod approvals_hook;
+pub mod approvals_large;
 pub mod approvals_operations;
 pub mod approvals_people;
 pub mod approvals_routes;
