@@ -281,9 +281,15 @@ fn check(path: &Path, found: &Metadata) -> Result<(), Trouble> {
     let (owner, own) = (found.uid(), geteuid().as_raw());
     if owner != own {
         let line = format!("{shown} belongs to the account {owner}, and the agent runs as {own}");
-        return Err(Trouble::new(Cause::Folder, line).fix(format!(
-            "run the agent as its owner, or give it away: chown {own} {shown}"
-        )));
+        // The folder holds the key of a machine: nobody is told to give that to an account which does not have it.
+        let fix = if owner == 0 {
+            "run the command as root: sudo provost agent …".to_owned()
+        } else {
+            format!(
+                "run the command as the account {owner}, whose agent it is, or name another folder with --state-dir"
+            )
+        };
+        return Err(Trouble::new(Cause::Folder, line).fix(fix));
     }
     let mode = found.mode() & 0o7777;
     if mode & 0o077 != 0 {

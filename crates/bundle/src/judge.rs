@@ -211,6 +211,11 @@ impl Judge {
         })
     }
 
+    /// Returns the key of a server that is denied, where one is.
+    pub fn any_denied(&self) -> Option<&str> {
+        self.denied.first().map(String::as_str)
+    }
+
     /// Returns the key of a denied server that a call may be for.
     fn denied_of<'a>(&'a self, named: Option<&str>, may_be: &[String]) -> Option<&'a str> {
         let mut keys = named.into_iter().chain(may_be.iter().map(String::as_str));

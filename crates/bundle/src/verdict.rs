@@ -191,6 +191,17 @@ impl Verdict {
         });
     }
 
+    /// Says why a call that is refused by the standing of a server may be for that one, where nobody can say for which it is.
+    pub fn doubt_server(&mut self, key: &str, why: &str) {
+        let is_by_it = self.mcp_server.as_ref().is_some_and(|server| server.key == key);
+        if is_by_it && let Some(first) = self.messages.first_mut() {
+            *first = format!(
+                "for which MCP server it is cannot be said: of the client's configuration, {why}; {key} is denied in the inventory of this \
+                 organization, and may be meant (`provost agent scan --print` names the file)"
+            );
+        }
+    }
+
     /// Returns whether it is a refusal by the standing of an MCP server.
     pub fn is_by_standing(&self) -> bool {
         self.mcp_server.is_some()

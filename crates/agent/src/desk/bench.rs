@@ -225,12 +225,22 @@ impl Bench {
         let bundle = self.judge.bundle();
         let mut verdicts = Vec::new();
         let mut asks = None;
+        // Where not all of the configuration can be read the call may be for a server that is denied, as well as for any other.
+        let open = server.unread.zip(self.judge.any_denied());
+        let mut may_be = server.may_be;
+        let open = open.filter(|(_, key)| !may_be.iter().any(|known| known == key));
+        may_be.extend(open.map(|(_, key)| key.to_owned()));
         let Ok(events) = AskedEvent::all(&request) else {
             return Said::nothing("the agent did not understand the event");
         };
         for event in &events {
-            match self.judge.judge_among(now, event, &server.may_be) {
-                Ok(Judgement::Verdict(verdict)) => verdicts.push(Arc::new(verdict)),
+            match self.judge.judge_among(now, event, &may_be) {
+                Ok(Judgement::Verdict(mut verdict)) => {
+                    if let Some((why, key)) = open {
+                        verdict.doubt_server(key, why.words());
+                    }
+                    verdicts.push(Arc::new(verdict));
+                }
                 Ok(Judgement::Ask(verdict)) => {
                     asks = Some("a policy needs the server");
                     verdicts.push(Arc::new(verdict));

@@ -16,7 +16,7 @@
 //! Keeps LJ-11.
 
 use provost_hooks::{Client, Conversation, KnownServer, Question, home_of_session};
-use provost_inventory::{Called, InventoryKey, Live, Machine, Platform, Reach, live};
+use provost_inventory::{Called, Fault, InventoryKey, Live, LiveServer, Machine, Platform, Reach, live};
 use provost_words::time::Clock;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// LIMIT: how long is looked for one call, since everybody else waits meanwhile. Ours; what is longer is as what cannot be read.
-const MOST_TIME: Duration = Duration::from_millis(50);
+const MOST_TIME: Duration = Duration::from_millis(200);
 /// LIMIT: configurations that are held, and those of one account. Ours.
 const MOST_KEPT: usize = 16;
 const MOST_OF_ACCOUNT: usize = 4;
@@ -39,6 +39,36 @@ pub struct ServerOfCall {
     pub known: Option<KnownServer>,
     /// The keys of all that may be meant, also where it cannot be said which one is.
     pub may_be: Vec<String>,
+    /// Why not all that the client has read could be read, where that is so: the call may be for any server.
+    pub unread: Option<Unread>,
+}
+
+/// Why not all of a client's configuration could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// Neither the home nor what is in it could be looked at.
+    Home,
+    /// It lies in another folder than the home's.
+    Elsewhere,
+    /// A file has a fault.
+    File(Fault),
+}
+
+impl Unread {
+    /// Returns it in words, for a sentence about the client's configuration.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Home => "its home cannot be read",
+            Self::Elsewhere => "what counts lies in another folder than the home's",
+            Self::File(Fault::Unreadable) => "a file of it cannot be read, or is none",
+            Self::File(Fault::TooLarge) => "a file of it is larger than the agent reads",
+            Self::File(Fault::Malformed) => "a file of it is not what the client reads",
+            Self::File(Fault::NotPermitted) => {
+                "a file of it may not be read, or lies behind a link out of the home"
+            }
+            Self::File(Fault::Truncated) => "there is more of it than could be read in time",
+        }
+    }
 }
 
 /// What the configurations of one account, one client and one folder say.
@@ -83,7 +113,10 @@ impl Servers {
             .filter(|folder| folder.len() <= MOST_OF_FOLDER)
             .map(PathBuf::from);
         let Some(live) = self.live((account, question.client, folder), home, clock) else {
-            return ServerOfCall::default();
+            return ServerOfCall {
+                unread: Some(Unread::Home),
+                ..ServerOfCall::default()
+            };
         };
         let called = Called {
             tool: server.tool.clone(),
@@ -91,7 +124,8 @@ impl Servers {
             source: server.source.clone(),
         };
         let candidates = live.candidates(&called);
-        let mut may_be: Vec<String> = candidates.iter().map(|server| server.key.clone()).collect();
+        let keys = |server: &&LiveServer| [server.key.clone()].into_iter().chain(server.also.clone());
+        let mut may_be: Vec<String> = candidates.iter().flat_map(keys).collect();
         may_be.sort_unstable();
         may_be.dedup();
         let is_elsewhere = conversation.is_some_and(|of| is_elsewhere(question.client, of, home));
@@ -101,7 +135,15 @@ impl Servers {
             package_version: server.version,
             package_id: server.key,
         });
-        ServerOfCall { known, may_be }
+        let unread = match live.unread() {
+            _ if is_elsewhere => Some(Unread::Elsewhere),
+            fault => fault.map(Unread::File),
+        };
+        ServerOfCall {
+            known,
+            may_be,
+            unread,
+        }
     }
 
     fn live(&self, of: (u32, Client, Option<PathBuf>), home: &Path, clock: &dyn Clock) -> Option<Arc<Live>> {

@@ -45,11 +45,11 @@ pub struct HeartbeatAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     commands: Vec<Told>,
-    /// How people and their machines are shown to others; absent where the heartbeat was early.
+    /// How people and their machines are shown to others.
     #[serde(skip_serializing_if = "Option::is_none")]
     privacy: Option<Privacy>,
-    /// Whether the device is quarantined, and what its hooks then do with calls; absent where the heartbeat was early: what the device
-    /// heard before still holds.
+    /// Whether the device is quarantined, and what its hooks then do with calls. Absent where the heartbeat was early and it is not: what the
+    /// device heard before still holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarantine: Option<ToldQuarantine>,
     /// What the organization's hooks do; only where the device is quarantined, and gets no bundle that would say it.
@@ -107,7 +107,7 @@ impl Operation for HeartbeatOperation {
             "A device calls this for itself, with its token and a proof of its key. The first one makes it active, unless an \
              admin has yet to approve it. The last one is kept, and no other. A counter that goes back, and a run of the system \
              that comes back, mean that there are two of it: that is said of the device, and both go on. So is a counter that leaps further \
-             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands, privacy and quarantine.",
+             than machines count, which is not kept. A heartbeat within ten seconds of another one is answered without commands, and says of a quarantine only that there is one.",
         );
     type Path = DevicePath;
     type Query = Empty;
@@ -116,13 +116,27 @@ impl Operation for HeartbeatOperation {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<HeartbeatAnswer> {
         let device = store::get(ctx, &input.path.device_id)?;
-        if is_early(&device, ctx.now()) {
+        let fleet = settings::load(ctx)?.fleet;
+        let heartbeat = Heartbeat {
+            at: ctx.now(),
+            agent_version: input.body.agent_version.as_str().to_owned(),
+            os_version: input.body.os_version.as_str().to_owned(),
+            counter: input.body.counter.get(),
+            boot_id: input.body.boot_id.as_str().to_owned(),
+            earlier_boot_id: None,
+        };
+        if is_early(&device, &heartbeat) {
+            // A reader may be behind: what it says of a quarantine that there is was so, and that there is none it cannot say.
+            let quarantine = ToldQuarantine::of(&device, fleet.quarantine_action);
+            let quarantine = Some(quarantine).filter(|told| *told != ToldQuarantine::None);
             return Ok(HeartbeatAnswer {
                 now: ctx.now(),
+                privacy: Some(fleet.privacy),
+                quarantine,
+                hooks_mode: quarantine.map(|_| fleet.hooks.mode),
                 ..HeartbeatAnswer::default()
             });
         }
-        let fleet = settings::load(ctx)?.fleet;
         let call = Beat {
             privacy: fleet.privacy,
             action: fleet.quarantine_action,
@@ -132,14 +146,7 @@ impl Operation for HeartbeatOperation {
             actor: ctx.actor().clone(),
             origin: ctx.origin().cloned(),
             id: device.id,
-            heartbeat: Heartbeat {
-                at: ctx.now(),
-                agent_version: input.body.agent_version.as_str().to_owned(),
-                os_version: input.body.os_version.as_str().to_owned(),
-                counter: input.body.counter.get(),
-                boot_id: input.body.boot_id.as_str().to_owned(),
-                earlier_boot_id: None,
-            },
+            heartbeat,
             contradiction: Arc::default(),
             told: Mutex::default(),
             quarantine: Mutex::default(),
@@ -150,10 +157,13 @@ impl Operation for HeartbeatOperation {
 }
 
 /// Says whether a device was heard of so recently that nothing is written: each heartbeat of a device that calls without end
-/// would be a write that others wait behind.
-fn is_early(device: &Device, now: Timestamp) -> bool {
-    let last = device.heartbeat.as_ref().map(|last| last.at);
-    !begins(device) && last.is_some_and(|last| last <= now && now < last.plus_secs(EARLY_SECS))
+/// would be a write that others wait behind. One that is the first to say that there are two of it is written, and those behind it are not.
+fn is_early(device: &Device, heartbeat: &Heartbeat) -> bool {
+    let Some(last) = device.heartbeat.as_ref().filter(|_| !begins(device)) else {
+        return false;
+    };
+    let is_news = device.tamper.is_none() && last.contradicted_by(heartbeat).is_some();
+    !is_news && last.at <= heartbeat.at && heartbeat.at < last.at.plus_secs(EARLY_SECS)
 }
 
 /// Says whether a heartbeat makes a device active.

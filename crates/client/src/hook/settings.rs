@@ -100,6 +100,20 @@ pub fn place(named: Option<&Path>, homes: &Homes) -> Result<PathBuf, String> {
     of_the_user(homes).ok_or_else(|| "there is no home folder, and no /etc/provost/hook.toml".to_owned())
 }
 
+/// Says whether everybody can write a file, or put another one in its place.
+fn is_writable_by_all(file: &File, path: &Path) -> std::io::Result<bool> {
+    const OTHERS: u32 = 0o002;
+    const STICKY: u32 = 0o1000;
+    let of_file = file.metadata()?.mode();
+    let of_folder = std::fs::metadata(folder_of(path))?.mode();
+    Ok(of_file & OTHERS != 0 || of_folder & (OTHERS | STICKY) == OTHERS)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 impl HookSettings {
     /// Reads the file.
     ///
@@ -107,9 +121,19 @@ impl HookSettings {
     pub fn load(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
+        let read = File::open(path).and_then(|file| {
+            let writable = is_writable_by_all(&file, path)?;
+            file.take(MAX_BYTES).read_to_string(&mut text)?;
+            Ok(writable)
+        });
         match read {
-            Ok(_) => {}
+            Ok(false) => {}
+            Ok(true) => {
+                return Err(format!(
+                    "everybody on this machine can write {shown} or its folder, and name another server to which calls and tokens go; run: chmod o-w {} {shown}",
+                    folder_of(path).display()
+                ));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(format!("there is no {shown}; run: provost hook install"));
             }
@@ -165,5 +189,41 @@ impl HookSettings {
         let token =
             checked_token(&text).ok_or_else(|| format!("{shown} does not hold one token on one line"))?;
         Ok(KeptToken { token, path, mode })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Proves HK-7.
+    #[test]
+    fn what_everybody_may_write_names_no_server() {
+        let folder = std::env::temp_dir().join(format!("provost-hook-settings-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(NAME);
+        let text = "url = \"https://provost.example\"\norganization = \"acme\"\ntoken_file = \"~/token\"\n";
+        for (of_file, of_folder, is_taken) in [
+            (0o600, 0o700, true),
+            (0o664, 0o775, true),
+            (0o644, 0o1777, true),
+            (0o646, 0o755, false),
+            (0o666, 0o1777, false),
+            (0o600, 0o777, false),
+        ] {
+            let _ = fs::remove_file(&file);
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(of_file)).unwrap();
+            fs::set_permissions(&folder, Permissions::from_mode(of_folder)).unwrap();
+            let found = HookSettings::load(&file).map(|settings| settings.url);
+            let modes = format!("{of_file:o} in {of_folder:o}: {found:?}");
+            match found {
+                Ok(url) => assert!(is_taken && url == "https://provost.example", "{modes}"),
+                Err(why) => assert!(!is_taken && why.contains("chmod o-w"), "{modes}"),
+            }
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

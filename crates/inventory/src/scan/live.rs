@@ -17,14 +17,16 @@
 //! Keeps IV-6.
 
 use super::{Machine, Walk, begin, is_in_project};
+use crate::address::meant;
 use crate::client::Client;
 use crate::disk::Disk;
 use crate::fingerprint::InventoryKey;
 use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File};
-use crate::report::{Pin, Scope, ServerFacts};
+use crate::report::{Fault, Pin, Scope, ServerFacts};
 use crate::seen::Seen;
 use crate::wire::{is_always_weak, is_server_key};
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// LIMIT: things that may have been looked at where that is to be known later. Ours: more are not held.
@@ -35,6 +37,8 @@ const MCP: &str = "mcp__";
 const BETWEEN: &str = "__";
 /// How Claude Code begins the names of servers of plugins, in front of the plugin's name.
 const OF_PLUGIN: &str = "plugin_";
+/// LIMIT: addresses of one entry that are looked at. Ours.
+const MOST_ADDRESSES: usize = 16;
 /// Clients cut the names of tools at 64 characters, and put a digest at the end. From so many on one may be cut.
 const MAY_BE_CUT: usize = 56;
 /// So much of a cut name is whole.
@@ -67,6 +71,8 @@ pub struct LiveServer {
     name: String,
     /// Its identity.
     pub key: String,
+    /// Keys of what it may be besides, by addresses that are written in another way than a key is.
+    pub also: Vec<String>,
     /// The version, where one release is named.
     pub version: Option<String>,
     scope: Scope,
@@ -74,9 +80,11 @@ pub struct LiveServer {
 }
 
 impl LiveServer {
-    pub(super) fn of(name: String, facts: ServerFacts) -> Self {
+    /// `written` is its entry in the configuration.
+    pub(super) fn of(name: String, facts: ServerFacts, written: &Value) -> Self {
         Self {
             name,
+            also: also(written),
             is_weak: facts.weak || is_always_weak(&facts.key) || !is_server_key(&facts.key),
             key: facts.key,
             version: facts.version.filter(|_| facts.version_pin == Pin::Exact),
@@ -121,11 +129,36 @@ impl LiveServer {
     }
 }
 
+/// Returns the keys of what the addresses of an entry may ask for, wherever in it they stand: a server that is reached through a program has its
+/// address among the words of the command.
+fn also(written: &Value) -> Vec<String> {
+    let mut keys = Vec::new();
+    let members = written.as_object().into_iter().flat_map(Map::values);
+    let texts = members.flat_map(|member| match member {
+        Value::Array(items) => items.as_slice(),
+        other => std::slice::from_ref(other),
+    });
+    for text in texts
+        .filter_map(Value::as_str)
+        .filter(|text| text.contains("://"))
+        .take(MOST_ADDRESSES)
+    {
+        let words = text
+            .split([' ', '=', ',', '\'', '"'])
+            .filter(|word| word.contains("://"));
+        keys.extend(words.take(MOST_ADDRESSES).flat_map(meant));
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
 /// What is configured for one client now.
 #[derive(Clone, Debug)]
 pub struct Live {
     servers: Vec<LiveServer>,
     is_whole: bool,
+    unread: Option<Fault>,
     seen: Seen,
 }
 
@@ -175,6 +208,11 @@ impl Live {
         let has_versions = candidates.iter().any(|other| other.version != server.version);
         server.version = server.version.filter(|_| !has_versions);
         Some(server)
+    }
+
+    /// Returns why not all of what is configured could be read, where that is so: a call may be for any server then.
+    pub fn unread(&self) -> Option<Fault> {
+        self.unread
     }
 
     /// Says whether everything that was looked at is as it was, so that nothing else would be found now.
@@ -274,12 +312,17 @@ pub fn live(
             );
         }
     }
-    let has_faults = walk.faults.contains_key(&client) || !walk.unsure.is_empty() || disk.is_over();
+    let own = walk.faults.get(&client).and_then(|faults| faults.first());
+    let unread = own
+        .map(|fault| fault.fault)
+        .or(disk.is_over().then_some(Fault::Truncated));
+    let has_faults = unread.is_some() || !walk.unsure.is_empty();
     let servers = walk.live.take().unwrap_or_default();
     drop(walk);
     Ok(Live {
         servers,
         is_whole: place.is_some() && is_all_within && !has_faults,
+        unread,
         seen: disk.seen(),
     })
 }

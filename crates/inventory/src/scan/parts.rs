@@ -192,7 +192,7 @@ impl Walk<'_> {
             };
             match server::facts(&name, server, scope, spot.client, &ground) {
                 Some(facts) => match &mut self.live {
-                    Some(live) => live.push(LiveServer::of(name, facts)),
+                    Some(live) => live.push(LiveServer::of(name, facts, server)),
                     None => self.note(spot, Observation::McpServer(facts)),
                 },
                 None => outcome = None,

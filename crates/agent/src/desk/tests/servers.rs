@@ -270,3 +270,84 @@ fn a_call_of_a_denied_server_is_refused_whatever_it_is_called_and_whatever_stand
         Some("allow")
     );
 }
+
+/// Proves LJ-12.
+#[test]
+fn where_a_configuration_cannot_be_read_a_call_may_be_for_a_denied_server() {
+    let deny = |keys: &[&str]| {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let denied = |key| BundleServer {
+            key,
+            standing: ServerStanding::Denied,
+        };
+        bench(&[], move |bundle| {
+            bundle.servers = keys.into_iter().map(denied).collect()
+        })
+    };
+    let open = open(
+        Some(deny(&["url:https://mcp.acme.example/mcp"])),
+        registered(Word::OfAccount),
+    );
+    let remote = |url: &str| json!({ "mcpServers": { "tickets": { "type": "http", "url": url } } });
+    let file = open.home().join(".claude.json");
+    let away = open.scratch.0.join("dotfiles.json");
+    let first = remote("https://mcp.acme.example/mcp");
+    fs::write(&away, first.to_string()).unwrap();
+    let mut padded = first.clone();
+    padded["pad"] = "x".repeat(3_000_000).into();
+    let faults: [(&str, &dyn Fn()); 4] = [
+        ("larger than the agent reads", &|| {
+            fs::write(&file, padded.to_string()).unwrap();
+        }),
+        ("a link out of the home", &|| {
+            std::os::unix::fs::symlink(&away, &file).unwrap();
+        }),
+        ("cannot be read, or is none", &|| {
+            rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR).unwrap();
+        }),
+        ("not what the client reads", &|| fs::write(&file, "{").unwrap()),
+    ];
+    for (why, put) in faults {
+        put();
+        for _ in 0..2 {
+            let told = open.call(Intent::Judge, "tickets");
+            assert_eq!(action(&told), Some("block"), "{why}");
+            let said = told.decided.unwrap().to_string();
+            assert!(said.contains(why) && said.contains("may be meant"), "{said}");
+        }
+        let other = open.ask(Intent::Judge, &super::call("Bash"));
+        assert_eq!(action(&other), Some("allow"), "{why}: what is no server's");
+        fs::remove_file(&file).unwrap();
+    }
+    // A way to write the address by which its client asks for the same.
+    for url in [
+        "https://u:p@mcp.acme.example/mcp",
+        "https://${H:-mcp.acme.example}/mcp",
+        "https://mcp.acme.example/%6dcp",
+        "http://mcp.acme.example/mcp",
+    ] {
+        open.configure(".claude.json", &remote(url).to_string());
+        assert_eq!(
+            action(&open.call(Intent::Judge, "tickets")),
+            Some("block"),
+            "{url}"
+        );
+        let bridged =
+            json!({ "mcpServers": { "tickets": { "command": "npx", "args": ["-y", "mcp-remote", url] } } });
+        open.configure(".claude.json", &bridged.to_string());
+        assert_eq!(
+            action(&open.call(Intent::Judge, "tickets")),
+            Some("block"),
+            "{url}"
+        );
+    }
+    open.configure(
+        ".claude.json",
+        &remote("https://mcp.acme.example/other").to_string(),
+    );
+    assert_eq!(action(&open.call(Intent::Judge, "tickets")), Some("allow"));
+    // Where nothing is denied a fault refuses nothing.
+    open.standing.lock().unwrap().bench = Some(std::sync::Arc::new(deny(&[])));
+    open.configure(".claude.json", "{");
+    assert_eq!(action(&open.call(Intent::Judge, "tickets")), Some("allow"));
+}

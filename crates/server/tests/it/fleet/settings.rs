@@ -121,7 +121,9 @@ fn silence_retires_when_the_settings_say_and_sooner_only_when_confirmed() {
     });
 }
 
-/// A device hears that it is held apart, and what its hooks then do; a heartbeat that is early says nothing of it.
+/// A device hears that it is held apart, and what its hooks then do, also where its heartbeat is early: that one does not say that it is not.
+///
+/// Proves LJ-13.
 #[test]
 fn a_device_hears_that_it_is_held_apart_and_when_it_is_not_any_more() {
     each("fleet_settings_quarantine", |app: Arc<App>| async move {
@@ -133,7 +135,10 @@ fn a_device_hears_that_it_is_held_apart_and_when_it_is_not_any_more() {
         assert_eq!(told().await, "none");
         act(&app, &machine.id, "quarantine").await.ok();
         let early = machine.beat(&app).await;
-        assert_eq!(early.ok().get("quarantine"), None);
+        assert_eq!(
+            (&early.ok()["quarantine"], &early.json["hooksMode"]),
+            (&json!("block"), &json!("monitor"))
+        );
         assert_eq!(told().await, "block");
         // It gets no bundle, and hears by this what the organization's hooks do.
         app.advance(60);
@@ -152,6 +157,8 @@ fn a_device_hears_that_it_is_held_apart_and_when_it_is_not_any_more() {
             .ok();
         assert_eq!(told().await, "monitor");
         act(&app, &machine.id, "release").await.ok();
+        let early = machine.beat(&app).await;
+        assert_eq!(early.ok().get("quarantine"), None);
         assert_eq!(told().await, "none");
         app.advance(60);
         assert_eq!(machine.beat(&app).await.ok().get("hooksMode"), None);
