@@ -7,7 +7,7 @@ use crate::known::KnownWords;
 use crate::verdict::Verdict;
 use provost_policy::{
     Action, Definition, Event, Family, Field, Occasion, PolicySet, Reason, SentAttributes, Symbols,
-    check_sent, sent_words, without_missing,
+    check_sent, name_key, sent_words, without_missing,
 };
 use provost_words::Timestamp;
 use serde_json::Value;
@@ -64,6 +64,8 @@ pub struct Judge {
     words: KnownWords,
     /// The keys of the servers that are denied.
     denied: BTreeSet<String>,
+    /// The same as names are compared.
+    denied_names: BTreeSet<String>,
 }
 
 /// What a device says of an event.
@@ -105,9 +107,14 @@ impl Judge {
         let denied = bundle.servers.iter().map(|server| match server.standing {
             ServerStanding::Denied => server.key.clone(),
         });
+        let denied: BTreeSet<String> = denied.collect();
+        let names = denied
+            .iter()
+            .map(|key| name_key(Field::MCP_PACKAGE, key).into_owned());
         Ok(Self {
             words: KnownWords::of(&bundle),
-            denied: denied.collect(),
+            denied_names: names.collect(),
+            denied,
             bundle,
             set,
             needing,
@@ -143,6 +150,10 @@ impl Judge {
         let occasion = event.occasion;
         let is_call = calls_server(event);
         let denied = self.denied_of(server_of(event), may_be).filter(|_| is_call);
+        let is_respelt = server_of(event).is_some_and(|key| {
+            let name = name_key(Field::MCP_PACKAGE, key);
+            self.denied_names.contains(&*name)
+        });
         // The groups of the register replace what is claimed; what is no list of groups is refused all the same.
         check_sent(occasion, &event.attributes, &[Field::GROUPS.name()])?;
         let (mut given, mut missing) = (event.attributes.clone(), event.missing.clone());
@@ -181,8 +192,9 @@ impl Judge {
             open.iter().chain(&groups).any(|field| read.contains(field))
         };
         // The server alone opens requests for approvals and knows of what was approved.
-        // One that is denied may be among those for which there was no room.
-        let may_be_denied = is_call && self.bundle.servers_withheld;
+        // One that is denied may be among those for which there was no room; and of another spelling of a key that is denied the server alone
+        // knows whether it is another server's own key.
+        let may_be_denied = is_call && (self.bundle.servers_withheld || is_respelt);
         let asks = withheld.is_some()
             || may_be_denied
             || outcome.action == Action::RequireApproval

@@ -18,7 +18,8 @@
 //! INVARIANT LJ-3: a bundle names no user, and no group, but those of the device's own people; of policies that concern none of them
 //! it says no more than where they judge and how strong they are.
 //! INVARIANT LJ-12: no call passes of an MCP server that is denied, as far as who judges knows the server: where a key that is denied may be
-//! meant, the call is refused, whatever the policies say; a server that nobody denied is refused by no standing.
+//! meant, the call is refused, whatever the policies say; another spelling of it is asked about, and refused until there is an answer; a server
+//! that nobody denied is refused by no standing.
 //!
 //! What is judged without asking is in no server's history until the device sends it; a bundle says whether everything has to be sent
 //! (`record_all`), and what is sent is a chain ([`entry_hash`]).

@@ -510,8 +510,19 @@ fn a_denied_server_is_refused_by_its_key_and_no_other_one_is() {
         of_server(&judge, &call("url:https://evil.example/mcp"), &none, &[]),
         refused
     );
-    for key in ["npm:evil2", "npm:evi", "NPM:evil", "npm:nice", ""] {
+    for key in ["npm:evil2", "npm:evi", "npm:nice", ""] {
         assert_eq!(of_server(&judge, &call(key), &none, &[]), passes, "{key}");
+    }
+    // In another spelling it may be it, or another server: the server knows.
+    for key in [
+        "NPM:evil",
+        " npm:evil\u{200b}",
+        "npm:\u{ad}Evil",
+        "URL:https://evil.example/MCP",
+    ] {
+        let asked = (Action::Block, false, true);
+        assert_eq!(of_server(&judge, &call(key), &none, &[]), asked, "{key}");
+        assert_eq!(of_server(&judge, &call(key), &missing, &[]), passes, "{key}");
     }
     // Nobody can say which one it is, and one that is denied may be it.
     assert_eq!(of_server(&judge, &unsaid, &missing, &[]), passes);

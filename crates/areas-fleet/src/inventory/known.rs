@@ -32,6 +32,18 @@ const DISCOVERIES_SECS: i64 = 5 * 3600;
 /// How many keys are looked up at once.
 pub(super) const KEYS: usize = 50;
 
+/// Returns those of these keys that are keys of servers, letter by letter.
+pub fn known_among(ctx: &mut OperationContext<'_>, keys: &BTreeSet<&str>) -> Result<BTreeSet<String>> {
+    let org = ctx.org();
+    let keys: Vec<&str> = keys.iter().copied().collect();
+    let mut known = BTreeSet::new();
+    for chunk in keys.chunks(KEYS) {
+        let rows = ctx.query(&OF_KEYS, &of_keys(&[org], chunk), |row| row.get::<String>(0))?;
+        known.extend(rows);
+    }
+    Ok(known)
+}
+
 /// What one unit of a report may still make known. It is counted when it names the first unknown thing, and once a unit: counting again for
 /// each would be work without end for a report that names thousands in an organization that is full, and between two units others write.
 #[derive(Clone, Copy, Default)]

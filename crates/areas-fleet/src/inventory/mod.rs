@@ -27,8 +27,8 @@
 //! alone only where nothing else can be meant; what is used changes no standing.
 //! INVARIANT IN-10: nothing that a device reports and no standing changes what a policy means or what it answers; a reference is resolved
 //! by an id or a key.
-//! INVARIANT IN-13: a call that names a denied server by its key is refused, by the server as by devices, whatever policies say; no other
-//! standing lets anything pass or refuses it.
+//! INVARIANT IN-13: a call that names a denied server by its key, in any spelling that is no other server's key, is refused, by the server as by
+//! devices, whatever policies say; no other standing lets anything pass or refuses it.
 //! INVARIANT IN-12: what is imported is evidence of its own, with its source and with who brought it; it changes no place, no name and no
 //! standing of what a device said, and nothing is approved by it.
 //!
@@ -66,6 +66,7 @@ mod uses;
 pub use denied::{denied, denied_among};
 pub use facts::{ServerFacts, facts};
 pub use joining::join as join_uses;
+pub use known::known_among;
 pub use model::ServerId;
 pub use project_names::forget_hidden as forget_hidden_names;
 pub use standing::{Candidate, approvable, approve};

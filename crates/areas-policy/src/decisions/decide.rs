@@ -4,12 +4,12 @@
 
 use super::answer::{Decision, Decisions, Version};
 use super::approved::Asker;
+use super::denied::denied_servers;
 use super::judge::Questions;
 use super::{event_windows, gateway};
 use crate::history::{self, Durability, Fault, IncomingEvent, NewEvent, Provenance};
 use crate::modules;
 use crate::policies;
-use provost_areas_fleet::inventory;
 use provost_backtest::record::{self, Mode};
 use provost_bundle::{Verdict, deciding};
 use provost_kernel::auth::OrganizationId;
@@ -278,11 +278,8 @@ fn records(ctx: &mut OperationContext<'_>, events: &[IncomingEvent]) -> Result<V
 fn denied(ctx: &mut OperationContext<'_>, events: &[IncomingEvent]) -> Result<Vec<Option<String>>> {
     let named: Vec<Option<&str>> = events.iter().map(IncomingEvent::mcp_package).collect();
     let keys: BTreeSet<&str> = named.iter().copied().flatten().collect();
-    let denied = inventory::denied_among(ctx, &keys)?;
-    let is_denied = |key: &&str| denied.contains_key(*key);
-    let of_each = named
-        .into_iter()
-        .map(|key| key.filter(is_denied).map(str::to_owned));
+    let denied = denied_servers(ctx, &keys)?;
+    let of_each = named.into_iter().map(|key| denied.get(key?).cloned());
     Ok(of_each.collect())
 }
 

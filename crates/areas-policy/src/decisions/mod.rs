@@ -32,6 +32,7 @@
 mod answer;
 mod approved;
 mod decide;
+mod denied;
 mod event_windows;
 pub mod fences;
 mod gateway;
@@ -40,6 +41,7 @@ mod observer;
 mod trial;
 mod trial_case;
 
+pub use denied::denied_servers;
 pub use event_windows::remember;
 
 use provost_kernel::area::{Area, Check, now_and_every};

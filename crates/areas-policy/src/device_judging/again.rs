@@ -4,9 +4,9 @@
 //! said, and nothing follows from it.
 
 use super::report::Batch;
+use crate::decisions::denied_servers;
 use crate::policies::{self, Live};
 use provost_areas_fleet::fleet::DeviceId;
-use provost_areas_fleet::inventory;
 use provost_kernel::keys::MacPurpose;
 use provost_kernel::{OperationContext, Result};
 use provost_policy::{Action, Event, PolicySet, Reason, Symbols};
@@ -59,7 +59,7 @@ pub fn sample(
         .map(|((event, _), server)| (&event.record, server.as_deref()))
         .collect();
     let servers: BTreeSet<&str> = drawn.iter().filter_map(|(_, server)| *server).collect();
-    let denied = inventory::denied_among(ctx, &servers)?;
+    let denied = denied_servers(ctx, &servers)?;
     let mut again = Again {
         symbols: Symbols::knowing(Arc::clone(&batch.register)),
         ..Again::default()

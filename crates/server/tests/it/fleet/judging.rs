@@ -25,7 +25,8 @@ pub async fn owned(app: &App, owner: &str) -> Machine {
     machine
 }
 
-async fn fetch(app: &App, machine: &Machine, etag: Option<&str>) -> Reply {
+/// Asks for what a machine judges by.
+pub async fn fetch(app: &App, machine: &Machine, etag: Option<&str>) -> Reply {
     let path = format!("/devices/{}/policy-bundle", machine.id);
     let mut call = app.request("GET", &path).token(&machine.token);
     if let Some(etag) = etag {
@@ -35,7 +36,7 @@ async fn fetch(app: &App, machine: &Machine, etag: Option<&str>) -> Reply {
 }
 
 /// Returns the bundle of an answer, as the device believes it.
-fn opened(app: &App, machine: &Machine, reply: &Reply) -> PolicyBundle {
+pub fn opened(app: &App, machine: &Machine, reply: &Reply) -> PolicyBundle {
     let envelope: Envelope = serde_json::from_value(reply.ok().clone()).unwrap();
     let addressee = Addressee {
         organization_id: &app.organization,
@@ -195,6 +196,7 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             server("evil", "npm:evil", false),
             server("nice", "npm:nice", false),
             server("odd", "npm:odd", true),
+            server("near", "npm:Evil", false),
         ]);
         machine.has(&app, "ada", &found).await.ok();
         let before = fetch(&app, &machine, None).await;
@@ -245,6 +247,26 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             let mut device = serde_json::to_value(&verdict).unwrap();
             device["eventId"] = answer["eventId"].clone();
             assert_eq!(device, answer, "{event}");
+        }
+        // Another spelling is refused by the server, unless it is another server's own key; a device does not know of that, and asks.
+        for (key, action) in [
+            (" NPM:evil\u{200b}", "block"),
+            ("npm:eV\u{ad}il", "block"),
+            ("npm:Evil", "allow"),
+        ] {
+            let attributes = json!({ "identity.user_id": ADA, "tool.id": "mcp__a__b", "mcp.server_id": "a", "mcp.package_id": key });
+            let event = json!({ "occasion": "pre_tool", "attributes": attributes });
+            let said = judge.judge(app.now(), &AskedEvent::of(&event).unwrap()).unwrap();
+            assert!(matches!(said, Judgement::Ask(_)), "{event}");
+            assert_eq!(said.verdict().action(), Action::Block, "{event}");
+            let asked = app
+                .request("POST", "/policies/decisions")
+                .json(json!({ "events": [event] }));
+            let answer = asked.send().await.ok()["decisions"][0].clone();
+            assert_eq!(answer["action"], action, "{event}");
+            if action == "block" {
+                assert_eq!(answer["mcpServer"]["key"], "npm:evil");
+            }
         }
         // What is taken back is refused by nobody any more.
         for key in ["npm:evil", "npm:odd"] {

@@ -15,7 +15,7 @@ mod inventory_credentials;
 mod inventory_imports;
 mod inventory_references;
 mod inventory_uses;
-mod judging;
+pub mod judging;
 mod judging_told;
 mod kept;
 mod lives;
