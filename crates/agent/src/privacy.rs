@@ -17,10 +17,18 @@ pub struct Privacy {
     /// another word.
     #[serde(default = "hide")]
     pub project_names: String,
+    /// What is told of prompts that machines judge: `full`, or anything else for nothing. It is what the organization says now; the signed
+    /// bundle says what holds here. None where the server says nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<String>,
+    /// The same of the arguments of tools and of their results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_arguments: Option<String>,
 }
 
 const SHOW: &str = "show";
 const HIDE: &str = "hide";
+const FULL: &str = "full";
 
 fn hide() -> String {
     HIDE.to_owned()
@@ -57,7 +65,16 @@ impl Privacy {
         } else {
             "are not sent"
         };
-        format!("{people}, and {names}; names of folders of projects {projects}")
+        let told = [
+            ("prompts", &self.prompts),
+            ("arguments and results of tools", &self.tool_arguments),
+        ];
+        let told = told.into_iter().filter_map(|(what, word)| {
+            let is = if word.as_ref()? == FULL { "are" } else { "are not" };
+            Some(format!("; of calls that machines judge, {what} {is} told"))
+        });
+        let told: String = told.collect();
+        format!("{people}, and {names}{told}; names of folders of projects {projects}")
     }
 
     /// Says whether what folders of projects are called may be sent.
@@ -94,6 +111,11 @@ impl State {
         if !said.get("projectNames").is_none_or(Value::is_string) {
             said.insert("projectNames".to_owned(), HIDE.into());
         }
+        for name in ["prompts", "toolArguments"] {
+            if !said.get(name).is_none_or(Value::is_string) {
+                said.remove(name);
+            }
+        }
         let said = serde_json::from_value::<Privacy>(said.into()).ok();
         let kept = || {
             self.privacy.clone().filter(|_| !shows).map(|kept| Privacy {
@@ -102,7 +124,14 @@ impl State {
             })
         };
         let Some(said) = said.or_else(kept) else { return };
-        match self.privacy.replace(said) {
+        // What a server said nothing of before has not changed.
+        let was = self.privacy.clone().map(|was| Privacy {
+            prompts: was.prompts.or_else(|| said.prompts.clone()),
+            tool_arguments: was.tool_arguments.or_else(|| said.tool_arguments.clone()),
+            ..was
+        });
+        self.privacy = Some(said);
+        match was {
             Some(was) if self.privacy.as_ref() != Some(&was) => {
                 self.privacy_changed = Some(PrivacyChange { at: now, was });
             }
@@ -152,6 +181,33 @@ mod tests {
             "{}",
             is.says()
         );
+    }
+
+    #[test]
+    fn what_the_organization_has_told_of_judged_calls_is_said_and_its_change_announced() {
+        let says = |prompts: Value| json!({ "privacy": { "people": "directory", "hostNames": "show", "prompts": prompts, "toolArguments": "none" } });
+        let earlier = json!({ "privacy": { "people": "directory", "hostNames": "show" } });
+        let mut state = State::default();
+        let at = Timestamp::from_ms(1_000);
+        for (answer, is_change) in [
+            (earlier, false),
+            (says("off".into()), false),
+            (says("off".into()), false),
+            (says("full".into()), true),
+        ] {
+            state.hear_privacy(&answer, at);
+            assert_eq!(state.privacy_changed.is_some(), is_change, "{answer}");
+        }
+        let said = state.privacy.as_ref().unwrap().says();
+        assert!(
+            said.contains("prompts are told") && said.contains("results of tools are not told"),
+            "{said}"
+        );
+        let change = state.privacy_changed.clone().unwrap().says();
+        assert!(change.contains("prompts are not told"), "{change}");
+        // What cannot be read says nothing of it, and the rest is heard.
+        state.hear_privacy(&says(json!(7)), at);
+        assert_eq!(state.privacy.unwrap().prompts, None);
     }
 
     /// Proves PV-2.

@@ -4,6 +4,7 @@ use crate::desk::waiting;
 use crate::folder::{Folder, disk};
 use crate::queue::{MAX_SEGMENT, Queue, body_of};
 use crate::trouble::Trouble;
+use provost_bundle::{ToldArguments, ToldContent, ToldPrompts};
 use provost_words::durable::sync_folder;
 use provost_words::time::Timestamp;
 use std::fs;
@@ -49,9 +50,9 @@ pub enum Telling {
     /// It has nothing to judge by, and what it judged before waits.
     Rest,
     /// An event of each.
-    Events,
+    Events(ToldContent),
     /// An event of each that did not pass without a reason, and of the others how many there were.
-    Counts,
+    Counts(ToldContent),
     /// What it judges by cannot be believed or read, so that nobody can say which.
     Unsure,
 }
@@ -59,24 +60,46 @@ pub enum Telling {
 impl Telling {
     /// Returns what that means, for whoever owns the machine.
     pub fn says(self) -> String {
-        const WHOLE: &str = "the user and the conversation, the prompt or the tool's arguments and result, as the client says them, and what was decided; nothing in it is shortened or made unreadable but what is longer than a hook sends";
+        const ANY: &str = "the prompt or the tool's arguments and result as far as the policies told it that were there when it was judged";
         let to = "sent to …/decisions";
         match self {
             Self::Nothing => format!("nothing is {to}: this machine has nothing to judge by"),
             Self::Rest => format!(
-                "{to}: this machine has nothing to judge by now, and what it judged before waits, the whole event of each call: {WHOLE}"
+                "{to}: this machine has nothing to judge by now, and what it judged before waits, an event of each call: {OF_EACH}, and {ANY}"
             ),
-            Self::Events => format!(
-                "{to}, because this machine judges: the whole event of each call that was decided here: {WHOLE}"
+            Self::Events(told) => format!(
+                "{to}, because this machine judges: an event of each call that was decided here: {OF_EACH}; {}",
+                contents(told)
             ),
-            Self::Counts => format!(
-                "{to}, because this machine judges: how many calls passed without a reason, by minute, user, client and tool; of every other one that was decided here the whole event: {WHOLE}"
+            Self::Counts(told) => format!(
+                "{to}, because this machine judges: how many calls passed without a reason, by minute, user, client and tool; of every other one that was decided here an event: {OF_EACH}; {}",
+                contents(told)
             ),
             Self::Unsure => format!(
-                "{to}, whenever this machine judges: what it judges by cannot be believed or read now, so take it that the whole event of each call is: {WHOLE}"
+                "{to}, whenever this machine judges: what it judges by cannot be believed or read now, so take it that there is an event of each call: {OF_EACH}, and {ANY}"
             ),
         }
     }
+}
+
+/// What is told of a call in any case.
+const OF_EACH: &str = "the user and the conversation, the names of the model, of the tool and of its server, and what was decided";
+
+/// Returns what of contents is told by the words that hold.
+fn contents(told: ToldContent) -> String {
+    let prompts = match told.prompts {
+        ToldPrompts::Off => "no prompt",
+        ToldPrompts::Full => "the prompt, as the client says it",
+    };
+    let arguments = match told.tool_arguments {
+        ToldArguments::Nothing => "nothing of a tool's arguments and results",
+        ToldArguments::Full => "a tool's arguments and results, as the client says them",
+    };
+    format!(
+        "{prompts} (prompts: {}), and {arguments} (toolArguments: {}). These are the words of the policies that lie here, and hold until others do; all of it is judged here, what is not sent is written to no file of the agent, and what waits has what was told when it was judged",
+        told.prompts.as_str(),
+        told.tool_arguments.as_str(),
+    )
 }
 
 /// Returns what is collected on this machine, and what never is.
@@ -157,7 +180,7 @@ pub(crate) fn forget(agent: &Folder, now: Timestamp) -> Result<(), Trouble> {
             folder.remove(name)?;
         }
     }
-    // Prompts stand in them.
+    // Prompts may stand in them.
     if changed_at(&folder.file(DECISIONS)).is_some_and(|at| at < oldest) {
         folder.remove(DECISIONS)?;
     }

@@ -2,6 +2,7 @@
 
 use crate::known::KnownNames;
 use crate::reduce::{Reduced, reduce};
+use crate::told::ToldContent;
 use provost_policy::{Action, Family, Occasion, PolicySet};
 use provost_words::Timestamp;
 use provost_words::json::canonical;
@@ -91,6 +92,10 @@ pub struct PolicyBundle {
     /// What the device tells of what passes without a reason.
     #[serde(default = "all")]
     pub record: Recording,
+    /// What of prompts, and of what tools are given and bring, the device tells. A device that does not know it tells everything, and the
+    /// server keeps no more of it.
+    #[serde(default)]
+    pub told: ToldContent,
     /// The people of the device.
     pub users: Vec<BundleUser>,
     /// The groups of these people.
@@ -238,6 +243,8 @@ pub struct BundleInputs {
     pub hooks: Hooks,
     /// See [`PolicyBundle::record`].
     pub record: Recording,
+    /// See [`PolicyBundle::told`].
+    pub told: ToldContent,
     /// The people of the device; each is meant by its id and by no other record's.
     pub users: Vec<BundleUser>,
     /// Their groups.
@@ -340,6 +347,7 @@ impl PolicyBundle {
             hooks: inputs.hooks,
             record_all: set.has_history(),
             record: inputs.record,
+            told: inputs.told,
             users: inputs.users,
             groups: inputs.groups,
             policies,

@@ -4,6 +4,7 @@ use crate::document::{PolicyBundle, ServerStanding, WhenWithheld};
 use crate::envelope::Refusal;
 use crate::event::{AskedEvent, UnreadableEvent};
 use crate::known::KnownWords;
+use crate::told::ContentKind;
 use crate::verdict::Verdict;
 use provost_policy::{
     Action, Definition, Event, Family, Field, Occasion, PolicySet, Reason, SentAttributes, Symbols,
@@ -66,6 +67,8 @@ pub struct Judge {
     denied: BTreeSet<String>,
     /// The same as names are compared.
     denied_names: BTreeSet<String>,
+    /// Which contents a policy reads where.
+    reads: BTreeSet<(Occasion, ContentKind)>,
 }
 
 /// What a device says of an event.
@@ -103,6 +106,13 @@ impl Judge {
             }
             definitions.push(Arc::new(read));
         }
+        let mut reads = BTreeSet::new();
+        for policy in &definitions {
+            let kinds: BTreeSet<ContentKind> =
+                policy.fields().into_iter().filter_map(ContentKind::of).collect();
+            let occasions = Occasion::ALL.into_iter().filter(|at| policy.judges_at(*at));
+            reads.extend(occasions.flat_map(|at| kinds.iter().map(move |kind| (at, *kind))));
+        }
         let set = PolicySet::new(definitions).map_err(|why| Refusal::Unreadable(why.to_string()))?;
         let denied = bundle.servers.iter().map(|server| match server.standing {
             ServerStanding::Denied => server.key.clone(),
@@ -118,12 +128,26 @@ impl Judge {
             bundle,
             set,
             needing,
+            reads,
         })
     }
 
     /// Returns the bundle; the documents of its policies are with what was compiled of them, and are null here.
     pub fn bundle(&self) -> &PolicyBundle {
         &self.bundle
+    }
+
+    /// Takes out of an event that was judged what the device does not tell, and says whether it still has everything that the policies
+    /// read there: whoever judges it again by these comes to the same.
+    ///
+    /// Keeps LJ-14.
+    pub fn withhold(&self, event: &mut AskedEvent) -> bool {
+        let held = self.bundle.told.withhold(SentAttributes {
+            given: &mut event.attributes,
+            missing: &mut event.missing,
+        });
+        let mut kinds = held.into_iter().filter_map(ContentKind::of);
+        !kinds.any(|kind| self.reads.contains(&(event.occasion, kind)))
     }
 
     /// Judges an event, as of an instant.

@@ -20,6 +20,8 @@
 //! INVARIANT LJ-12: no call passes of an MCP server that is denied, as far as who judges knows the server: where a key that is denied may be
 //! meant, the call is refused, whatever the policies say; another spelling of it is asked about, and refused until there is an answer; a server
 //! that nobody denied is refused by no standing.
+//! INVARIANT LJ-14: of prompts, and of what tools are given and bring, a device writes and tells no byte that the signed bundle by which it
+//! judges does not have it tell; what is left out is missing, and only events that have what the policies read are judged again.
 //!
 //! What is judged without asking is in no server's history until the device sends it; a bundle says whether everything has to be sent
 //! (`record_all`), and what is sent is a chain ([`entry_hash`]).
@@ -35,6 +37,7 @@ mod judge;
 mod known;
 mod people;
 mod reduce;
+mod told;
 mod verdict;
 
 pub use chain::{CHAIN_START, entry_hash};
@@ -47,4 +50,5 @@ pub use envelope::{Addressee, Floor, Refusal, open, read};
 pub use event::{AskedEvent, UnreadableEvent};
 pub use judge::{Judge, Judgement};
 pub use people::People;
+pub use told::{ToldArguments, ToldContent, ToldPrompts};
 pub use verdict::{Verdict, deciding, wants_somebody};

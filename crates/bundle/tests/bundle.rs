@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_bundle::{
     Addressee, AskedEvent, BundleGroup, BundleInputs, BundleUser, Floor, HookMode, Hooks, Judge, Judgement,
-    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Recording, Refusal, SERVERS_LIMIT, open, read,
+    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Recording, Refusal, SERVERS_LIMIT, ToldContent, open, read,
 };
 use provost_policy::{Action, Definition, Family, PolicySet, sha256_hex};
 use provost_words::Timestamp;
@@ -37,6 +37,7 @@ fn inputs() -> BundleInputs {
             on_unknown: OnUnknown::Block,
         },
         record: Recording::All,
+        told: ToldContent::LEAST,
         users: vec![BundleUser {
             user_id: "usr_ada".into(),
             words: vec!["ada".into(), "ada@acme.test".into(), "info@acme.test".into()],
@@ -184,6 +185,80 @@ fn another_ones_bundle_and_an_older_one_are_refused_by_name() {
     for older in [floor(2, 7, 1_000), floor(2, 6, 9_000), floor(1, 99, 9_000)] {
         assert!(read(text.as_bytes(), &older).is_ok(), "{older:?}");
     }
+}
+
+/// Proves LJ-14.
+#[test]
+fn what_is_told_is_what_the_signed_bundle_says_and_no_older_or_foreign_one_says_more() {
+    let of = |told| PolicyBundle::of(&set(&[]), BundleInputs { told, ..inputs() }).unwrap();
+    let (least, all) = (of(ToldContent::LEAST), of(ToldContent::ALL));
+    let read_of = |bundle: &PolicyBundle| read(bundle.canonical().as_bytes(), &ADDRESSEE).unwrap().told;
+    assert_eq!(
+        (read_of(&least), read_of(&all)),
+        (ToldContent::LEAST, ToldContent::ALL)
+    );
+    // A server that does not know of it has not said that anything is told.
+    let member = r#""told":{"prompts":"full","toolArguments":"full"},"#;
+    let unsaid = all.canonical().replace(member, "");
+    assert_ne!(unsaid, all.canonical());
+    assert_eq!(
+        read(unsaid.as_bytes(), &ADDRESSEE).unwrap().told,
+        ToldContent::LEAST
+    );
+    let key = key();
+    let mut envelope = signed(SignedKind::PolicyBundle, &least.canonical(), &key);
+    envelope.payload = STANDARD.encode(all.canonical());
+    assert_eq!(
+        open(&envelope, &[trusted(&key)], &ADDRESSEE),
+        Err(Refusal::Untrusted)
+    );
+    // What told more once is not taken again after what tells less, and neither is what tells more elsewhere.
+    let floor = Some(Floor {
+        store_epoch: 2,
+        sequence: 8,
+        issued_at_ms: 1_000,
+    });
+    let known = Addressee { floor, ..ADDRESSEE };
+    let code = |addressee: &Addressee<'_>| read(all.canonical().as_bytes(), addressee).unwrap_err().code();
+    assert_eq!(code(&known), "bundle_older");
+    let elsewhere = Addressee {
+        organization_id: "org_2",
+        ..ADDRESSEE
+    };
+    assert_eq!(code(&elsewhere), "bundle_of_another_organization");
+}
+
+/// Proves LJ-14.
+#[test]
+fn an_event_without_what_a_policy_reads_there_is_not_judged_again() {
+    let by_command =
+        json!({ "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm" } });
+    let event = |occasion: &str, content: &str| {
+        let event = json!({ "occasion": occasion, "attributes": { "tool.id": "Bash", content: { "command": "rm" } }, "missing": ["llm.model"] });
+        AskedEvent::of(&event).unwrap()
+    };
+    let with = |told, policies: &[(Family, Value)]| {
+        Judge::new(PolicyBundle::of(&set(policies), BundleInputs { told, ..inputs() }).unwrap()).unwrap()
+    };
+    let reads = [block("shell", &by_command), block("one", &json!({}))];
+    let judge = with(ToldContent::LEAST, &reads);
+    for (occasion, content, is_whole) in [
+        ("pre_tool", "tool.input", false),
+        ("pre_tool", "tool.result", false),
+        // No policy judges there.
+        ("post_tool", "tool.input", true),
+    ] {
+        let mut event = event(occasion, content);
+        assert_eq!(judge.withhold(&mut event), is_whole, "{occasion} {content}");
+        assert_eq!(json!(event.attributes), json!({ "tool.id": "Bash" }));
+        assert_eq!(event.missing, ["llm.model", content]);
+    }
+    let blind = with(ToldContent::LEAST, &[block("one", &json!({}))]);
+    assert!(blind.withhold(&mut event("pre_tool", "tool.input")));
+    let open = with(ToldContent::ALL, &reads);
+    let mut whole = event("pre_tool", "tool.input");
+    assert!(open.withhold(&mut whole));
+    assert_eq!(whole.attributes["tool.input"], json!({ "command": "rm" }));
 }
 
 /// Proves LJ-2.

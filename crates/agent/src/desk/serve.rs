@@ -6,7 +6,7 @@
 //!   └───────────── whoever is late, or has to make room, is hung up on ◄───────────────────────────────────────┘
 //! ```
 //!
-//! Keeps LJ-4, LJ-6 and LJ-7.
+//! Keeps LJ-4, LJ-6, LJ-7 and LJ-14.
 
 use super::bench::{Bench, Here, Registered, Said, Standing, Told, Word, spoken, strongest};
 use super::frame::{Asked, Intent, reply};
@@ -18,7 +18,7 @@ use crate::coverage::SharedFired;
 use crate::machine;
 use crate::quarantine::Quarantine;
 use crate::trouble::{Cause, Trouble};
-use provost_bundle::Recording;
+use provost_bundle::{AskedEvent, Recording};
 use provost_hooks::{Mode, Question, session_of};
 use provost_policy::Action;
 use provost_words::time::{Clock, Timestamp};
@@ -530,7 +530,7 @@ impl Counter {
         basis: &str,
         filled: &mut u64,
     ) -> Result<(), Trouble> {
-        let entries = question.entries(verdicts, basis);
+        let entries = question.entries(verdicts, basis)?;
         let size: usize = entries.iter().map(String::len).sum();
         if *filled + size as u64 > MOST_OF_LOG {
             let line = "this account has filled its share of the log";
@@ -594,15 +594,28 @@ impl Kept<'_> {
         }
     }
 
-    /// Returns the entries of the log, one for each event.
-    fn entries(&self, verdicts: &[Arc<provost_bundle::Verdict>], basis: &str) -> Vec<String> {
-        let version = &self.bench.judge().bundle().policy_set_version.id;
+    /// Returns the entries of the log, one for each event, without what this machine does not tell: what is judged wholly is written to no
+    /// disk.
+    ///
+    /// Keeps LJ-14.
+    ///
+    /// Errors: disk, where an event cannot be read again.
+    fn entries(
+        &self,
+        verdicts: &[Arc<provost_bundle::Verdict>],
+        basis: &str,
+    ) -> Result<Vec<String>, Trouble> {
+        let judge = self.bench.judge();
+        let version = &judge.bundle().policy_set_version.id;
         let events = self.events().iter().zip(verdicts);
         events
             .map(|(event, verdict)| {
+                let mut told = AskedEvent::of(event)
+                    .map_err(|why| Trouble::new(Cause::Disk, format!("an event cannot be written: {why}")))?;
+                let is_whole = judge.withhold(&mut told);
                 let mut entry = json!({
-                    "kind": "event", "at": self.now.to_rfc3339(), "occasion": event["occasion"], "attributes": event["attributes"],
-                    "missing": event["missing"], "basis": basis, "whole": true,
+                    "kind": "event", "at": self.now.to_rfc3339(), "occasion": event["occasion"], "attributes": told.attributes,
+                    "missing": told.missing, "basis": basis, "whole": is_whole,
                     "decision": {
                         "action": verdict.action().word(), "mode": self.mode.word(), "policyIds": verdict.policy_ids(),
                         "policySetVersion": version,
@@ -613,7 +626,7 @@ impl Kept<'_> {
                         entry[member] = value.clone();
                     }
                 }
-                entry.to_string()
+                Ok(entry.to_string())
             })
             .collect()
     }

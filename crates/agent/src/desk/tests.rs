@@ -2,6 +2,7 @@
 
 mod logs;
 mod servers;
+mod told;
 mod verdicts;
 
 use super::bench::{Bench, Registered, Standing, Told, Word};
@@ -14,7 +15,9 @@ use crate::Folder;
 use crate::coverage::SharedFired;
 use crate::quarantine::Quarantine;
 use crate::tests::Scratch;
-use provost_bundle::{BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle, Recording};
+use provost_bundle::{
+    BundleInputs, BundleUser, HookMode, Hooks, Judge, OnUnknown, PolicyBundle, Recording, ToldContent,
+};
 use provost_hooks::{Client, Mode};
 use provost_inventory::InventoryKey;
 use provost_inventory::traces::SessionFile;
@@ -62,6 +65,7 @@ pub(super) fn bench(policies: &[Value], change: impl FnOnce(&mut PolicyBundle)) 
             on_unknown: OnUnknown::Block,
         },
         record: Recording::Counted,
+        told: ToldContent::ALL,
         users: vec![BundleUser {
             user_id: "usr_ada".into(),
             words: vec!["ada".into()],

@@ -85,10 +85,10 @@ impl Default for FleetEnrolment {
 
 impl Fleet {
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 14] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 16] {
         let enrolment = &self.enrolment;
         let [judging, mode, deadline, on_unknown, offline, record] = self.hooks.members();
-        let [people, host_names, project_names] = self.privacy.members();
+        let [people, host_names, project_names, prompts, tool_arguments] = self.privacy.members();
         [
             (
                 "/fleet/enrolment/requireApproval",
@@ -106,6 +106,8 @@ impl Fleet {
             people,
             host_names,
             project_names,
+            prompts,
+            tool_arguments,
             ("/fleet/quarantineAction", self.quarantine_action.as_str().into()),
         ]
     }

@@ -15,7 +15,8 @@
 //! INVARIANT SE-8: hooks of devices let nothing pass that they denied before, whatever their registration says, and tell no less, by a
 //! setting, and no device works without the approval that they asked for, unless that was confirmed; all of what is confirmed is said.
 //! INVARIANT SE-9: people are shown again that were pseudonyms, and names of machines that were hidden, and names of projects are collected,
-//! only where that was confirmed; pseudonyms never stand beside names of machines and of projects.
+//! and prompts, arguments and results told of calls that machines judge, only where that was confirmed; pseudonyms never stand beside names
+//! of machines and of projects.
 //!
 //! INVARIANT SE-10: where an act is named for two people, every change of the settings needs a second one, and none is stored by which
 //! nobody could say yes to the next.
@@ -46,7 +47,7 @@ pub use hooks::{FleetHooks, HookMode, HookRecording, Judging, OnUnknown};
 pub use model::{
     DefaultRole, Directory, History, LlmGateway, ManagedConfig, Policies, Retention, Settings, Tokens,
 };
-pub use privacy::{HostNames, People, Privacy, ProjectNames};
+pub use privacy::{HostNames, People, Privacy, ProjectNames, Prompts, ToolArguments};
 
 pub use store::read;
 

@@ -259,7 +259,7 @@ impl Settings {
     }
 
     /// Returns every member that can be set with its JSON Pointer.
-    pub(super) fn members(&self) -> [(&'static str, Value); 28] {
+    pub(super) fn members(&self) -> [(&'static str, Value); 30] {
         let Self {
             tokens,
             managed_config,
@@ -288,6 +288,8 @@ impl Settings {
             people,
             host_names,
             project_names,
+            prompts,
+            tool_arguments,
             quarantine,
         ] = fleet.members();
         [
@@ -326,6 +328,8 @@ impl Settings {
             people,
             host_names,
             project_names,
+            prompts,
+            tool_arguments,
             quarantine,
             acts_of_two,
         ]

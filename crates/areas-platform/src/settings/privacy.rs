@@ -1,7 +1,6 @@
 //! How people and their machines are shown to others (F5.2): what is kept today, and nothing else.
 //!
-//! Refused by its name, because nothing would read it: what of prompts and of arguments of tools is collected, and what is done with
-//! machines that people enrol themselves (ADR 0120).
+//! Refused by its name, because nothing would read it: what is done with machines that people enrol themselves (ADR 0120).
 
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::patch::RequiredChange;
@@ -40,10 +39,30 @@ word! {
     }
 }
 
+word! {
+    /// What machines tell of the prompts that they judged.
+    pub enum Prompts {
+        /// That there was one.
+        Off = "off",
+        /// The prompt.
+        Full = "full",
+    }
+}
+
+word! {
+    /// What machines tell of the arguments and the results of the tools whose calls they judged.
+    pub enum ToolArguments {
+        /// That there were some.
+        Nothing = "none",
+        /// All of them.
+        Full = "full",
+    }
+}
+
 /// How people and their machines are shown to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(inline, extend("required" = ["people", "hostNames", "projectNames"]))]
+#[schemars(inline, extend("required" = ["people", "hostNames", "projectNames", "prompts", "toolArguments"]))]
 pub struct Privacy {
     /// How people are shown in answers about machines and about what is on them.
     pub people: People,
@@ -51,6 +70,10 @@ pub struct Privacy {
     pub host_names: HostNames,
     /// Whether machines say what folders of projects are called, and others see it.
     pub project_names: ProjectNames,
+    /// What machines tell of the prompts that they judged. What a hook asks the server is told in whole.
+    pub prompts: Prompts,
+    /// What machines tell of the arguments and the results of the tools whose calls they judged. What a hook asks the server is told in whole.
+    pub tool_arguments: ToolArguments,
 }
 
 impl Default for Privacy {
@@ -59,6 +82,9 @@ impl Default for Privacy {
             people: People::Directory,
             host_names: HostNames::Show,
             project_names: ProjectNames::Hide,
+            // F5.2, ADR 0137
+            prompts: Prompts::Off,
+            tool_arguments: ToolArguments::Nothing,
         }
     }
 }
@@ -80,12 +106,23 @@ impl Privacy {
     }
 
     /// Returns every member with its JSON Pointer.
-    pub(super) fn members(self) -> [(&'static str, Value); 3] {
+    pub(super) fn members(self) -> [(&'static str, Value); 5] {
         [
             ("/fleet/privacy/people", self.people.as_str().into()),
             ("/fleet/privacy/hostNames", self.host_names.as_str().into()),
             ("/fleet/privacy/projectNames", self.project_names.as_str().into()),
+            ("/fleet/privacy/prompts", self.prompts.as_str().into()),
+            (
+                "/fleet/privacy/toolArguments",
+                self.tool_arguments.as_str().into(),
+            ),
         ]
+    }
+
+    /// Says whether machines tell more than by others of what they judged.
+    fn tells_more_than(self, old: Self) -> bool {
+        self.prompts == Prompts::Full && old.prompts == Prompts::Off
+            || self.tool_arguments == ToolArguments::Full && old.tool_arguments == ToolArguments::Nothing
     }
 
     /// Refuses what would promise more than it keeps, and what shows more of people than before and was not confirmed.
@@ -110,6 +147,11 @@ impl Privacy {
                            confirm: true";
             return Err(Error::new(Code::ConfirmationRequired, message));
         }
+        if self.tells_more_than(old) && !is_confirmed {
+            let message = "machines that judge will tell prompts, or arguments and results of tools, that they kept to themselves, and every machine \
+                           tells its person; say confirm: true";
+            return Err(Error::new(Code::ConfirmationRequired, message));
+        }
         Ok(())
     }
 }
@@ -126,6 +168,11 @@ pub(super) struct WantedPrivacy {
     /// Whether machines say what folders of projects are called, and whoever sees what is in these sees it: `hide`, or `show`, which is
     /// confirmed, and refused where people are pseudonymous.
     project_names: RequiredChange<ProjectNames>,
+    /// What machines tell of the prompts that they judged: `off`, that there was one, or `full`, which is confirmed.
+    prompts: RequiredChange<Prompts>,
+    /// What machines tell of the arguments and the results of the tools whose calls they judged: `none`, that there were some, or `full`,
+    /// which is confirmed.
+    tool_arguments: RequiredChange<ToolArguments>,
 }
 
 impl WantedPrivacy {
@@ -135,6 +182,8 @@ impl WantedPrivacy {
             people: *self.people.get().unwrap_or(&base.people),
             host_names: *self.host_names.get().unwrap_or(&base.host_names),
             project_names: *self.project_names.get().unwrap_or(&base.project_names),
+            prompts: *self.prompts.get().unwrap_or(&base.prompts),
+            tool_arguments: *self.tool_arguments.get().unwrap_or(&base.tool_arguments),
         }
     }
 }
@@ -147,6 +196,8 @@ mod tests {
         people: People::Directory,
         host_names: HostNames::Show,
         project_names: ProjectNames::Hide,
+        prompts: Prompts::Off,
+        tool_arguments: ToolArguments::Nothing,
     };
     const NAMELESS: Privacy = Privacy {
         host_names: HostNames::Hide,
@@ -197,5 +248,35 @@ mod tests {
             assert_eq!(code(half, old, true), Err(Code::InvalidDefinition));
             assert_eq!(code(old, old, false), Ok(()));
         }
+    }
+
+    /// Proves SE-9.
+    #[test]
+    fn machines_tell_more_of_calls_only_where_that_was_confirmed() {
+        let of = |prompts, tool_arguments| Privacy {
+            prompts,
+            tool_arguments,
+            ..PRIVATE
+        };
+        let (off, full) = (Prompts::Off, Prompts::Full);
+        let (nothing, all) = (ToolArguments::Nothing, ToolArguments::Full);
+        let is_asked = |new: Privacy, old: Privacy| match new.admit(old, false) {
+            Ok(()) => false,
+            Err(error) => error.code() == Code::ConfirmationRequired,
+        };
+        let words = [of(off, nothing), of(off, all), of(full, nothing), of(full, all)];
+        for new in words {
+            for old in words {
+                let is_more = new.prompts == full && old.prompts == off
+                    || new.tool_arguments == all && old.tool_arguments == nothing;
+                assert_eq!(is_asked(new, old), is_more, "{new:?} after {old:?}");
+                assert!(new.admit(old, true).is_ok());
+            }
+        }
+        assert_eq!(of(off, nothing), PRIVATE, "the least is the factory value");
+        assert_eq!(
+            (Privacy::default().prompts, Privacy::default().tool_arguments),
+            (off, nothing)
+        );
     }
 }

@@ -31,7 +31,9 @@ fn factory() -> Value {
             "hooks": { "judging": "off", "mode": "monitor", "deadlineMs": 400, "onUnknown": "by_mode", "offlineDays": 7, "record": "all" },
             "retireAfterDays": 90,
             "silentAfterHours": 72,
-            "privacy": { "people": "directory", "hostNames": "show", "projectNames": "hide" },
+            "privacy": {
+                "people": "directory", "hostNames": "show", "projectNames": "hide", "prompts": "off", "toolArguments": "none",
+            },
             "quarantineAction": "block",
         },
     })
@@ -61,7 +63,9 @@ fn what_is_put_is_what_is_got() {
                 "hooks": { "judging": "on", "mode": "enforce", "deadlineMs": 50, "onUnknown": "block", "offlineDays": 30, "record": "counted" },
                 "retireAfterDays": 0,
                 "silentAfterHours": 24,
-                "privacy": { "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide" },
+                "privacy": {
+                    "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide", "prompts": "full", "toolArguments": "full",
+                },
                 "quarantineAction": "monitor",
             },
         });

@@ -56,6 +56,7 @@ use model::{Approval, Effect, Refusal, State};
 use provost_areas_platform::announcements::{AccountNarrowed, PrincipalEnded, SubjectKind};
 use provost_kernel::announcement::{Answers, Subscriber};
 use provost_kernel::area::{Area, Check, every};
+use provost_kernel::auth::Role::{Auditor, Member, Operator, Viewer};
 use provost_kernel::auth::{OrganizationId, Toolset, scope};
 use provost_kernel::db::Tx;
 use provost_kernel::error::{Code, Error};
@@ -83,7 +84,7 @@ pub static AREA: Area = Area {
         scope("mcp_approvals:write"),
         scope("mcp_approvals:request")
             .says("Ask for approvals")
-            .everybody(),
+            .held_by(&[Operator, Auditor, Viewer, Member]),
         scope(rights::DECIDE)
             .says("Approve calls of others, which pass then")
             .lasting(),

@@ -4,7 +4,7 @@ use super::list::{self, ApprovalPage};
 use super::model::Party;
 use super::store;
 use crate::paging::PageQuery;
-use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
+use provost_kernel::auth::Role;
 use provost_kernel::operation::{Empty, Input, Meta, Operation};
 use provost_kernel::{OperationContext, Result};
 
@@ -14,7 +14,7 @@ const LIST: &str = "listHeadlessOwnApprovals";
 
 impl Operation for ListOwnApprovals {
     const META: Meta = Meta::read(LIST, "/approvals/own", "mcp_approvals")
-        .access("mcp_approvals:request", &[Admin, Operator, Auditor, Viewer])
+        .access("mcp_approvals:request", &Role::ALL)
         .command("approvals", "own")
         .columns(&[
             "state",

@@ -3,7 +3,7 @@
 use super::model::{Approval, Effect, Party, Refusal};
 use super::view::{ApprovalPath, ApprovalView, OneApproval};
 use super::{fences, refused, store};
-use provost_kernel::auth::Role::{Admin, Auditor, Operator, Viewer};
+use provost_kernel::auth::Role::{self, Admin};
 use provost_kernel::error::Error;
 use provost_kernel::event::EventOf;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Method, Operation};
@@ -42,7 +42,7 @@ impl Operation for CancelApproval {
     .rule(Access::ScopedEither {
         scope: "mcp_approvals:request",
         other: WRITE,
-        roles: &[Admin, Operator, Auditor, Viewer],
+        roles: &Role::ALL,
     })
     .command("approvals", "cancel")
     .says(

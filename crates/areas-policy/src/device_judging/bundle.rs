@@ -13,8 +13,11 @@ use crate::policies::{self, Live};
 use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, NewestBundle, Standing};
 use provost_areas_fleet::inventory;
 use provost_areas_identity::words::{self, Kind, WordQuery};
-use provost_areas_platform::settings::{self, FleetHooks, Judging};
-use provost_bundle::{BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle, Recording};
+use provost_areas_platform::settings::{self, FleetHooks, Judging, Privacy};
+use provost_bundle::{
+    BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle, Recording, ToldArguments, ToldContent,
+    ToldPrompts,
+};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::dsse::{Envelope, SignedKind};
 use provost_kernel::error::{Code, Error};
@@ -29,7 +32,7 @@ use std::sync::Arc;
 pub struct GetPolicyBundle;
 
 /// The form of names. Another one has every device fetch again.
-const NAME_FORM: &str = "policy-bundle-2";
+const NAME_FORM: &str = "policy-bundle-3";
 /// LIMIT: keys of denied servers that are read for a bundle: as many as an organization knows servers.
 const MOST_DENIED: i64 = 50_000;
 /// A bundle is made anew after this part of the time for which it is fresh, and at least once a day.
@@ -164,6 +167,20 @@ fn people(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<People> {
     Ok(People::of(&register, &owner).unwrap_or_default())
 }
 
+/// Returns what devices of an organization tell of the contents of the events that they judged.
+pub(super) fn told(privacy: Privacy) -> ToldContent {
+    ToldContent {
+        prompts: match privacy.prompts {
+            settings::Prompts::Off => ToldPrompts::Off,
+            settings::Prompts::Full => ToldPrompts::Full,
+        },
+        tool_arguments: match privacy.tool_arguments {
+            settings::ToolArguments::Nothing => ToldArguments::Nothing,
+            settings::ToolArguments::Full => ToldArguments::Full,
+        },
+    }
+}
+
 /// Says whether a list of entity tags names this one (RFC 9110 §13.1.2).
 fn names(list: &str, etag: &str) -> bool {
     let mut tags = list.split(',').map(str::trim);
@@ -178,6 +195,7 @@ struct Making {
     sequence: u64,
     now: Timestamp,
     hooks: FleetHooks,
+    told: ToldContent,
     people: People,
     live: Live,
     /// The keys of the MCP servers that are denied.
@@ -187,7 +205,7 @@ struct Making {
 impl Making {
     fn of(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Self> {
         let (org, now) = (ctx.org(), ctx.now());
-        let hooks = settings::of(&mut ctx.tx(), org)?.fleet.hooks;
+        let fleet = settings::of(&mut ctx.tx(), org)?.fleet;
         let people = people(ctx, id)?;
         let live = policies::live(&mut ctx.tx(), org)?;
         let denied = inventory::denied(ctx, MOST_DENIED)?;
@@ -197,7 +215,8 @@ impl Making {
             organization: ctx.organization().clone(),
             device: id.clone(),
             now,
-            hooks,
+            hooks: fleet.hooks,
+            told: told(fleet.privacy),
             people,
             live,
             denied,
@@ -222,6 +241,7 @@ impl Making {
             hooks.blocks_unknown(),
             hooks.offline_days,
             hooks.record.as_str(),
+            self.told,
             self.people.users,
             self.people.groups,
             self.denied,
@@ -282,6 +302,7 @@ impl Making {
                 settings::HookRecording::All => Recording::All,
                 settings::HookRecording::Counted => Recording::Counted,
             },
+            told: self.told,
             users: self.people.users,
             groups: self.people.groups,
             denied: self.denied,
@@ -306,6 +327,7 @@ mod tests {
                 offline_days,
                 ..FleetHooks::default()
             },
+            told: ToldContent::LEAST,
             people: People::default(),
             live: Live {
                 version_id: "psv_1".into(),
@@ -342,7 +364,7 @@ mod tests {
             making.name("k")
         };
         assert_eq!(other(|making| making.sequence += 1), name);
-        let changes: [fn(&mut Making); 10] = [
+        let changes: [fn(&mut Making); 12] = [
             |making| making.denied.push("npm:evil".into()),
             |making| making.epoch += 1,
             |making| making.live.version_id.push('x'),
@@ -351,6 +373,8 @@ mod tests {
             |making| making.hooks.on_unknown = settings::OnUnknown::Block,
             |making| making.hooks.offline_days = 8,
             |making| making.hooks.record = settings::HookRecording::Counted,
+            |making| making.told.prompts = ToldPrompts::Full,
+            |making| making.told.tool_arguments = ToldArguments::Full,
             |making| making.device = DeviceId::from_store("dev_01kaf9q2m4x7t8v3c5d6e0g1h3".into()),
             |making| {
                 making.people.users.push(BundleUser {

@@ -23,6 +23,8 @@
 //! INVARIANT DJ-8: of what devices only counted every backtest says how much it is, since no event of it can be judged again.
 //! INVARIANT DJ-9: with a device that is retired goes what it counted, and with a deleted person what was counted of them; what a quarantined
 //! or a retired device told is no past.
+//! INVARIANT DJ-10: of prompts, and of what tools are given and bring, no byte is kept that a device tells and that the settings of its
+//! organization do not have told; it is missing, and an event that lacks what its policies read is not said to be judged otherwise.
 //!
 //! Absent on purpose: bundles in the store (they follow from what is there); trust in what a device says of itself; a second judgement of
 //! what it left parts of out; a finding for a device that judges otherwise (an entry and an event tell of it).

@@ -1,6 +1,6 @@
 //! `POST …/devices/{deviceId}/decisions`
 //!
-//! Keeps DJ-3, DJ-4, DJ-6.
+//! Keeps DJ-3, DJ-4, DJ-6, DJ-10.
 
 use super::entries::{Entry, EntryText, Follows, Place, Told, ToldEvent};
 use super::room::Used;
@@ -10,6 +10,8 @@ use super::{again, bundle};
 use crate::history::{self, DAY_MS, IncomingEvent, NewEvent, Provenance};
 use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, People, Standing};
 use provost_areas_identity::words::Kind;
+use provost_areas_platform::settings;
+use provost_bundle::ToldContent;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::rate::Bucket;
@@ -314,13 +316,18 @@ impl Batch {
     ) -> Result<Self> {
         let people = fleet::people(ctx, device)?;
         let times = Times::of(ctx, &people)?;
+        let org = ctx.org();
+        let kept = bundle::told(settings::of(&mut ctx.tx(), org)?.fleet.privacy);
         let number = |at: usize| first.saturating_add(i64::try_from(at).unwrap_or(i64::MAX));
         let mut batch = Self::default();
         let mut told: Vec<(usize, ToldEvent)> = Vec::new();
         let mut counts = Vec::new();
         for (at, entry) in entries.into_iter().enumerate() {
             match entry.said {
-                Ok(Entry::Event(event)) => told.push((at, *event)),
+                Ok(Entry::Event(mut event)) => {
+                    withhold(kept, &mut event);
+                    told.push((at, *event));
+                }
                 Ok(Entry::Count(count)) => counts.push(count),
                 Ok(Entry::Dropped(events)) => batch.sums.dropped += events,
                 Err((path, message)) => batch.refuse(number(at), path, message),
@@ -419,6 +426,18 @@ impl Batch {
         let own = own.filter(|own| self.means(Field::USER, word, Some(own)));
         own.unwrap_or_default().to_owned()
     }
+}
+
+/// Takes out of an event what devices of the organization do not tell: one that judges by an earlier bundle, or that is of a version that does
+/// not know of it, tells more. What is left is not what was judged.
+///
+/// Keeps DJ-10.
+fn withhold(kept: ToldContent, told: &mut ToldEvent) {
+    let held = kept.withhold(SentAttributes {
+        given: &mut told.event.attributes,
+        missing: &mut told.event.missing,
+    });
+    told.whole &= held.is_empty();
 }
 
 /// Returns the words by which an event names a user and an account.

@@ -612,9 +612,9 @@ pub fn telling(folder: &Folder) -> Telling {
         (Ok(Some(judge)), ..)
             if judge.bundle().record == Recording::Counted && !judge.bundle().record_all =>
         {
-            Telling::Counts
+            Telling::Counts(judge.bundle().told)
         }
-        (Ok(Some(_)), ..) => Telling::Events,
+        (Ok(Some(judge)), ..) => Telling::Events(judge.bundle().told),
         (_, Ok(None), Ok(false)) => Telling::Nothing,
         (_, Ok(None), Ok(true)) => Telling::Rest,
         // A later agent may read what this one does not.
@@ -667,7 +667,7 @@ fn shown(agent: &Agent, bundle: &PolicyBundle) -> Value {
     json!({
         "sequence": bundle.sequence, "storeEpoch": bundle.store_epoch, "issuedAt": bundle.issued_at, "notAfter": bundle.not_after,
         "expired": is_old(agent, bundle), "mode": bundle.mode, "policies": bundle.policies.len(), "users": bundle.users.len(),
-        "asksAlways": bundle.record_all, "records": bundle.record,
+        "asksAlways": bundle.record_all, "records": bundle.record, "tells": bundle.told,
     })
 }
 

@@ -34,8 +34,8 @@ pub fn explain_command() -> Command {
         .about("Shows what was sent last, byte for byte, and what never is")
         .long_about(
             "Shows what is collected and what never is, how others are shown it, what was sent in the last seven days or waits to be, and of each kind the \
-             last as it was sent: also what this machine told of the calls that it judged, with prompts, arguments and results. With -o json \
-             each of them is there, byte for byte. No server is asked.",
+             last as it was sent: also what this machine told of the calls that it judged, with prompts, arguments and results where the organization \
+             has them told. With -o json each of them is there, byte for byte. No server is asked.",
         )
         .args(place_args())
         .arg(output_arg())

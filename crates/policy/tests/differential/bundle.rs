@@ -6,7 +6,7 @@ use crate::words::{NamedPerson, told};
 use crate::{case::family, compile, seeds};
 use provost_bundle::{
     Addressee, AskedEvent, BundleInputs, HookMode, Hooks, Judge, Judgement, OnUnknown, People, PolicyBundle,
-    Recording, Verdict, read,
+    Recording, ToldContent, Verdict, read,
 };
 use provost_policy::{
     Event, Occasion, PolicySet, Register, SentAttributes, SubjectStates, Symbols, without_missing,
@@ -60,6 +60,7 @@ fn judge(set: &PolicySet, register: &Register, owner: Option<&str>, room: usize)
                 on_unknown: OnUnknown::Block,
             },
             record: Recording::All,
+            told: ToldContent::LEAST,
             users: people.users,
             groups: people.groups,
             denied: vec![],

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -34,7 +35,7 @@ impl Drop for Running {
     }
 }
 
-fn private(path: &std::path::Path, text: &str) {
+fn private(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
@@ -250,7 +251,23 @@ fn text(output: &Output) -> String {
     format!("{:?} {out}{err}", output.status.code())
 }
 
-/// Proves LJ-7, DJ-3, DJ-7.
+/// A word that stands in commands.
+const CANARY: &str = "cnry-8t2k";
+
+/// Says whether a file below a folder holds a word.
+fn is_below(folder: &Path, word: &str) -> bool {
+    fs::read_dir(folder).unwrap().any(|found| {
+        let path = found.unwrap().path();
+        let Ok(kind) = fs::symlink_metadata(&path).map(|found| found.file_type()) else {
+            return false;
+        };
+        // What is written now may be gone.
+        let holds = || String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).contains(word);
+        kind.is_dir() && is_below(&path, word) || kind.is_file() && holds()
+    })
+}
+
+/// Proves LJ-7, LJ-14, DJ-3, DJ-7.
 #[test]
 fn a_laptop_judges_with_and_without_its_server_and_tells_all_of_it_once() {
     for home in homes("judging") {
@@ -262,8 +279,8 @@ fn a_laptop_judges_with_and_without_its_server_and_tells_all_of_it_once() {
         assert_eq!(laptop.decided(), 0, "the device decided");
         // The same without the server, for one that started without it as well.
         laptop.stops();
-        laptop.denies("rm -rf /srv");
-        laptop.lets_pass("ls -l");
+        laptop.denies(&format!("rm -rf /srv/{CANARY}"));
+        laptop.lets_pass(&format!("ls -l {CANARY}"));
         drop(agent);
         let (agent, said) = laptop.starts(&["--judge"]);
         assert!(said.contains("cannot reach"), "{said}");
@@ -291,6 +308,9 @@ fn a_laptop_judges_with_and_without_its_server_and_tells_all_of_it_once() {
             (&json!(0), &json!(0)),
             "{sums}"
         );
+        // By the factory values nothing of what was called is on a disk: not of the agent, of the server, or in what either of them said.
+        let kept = |word: &str| is_below(&laptop.home.dir, word);
+        assert!(kept("callId") && !kept(CANARY), "what was judged is not told");
         // A policy that is withdrawn holds until the next round.
         let (agent, _) = laptop.starts(&["--judge"]);
         laptop.denies("rm -rf /");

@@ -64,7 +64,7 @@ fn role_holds(role: Role, scope: &str) -> bool {
                 .contains(&scope)
         }
         Role::Viewer => for_itself || ["inventory:read", "policies:read", "fleet:read"].contains(&scope),
-        Role::Member => ["fleet:enrol_self", "policies:feedback"].contains(&scope),
+        Role::Member => ["fleet:enrol_self", "mcp_approvals:request", "policies:feedback"].contains(&scope),
     }
 }
 

@@ -5,6 +5,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_agent::{Call, Door, Enrolment, Loop, Reply, enrol, once};
+use provost_bundle::ToldContent;
 use provost_words::Secret;
 use provost_words::dsse::{Envelope, Signature, signed_bytes};
 use provost_words::entropy::{Entropy, SystemEntropy};
@@ -491,17 +492,45 @@ fn decisions(agent: &Agent) -> Vec<(&'static str, Value)> {
         .collect()
 }
 
+/// Proves LJ-14.
+#[test]
+fn the_words_of_a_newer_bundle_hold_from_then_on_and_those_of_an_older_one_never_again() {
+    let world = World::new();
+    let telling = || telling(&world.agent.folder);
+    let least = ToldContent::LEAST;
+    let full = |sequence: u64| {
+        let told = json!({ "prompts": "full", "toolArguments": "full" });
+        signed(&bundle(&json!({ "told": told, "sequence": sequence })))
+    };
+    world.server.says("/policy-bundle", 200, &full(9));
+    world.round();
+    assert_eq!(telling(), Telling::Events(ToldContent::ALL));
+    let off = json!({ "prompts": "off", "toolArguments": "none" });
+    world.server.says(
+        "/policy-bundle",
+        200,
+        &signed(&bundle(&json!({ "told": off, "sequence": 11 }))),
+    );
+    world.round();
+    assert_eq!(telling(), Telling::Events(least));
+    world.server.says("/policy-bundle", 200, &full(10));
+    world.round();
+    assert!(matches!(telling(), Telling::Nothing), "{:?}", telling());
+}
+
 #[test]
 fn what_this_machine_tells_of_calls_is_said_as_it_is_and_shown_as_it_was_sent() {
     let world = World::new();
     let telling = || telling(&world.agent.folder);
-    assert_eq!(telling(), Telling::Events);
+    // Of a bundle that says nothing of contents.
+    let least = ToldContent::LEAST;
+    assert_eq!(telling(), Telling::Events(least));
     let counted = |all: bool| {
         signed(&bundle(
             &json!({ "record": "counted", "recordAll": all, "sequence": 8 }),
         ))
     };
-    for (is_all, said) in [(true, Telling::Events), (false, Telling::Counts)] {
+    for (is_all, said) in [(true, Telling::Events(least)), (false, Telling::Counts(least))] {
         world.server.says("/policy-bundle", 200, &counted(is_all));
         world.round();
         assert_eq!(telling(), said);
@@ -538,22 +567,36 @@ fn what_this_machine_tells_of_calls_is_said_as_it_is_and_shown_as_it_was_sent() 
     // Nobody can say by what a bundle makes this machine judge that is not believed.
     world.agent.folder.replace("policy-bundle.json", b"{}").unwrap();
     assert_eq!(telling(), Telling::Unsure);
-    // What may hold prompts says so.
-    for (telling, is_whole) in [
-        (Telling::Nothing, false),
-        (Telling::Rest, true),
-        (Telling::Events, true),
-        (Telling::Counts, true),
-        (Telling::Unsure, true),
+    // What may hold prompts says so, and what holds none says that.
+    let all = ToldContent::ALL;
+    for (telling, says) in [
+        (Telling::Nothing, "nothing is sent"),
+        (
+            Telling::Rest,
+            "the prompt or the tool's arguments and result as far as",
+        ),
+        (
+            Telling::Events(all),
+            "the prompt, as the client says it (prompts: full)",
+        ),
+        (
+            Telling::Counts(all),
+            "a tool's arguments and results, as the client says them (toolArguments: full)",
+        ),
+        (Telling::Events(least), "no prompt (prompts: off)"),
+        (
+            Telling::Counts(least),
+            "nothing of a tool's arguments and results (toolArguments: none)",
+        ),
+        (
+            Telling::Unsure,
+            "the prompt or the tool's arguments and result as far as",
+        ),
     ] {
         let rules = provost_agent::rules(telling);
         let of_calls: Vec<_> = rules.iter().filter(|rule| rule.contains("…/decisions")).collect();
         assert_eq!(of_calls.len(), 1, "{telling:?}");
-        assert_eq!(
-            of_calls[0].contains("the prompt or the tool's arguments and result"),
-            is_whole,
-            "{telling:?}"
-        );
+        assert!(of_calls[0].contains(says), "{telling:?}: {}", of_calls[0]);
         // No rule says of everything that prompts stay here.
         let never = rules
             .iter()

@@ -7,7 +7,9 @@ use crate::areas::fleet::Machine;
 use crate::areas::inventory::server;
 use crate::policy::decisions::{content, policy};
 use crate::support::{App, Reply, each};
-use provost_bundle::{Addressee, AskedEvent, Judge, Judgement, PolicyBundle, open};
+use provost_bundle::{
+    Addressee, AskedEvent, Judge, Judgement, PolicyBundle, ToldArguments, ToldContent, open,
+};
 use provost_kernel::dsse::Envelope;
 use provost_policy::{Action, Family};
 use serde_json::{Value, json};
@@ -122,7 +124,8 @@ fn whoever_has_the_newest_bundle_hears_so_until_something_changes_or_a_day_ends(
         let ada = user(&app, ADA).await;
         let machine = owned(&app, &ada).await;
         let first = fetch(&app, &machine, None).await;
-        let mut newest = opened(&app, &machine, &first).floor();
+        let first_bundle = opened(&app, &machine, &first);
+        let (mut newest, told) = (first_bundle.floor(), first_bundle.told);
         let mut etag = first.header("etag").to_owned();
         let unchanged = async |etag: &str| {
             let same = fetch(&app, &machine, Some(etag)).await;
@@ -132,11 +135,17 @@ fn whoever_has_the_newest_bundle_hears_so_until_something_changes_or_a_day_ends(
         // What is none of its business: another machine.
         Machine::new(&app).await;
         assert_eq!(unchanged(&etag).await, (304, 0));
-        for change in ["policy", "settings", "group", "day"] {
+        for change in ["policy", "settings", "privacy", "group", "day"] {
             match change {
                 "policy" => policy(&app, Family::Content, content("p", "block", &json!({}))).await,
                 "settings" => {
                     let body = json!({ "fleet": { "hooks": { "mode": "enforce" } } });
+                    app.write("PATCH", "/automation/settings", body).await.ok();
+                }
+                "privacy" => {
+                    assert_eq!(told, ToldContent::LEAST, "the factory values tell the least");
+                    let body =
+                        json!({ "fleet": { "privacy": { "toolArguments": "full" } }, "confirm": true });
                     app.write("PATCH", "/automation/settings", body).await.ok();
                 }
                 "group" => {
@@ -159,6 +168,11 @@ fn whoever_has_the_newest_bundle_hears_so_until_something_changes_or_a_day_ends(
             (last.mode.as_str(), last.hooks.on_unknown.as_str()),
             ("enforce", "block")
         );
+        let arguments = ToldContent {
+            tool_arguments: ToldArguments::Full,
+            ..ToldContent::LEAST
+        };
+        assert_eq!(last.told, arguments);
         app.kernel.stop().await;
     });
 }

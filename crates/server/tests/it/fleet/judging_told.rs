@@ -5,6 +5,7 @@ use super::judging::owned;
 use crate::areas::device_judging::report;
 use crate::areas::directory::user;
 use crate::areas::fleet::{Machine, send};
+use crate::policy::backtests_worker::{Worker, ask, ended};
 use crate::policy::decisions::{content, decide_one, policy};
 use crate::support::{App, Reply, each};
 use provost_bundle::CHAIN_START;
@@ -532,6 +533,196 @@ fn a_device_that_judges_otherwise_is_told_of() {
         }
         told(2_001, &head, "allow").await;
         assert_eq!(mismatches().await, found);
+        app.kernel.stop().await;
+    });
+}
+
+/// A word that stands in every content.
+const CANARY: &str = "cnry-2n8f";
+
+/// Returns an event of Ada with contents, as a device tells it that has them told, or knows nothing of it.
+fn with_contents(app: &App, id: usize, occasion: &str) -> Value {
+    let text = format!("rm {CANARY} {id}");
+    let attributes = match occasion {
+        "prompt" => json!({ "identity.user_id": ADA, "request.prompt": text }),
+        "pre_tool" => {
+            json!({ "identity.user_id": ADA, "tool.id": "Bash", "tool.input": { "command": text, CANARY: text } })
+        }
+        _ => {
+            json!({ "identity.user_id": ADA, "tool.id": "Bash", "tool.input": { "command": text }, "tool.result": text })
+        }
+    };
+    let mut event = judged(app, id, &attributes, "block", "psv_none");
+    event["occasion"] = occasion.into();
+    event
+}
+
+async fn tells(app: &App, prompts: &str, arguments: &str) {
+    let privacy = json!({ "prompts": prompts, "toolArguments": arguments });
+    let body = json!({ "fleet": { "privacy": privacy }, "confirm": true });
+    app.write("PATCH", "/automation/settings", body).await.ok();
+}
+
+/// Proves DJ-10.
+///
+/// A machine whose agent or bundle is an earlier one tells everything.
+#[test]
+fn contents_that_the_settings_do_not_have_told_are_kept_nowhere_and_do_not_come_back() {
+    each("judging_contents", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let (mut next, mut head) = (1, CHAIN_START.to_owned());
+        let mut tell_all = async |n: usize| {
+            let entries: Vec<Value> = ["prompt", "pre_tool", "post_tool"]
+                .iter()
+                .map(|occasion| with_contents(&app, n, occasion))
+                .collect();
+            let reply = tell(&app, &machine, report(next, &head, &entries)).await;
+            let answer = reply.ok();
+            assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(3), &json!([])));
+            next += 3;
+            answer["head"].as_str().unwrap().clone_into(&mut head);
+        };
+        tell_all(1).await;
+        let found = async || {
+            let mut all = Vec::new();
+            for event in recorded(&app, &machine).await {
+                let path = format!("/policies/history/{}", event["eventId"].as_str().unwrap());
+                all.push(app.get(&path).await.ok().clone());
+            }
+            all
+        };
+        let of = |events: &[Value], occasion: &str| {
+            let of_occasion = events.iter().find(|event| event["occasion"] == occasion);
+            of_occasion.unwrap_or_else(|| panic!("{events:?}")).clone()
+        };
+        let kept = found().await;
+        let mut said = json!(kept).to_string();
+        said += &app.get("/audit/events?limit=100").await.text();
+        if let provost_kernel::db::Location::Sqlite(path) = app.location() {
+            for end in ["", "-wal"] {
+                let file = format!("{}{end}", path.display());
+                said += &String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default());
+            }
+        }
+        assert!(!said.contains(CANARY) && kept.len() == 3, "{kept:?}");
+        for (occasion, names) in [
+            ("prompt", &["request.prompt"][..]),
+            ("pre_tool", &["tool.input"]),
+            ("post_tool", &["tool.input", "tool.result"]),
+        ] {
+            let event = of(&kept, occasion);
+            for name in names {
+                let missing = event["missing"].as_array().unwrap();
+                assert!(missing.contains(&json!(name)), "{name}: {event}");
+            }
+            assert_eq!(event["decision"]["action"], "block", "{event}");
+            if occasion != "prompt" {
+                assert_eq!(event["attributes"]["tool.id"], "Bash", "{event}");
+            }
+        }
+        // Each word for itself, and what was left out stays so.
+        tells(&app, "full", "none").await;
+        tell_all(2).await;
+        tells(&app, "off", "full").await;
+        tell_all(3).await;
+        tells(&app, "off", "none").await;
+        tell_all(4).await;
+        let kept = found().await;
+        let holds = |n: usize, occasion: &str| {
+            let text = format!("{CANARY} {n}");
+            let mut of_occasion = kept.iter().filter(|event| event["occasion"] == occasion);
+            of_occasion.any(|event| event["attributes"].to_string().contains(&text))
+        };
+        assert_eq!(kept.len(), 12);
+        for (n, prompts, arguments) in [
+            (1, false, false),
+            (2, true, false),
+            (3, false, true),
+            (4, false, false),
+        ] {
+            let is_kept = ["prompt", "pre_tool", "post_tool"].map(|occasion| holds(n, occasion));
+            assert_eq!(is_kept, [prompts, arguments, arguments], "{n}");
+        }
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-10.
+#[test]
+fn what_was_left_out_is_unknown_in_a_backtest_and_never_decided() {
+    each("judging_unknown", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let entries: Vec<Value> = (0..3).map(|n| with_contents(&app, n, "pre_tool")).collect();
+        tell(&app, &machine, report(1, CHAIN_START, &entries)).await.ok();
+        let from = app.now().plus_secs(-3_600);
+        app.advance(60);
+        let worker = Worker::start(&app);
+        let run = async |field: &str, value: &str| {
+            let condition = json!({ "field": field, "op": "contains", "value": value });
+            let definition = content("rm", "block", &json!({ "conditions": condition }));
+            let body = json!({ "candidate": { "kind": "inline", "family": "content", "definition": definition },
+                "window": { "from": from, "to": app.now() } });
+            let id = ask(&app, body).await;
+            let results = ended(&app, &id).await["results"].clone();
+            ["unknown", "changed", "unchanged"].map(|figure| results[figure].as_u64().unwrap())
+        };
+        assert_eq!(run("tool.input.command", "rm").await, [3, 0, 0]);
+        assert_eq!(
+            run("tool.input.command", "never").await,
+            [3, 0, 0],
+            "nobody knows that it was not there"
+        );
+        assert_eq!(run("tool.id", "Ba").await, [0, 3, 0], "what was told is judged");
+        worker.stop().await;
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves DJ-10, LJ-14.
+#[test]
+fn an_event_without_its_contents_is_not_said_to_be_judged_otherwise() {
+    each("judging_again_contents", |app: Arc<App>| async move {
+        let ada = user(&app, ADA).await;
+        let machine = owned(&app, &ada).await;
+        let by_command =
+            json!({ "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm" } });
+        policy(&app, Family::Content, content("p", "block", &by_command)).await;
+        let body = json!({ "events": [{ "occasion": "pre_tool", "attributes": of_ada("Bash") }] });
+        let asked = app.request("POST", "/policies/decisions");
+        let version = asked.json(body).send().await.ok()["policySetVersion"]["id"].clone();
+        let (mut next, mut head) = (1, CHAIN_START.to_owned());
+        let mut told = async |action: &str, change: fn(&mut Value)| {
+            let entries: Vec<Value> = (0..1_000)
+                .map(|n| {
+                    let mut event = with_contents(&app, n, "pre_tool");
+                    event["decision"]["action"] = action.into();
+                    event["decision"]["policySetVersion"] = version.clone();
+                    change(&mut event);
+                    event
+                })
+                .collect();
+            let reply = tell(&app, &machine, report(next, &head, &entries)).await;
+            next += 1_000;
+            reply.ok()["head"].as_str().unwrap().clone_into(&mut head);
+            let path = format!("/devices/{}/decisions", machine.id);
+            app.get(&path).await.ok()["told"]["mismatches"].as_i64().unwrap()
+        };
+        let as_agents_tell = |event: &mut Value| {
+            event["attributes"].as_object_mut().unwrap().remove("tool.input");
+            event["missing"] = json!(["tool.input"]);
+            event["whole"] = false.into();
+        };
+        // By the whole text one of the two is wrong, and nobody can say which: the server took the text out, or the device did.
+        for action in ["block", "allow"] {
+            assert_eq!(told(action, |_| {}).await, 0, "{action}");
+            assert_eq!(told(action, as_agents_tell).await, 0, "{action}");
+        }
+        // With the text it is found.
+        tells(&app, "off", "full").await;
+        assert_eq!(told("block", |_| {}).await, 0);
+        assert!(told("allow", |_| {}).await > 0);
         app.kernel.stop().await;
     });
 }

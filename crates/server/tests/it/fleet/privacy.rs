@@ -272,7 +272,7 @@ fn a_person_sees_herself_and_has_one_pseudonym_in_a_quarter() {
         assert_eq!(own["devices"][0]["name"], SHOWN[0]);
         assert_eq!(
             own["privacy"],
-            json!({ "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide" })
+            json!({ "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide", "prompts": "off", "toolArguments": "none" })
         );
         let inventory = format!("{device}/inventory");
         let found = get(&app, &world.session, &inventory).await.ok().clone();
@@ -456,14 +456,14 @@ fn machines_are_told_how_they_are_shown_and_what_is_not_kept_is_no_setting() {
         };
         assert_eq!(
             told().await,
-            json!({ "people": "directory", "hostNames": "show", "projectNames": "hide" })
+            json!({ "people": "directory", "hostNames": "show", "projectNames": "hide", "prompts": "off", "toolArguments": "none" })
         );
         let half = json!({ "people": "pseudonymous" });
         set(&app, half, true).await.refused(422, "invalid_definition");
         hide(&app).await;
         assert_eq!(
             told().await,
-            json!({ "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide" })
+            json!({ "people": "pseudonymous", "hostNames": "hide", "projectNames": "hide", "prompts": "off", "toolArguments": "none" })
         );
         // A name of a folder may say whose it is.
         let named = json!({ "projectNames": "show" });
@@ -501,6 +501,17 @@ fn machines_are_told_how_they_are_shown_and_what_is_not_kept_is_no_setting() {
         .refused(422, "invalid_definition");
         set(&app, json!({ "projectNames": "hide" }), false).await.ok();
         assert_eq!(told().await["projectNames"], "hide");
+        for word in ["prompts", "toolArguments"] {
+            set(&app, json!({ word: "full" }), false)
+                .await
+                .refused(400, "confirmation_required");
+            set(&app, json!({ word: "full" }), true).await.ok();
+            assert_eq!(told().await[word], "full");
+        }
+        let least = json!({ "prompts": "off", "toolArguments": "none" });
+        set(&app, least, false).await.ok();
+        assert_eq!(told().await["toolArguments"], "none");
+        // No word that nothing keeps.
         for member in ["prompts", "toolArguments", "ask", "personalDevices"] {
             let refused = set(&app, json!({ member: "hide" }), true).await;
             refused.refused(400, "invalid_request");

@@ -27,13 +27,8 @@ fn granted(role: &str, scope: &str) -> bool {
         return true;
     }
     let reads = scope.ends_with(":read");
-    let own = [
-        "registry:install",
-        "service_accounts:rotate_self",
-        "mcp_approvals:request",
-    ]
-    .contains(&scope);
-    let everybody = ["fleet:enrol_self", "policies:feedback"].contains(&scope);
+    let own = ["registry:install", "service_accounts:rotate_self"].contains(&scope);
+    let everybody = ["fleet:enrol_self", "mcp_approvals:request", "policies:feedback"].contains(&scope);
     everybody
         || (own && role != "member")
         || match role {

@@ -286,6 +286,46 @@ fn who_asked_by_hand_takes_it_back_and_nobody_elses() {
 }
 
 #[test]
+fn a_member_sees_and_takes_back_their_own_requests_and_nothing_else() {
+    each("approvals_member", |app: Arc<App>| async move {
+        let server = one(&app).await;
+        let ann = Person::of(&app, "ann", "viewer").await;
+        let dora = Person::of(&app, "dora", "member").await;
+        let id = asked(&app, &ann.token(&app).await, wish(&server)).await;
+        let path = format!("/directory/users/{}", ann.id);
+        let body = json!({ "permissionRole": "member" });
+        app.write("PATCH", &path, body).await.ok();
+        let (hers, doras) = (ann.token(&app).await, dora.token(&app).await);
+        let own = async |token: &str| {
+            let page = app.request("GET", "/approvals/own").token(token).send().await;
+            let all = page.ok()["approvals"].as_array().unwrap().clone();
+            all.iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(own(&hers).await, [json!(id)]);
+        assert!(own(&doras).await.is_empty());
+        for path in ["/approvals".to_owned(), format!("/approvals/{id}")] {
+            let reply = app.request("GET", &path).token(&hers).send().await;
+            reply.refused(403, "role_forbidden");
+        }
+        // Who asks by hand reads what is asked for, and a member reads no inventory and no policies.
+        ask(&app, &hers, wish(&server))
+            .await
+            .refused(403, "role_forbidden");
+        vote(&app, &hers, &id, "approve")
+            .await
+            .refused(403, "role_forbidden");
+        let cancel = async |token: &str| {
+            let body = with_trio(json!({}), &fresh_key());
+            let call = app.request("POST", &format!("/approvals/{id}/cancel"));
+            call.token(token).json(body).send().await
+        };
+        cancel(&doras).await.refused(404, "not_found");
+        assert_eq!(shown(&app, &id).await["state"], "pending");
+        assert_eq!(cancel(&hers).await.ok()["approval"]["state"], "canceled");
+    });
+}
+
+#[test]
 fn what_cannot_be_asked_for_is_refused_by_name() {
     each("approvals_refused", |app: Arc<App>| async move {
         let server_id = one(&app).await;
