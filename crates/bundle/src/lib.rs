@@ -20,6 +20,9 @@
 //! INVARIANT LJ-12: no call passes of an MCP server that is denied, as far as who judges knows the server: where a key that is denied may be
 //! meant, the call is refused, whatever the policies say; a server that nobody denied is refused by no standing.
 //!
+//! INVARIANT LJ-14: a bypass lets calls of its clients pass for no longer than it says, than a day after its bundle was made, and than that
+//! bundle is in date, whatever a clock shows; on a machine that is not held apart, and each call once what policies say of it is recorded.
+//!
 //! What is judged without asking is in no server's history until the device sends it; a bundle says whether everything has to be sent
 //! (`record_all`), and what is sent is a chain ([`entry_hash`]).
 //!
@@ -38,8 +41,8 @@ mod verdict;
 
 pub use chain::{CHAIN_START, entry_hash};
 pub use document::{
-    BundleGroup, BundleInputs, BundlePolicy, BundleServer, BundleTooLarge, BundleUser, FORMAT, HookMode,
-    Hooks, OnUnknown, PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, Recording, SERVERS_LIMIT,
+    BundleBypass, BundleGroup, BundleInputs, BundlePolicy, BundleServer, BundleTooLarge, BundleUser, FORMAT,
+    HookMode, Hooks, OnUnknown, PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, Recording, SERVERS_LIMIT,
     ServerStanding, WhenWithheld, Withheld,
 };
 pub use envelope::{Addressee, Floor, Refusal, open, read};
