@@ -21,6 +21,9 @@ const POLICIES_LIMIT: usize = 2 << 20;
 /// LIMIT: bytes of the keys of servers that are denied; where there are more, a call of a server that is not among them is asked about.
 pub const SERVERS_LIMIT: usize = 256 << 10;
 
+/// LIMIT: how long a bypass lasts behind the bundle that says it. Units: milliseconds.
+const LONGEST_BYPASS_MS: i64 = 86_400_000;
+
 provost_words::word! {
     /// What hooks of devices do with verdicts.
     pub enum HookMode {
@@ -110,6 +113,22 @@ pub struct PolicyBundle {
     /// Whether more of them are denied than there was room for.
     #[serde(default, skip_serializing_if = "is_false")]
     pub servers_withheld: bool,
+    /// The bypasses of the device: at most one. An agent that passes it over enforces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bypass: Vec<BundleBypass>,
+}
+
+/// What lets calls pass that policies refuse, for a time; they are recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleBypass {
+    /// Its id.
+    pub id: String,
+    /// Until when, by the server's clock.
+    pub not_after: Timestamp,
+    /// The clients, by the words of the inventory; none of them is all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
@@ -251,6 +270,8 @@ pub struct BundleInputs {
     pub groups: Vec<BundleGroup>,
     /// The keys of the MCP servers that are denied, in their order; more of them than have room are no mistake.
     pub denied: Vec<String>,
+    /// The bypass that is live on the device.
+    pub bypass: Option<BundleBypass>,
 }
 
 /// A bundle would not fit.
@@ -365,6 +386,7 @@ impl PolicyBundle {
                 .collect(),
             servers,
             servers_withheld,
+            bypass: inputs.bypass.into_iter().collect(),
         };
         if bundle.canonical().len() > PAYLOAD_LIMIT {
             return Err(BundleTooLarge);
@@ -381,5 +403,21 @@ impl PolicyBundle {
     /// Says whether it is older than it should be. It judges all the same.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now > self.not_after
+    }
+
+    /// Returns the bypass by which calls of a client pass at an instant, and until when: never in a bundle that is out of date, and never
+    /// longer than a day after it was made, whatever it says.
+    ///
+    /// Keeps LJ-14.
+    pub fn bypass_of(&self, client: &str, now: Timestamp) -> Option<(&BundleBypass, Timestamp)> {
+        let end = |bypass: &BundleBypass| {
+            let longest = self.issued_at.plus_ms(LONGEST_BYPASS_MS);
+            bypass.not_after.min(longest).min(self.not_after)
+        };
+        let is_of = |bypass: &BundleBypass| {
+            bypass.clients.is_empty() || bypass.clients.iter().any(|one| one == client)
+        };
+        let mut live = self.bypass.iter().map(|bypass| (bypass, end(bypass)));
+        live.find(|(bypass, end)| is_of(bypass) && now < *end)
     }
 }

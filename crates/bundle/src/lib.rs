@@ -23,6 +23,9 @@
 //! INVARIANT LJ-14: of prompts, and of what tools are given and bring, a device writes and tells no byte that the signed bundle by which it
 //! judges does not have it tell; what is left out is missing, and only events that have what the policies read are judged again.
 //!
+//! INVARIANT LJ-14: a bypass lets calls of its clients pass for no longer than it says, than a day after its bundle was made, and than that
+//! bundle is in date, whatever a clock shows; on a machine that is not held apart, and each call once what policies say of it is recorded.
+//!
 //! What is judged without asking is in no server's history until the device sends it; a bundle says whether everything has to be sent
 //! (`record_all`), and what is sent is a chain ([`entry_hash`]).
 //!
@@ -42,8 +45,8 @@ mod verdict;
 
 pub use chain::{CHAIN_START, entry_hash};
 pub use document::{
-    BundleGroup, BundleInputs, BundlePolicy, BundleServer, BundleTooLarge, BundleUser, FORMAT, HookMode,
-    Hooks, OnUnknown, PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, Recording, SERVERS_LIMIT,
+    BundleBypass, BundleGroup, BundleInputs, BundlePolicy, BundleServer, BundleTooLarge, BundleUser, FORMAT,
+    HookMode, Hooks, OnUnknown, PAYLOAD_LIMIT, PolicyBundle, PolicySetVersion, Recording, SERVERS_LIMIT,
     ServerStanding, WhenWithheld, Withheld,
 };
 pub use envelope::{Addressee, Floor, Refusal, open, read};

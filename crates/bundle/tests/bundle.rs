@@ -50,6 +50,7 @@ fn inputs() -> BundleInputs {
             shared: vec![],
         }],
         denied: vec![],
+        bypass: None,
     }
 }
 
@@ -561,6 +562,7 @@ fn of_server(judge: &Judge, attributes: &Value, missing: &Value, may_be: &[&str]
 fn a_denied_server_is_refused_by_its_key_and_no_other_one_is() {
     let denied = |keys: Vec<String>| BundleInputs {
         denied: keys,
+        bypass: None,
         ..inputs()
     };
     let look = block(
@@ -639,6 +641,7 @@ fn denied_servers_beyond_the_bound_are_said_and_asked_about() {
         &set(&[]),
         BundleInputs {
             denied: keys.clone(),
+            bypass: None,
             ..inputs()
         },
     )
@@ -676,6 +679,7 @@ fn servers_are_a_member_without_which_a_bundle_is_read_as_before() {
         &set(&[]),
         BundleInputs {
             denied: vec!["npm:evil".into()],
+            bypass: None,
             ..inputs()
         },
     )

@@ -73,6 +73,16 @@ pub fn answer(question: &Question, mode: Mode, decision: &Decision) -> Answer {
     }
 }
 
+/// Returns what the client hears of a call that a bypass lets pass; the person is told why, where it would not have passed as it is.
+pub fn let_pass(decision: &Decision, sentence: &str) -> Answer {
+    match decision.action {
+        Action::Allow | Action::FlagForReview => Answer::pass(),
+        Action::Nudge | Action::Redact | Action::Filter | Action::RequireApproval | Action::Block => {
+            Answer::pass().noted(&format!("provost: {sentence}"))
+        }
+    }
+}
+
 /// Returns what the client hears where nobody decided; without a question the event was not understood. The sentence names the cause
 /// and the next step.
 pub fn undecided(question: Option<&Question>, mode: Mode, sentence: &str) -> Answer {

@@ -38,6 +38,15 @@ impl Client {
         }
     }
 
+    /// Returns the word of the inventory and of coverage.
+    pub const fn inventory(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude_code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini_cli",
+        }
+    }
+
     /// Returns what policies call the product (`product.id`).
     pub const fn product(self) -> &'static str {
         match self {

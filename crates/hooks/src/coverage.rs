@@ -65,6 +65,8 @@ pub enum Reason {
     RegistrationChanged,
     /// It is registered to look on.
     MonitorMode,
+    /// A bypass is on: what policies refuse passes for a time.
+    Bypass,
     /// It stands in settings that the person can change.
     PersonRegistration,
     /// The agent is a person's, who can change what it says.
@@ -101,7 +103,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NotRegistered,
         Self::RegistrationUnreadable,
         Self::HooksDisabled,
@@ -109,6 +111,7 @@ impl Reason {
         Self::NoAdapter,
         Self::RegistrationChanged,
         Self::MonitorMode,
+        Self::Bypass,
         Self::PersonRegistration,
         Self::PersonAgent,
         Self::ManagedElsewhere,
@@ -137,6 +140,7 @@ impl Reason {
             Self::NoAdapter => "no_adapter",
             Self::RegistrationChanged => "registration_changed",
             Self::MonitorMode => "monitor_mode",
+            Self::Bypass => "bypass",
             Self::PersonRegistration => "person_registration",
             Self::PersonAgent => "person_agent",
             Self::ManagedElsewhere => "managed_elsewhere",
@@ -166,6 +170,7 @@ impl Reason {
             | Self::NoAdapter => Level::None,
             Self::RegistrationChanged
             | Self::MonitorMode
+            | Self::Bypass
             | Self::PersonRegistration
             | Self::PersonAgent
             | Self::ManagedElsewhere
@@ -219,6 +224,7 @@ impl Reason {
             Self::MonitorMode => {
                 "when what it records looks right: provost hook install CLIENT --system --mode enforce"
             }
+            Self::Bypass => "it ends by itself; an admin ends it before: provost devices end-bypass",
             Self::PersonAgent => {
                 "enrol the agent of the machine: provost agent enrol --system; a person can change their own"
             }

@@ -31,7 +31,7 @@ mod registration;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, answer, undecided};
+pub use answer::{Answer, answer, let_pass, undecided};
 pub use client::{Client, Mode};
 pub use coverage::{
     Coverage, Evidence, Execution, GAPS, Gap, Level, ProgramStanding, Reason, SessionsSeen, System, coverage,

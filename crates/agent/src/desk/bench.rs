@@ -9,7 +9,7 @@
 //! expired and anything else                    ask; until then nothing, but for what requires an approval
 //! ```
 //!
-//! Keeps LJ-1, LJ-4, LJ-5 and LJ-11.
+//! Keeps LJ-1, LJ-4, LJ-5, LJ-11 and LJ-14.
 
 use super::latest::{Latest, is_behind};
 use super::servers::ServerOfCall;
@@ -87,6 +87,9 @@ pub struct Told {
     /// How the machine is held apart; absent where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<Quarantine>,
+    /// The bypass by which the call passes, whatever was decided: that is recorded. Absent where none lets it pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bypass: Option<ToldBypass>,
     /// How long the server is waited for. Units: milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u32>,
@@ -108,6 +111,27 @@ pub struct Told {
     /// Which server of MCP a call is for, so that the organization's server hears it as well; absent where nobody can say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_server: Option<KnownServer>,
+}
+
+/// A bypass that is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToldBypass {
+    /// Its id.
+    pub id: String,
+    /// Until when it lets calls pass at most, by the server's clock.
+    pub until: Timestamp,
+}
+
+impl ToldBypass {
+    /// Returns what that means, for whoever works on the machine.
+    #[must_use]
+    pub fn says(&self) -> String {
+        format!(
+            "the bypass {} is on until {}: what policies refuse on this machine passes, and is recorded",
+            self.id, self.until
+        )
+    }
 }
 
 /// Where a question is asked.
@@ -150,6 +174,16 @@ impl Said {
             is_expired: false,
             server: None,
             is_certain: false,
+        }
+    }
+
+    /// Returns what the policies come to where the call would not pass as it is, or would have to be asked about; nothing where it passes
+    /// anyway, and where nobody here can say anything.
+    pub(crate) fn stopped(&self) -> Option<&[Arc<Verdict>]> {
+        match (&self.decided, &self.held) {
+            (Some(decided), _) if strongest(decided) <= Action::FlagForReview => None,
+            (Some(verdicts), _) | (None, Some(verdicts)) => Some(verdicts),
+            (None, None) => None,
         }
     }
 
@@ -320,6 +354,26 @@ impl Standing {
         standing
     }
 
+    /// Returns the bypass by which calls of a client pass now: of a bundle that is in date, on a machine that is not held apart. The present is
+    /// never less than what is known to have gone by, so that a clock that is set back prolongs nothing.
+    ///
+    /// Keeps LJ-14.
+    pub fn bypass(&self, client: Client, clock: &dyn Clock) -> Option<ToldBypass> {
+        let standing = self.by(clock);
+        let bench = standing.bench.as_ref()?;
+        let bundle = bench.judge.bundle();
+        let shown = clock.now().plus_ms(self.skew_ms);
+        let now = self.latest.map_or(shown, |latest| shown.max(latest.least(clock)));
+        if standing.quarantine.is_some() || bench.is_behind || is_behind(shown, bundle.issued_at) {
+            return None;
+        }
+        let (bypass, until) = bundle.bypass_of(client.inventory(), now)?;
+        Some(ToldBypass {
+            id: bypass.id.clone(),
+            until,
+        })
+    }
+
     /// Returns the beginning of what a hook is told by an agent of this server and organization.
     pub(crate) fn told(&self, (server, organization): (&str, &str)) -> Told {
         let bundle = self.bench.as_ref().map(|bench| bench.judge.bundle());
@@ -328,6 +382,7 @@ impl Standing {
             organization: organization.to_owned(),
             mode: self.mode,
             quarantine: self.quarantine,
+            bypass: None,
             deadline_ms: bundle.map(|bundle| bundle.hooks.deadline_ms),
             on_unknown: None,
             decided: None,

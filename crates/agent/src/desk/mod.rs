@@ -42,7 +42,7 @@ mod tests;
 mod upload;
 
 pub use account::{account_of, home_of};
-pub use bench::{Bench, Here, Registered, Said, Standing, Told, Word};
+pub use bench::{Bench, Here, Registered, Said, Standing, Told, ToldBypass, Word};
 pub(crate) use ended::end_log;
 pub use frame::{Asked, Intent, MOST_PAYLOAD, MOST_REPLY, NoQuestion, reply, reply_of};
 pub(crate) use latest::LATEST;

@@ -8,7 +8,7 @@
 //!
 //! Keeps LJ-4, LJ-6, LJ-7 and LJ-14.
 
-use super::bench::{Bench, Here, Registered, Said, Standing, Told, Word, spoken, strongest};
+use super::bench::{Bench, Here, Registered, Said, Standing, Told, ToldBypass, Word, spoken, strongest};
 use super::frame::{Asked, Intent, reply};
 use super::line::Line;
 use super::log::{Log, Sort};
@@ -468,11 +468,38 @@ impl Counter {
             word: word.as_deref().unwrap_or_default(),
             said: &said,
         };
+        // What only looks on refuses nothing.
+        let bypass = match (asked.intent, mode) {
+            (Intent::Judge, Mode::Enforce) => standing.bypass(asked.client, &*self.work.clock),
+            (Intent::Judge, Mode::Monitor) | (Intent::Hold, _) => None,
+        };
+        if let Some(bypass) = bypass
+            && self.passed(&question, bypass, &mut told, filled)
+        {
+            return told;
+        }
         match asked.intent {
             Intent::Judge => self.judged(&question, &mut told, filled),
             Intent::Hold => self.held(&question, &mut told, filled),
         }
         told
+    }
+
+    /// Lets a call pass by a bypass that would not pass by itself, once it is recorded what the policies say of it; says whether it did. What
+    /// cannot be recorded is judged as without one.
+    ///
+    /// Keeps LJ-14.
+    fn passed(&self, question: &Kept<'_>, bypass: ToldBypass, told: &mut Told, filled: &mut u64) -> bool {
+        let Some(verdicts) = question.said.stopped() else {
+            return false;
+        };
+        let by = Basis::Bypass(&bypass.id);
+        if self.record(question, verdicts, by, filled).is_err() {
+            return false;
+        }
+        told.decided = Some(spoken(verdicts));
+        told.bypass = Some(bypass);
+        true
     }
 
     fn judged(&self, question: &Kept<'_>, told: &mut Told, filled: &mut u64) {
@@ -484,10 +511,10 @@ impl Counter {
                 self.count(question.sort(), filled)
             } else {
                 let basis = match (said.is_expired, said.is_certain) {
-                    (true, _) => "expired",
-                    (false, true) => "judged",
+                    (true, _) => Basis::Expired,
+                    (false, true) => Basis::Judged,
                     // It is held to, and not what the server would say of the event alone.
-                    (false, false) => "unanswered",
+                    (false, false) => Basis::Unanswered,
                 };
                 self.record(question, decided, basis, filled)
             };
@@ -514,7 +541,11 @@ impl Counter {
         let Some(held) = said.decided.as_ref().or(said.held.as_ref()) else {
             return;
         };
-        let basis = if said.is_expired { "expired" } else { "unanswered" };
+        let basis = if said.is_expired {
+            Basis::Expired
+        } else {
+            Basis::Unanswered
+        };
         match self.record(question, held, basis, filled) {
             Ok(()) => told.decided = Some(spoken(held)),
             // What is refused stays refused; nothing passes that nobody hears of.
@@ -527,7 +558,7 @@ impl Counter {
         &self,
         question: &Kept<'_>,
         verdicts: &[Arc<provost_bundle::Verdict>],
-        basis: &str,
+        basis: Basis<'_>,
         filled: &mut u64,
     ) -> Result<(), Trouble> {
         let entries = question.entries(verdicts, basis)?;
@@ -557,6 +588,28 @@ impl Counter {
     fn settle(&self) {
         // What cannot be written now is tried with the next count, which is asked about until it can.
         let _ = lock(&self.work.log).settle();
+    }
+}
+
+/// How the agent came to what it did.
+#[derive(Clone, Copy)]
+enum Basis<'a> {
+    Judged,
+    Unanswered,
+    Expired,
+    /// A bypass let it pass, by its id.
+    Bypass(&'a str),
+}
+
+impl<'a> Basis<'a> {
+    /// Returns its word in the log, and the bypass.
+    const fn said(self) -> (&'static str, Option<&'a str>) {
+        match self {
+            Self::Judged => ("judged", None),
+            Self::Unanswered => ("unanswered", None),
+            Self::Expired => ("expired", None),
+            Self::Bypass(id) => ("bypass", Some(id)),
+        }
     }
 }
 
@@ -603,8 +656,15 @@ impl Kept<'_> {
     fn entries(
         &self,
         verdicts: &[Arc<provost_bundle::Verdict>],
-        basis: &str,
+        basis: Basis<'_>,
     ) -> Result<Vec<String>, Trouble> {
+        let (basis, bypass) = basis.said();
+        // What a bypass lets pass was only looked at.
+        let mode = if bypass.is_some() {
+            Mode::Monitor
+        } else {
+            self.mode
+        };
         let judge = self.bench.judge();
         let version = &judge.bundle().policy_set_version.id;
         let events = self.events().iter().zip(verdicts);
@@ -617,10 +677,13 @@ impl Kept<'_> {
                     "kind": "event", "at": self.now.to_rfc3339(), "occasion": event["occasion"], "attributes": told.attributes,
                     "missing": told.missing, "basis": basis, "whole": is_whole,
                     "decision": {
-                        "action": verdict.action().word(), "mode": self.mode.word(), "policyIds": verdict.policy_ids(),
+                        "action": verdict.action().word(), "mode": mode.word(), "policyIds": verdict.policy_ids(),
                         "policySetVersion": version,
                     },
                 });
+                if let Some(bypass) = bypass {
+                    entry["bypass"] = bypass.into();
+                }
                 for member in ["session", "callId"] {
                     if let Some(value) = event.get(member) {
                         entry[member] = value.clone();

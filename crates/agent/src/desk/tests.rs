@@ -1,5 +1,6 @@
 //! The desk before hooks, with a bundle of its own.
 
+mod bypass;
 mod logs;
 mod servers;
 mod told;
@@ -74,6 +75,7 @@ pub(super) fn bench(policies: &[Value], change: impl FnOnce(&mut PolicyBundle)) 
         }],
         groups: vec![],
         denied: vec![],
+        bypass: None,
     };
     let mut bundle = PolicyBundle::of(&set, inputs).unwrap();
     change(&mut bundle);

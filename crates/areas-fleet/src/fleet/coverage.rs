@@ -8,8 +8,8 @@
 //! ```
 //!
 //! INVARIANT CV-1: a device says something of itself alone, and it changes nothing for any other; what it says decides about no right.
-//! INVARIANT CV-2: no device counts as enforced that is not active, was not heard of, has not said so for a day of its calls, or whose agent
-//! is a person's.
+//! INVARIANT CV-2: no device counts as enforced that is not active, was not heard of, has not said so for a day of its calls, has a bypass, or
+//! whose agent is a person's.
 //! INVARIANT CV-3: a level that is lower than the last one that somebody knew is told by one entry and one event, and not again while it
 //! stays.
 //!
@@ -60,6 +60,14 @@ impl CoverageLevel {
             Self::Observed => 1,
             Self::Bypassable => 2,
             Self::Enforced => 3,
+        }
+    }
+
+    /// Returns as what it counts while a bypass lets calls of the client pass, or while none does.
+    const fn under_bypass(self, is_let_pass: bool) -> Self {
+        match self {
+            Self::Enforced | Self::Bypassable if is_let_pass => Self::Observed,
+            level => level,
         }
     }
 }
@@ -223,7 +231,8 @@ pub struct ClientCoverage {
 pub struct ShownCoverage {
     #[serde(flatten)]
     said: ClientCoverage,
-    /// As what it counts: `unknown` where what the device said is old, or the device is not at work.
+    /// As what it counts: `unknown` where what the device said is old, or the device is not at work, and no more than `observed` while a bypass
+    /// of the client is live.
     counts_as: CountedLevel,
 }
 
@@ -356,10 +365,12 @@ impl Said {
     /// Returns what is shown of a device's clients.
     pub fn shown(&self, device: &Device, now: Timestamp, away: AwaySecs) -> Vec<ShownCoverage> {
         let counts = self.counts(device, now, away);
+        let bypass = device.live_bypass(now);
         let shown = |said: &ClientCoverage| ShownCoverage {
             said: said.clone(),
             counts_as: if counts {
-                said.level.into()
+                let is_let_pass = bypass.is_some_and(|bypass| bypass.is_of(&said.client));
+                said.level.under_bypass(is_let_pass).into()
             } else {
                 CountedLevel::Unknown
             },

@@ -27,7 +27,7 @@ statements! {
     /// Forgets what a device said.
     FORGET_SAID = "DELETE FROM device_coverage WHERE organization_id = ?1 AND device_id = ?2";
     /// How many devices at work have a client of each level.
-    COUNTS = concat!("SELECT c.client, CASE WHEN ", counts!(), " THEN c.level ELSE 'unknown' END AS counted, COUNT(*) FROM device_coverage_levels c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id JOIN device_coverage v ON v.organization_id = c.organization_id AND v.device_id = c.device_id LEFT JOIN device_heartbeats h ON h.organization_id = c.organization_id AND h.device_id = c.device_id WHERE c.organization_id = ?1 AND d.status IN ('active', 'quarantined') GROUP BY c.client, counted ORDER BY c.client, counted");
+    COUNTS = concat!("SELECT c.client, CASE WHEN ", counts!(), " THEN CASE WHEN c.level IN ('enforced', 'bypassable') AND b.expires_at > ?3 AND (b.clients = '[]' OR REPLACE(b.clients, '\"' || c.client || '\"', '') <> b.clients) THEN 'observed' ELSE c.level END ELSE 'unknown' END AS counted, COUNT(*) FROM device_coverage_levels c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id JOIN device_coverage v ON v.organization_id = c.organization_id AND v.device_id = c.device_id LEFT JOIN device_heartbeats h ON h.organization_id = c.organization_id AND h.device_id = c.device_id LEFT JOIN device_bypasses b ON b.organization_id = c.organization_id AND b.device_id = c.device_id AND b.ended_at IS NULL WHERE c.organization_id = ?1 AND d.status IN ('active', 'quarantined') GROUP BY c.client, counted ORDER BY c.client, counted");
     /// How many devices are at work, and how many of them never said anything.
     AT_WORK = "SELECT COUNT(*), COUNT(v.device_id) FROM devices d LEFT JOIN device_coverage v ON v.organization_id = d.organization_id AND v.device_id = d.id WHERE d.organization_id = ?1 AND d.status IN ('active', 'quarantined')";
 }
@@ -114,8 +114,8 @@ pub fn forget(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<()> {
 
 /// Returns how many devices have a client of a level, in the words of the store; those count that were heard of since an instant.
 pub fn counts(ctx: &mut OperationContext<'_>, heard_since: Timestamp) -> Result<Vec<(String, String, i64)>> {
-    let org = ctx.org();
-    ctx.query(&COUNTS, params![org, heard_since], |row| {
+    let (org, now) = (ctx.org(), ctx.latest());
+    ctx.query(&COUNTS, params![org, heard_since, now], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
     })
 }

@@ -1,7 +1,8 @@
 //! What takes away from devices and their tokens, and how it is taken away again (EN-3).
 
+use super::bypass::BypassId;
 use super::model::{DeviceId, EnrolmentTokenId, Reach, Status};
-use super::{enrolment, fences, gateway_identity, store, taken, token_store, verbs};
+use super::{bypass, enrolment, fences, gateway_identity, store, taken, token_store, verbs};
 use provost_areas_platform::ends::{unclear, works_until};
 use provost_kernel::area::{Again, RepeatedRevocation, Right};
 use provost_kernel::db::Tx;
@@ -10,6 +11,7 @@ use provost_kernel::error::Code;
 use provost_kernel::{OperationContext, Result, Timestamp};
 use serde_json::Value;
 
+const BYPASS: &str = "device_bypass";
 const DEVICE: &str = "device";
 const DEVICE_TOKEN: &str = "device_token";
 const ENROLMENT_TOKEN: &str = "enrolment_token";
@@ -22,6 +24,7 @@ const SEEN: &[&str] = &["last_used_at", "last_used_ip"];
 
 /// The tables that decide what somebody may do.
 pub const RIGHTS: &[Right] = &[
+    Right::ending("device_bypasses", bypassed),
     Right::ending("device_gateway_identities", unassigned),
     Right::ending("devices", device),
     Right::ending("device_tokens", device_token).loose(SEEN),
@@ -30,6 +33,10 @@ pub const RIGHTS: &[Right] = &[
 
 /// The ways back.
 pub const RETAKINGS: &[RepeatedRevocation] = &[
+    RepeatedRevocation {
+        what: BYPASS,
+        again: bypass_again,
+    },
     RepeatedRevocation {
         what: DEVICE,
         again: device_again,
@@ -104,6 +111,33 @@ fn given_up(was: &Side, is: Option<&Side>) -> Result<Vec<Revocation>> {
     let ids = was.ids(&["id", "key_thumbprint"])?;
     let (what, how) = (KEY, "given_up");
     Ok(vec![Revocation { what, how, ids }])
+}
+
+/// A bypass that ended before its time. One that ended by its time has ended in every store.
+fn bypassed(_: &mut Tx<'_>, change: &RowChange, now: Timestamp) -> Result<Vec<Revocation>> {
+    let Some(was) = change.was.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let is_over = was.number("expires_at")?.is_none_or(|until| until <= now.as_ms());
+    let how = match &change.is {
+        _ if was.has("ended_at")? || is_over => return Ok(Vec::new()),
+        None => "deleted",
+        Some(is) if is.has("ended_at")? => "ended",
+        Some(_) => return Ok(Vec::new()),
+    };
+    one(BYPASS, how, was)
+}
+
+fn bypass_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Result<Again> {
+    let [id] = ids else { return Ok(unclear()) };
+    let ended = bypass::end_again(ctx, &BypassId::from_store(id.clone()));
+    or_gone(ended.map(|done| {
+        if done {
+            Again::Done("ended; whoever needs it asks again")
+        } else {
+            Again::Already
+        }
+    }))
 }
 
 fn unassigned(_: &mut Tx<'_>, change: &RowChange, _: Timestamp) -> Result<Vec<Revocation>> {
@@ -188,6 +222,7 @@ fn owner_again(ctx: &mut OperationContext<'_>, _: &str, ids: &[String]) -> Resul
         device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
         store::describe(ctx, &device)?;
         ctx.change("/ownerUserId", user.as_str(), Value::Null);
+        bypass::end_of(ctx, &device, bypass::OWNER_CHANGED)?;
         Ok(Again::Done("disowned"))
     }))
 }

@@ -198,6 +198,7 @@ fn make(
         tamper: None,
         heartbeat: None,
         coverage: None,
+        bypass: None,
     };
     ctx.target(&fences::DEVICE, device.id.as_str());
     if store::count_pending(ctx, &device.enrolment_token_id)? >= MOST_PENDING {

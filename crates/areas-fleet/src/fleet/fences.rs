@@ -3,8 +3,10 @@
 //! Whoever reads the log reads the list of devices whole; what is done to them says no more, but for the account that gateways
 //! take one for.
 
+use super::bypass::BypassId;
 use super::command::CommandId;
 use super::model::{DeviceId, EnrolmentTokenId};
+use provost_kernel::Timestamp;
 use provost_kernel::fence::Readers;
 
 provost_kernel::event_data! {
@@ -42,6 +44,26 @@ provost_kernel::event_data! {
         /// What is missing of a proof; `not_reported` where the device says nothing of the client any more. Open.
         reasons: Vec<String>,
     } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","client":"claude_code","was":"enforced","level":"none","reasons":["not_registered"]}"#;
+    /// A device works without enforcement for a time.
+    BypassBegin {
+        /// The device.
+        device_id: DeviceId,
+        /// The bypass.
+        bypass_id: BypassId,
+        /// Until when.
+        expires_at: Timestamp,
+        /// The clients that it is for: `claude_code`, `codex` or `gemini_cli`; empty where it is for all. Open.
+        clients: Vec<&'static str>,
+    } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","bypassId":"byp_01kaf9q2m4x7t8v3c5d6e0g1h3","expiresAt":"2026-11-28T18:00:00.000Z","clients":["codex"]}"#;
+    /// A bypass of a device ended.
+    BypassEnd {
+        /// The device.
+        device_id: DeviceId,
+        /// The bypass.
+        bypass_id: BypassId,
+        /// `taken_back`, `expired`, `quarantined`, `retired`, `owner_changed`, `maker_ended`, `clock_set_back`, `restored` or `lost`. Open.
+        reason: &'static str,
+    } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","bypassId":"byp_01kaf9q2m4x7t8v3c5d6e0g1h3","reason":"expired"}"#;
     /// What came of a command to a device.
     OfCommand {
         /// The device.
@@ -70,11 +92,14 @@ pub const CLONE: &str = "fleet.device.suspected";
 /// The action under which the log has that clients of a device are guarded less than before.
 pub const NOT_EFFECTIVE: &str = "fleet.device.hooks_not_effective";
 
+/// The action under which the log has that a bypass ended by its time, or by a clock that was set back.
+pub const BYPASS_OVER: &str = "fleet.device.bypass_over";
+
 /// The action under which the log has that a device was called for with a key that it gave up.
 pub const FORMER_KEY: &str = "fleet.device.former_key_used";
 
 provost_kernel::fences! {
-    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, REST, CLONE, FORMER_KEY, NOT_EFFECTIVE];
+    acts Readers::Everybody, [ACTIVATION, ABANDONMENT, REST, CLONE, FORMER_KEY, NOT_EFFECTIVE, BYPASS_OVER];
     targets {
         /// A device.
         DEVICE = "device" => Readers::Everybody;
@@ -98,6 +123,10 @@ provost_kernel::fences! {
         KEY_ROTATED: OfDevice = "fleet.device.key_rotated" => Readers::Everybody;
         /// A device said what came of a command.
         COMMAND_FINISHED: OfCommand = "fleet.command.finished" => Readers::Everybody;
+        /// A device works without enforcement for a time: what policies refuse passes on it, and is recorded.
+        BYPASS_BEGUN: BypassBegin = "fleet.device.bypass_begun" => Readers::Everybody;
+        /// A bypass of a device ended.
+        BYPASS_ENDED: BypassEnd = "fleet.device.bypass_ended" => Readers::Everybody;
         /// A device was quarantined.
         QUARANTINED: OfDevice = "fleet.device.quarantined" => Readers::Everybody;
         /// A device was released from quarantine.

@@ -80,6 +80,7 @@ impl Operation for ListDevices {
             "mode",
             "needsApproval as waits",
             "tamper.state as tampered",
+            "bypass.expiresAt as bypass until",
             "enrolledAt as enrolled",
             "enrolmentTokenId as by",
             "keyThumbprint as key",

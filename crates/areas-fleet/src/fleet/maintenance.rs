@@ -2,7 +2,7 @@
 
 use super::command::KEPT_SECS as COMMANDS_SECS;
 use super::model::{DeviceId, EnrolmentTokenId, PENDING_SECS, Status, UNAPPROVED_SECS};
-use super::{enrolment, fences, owners, store, token_store, verbs};
+use super::{bypass, bypass_store, enrolment, fences, owners, store, token_store, verbs};
 use provost_areas_platform::announcements::{
     AccountNarrowed, PrincipalEnded, SessionsEnded, TokenRevoked, UserNarrowed,
 };
@@ -167,19 +167,23 @@ fn silent(tx: &mut Tx<'_>, organization: &str, now: Timestamp) -> Result<Vec<(De
     })
 }
 
-/// Ends the enrolment tokens of whoever acts no more, and takes a user who is deleted away from devices.
+/// Ends the enrolment tokens and bypasses of whoever acts no more, and takes a user who is deleted away from devices.
 pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
+    // Before the machines lose their owner.
+    bypass::principal_ended(ctx, ended)?;
     owners::principal_ended(ctx, ended)?;
     end_tokens_of(ctx, &ended.id)
 }
 
-/// Ends the enrolment tokens of an account that can do less now: it may make none any more.
+/// Ends the enrolment tokens and bypasses of an account that can do less now: it may make none any more.
 pub fn account_narrowed(ctx: &mut OperationContext<'_>, narrowed: &AccountNarrowed) -> Result<()> {
+    bypass::end_of_maker(ctx, &narrowed.id)?;
     end_tokens_of(ctx, &narrowed.id)
 }
 
-/// Ends the enrolment tokens of a user who has a lesser role now.
+/// Ends the enrolment tokens and bypasses of a user who has a lesser role now.
 pub fn user_narrowed(ctx: &mut OperationContext<'_>, narrowed: &UserNarrowed) -> Result<()> {
+    bypass::end_of_maker(ctx, &narrowed.id)?;
     end_tokens_of(ctx, &narrowed.id)
 }
 
@@ -234,18 +238,20 @@ fn tell_of_ended(ctx: &mut OperationContext<'_>, ended: &[EnrolmentTokenId]) {
 /// How long tokens are kept that ended. Units: seconds.
 const KEPT_SECS: i64 = 400 * 86_400;
 
-/// Removes tokens and commands that ended long ago, a thousand of each kind in a unit. Devices stay, the retired ones too: their keys are dead
+/// Removes tokens, commands and bypasses that ended long ago, a thousand of each kind in a unit. Devices stay, the retired ones too: their keys are dead
 /// for ever (FL-3), and what was found on them names them.
 pub fn prune(ctx: &mut OperationContext<'_>, now: SureTime) -> Result<()> {
     let before = now.earlier_by(KEPT_SECS).instant();
     ctx.prune(&PRUNE_TOKENS, params![before])?;
     ctx.prune(&PRUNE_ENROLMENT_TOKENS, params![before])?;
     let commands = now.earlier_by(COMMANDS_SECS).instant();
-    ctx.prune(&PRUNE_COMMANDS, params![commands])
+    ctx.prune(&PRUNE_COMMANDS, params![commands])?;
+    bypass_store::forget(ctx, now.earlier_by(bypass::KEPT_SECS))
 }
 
-/// Revokes every enrolment token of the organization, in the unit that restores it. Its devices are held back.
+/// Revokes every enrolment token of the organization, and ends every bypass, in the unit that restores it. Its devices are held back.
 pub fn end_every(ctx: &mut OperationContext<'_>, reason: &'static str) -> Result<()> {
+    bypass::end_every(ctx)?;
     enrolment::revoke_every(ctx, reason)
 }
 

@@ -26,7 +26,10 @@
 //! their token; another way back for a token that expired than another enrolment (ADR 0104); bounds by hardware, of which the server knows
 //! nothing. Not there yet: counts in lists.
 
+mod begin_bypass;
 mod bounds;
+mod bypass;
+mod bypass_store;
 mod clones;
 mod command;
 mod command_result;
@@ -47,6 +50,7 @@ mod held;
 mod issue;
 mod labels;
 mod list;
+mod list_bypasses;
 mod list_tokens;
 mod maintenance;
 mod model;
@@ -70,6 +74,7 @@ mod update;
 mod verbs;
 mod view;
 
+pub use bypass::{Bypass, BypassId, live as live_bypass, of_device as bypass_of};
 pub use credentials::DEVICE as DEVICE_KIND;
 pub use model::DeviceId;
 pub use newest::NewestBundle;
@@ -99,6 +104,10 @@ pub static AREA: Area = Area {
         scope("fleet:read").everybody(),
         // What is approved or released goes on working when the session that did it is long over.
         scope("fleet:write").held_by(&[Operator]).lasting(),
+        // What is begun by it lasts beyond the session, a day at most.
+        scope("fleet:bypass")
+            .says("Let a device work without enforcement for a time")
+            .lasting(),
         scope("fleet:enrol")
             .says("Make tokens by which machines enrol")
             .lasting(),
@@ -117,10 +126,12 @@ pub static AREA: Area = Area {
         "0038_device_commands",
         "0044_device_bounds",
         "0054_device_coverage",
-        "0056_device_accounts"
+        "0056_device_accounts",
+        "0060_device_bypasses"
     ],
     statements: &[
         store::STATEMENTS,
+        bypass_store::STATEMENTS,
         command_store::STATEMENTS,
         coverage_store::STATEMENTS,
         enrolment::STATEMENTS,
@@ -152,9 +163,10 @@ pub static AREA: Area = Area {
     ],
     retakings: ends::RETAKINGS,
     jobs: || vec![credentials::LATE_USE, maintenance::HANDLER],
-    timers: &[every(300, "fleet", |kernel, _| {
-        Box::pin(maintenance::sweep(kernel))
-    })],
+    timers: &[
+        every(300, "fleet", |kernel, _| Box::pin(maintenance::sweep(kernel))),
+        every(60, "bypasses", |kernel, _| Box::pin(bypass::sweep(kernel))),
+    ],
     check: Check::Find(maintenance::broken_invariants),
     restore: Some(maintenance::end_every),
     prune: Some(maintenance::prune),
@@ -191,6 +203,9 @@ fn operations() -> Vec<Entry> {
         Entry::of::<verbs::QuarantineDevice>(),
         Entry::of::<verbs::ReleaseDevice>(),
         Entry::of::<verbs::RetireDevice>(),
+        Entry::of::<begin_bypass::BeginBypass>(),
+        Entry::of::<begin_bypass::EndBypass>(),
+        Entry::of::<list_bypasses::ListBypasses>(),
         Entry::of::<tell::CreateCommand>(),
         Entry::of::<tell::ListCommands>(),
         Entry::of::<heartbeat::HeartbeatOperation>(),

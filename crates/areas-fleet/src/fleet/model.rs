@@ -1,5 +1,6 @@
 //! The words and rules of devices, without storage.
 
+use super::bypass::Bypass;
 use super::clones::{Heartbeat, TamperReason};
 use super::coverage::Said;
 use provost_kernel::auth::{Permission, Role, may_mint};
@@ -217,6 +218,8 @@ pub struct Device {
     pub heartbeat: Option<Heartbeat>,
     /// What it said last of its clients.
     pub coverage: Option<Said>,
+    /// The bypass that did not end, as far as that was written down: see [`Device::live_bypass`].
+    pub bypass: Option<Bypass>,
 }
 
 impl Device {
@@ -292,6 +295,7 @@ mod tests {
             tamper: None,
             heartbeat: None,
             coverage: None,
+            bypass: None,
         }
     }
 

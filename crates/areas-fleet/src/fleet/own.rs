@@ -53,6 +53,7 @@ impl Operation for ListOwnDevices {
             "name",
             "status",
             "presence",
+            "bypass.expiresAt as bypass until",
             "lastHeartbeatAt as heard of",
             "platform",
             "labels",

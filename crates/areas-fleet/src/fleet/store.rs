@@ -1,5 +1,6 @@
 //! All SQL of devices.
 
+use super::bypass::{Bypass, BypassId};
 use super::clones::{Heartbeat, TamperReason, TamperState};
 use super::coverage::{CountedLevel, Said};
 use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Owner, Platform, Status};
@@ -16,7 +17,9 @@ macro_rules! devices {
          d.key_thumbprint, d.key_protection, d.enrolment_token_id, d.created_at, d.updated_at, d.quarantined_at, \
          d.retired_at, d.retire_reason, d.held_at, d.tamper_reason, d.tamper_at, h.at, h.agent_version, h.os_version, \
          h.counter, h.boot_id, h.earlier_boot_id, d.labels, \
-         d.owner_user_id, d.owner_reach_role, d.owner_reach_scopes, v.said_at, v.clients, v.bundle FROM devices d \
+         d.owner_user_id, d.owner_reach_role, d.owner_reach_scopes, v.said_at, v.clients, v.bundle, \
+         b.id, b.clients, b.created_by, b.created_at, b.expires_at FROM devices d \
+         LEFT JOIN device_bypasses b ON b.organization_id = d.organization_id AND b.device_id = d.id AND b.ended_at IS NULL \
          LEFT JOIN device_coverage v ON v.organization_id = d.organization_id AND v.device_id = d.id \
          LEFT JOIN device_heartbeats h ON h.organization_id = d.organization_id AND h.device_id = d.id "
     };
@@ -30,13 +33,20 @@ macro_rules! counts {
     };
 }
 
+/// As what a client of a device is counted whose word counts: no more than observed while a bypass of it is live at `?16`. As [`Said`] has it.
+macro_rules! level {
+    () => {
+        "CASE WHEN c.level IN ('enforced', 'bypassable') AND b.expires_at > ?16 AND (b.clients = '[]' OR REPLACE(b.clients, '\"' || c.client || '\"', '') <> b.clients) THEN 'observed' ELSE c.level END"
+    };
+}
+
 statements! {
     /// One device.
     GET = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.id = ?2");
     /// The device of a key.
     OF_KEY = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.key_thumbprint = ?2");
     /// A page of devices, the newest first.
-    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 AND (CAST(?12 AS TEXT) IS NULL OR (CAST(?12 AS TEXT) = 'unknown' AND d.status <> 'retired' AND NOT COALESCE(", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))), FALSE)) OR (", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.level = CAST(?12 AS TEXT) AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))))) AND (CAST(?13 AS TEXT) IS NULL OR CAST(?12 AS TEXT) IS NOT NULL OR EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.client = CAST(?13 AS TEXT))) AND (CAST(?15 AS TEXT) IS NULL OR (CAST(?15 AS TEXT) = 'suspected') = (d.tamper_reason IS NOT NULL)) ORDER BY d.seq DESC, d.id LIMIT ?10");
+    LIST = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.status = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR d.platform = CAST(?4 AS TEXT)) AND (CAST(?5 AS TEXT) IS NULL OR d.enrolment_token_id = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR REPLACE(d.labels, CAST(?6 AS TEXT), '') <> d.labels) AND (CAST(?7 AS TEXT) IS NULL OR REPLACE(LOWER(d.name), CAST(?7 AS TEXT), '') <> LOWER(d.name)) AND (CAST(?11 AS TEXT) IS NULL OR d.owner_user_id = CAST(?11 AS TEXT)) AND COALESCE(h.at, 0) > ?8 AND COALESCE(h.at, 0) <= ?9 AND (CAST(?12 AS TEXT) IS NULL OR (CAST(?12 AS TEXT) = 'unknown' AND d.status <> 'retired' AND NOT COALESCE(", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))), FALSE)) OR (", counts!(), " AND EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND ", level!(), " = CAST(?12 AS TEXT) AND (CAST(?13 AS TEXT) IS NULL OR c.client = CAST(?13 AS TEXT))))) AND (CAST(?13 AS TEXT) IS NULL OR CAST(?12 AS TEXT) IS NOT NULL OR EXISTS (SELECT 1 FROM device_coverage_levels c WHERE c.organization_id = d.organization_id AND c.device_id = d.id AND c.client = CAST(?13 AS TEXT))) AND (CAST(?15 AS TEXT) IS NULL OR (CAST(?15 AS TEXT) = 'suspected') = (d.tamper_reason IS NOT NULL)) ORDER BY d.seq DESC, d.id LIMIT ?10");
     /// A page of the devices of an owner, the newest first.
     OWN = concat!(devices!(), "WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.seq < ?3 ORDER BY d.seq DESC LIMIT ?4");
     /// How many devices of an organization are not retired.
@@ -100,7 +110,25 @@ fn device(row: &Row<'_>) -> Result<Device> {
         tamper: tamper(row)?,
         heartbeat,
         coverage: coverage(row)?,
+        bypass: bypass(row)?,
     })
+}
+
+/// Returns the bypass that did not end.
+fn bypass(row: &Row<'_>) -> Result<Option<Bypass>> {
+    let Some(id) = row.get::<Option<String>>(33)? else {
+        return Ok(None);
+    };
+    Ok(Some(Bypass {
+        id: BypassId::from_store(id),
+        device_id: DeviceId::from_store(row.get(0)?),
+        clients: serde_json::from_str(row.str(34)?).map_err(Error::internal)?,
+        created_by: row.get(35)?,
+        created_at: row.get(36)?,
+        expires_at: row.get(37)?,
+        ended_at: None,
+        end_reason: None,
+    }))
 }
 
 fn labels(text: &str) -> Result<Vec<String>> {
@@ -181,7 +209,7 @@ pub fn list(
     before: i64,
     limit: i64,
 ) -> Result<Vec<Device>> {
-    let org = ctx.org();
+    let (org, now) = (ctx.org(), ctx.latest());
     let (status, platform) = (
         filter.status.map(Status::as_str),
         filter.platform.map(Platform::as_str),
@@ -206,6 +234,7 @@ pub fn list(
         filter.client,
         filter.heard_since,
         filter.tamper.map(TamperState::as_str),
+        now,
     ];
     ctx.query(&LIST, params, device)
 }

@@ -4,7 +4,7 @@ use super::labels::Labels;
 use super::model::Device;
 use super::sight::Sight;
 use super::view::{DevicePath, DeviceView, OneDevice};
-use super::{fences, owners, store};
+use super::{bypass, fences, owners, store};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
 use provost_kernel::patch::{Patch, RequiredChange};
@@ -89,6 +89,12 @@ impl Operation for UpdateDevice {
         if is_other {
             device.updated_at = ctx.now().max(before.updated_at.plus_ms(1));
             store::describe(ctx, &device)?;
+            let owner = |device: &Device| device.owner.as_ref().map(|owner| owner.user_id.clone());
+            if owner(&before) != owner(&device) {
+                // It was for the person whose machine this was.
+                bypass::end_of(ctx, &device, bypass::OWNER_CHANGED)?;
+                device.bypass = None;
+            }
             let of = fences::OfDevice {
                 device_id: id.clone(),
             };

@@ -3,7 +3,7 @@
 use super::clones::TamperReason;
 use super::model::{Device, DeviceId, Status, Verb};
 use super::view::{DevicePath, DeviceView, OneDevice};
-use super::{coverage_store, fences, maintenance, standing, store, taken, token_store};
+use super::{bypass, coverage_store, fences, maintenance, standing, store, taken, token_store};
 use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
@@ -48,7 +48,7 @@ fn perform(ctx: &mut OperationContext<'_>, id: &DeviceId, verb: Verb) -> Result<
     }
     if has_moved || is_settled {
         store::save(ctx, &device)?;
-        note(ctx, &device, was, waited);
+        note(ctx, &device, was, waited)?;
     }
     Ok(OneDevice {
         device: DeviceView::seen(ctx, device)?,
@@ -62,14 +62,21 @@ fn settle(ctx: &mut OperationContext<'_>, device: &mut Device) -> Result<()> {
     store::restart_count(ctx, &device.id)
 }
 
-/// Notes what changed of a device, and tells of it.
-fn note(ctx: &mut OperationContext<'_>, device: &Device, was: Status, waited: bool) {
+/// Notes what changed of a device, and tells of it. What takes a device from where it was takes its bypass.
+///
+/// Keeps FL-14.
+fn note(ctx: &mut OperationContext<'_>, device: &Device, was: Status, waited: bool) -> Result<()> {
     if device.needs_approval != waited {
         ctx.change("/needsApproval", waited, device.needs_approval);
     }
     if device.status == was {
-        return;
+        return Ok(());
     }
+    match device.status {
+        Status::Quarantined => bypass::end_of(ctx, device, "quarantined")?,
+        Status::Retired => bypass::end_of(ctx, device, "retired")?,
+        Status::Active | Status::Pending => false,
+    };
     ctx.change("/status", was.as_str(), device.status.as_str());
     let kind = match (was, device.status) {
         (_, Status::Retired) => &fences::RETIRED,
@@ -81,6 +88,7 @@ fn note(ctx: &mut OperationContext<'_>, device: &Device, was: Status, waited: bo
         device_id: device.id.clone(),
     };
     ctx.emit(kind, &of);
+    Ok(())
 }
 
 /// Retires a device, and returns how many tokens died by it; none where it was retired before.
@@ -105,7 +113,7 @@ pub fn retire(
     maintenance::revoke_rest(ctx, id, tokens);
     coverage_store::forget(ctx, id)?;
     ctx.announce(&DeviceRetired { id: id.clone() })?;
-    note(ctx, &device, was, waited);
+    note(ctx, &device, was, waited)?;
     Ok(Some((device, tokens)))
 }
 
@@ -124,7 +132,7 @@ pub fn quarantine_again(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result
     device.updated_at = ctx.now().max(device.updated_at.plus_ms(1));
     store::save(ctx, &device)?;
     let waited = device.needs_approval;
-    note(ctx, &device, was, waited);
+    note(ctx, &device, was, waited)?;
     Ok(true)
 }
 

@@ -1,5 +1,6 @@
 //! A device as its readers see it.
 
+use super::bypass::LiveBypass;
 use super::clones::Tamper;
 use super::coverage::{HeldBundle, ShownCoverage};
 use super::model::{Device, DeviceId, EnrolmentTokenId, KeyProtection, Mode, Owner, Platform, Status};
@@ -38,6 +39,9 @@ pub struct DeviceView {
     /// The bundle of policies by which it judges, as it said last; absent where it judges by none.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_bundle: Option<HeldBundle>,
+    /// The bypass that is live: what policies refuse passes on the device until then, and is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bypass: Option<LiveBypass>,
     labels: Vec<String>,
     /// Whose machine it is; callers who may not read the directory do not see it. Where people are pseudonymous it is a pseudonym
     /// (`psn_…`), which no operation takes, for everybody but the owner.
@@ -148,6 +152,7 @@ impl DeviceView {
         let coverage_at = said.map(|said| said.at);
         let bundle = said.and_then(|said| said.bundle.as_ref());
         let policy_bundle = bundle.map(|bundle| bundle.shown(None));
+        let bypass = device.live_bypass(now).map(LiveBypass::from);
         let (os_version, agent_version) = device
             .heartbeat
             .map(|beat| (beat.os_version, beat.agent_version))
@@ -164,6 +169,7 @@ impl DeviceView {
             coverage,
             coverage_at,
             policy_bundle,
+            bypass,
             labels: device.labels,
             owner_user_id: device.owner.map(|owner| owner.user_id),
             mode: device.mode,

@@ -10,13 +10,13 @@
 use super::store;
 use crate::modules;
 use crate::policies::{self, Live};
-use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, NewestBundle, Standing};
+use provost_areas_fleet::fleet::{self, Bypass, DeviceId, DevicePath, NewestBundle, Standing};
 use provost_areas_fleet::inventory;
 use provost_areas_identity::words::{self, Kind, WordQuery};
 use provost_areas_platform::settings::{self, FleetHooks, Judging, Privacy};
 use provost_bundle::{
-    BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle, Recording, ToldArguments, ToldContent,
-    ToldPrompts,
+    BundleBypass, BundleInputs, HookMode, Hooks, OnUnknown, People, PolicyBundle, Recording, ToldArguments,
+    ToldContent, ToldPrompts,
 };
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::dsse::{Envelope, SignedKind};
@@ -200,6 +200,8 @@ struct Making {
     live: Live,
     /// The keys of the MCP servers that are denied.
     denied: Vec<String>,
+    /// The bypass that is live on the device.
+    bypass: Option<Bypass>,
 }
 
 impl Making {
@@ -209,6 +211,7 @@ impl Making {
         let people = people(ctx, id)?;
         let live = policies::live(&mut ctx.tx(), org)?;
         let denied = inventory::denied(ctx, MOST_DENIED)?;
+        let bypass = fleet::live_bypass(ctx, id)?;
         Ok(Self {
             epoch: store::epoch(ctx)?,
             sequence: store::changes(ctx)?,
@@ -220,6 +223,7 @@ impl Making {
             people,
             live,
             denied,
+            bypass,
         })
     }
 
@@ -227,7 +231,7 @@ impl Making {
     /// changes the organization had. It has an end of its own, so that a device always has one that is fresh.
     fn name(&self, signing_key: &str) -> String {
         let hooks = &self.hooks;
-        let said = serde_json::json!([
+        let mut said = vec![serde_json::json!([
             NAME_FORM,
             provost_bundle::FORMAT,
             signing_key,
@@ -246,7 +250,18 @@ impl Making {
             self.people.groups,
             self.denied,
             self.term(),
-        ]);
+        ])];
+        // Nobody fetches anew for what is not there.
+        said.extend(
+            self.bypass
+                .as_ref()
+                .map(|bypass| serde_json::json!([bypass.id, bypass.expires_at])),
+        );
+        let said = if said.len() == 1 {
+            said.swap_remove(0)
+        } else {
+            said.into()
+        };
         format!("\"{}\"", &sha256_hex(json::canonical(&said).as_bytes())[..32])
     }
 
@@ -306,6 +321,15 @@ impl Making {
             users: self.people.users,
             groups: self.people.groups,
             denied: self.denied,
+            bypass: self.bypass.map(|bypass| BundleBypass {
+                id: bypass.id.as_str().to_owned(),
+                not_after: bypass.expires_at,
+                clients: bypass
+                    .clients
+                    .iter()
+                    .map(|client| client.as_str().to_owned())
+                    .collect(),
+            }),
         }
     }
 }
@@ -335,6 +359,20 @@ mod tests {
                 set: Arc::new(PolicySet::new([]).unwrap()),
             },
             denied: Vec::new(),
+            bypass: None,
+        }
+    }
+
+    fn bypass(id: &str) -> Bypass {
+        Bypass {
+            id: fleet::BypassId::from_store(id.into()),
+            device_id: DeviceId::from_store("dev_01kaf9q2m4x7t8v3c5d6e0g1h2".into()),
+            clients: Vec::new(),
+            created_by: "usr_1".into(),
+            created_at: Timestamp::EPOCH,
+            expires_at: Timestamp::EPOCH.plus_secs(60),
+            ended_at: None,
+            end_reason: None,
         }
     }
 
@@ -364,7 +402,9 @@ mod tests {
             making.name("k")
         };
         assert_eq!(other(|making| making.sequence += 1), name);
-        let changes: [fn(&mut Making); 12] = [
+        let changes: [fn(&mut Making); 14] = [
+            |making| making.bypass = Some(bypass("byp_1")),
+            |making| making.bypass = Some(bypass("byp_2")),
             |making| making.denied.push("npm:evil".into()),
             |making| making.epoch += 1,
             |making| making.live.version_id.push('x'),
@@ -388,6 +428,7 @@ mod tests {
         for (at, change) in changes.into_iter().enumerate() {
             assert_ne!(other(change), name, "{at}");
         }
+        assert_ne!(other(changes[0]), other(changes[1]), "another bypass");
         assert_ne!(making(7, now).name("another"), name);
     }
 }

@@ -31,7 +31,8 @@ pub struct ToldSoFar {
     refused: i64,
     /// Events that named anybody but the device's own people.
     foreign: i64,
-    /// Of the hundredth that was judged again, how much was decided otherwise than the policies say.
+    /// Of the hundredth that was judged again, how much was decided otherwise than the policies say; and how much passed by a bypass that nobody
+    /// gave the device.
     mismatches: i64,
 }
 

@@ -3,6 +3,8 @@
 //! Keeps DJ-3.
 
 use crate::history::{Fault, IncomingEvent};
+use provost_areas_fleet::fleet::BypassId;
+use provost_backtest::record::Mode;
 use provost_bundle::{CHAIN_START, entry_hash};
 use provost_kernel::text::{LongName, Name};
 use provost_kernel::{Timestamp, json, word};
@@ -155,6 +157,8 @@ pub struct ToldEvent {
     pub basis: Basis,
     /// Whether the attributes are those that were judged.
     pub whole: bool,
+    /// The bypass that let it pass, by the device's word.
+    pub bypass: Option<BypassId>,
 }
 
 /// How often something passed within a minute.
@@ -231,6 +235,16 @@ impl ToldEvent {
             Some(Value::Bool(whole)) => whole,
             Some(_) => return Err(fault("/whole", "must be true or false")),
         };
+        let bypass = match (basis, members.remove("bypass")) {
+            (Basis::Bypass, Some(Value::String(id))) if (1..=MAX_WORD).contains(&id.chars().count()) => {
+                Some(BypassId::from_text(&id))
+            }
+            (Basis::Bypass, _) => {
+                return Err(fault("/bypass", "must be the id of the bypass that let it pass"));
+            }
+            (_, Some(_)) => return Err(fault("/bypass", "stands beside the basis bypass alone")),
+            (_, None) => None,
+        };
         let version = match members.get_mut("decision") {
             Some(Value::Object(decision)) => decision.remove("policySetVersion"),
             _ => return Err(fault("/decision", "must be an object with what was decided")),
@@ -249,6 +263,10 @@ impl ToldEvent {
         let decision = event.decision.as_mut();
         let decision = decision.ok_or_else(|| fault("/decision", "is missing"))?;
         decision.policy_set_version = version;
+        if bypass.is_some() {
+            // Whatever it says of the mode: it passed.
+            decision.mode = Mode::Bypass;
+        }
         // The history has no place for them.
         (event.folder, event.host) = (None, None);
         Ok(Self {
@@ -256,6 +274,7 @@ impl ToldEvent {
             at: Timestamp::from_ms(at),
             basis,
             whole,
+            bypass,
         })
     }
 }
@@ -381,6 +400,18 @@ mod tests {
     }
 
     #[test]
+    fn what_passed_by_a_bypass_names_it_and_was_not_enforced_whatever_else_it_says() {
+        let id = "byp_01kaf9q2m4x7t8v3c5d6e0g1h2";
+        let text = event(&json!({"basis": "bypass", "bypass": id}));
+        let Ok(Entry::Event(told)) = Entry::read(&text) else {
+            panic!("no event");
+        };
+        assert_eq!(told.bypass.as_ref().map(BypassId::as_str), Some(id));
+        let decision = told.event.decision.unwrap();
+        assert_eq!((decision.action, decision.mode), (Action::Block, Mode::Bypass));
+    }
+
+    #[test]
     fn what_is_no_entry_says_where_and_quotes_nothing() {
         for (text, path) in [
             ("", ""),
@@ -390,6 +421,13 @@ mod tests {
             ("{\"kind\":\"secret-word\"}", "/kind"),
             (&event(&json!({"basis": "secret-word"})), "/basis"),
             (&event(&json!({"basis": null})), "/basis"),
+            (&event(&json!({"basis": "bypass"})), "/bypass"),
+            (&event(&json!({"basis": "bypass", "bypass": 7})), "/bypass"),
+            (&event(&json!({"bypass": "secret-word"})), "/bypass"),
+            (
+                &event(&json!({"decision": {"action": "block", "mode": "bypass"}})),
+                "/decision/mode",
+            ),
             (&event(&json!({"whole": "secret-word"})), "/whole"),
             (&event(&json!({"decision": null})), "/decision"),
             (

@@ -8,7 +8,7 @@ use super::store::{self, CountKey, Sums};
 use super::taking::Taking;
 use super::{again, bundle};
 use crate::history::{self, DAY_MS, IncomingEvent, NewEvent, Provenance};
-use provost_areas_fleet::fleet::{self, DeviceId, DevicePath, People, Standing};
+use provost_areas_fleet::fleet::{self, BypassId, DeviceId, DevicePath, People, Standing};
 use provost_areas_identity::words::Kind;
 use provost_areas_platform::settings;
 use provost_bundle::ToldContent;
@@ -360,6 +360,7 @@ impl Batch {
             *batch.counts.entry(key).or_default() += count.passed;
             batch.sums.passed += count.passed;
         }
+        batch.sums.mismatches += unproven(ctx, device, &told)?;
         let from = Provenance::of_device(device.as_str(), ctx.actor());
         let mut sequence = history::accept(ctx, told.len())?;
         for (((at, told), event), words) in told.iter().zip(&mut events).zip(&words) {
@@ -438,6 +439,26 @@ fn withhold(kept: ToldContent, told: &mut ToldEvent) {
         missing: &mut told.event.missing,
     });
     told.whole &= held.is_empty();
+}
+
+/// LIMIT: bypasses that are looked up for a request. Ours: a device has one at a time.
+const MOST_BYPASSES: usize = 8;
+
+/// Returns how many events passed by a bypass, by the device's word, that nobody gave it then: the device lets pass what it should not, or says so.
+fn unproven(ctx: &mut OperationContext<'_>, device: &DeviceId, told: &[(usize, ToldEvent)]) -> Result<i64> {
+    let mut known: BTreeMap<BypassId, Option<fleet::Bypass>> = BTreeMap::new();
+    let mut unproven = 0;
+    for (_, told) in told {
+        let Some(id) = &told.bypass else { continue };
+        if !known.contains_key(id) && known.len() < MOST_BYPASSES {
+            known.insert(id.clone(), fleet::bypass_of(ctx, device, id)?);
+        }
+        let given = known.get(id).and_then(Option::as_ref);
+        if !given.is_some_and(|bypass| bypass.may_have_been_live(told.at)) {
+            unproven += 1;
+        }
+    }
+    Ok(unproven)
 }
 
 /// Returns the words by which an event names a user and an account.

@@ -60,7 +60,7 @@ impl Taking {
                 let _core = core;
                 again.mismatches()
             });
-            sums.mismatches = judging.await?;
+            sums.mismatches += judging.await?;
         }
         let answer = ReportAnswer {
             accepted,

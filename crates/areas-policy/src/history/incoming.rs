@@ -233,7 +233,11 @@ fn decision(member: Value) -> Result<Decision, Vec<Fault>> {
     }
     let mode = match members.remove("mode") {
         None => Some(Mode::Enforce),
-        Some(word) => word.as_str().and_then(Mode::named),
+        // By a bypass nothing passes but what a device tells of one.
+        Some(word) => word
+            .as_str()
+            .and_then(Mode::named)
+            .filter(|mode| *mode != Mode::Bypass),
     };
     if mode.is_none() {
         faults.push(fault("/decision/mode", "must be enforce or monitor"));

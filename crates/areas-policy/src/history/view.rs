@@ -66,7 +66,7 @@ struct DecisionView {
     /// The version of the policies that decided; absent of a decision that was made elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_set_version_id: Option<String>,
-    /// `enforce`, or `monitor` for a decision that was only reported.
+    /// `enforce`; `monitor` for a decision that was only reported, and `bypass` for one that was because a bypass of the device was on. Open.
     mode: String,
 }
 

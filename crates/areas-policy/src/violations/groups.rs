@@ -58,6 +58,7 @@ struct OutcomeCounts {
     redacted: i64,
     flagged: i64,
     monitored: i64,
+    bypassed: i64,
 }
 
 /// What counts are of.
@@ -92,6 +93,7 @@ impl From<&Sums> for OutcomeCounts {
             redacted: of(Outcome::Redacted),
             flagged: of(Outcome::Flagged),
             monitored: of(Outcome::Monitored),
+            bypassed: of(Outcome::Bypassed),
         }
     }
 }

@@ -35,6 +35,7 @@ provost_kernel::word! {
     pub enum ModeWord {
         Enforce = "enforce",
         Monitor = "monitor",
+        Bypass = "bypass",
     }
 }
 
@@ -192,6 +193,7 @@ impl Operation for List {
 fn wanted_mode(mode: Option<Mode>, outcome: Option<Outcome>) -> Option<Mode> {
     match outcome {
         Some(Outcome::Monitored) => Some(Mode::Monitor),
+        Some(Outcome::Bypassed) => Some(Mode::Bypass),
         Some(Outcome::Blocked | Outcome::Asked | Outcome::Redacted | Outcome::Flagged) => Some(Mode::Enforce),
         None => mode,
     }
@@ -202,6 +204,7 @@ impl ModeWord {
         match self {
             Self::Enforce => Mode::Enforce,
             Self::Monitor => Mode::Monitor,
+            Self::Bypass => Mode::Bypass,
         }
     }
 }

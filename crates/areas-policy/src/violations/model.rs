@@ -42,6 +42,8 @@ provost_kernel::word! {
         Flagged = "flagged",
         /// It passed: whoever asked did not enforce what was decided.
         Monitored = "monitored",
+        /// It passed: a bypass of the device was on.
+        Bypassed = "bypassed",
     }
 }
 
@@ -53,6 +55,7 @@ impl Outcome {
         match (action, mode) {
             (Action::Allow, _) => None,
             (_, Mode::Monitor) => Some(Self::Monitored),
+            (_, Mode::Bypass) => Some(Self::Bypassed),
             (Action::Block, Mode::Enforce) => Some(Self::Blocked),
             (Action::RequireApproval, Mode::Enforce) => Some(Self::Asked),
             (Action::Redact | Action::Filter, Mode::Enforce) => Some(Self::Redacted),
@@ -70,7 +73,7 @@ impl Outcome {
 /// Returns the actions of violations that a filter leaves: none where nothing can fit.
 pub fn actions(action: Option<Action>, mode: Option<Mode>, outcome: Option<Outcome>) -> Vec<Action> {
     let fits = |one: &Action| {
-        let modes = [Mode::Enforce, Mode::Monitor].into_iter();
+        let modes = [Mode::Enforce, Mode::Monitor, Mode::Bypass].into_iter();
         let mut outcomes = modes
             .filter(|of| mode.is_none_or(|mode| mode == *of))
             .filter_map(|of| Outcome::of(*one, of));
@@ -251,7 +254,7 @@ mod tests {
     #[test]
     fn what_allows_is_no_violation_and_everything_else_has_one_outcome() {
         for action in Action::ALL {
-            for mode in [Mode::Enforce, Mode::Monitor] {
+            for mode in [Mode::Enforce, Mode::Monitor, Mode::Bypass] {
                 let outcome = Outcome::of(action, mode);
                 assert_eq!(outcome.is_none(), action == Action::Allow);
                 let Some(outcome) = outcome else { continue };

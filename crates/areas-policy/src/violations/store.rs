@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// The outcome of a line: [`Outcome::of`] in the words of the store.
 macro_rules! outcome {
     () => {
-        "CASE WHEN mode = 'monitor' THEN 'monitored' WHEN action = 'block' THEN 'blocked' WHEN action = 'require_approval' \
+        "CASE WHEN mode = 'monitor' THEN 'monitored' WHEN mode = 'bypass' THEN 'bypassed' WHEN action = 'block' THEN 'blocked' WHEN action = 'require_approval' \
          THEN 'asked' WHEN action = 'redact' OR action = 'filter' THEN 'redacted' ELSE 'flagged' END"
     };
 }
@@ -56,7 +56,9 @@ macro_rules! sums {
             ", ",
             with_outcome!("flagged"),
             ", ",
-            with_outcome!("monitored")
+            with_outcome!("monitored"),
+            ", ",
+            with_outcome!("bypassed")
         )
     };
 }

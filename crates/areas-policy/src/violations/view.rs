@@ -23,11 +23,12 @@ pub struct Violation {
     /// When it happened.
     #[schemars(with = "Timestamp")]
     at: String,
-    /// `blocked`, `asked`, `redacted`, `flagged`, or `monitored` where whoever asked did not enforce it.
+    /// `blocked`, `asked`, `redacted`, `flagged`, `monitored` where whoever asked did not enforce it, or `bypassed` where a bypass of the device
+    /// let it pass.
     outcome: String,
     /// What was decided.
     action: String,
-    /// `enforce` or `monitor`, as whoever asked said.
+    /// `enforce`, `monitor` or `bypass`, as whoever asked said.
     mode: String,
     /// The policies whose action it was.
     policy_ids: Vec<String>,

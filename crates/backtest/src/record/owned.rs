@@ -64,6 +64,8 @@ pub enum Mode {
     Enforce,
     /// It was only reported.
     Monitor,
+    /// It was only reported, because a bypass let everything pass on the device that judged.
+    Bypass,
 }
 
 impl Mode {
@@ -72,12 +74,13 @@ impl Mode {
         match self {
             Self::Enforce => "enforce",
             Self::Monitor => "monitor",
+            Self::Bypass => "bypass",
         }
     }
 
     /// Returns the mode that has this word.
     pub fn named(word: &str) -> Option<Self> {
-        [Self::Enforce, Self::Monitor]
+        [Self::Enforce, Self::Monitor, Self::Bypass]
             .into_iter()
             .find(|mode| mode.word() == word)
     }

@@ -373,10 +373,10 @@ impl<'a> Guarding<'a> {
             ..Traces::default()
         };
         let seen = everything.of(known(client));
-        let found = seen.unwrap_or(&unseen);
+        let traces = seen.unwrap_or(&unseen);
         let mut obeyed = effect(client, &self.settings(client, mode));
         // Where nothing could be looked at, nobody can say that the client is not there.
-        if obeyed == Err(Reason::NotRegistered) && !found.is_there && !found.is_incomplete {
+        if obeyed == Err(Reason::NotRegistered) && !traces.is_there && !traces.is_incomplete {
             return None;
         }
         if let Ok(effect) = &mut obeyed
@@ -406,11 +406,11 @@ impl<'a> Guarding<'a> {
             effect: obeyed.as_ref().map_err(|reason| *reason),
             is_managed_elsewhere: everything.elsewhere.contains(&known(client)),
             program,
-            versions: &found.versions,
-            has_unversioned: found.has_unversioned,
+            versions: &traces.versions,
+            has_unversioned: traces.has_unversioned,
             execution: executions.standing(client, line, &print, now),
             sessions: SessionsSeen {
-                has_all: !found.is_incomplete && silence.strange == 0,
+                has_all: !traces.is_incomplete && silence.strange == 0,
                 hears_events,
                 silent: silence.silent,
                 // Of homes that nobody named nothing can be said, and then no conversation is seen.
@@ -418,14 +418,19 @@ impl<'a> Guarding<'a> {
                     || (seen.is_some() && self.fired().is_elsewhere(client, &everything.homes, now)),
             },
         };
+        let mut found = coverage(&evidence);
+        if obeyed.is_ok() && self.judging.bypass(client).is_some() {
+            found.reasons.insert(Reason::Bypass);
+            found = Coverage::of(found.reasons);
+        }
         let answered = executions.last(client).filter(|run| run.has_answered);
         let told = ClientCoverage {
             executed_at: answered.map(|run| run.at),
             ..ClientCoverage::of(
                 known(client).word(),
-                least(&found.versions),
+                least(&traces.versions),
                 Basis::Measured,
-                &coverage(&evidence),
+                &found,
             )
         };
         Some(told.fired(self.fired().last(client, proven)))

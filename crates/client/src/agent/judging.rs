@@ -7,7 +7,7 @@
 //! not declared, refused, retired, quarantined, given up ──► the bundle goes; the organization's mode stays known
 //! ```
 //!
-//! Keeps LJ-2, LJ-5 and LJ-13.
+//! Keeps LJ-2, LJ-5, LJ-13 and LJ-14.
 
 use super::asked::{Device, KNOWN_KEYS, disk, of_failure};
 use crate::cli::{Failure, Terminal, TrustedKeys};
@@ -16,14 +16,15 @@ use clap::{Arg, ArgAction, ArgMatches};
 use provost_agent::coverage::SharedFired;
 use provost_agent::desk::{
     Bench, Desk, KeptMode, LastLook, Latest, Place, Registered, Registrar, SharedLog, SharedStanding,
-    account_of, backlog, floor, home_of, is_behind, keep_bundle, keep_latest, keep_look, kept_bundle,
-    last_look, latest, take_bundle_away,
+    ToldBypass, account_of, backlog, floor, home_of, is_behind, keep_bundle, keep_latest, keep_look,
+    kept_bundle, last_look, latest, take_bundle_away,
 };
 use provost_agent::{
     Agent, Cause, Finding, Folder, KeptQuarantine, Mode, Quarantine, QuarantineWord, State, Station, Telling,
     Trouble, Visit, Visited, has_waiting_decisions, keep_quarantine, kept_quarantine,
 };
 use provost_bundle::{Addressee, HookMode, Judge, PolicyBundle, Recording, read};
+use provost_hooks::Client;
 use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
@@ -196,6 +197,11 @@ impl Judging {
         let registered = self.registrar.as_ref().map(Registrar::registered);
         let is_ours = registered.is_some_and(|found| found.is_ok_and(|found| is_of(&found, agent)));
         self.desk.borrow().is_some() && is_ours
+    }
+
+    /// Returns the bypass by which calls of a client pass now.
+    pub fn bypass(&self, client: Client) -> Option<ToldBypass> {
+        self.standing.now().bypass(client, &*self.clock)
     }
 
     /// Returns the bundle by which this machine judges, as the server is told of it; `None` where there is none.
@@ -622,11 +628,45 @@ pub fn telling(folder: &Folder) -> Telling {
     }
 }
 
+/// Returns the bypass that is on, as far as this machine's disk says it, with the clients that pass by it.
+fn bypass(
+    agent: &Agent,
+    terminal: &Terminal,
+    bundle: &PolicyBundle,
+) -> Option<(ToldBypass, Vec<&'static str>)> {
+    if is_old(agent, bundle) || quarantine(agent, terminal).is_some() {
+        return None;
+    }
+    let skew_ms = State::load(&agent.folder).unwrap_or_default().skew_ms;
+    let shown = SystemClock::new().now().plus_ms(skew_ms);
+    let now = latest(&agent.folder).ok()?.map_or(shown, |at| at.max(shown));
+    let words = Client::ALL.map(Client::inventory).into_iter();
+    let clients: Vec<&str> = words
+        .filter(|word| bundle.bypass_of(word, now).is_some())
+        .collect();
+    let (bypass, until) = bundle.bypass_of(clients.first()?, now)?;
+    let id = bypass.id.clone();
+    Some((ToldBypass { id, until }, clients))
+}
+
+/// Returns what `explain` says of a bypass that is on.
+pub fn bypass_line(folder: &Folder, terminal: &Terminal) -> Option<String> {
+    let agent = Agent::open(folder).ok()?;
+    let judge = kept(&agent).ok()??;
+    let (bypass, clients) = bypass(&agent, terminal, judge.bundle())?;
+    Some(format!("{} ({})", bypass.says(), clients.join(", ")))
+}
+
 /// Returns what `status` says of judging.
 pub fn status(agent: &Agent, terminal: &Terminal) -> Value {
     let mut said = json!({});
     match kept(agent) {
-        Ok(Some(judge)) => said["bundle"] = shown(agent, judge.bundle()),
+        Ok(Some(judge)) => {
+            said["bundle"] = shown(agent, judge.bundle());
+            if let Some((bypass, clients)) = bypass(agent, terminal, judge.bundle()) {
+                said["bypass"] = json!({ "id": bypass.id, "until": bypass.until, "clients": clients });
+            }
+        }
         Ok(None) => {}
         Err(trouble) => said["refused"] = trouble.line.into(),
     }
@@ -694,6 +734,11 @@ pub fn findings(agent: &Agent, terminal: &Terminal) -> Vec<Finding> {
         let fix = "ask an admin why: provost devices release takes it back, at the agent's next heartbeat";
         bad("quarantine", quarantine.says().to_owned(), fix)
     }));
+    let on = kept(agent).ok().flatten();
+    let on = on.and_then(|judge| bypass(agent, terminal, judge.bundle()));
+    found.extend(
+        on.map(|(bypass, clients)| good("bypass", format!("{} ({})", bypass.says(), clients.join(", ")))),
+    );
     if let Some(place) = place(agent.device.mode, terminal) {
         found.push(match listens(&place) {
             Ok(()) => good("desk", format!("hooks ask at {}", place.socket.display())),

@@ -86,7 +86,8 @@ pub fn explain(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure>
     let folder = Folder::open(&folder_path(matches, terminal)?).map_err(failure)?;
     let uploads = uploads(&folder).map_err(failure)?;
     let state = State::load(&folder).map_err(failure)?;
-    let rules = rules(judging::telling(&folder));
+    let mut rules = rules(judging::telling(&folder));
+    rules.extend(judging::bypass_line(&folder, terminal));
     let form = Form::chosen(matches, terminal);
     if form != Form::Table {
         let shown = uploads.iter().map(|upload| {

@@ -13,7 +13,7 @@ use provost_agent::Quarantine;
 use provost_agent::desk::{Intent, MOST_PAYLOAD, Told};
 use provost_bundle::{HookMode, OnUnknown};
 use provost_hooks::{
-    Answer, CLIENT_SECONDS, Client, Decision, Message, Mode, Question, answer, hear, undecided,
+    Answer, CLIENT_SECONDS, Client, Decision, Message, Mode, Question, answer, hear, let_pass, undecided,
 };
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -238,6 +238,9 @@ fn decided_by(
         .quarantine
         .max(told.as_ref().and_then(|told| told.quarantine));
     let Some(quarantine) = held else {
+        if let Some(passed) = told.as_ref().and_then(|told| bypassed(told, &question)) {
+            return passed;
+        }
         return judged(registration, invocation, (&question, &bytes), (mode, told), homes);
     };
     match (quarantine, mode) {
@@ -252,6 +255,16 @@ fn decided_by(
                 .noted(quarantine.says())
         }
     }
+}
+
+/// Returns the answer to a call that passes by a bypass, of which the agent recorded what policies say; the person is told what would have been.
+/// Nothing where no bypass lets it pass, and where the agent says only the half of it.
+///
+/// Keeps LJ-14.
+fn bypassed(told: &Told, question: &Question) -> Option<Answer> {
+    let bypass = told.bypass.as_ref()?;
+    let decision = decision_of(told, question)?;
+    Some(let_pass(&decision, &bypass.says()))
 }
 
 /// Keeps LJ-9: what the agent decided, then what the server says, then what holds.
@@ -586,6 +599,7 @@ mod tests {
             organization: "acme".into(),
             mode: Some(HookMode::Enforce),
             quarantine: None,
+            bypass: None,
             deadline_ms: Some(100),
             on_unknown: None,
             decided: None,
@@ -863,6 +877,39 @@ mod tests {
         let free = machine.answer("enforce");
         assert!(passes(&free) && !says_held(&free), "{free:?}");
         agent.join().unwrap();
+    }
+
+    /// Proves LJ-14.
+    #[test]
+    fn what_passes_by_a_bypass_says_so_and_none_passes_on_a_machine_that_is_held_apart() {
+        let machine = Machine::new();
+        machine.keeps(HookMode::Enforce);
+        let by = |action: Option<&str>| Told {
+            decided: action.map(decisions),
+            bypass: Some(provost_agent::desk::ToldBypass {
+                id: "byp_1".into(),
+                until: provost_words::Timestamp::EPOCH,
+            }),
+            ..told()
+        };
+        let agent = machine.tells(vec![
+            by(Some("block")),
+            by(Some("allow")),
+            by(None),
+            by(Some("block")),
+        ]);
+        let passed = machine.answer("enforce");
+        assert!(passes(&passed), "{passed:?}");
+        let says = String::from_utf8_lossy(&passed.stdout).into_owned();
+        assert!(says.contains("byp_1") && says.contains("1970-01-01"), "{says}");
+        assert_eq!(machine.answer("enforce").stdout, Answer::pass().stdout);
+        // What was not recorded passes by nothing.
+        assert_eq!(machine.answer("enforce").exit, 2);
+        machine.holds(Quarantine::Monitor);
+        assert!(!passes(&machine.answer("enforce")), "held apart");
+        agent.join().unwrap();
+        // Nobody is there who says that it is on.
+        assert_eq!(machine.answer("enforce").exit, 2);
     }
 
     /// Proves HK-6.

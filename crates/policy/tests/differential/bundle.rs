@@ -64,6 +64,7 @@ fn judge(set: &PolicySet, register: &Register, owner: Option<&str>, room: usize)
             users: people.users,
             groups: people.groups,
             denied: vec![],
+            bypass: None,
         },
         room,
     );

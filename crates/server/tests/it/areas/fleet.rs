@@ -283,6 +283,18 @@ async fn one_for(app: &App, operation: &str) -> String {
             None => Machine::new(app).await.id,
         },
         "eraseHeadlessDeviceInventory" => inventory::retired(app).await,
+        BEGIN_BYPASS => {
+            end_bypasses(app).await;
+            Machine::new(app).await.id
+        }
+        END_BYPASS => {
+            end_bypasses(app).await;
+            let id = Machine::new(app).await.id;
+            let path = format!("/devices/{id}/bypass");
+            let begun = app.write("POST", &path, json!({ "minutes": 60 })).await;
+            assert_eq!(begun.status.as_u16(), 201, "{}", begun.text());
+            id
+        }
         "getHeadlessDeviceGatewayIdentity" | "deleteHeadlessDeviceGatewayIdentity" => {
             let id = Machine::new(app).await.id;
             let body = json!({ "serviceAccountId": robot(app).await });
@@ -292,6 +304,28 @@ async fn one_for(app: &App, operation: &str) -> String {
             id
         }
         _ => Machine::new(app).await.id,
+    }
+}
+
+const BEGIN_BYPASS: &str = "beginHeadlessDeviceBypass";
+const END_BYPASS: &str = "endHeadlessDeviceBypass";
+
+/// Ends what is live where the one admin of a net has begun many: nobody has more than a hundred.
+async fn end_bypasses(app: &App) {
+    let page = app.get("/devices/bypasses?limit=100").await.ok()["bypasses"].clone();
+    let live = page
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["state"] == "live");
+    let live: Vec<&str> = live.map(|one| one["deviceId"].as_str().unwrap()).collect();
+    if live.len() < 50 {
+        return;
+    }
+    for id in live {
+        let call = app.request("DELETE", &format!("/devices/{id}/bypass"));
+        let call = call.header("idempotency-key", &fresh_key());
+        call.header("x-reason", "room for others").send().await;
     }
 }
 
@@ -369,6 +403,7 @@ fn body(operation: &str, target: &Target) -> Option<Value> {
             { "client": "codex", "level": "observed", "basis": "measured", "reasons": ["monitor_mode"] },
         ] })),
         "createHeadlessDeviceCommand" => Some(json!({ "kind": "rescan" })),
+        BEGIN_BYPASS => Some(json!({ "minutes": 60 })),
         "reportHeadlessDeviceCommandResult" => Some(json!({ "outcome": "succeeded" })),
         "rotateHeadlessDeviceKey" => {
             let proof = target.others.get(NEW_KEY_PROOF).map_or("x", String::as_str);
@@ -434,6 +469,17 @@ async fn fixture(app: &App, operation: &str, unique: &str) -> Option<Fixture> {
             let path = format!("/devices/{}/token", one_for(app, operation).await);
             Some(Fixture::json("POST", path, Value::Null, None))
         }
+        BEGIN_BYPASS => {
+            let path = format!("/devices/{}/bypass", one_for(app, operation).await);
+            let body = json!({ "minutes": 60, "clients": ["codex"] });
+            let event = Some("fleet.device.bypass_begun");
+            Some(Fixture::json("POST", path, body, event))
+        }
+        END_BYPASS => {
+            let path = format!("/devices/{}/bypass", one_for(app, operation).await);
+            let event = Some("fleet.device.bypass_ended");
+            Some(Fixture::json("DELETE", path, Value::Null, event))
+        }
         "createHeadlessDeviceCommand" => {
             let path = format!("/devices/{}/commands", one_for(app, operation).await);
             let body = json!({ "kind": "rescan", "expiresInSeconds": 7200 });
@@ -483,6 +529,8 @@ fn varied(operation: &str, member: &str, body: &Value) -> Option<Value> {
             body[member] = json!(["site:paris"]);
         }
         ("enrolHeadlessDevice", "keyProtection") => body[member] = json!("tpm"),
+        (BEGIN_BYPASS, "minutes") => body[member] = json!(61),
+        (BEGIN_BYPASS, "clients") => body[member] = json!(["claude_code"]),
         ("createHeadlessDeviceCommand", "kind") => body[member] = json!("rotate_key"),
         ("createHeadlessDeviceCommand", "expiresInSeconds") => body[member] = json!(7201),
         ("reportHeadlessDeviceCommandResult", "outcome") => body[member] = json!("succeeded"),

@@ -116,6 +116,17 @@ fn what_a_lost_answer_took_away_is_taken_away_again() {
         assert_eq!(done, Again::Done("quarantined"));
         unheard.beat(&app).await;
         assert_eq!(seen(&app, &unheard.id).await["status"], "quarantined");
+        // A bypass that ended is not live again.
+        let freed = Machine::new(&app).await;
+        let begun = super::bypass::begin(&app, &freed.id, 60).await;
+        let bypass = begun.json["bypass"]["id"].as_str().unwrap();
+        let done = again(&app, "device_bypass", "ended", &[bypass]).await;
+        assert_eq!(done, Again::Done("ended; whoever needs it asks again"));
+        assert!(seen(&app, &freed.id).await.get("bypass").is_none());
+        assert_eq!(
+            again(&app, "device_bypass", "ended", &[bypass]).await,
+            Again::Already
+        );
         let nothing = "dev_01kadh5j9v0000000000000000";
         for (what, how) in [("device", "retired"), ("device_owner", "disowned")] {
             let ids: &[&str] = if what == "device" {

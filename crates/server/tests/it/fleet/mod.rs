@@ -2,6 +2,7 @@
 
 mod agent;
 mod bounds;
+mod bypass;
 mod clones;
 mod commands;
 mod coverage;

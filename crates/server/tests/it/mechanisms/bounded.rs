@@ -19,7 +19,7 @@ const TOLD: [&str; 4] = [
 ];
 
 /// The modules that listen, and every statement that they run then. One that is new here says what it runs.
-const RUN: [(&str, &[&str]); 12] = [
+const RUN: [(&str, &[&str]); 13] = [
     (
         "provost_areas_access::mcp_sessions::end",
         &[
@@ -73,6 +73,14 @@ const RUN: [(&str, &[&str]); 12] = [
             "provost_areas_catalog::skill_registry::install_store::REVOKE_OF_ORIGIN",
             "provost_areas_catalog::skill_registry::install_store::REVOKE_OF_PRINCIPAL",
             "provost_kernel::idempotency::ERASE_CELL",
+        ],
+    ),
+    (
+        "provost_areas_fleet::fleet::bypass",
+        &[
+            "provost_areas_fleet::fleet::bypass_store::END",
+            "provost_areas_fleet::fleet::bypass_store::OF_MAKER",
+            "provost_areas_fleet::fleet::bypass_store::OF_OWNER",
         ],
     ),
     (

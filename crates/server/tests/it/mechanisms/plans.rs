@@ -351,6 +351,30 @@ fn what_is_open_of_approvals_is_looked_for_in_indexes_of_nothing_else() {
     }
     for (name, count, index) in [
         (
+            "OF_MAKER",
+            2,
+            "device_bypasses_of_maker (organization_id=? AND created_by=?",
+        ),
+        (
+            "OF_DEVICE",
+            4,
+            "device_bypasses_of_device (organization_id=? AND device_id=? AND id<?",
+        ),
+        (
+            "USED",
+            4,
+            "device_bypasses_of_device (organization_id=? AND device_id=?",
+        ),
+        ("OPEN_OF_ALL", 3, "device_bypasses_by_time"),
+        ("FORGET", 2, "device_bypasses_by_end (ended_at<?"),
+    ] {
+        let Some(plan) = plan(&format!("fleet::bypass_store::{name}"), &vec!["9"; count]) else {
+            return;
+        };
+        assert!(plan.iter().any(|line| line.contains(index)), "{name}: {plan:?}");
+    }
+    for (name, count, index) in [
+        (
             "OF_PERSON",
             2,
             "approval_delegations_from (organization_id=? AND from_user_id=?",

@@ -87,6 +87,7 @@ const BY_TIME: [&str; 38] = [
     "provost_areas_access::resource_credentials::store::PRUNE_CHECKS",
     "provost_areas_catalog::managed_config::machines::FORGET",
     "provost_areas_catalog::managed_config::pulls::FORGET_HOURS",
+    "provost_areas_fleet::fleet::bypass_store::FORGET",
     "provost_areas_fleet::fleet::maintenance::PRUNE_COMMANDS",
     "provost_areas_fleet::fleet::maintenance::PRUNE_ENROLMENT_TOKENS",
     "provost_areas_fleet::fleet::maintenance::PRUNE_TOKENS",

@@ -301,6 +301,14 @@ async fn giving(app: &App, bob: &Person, other: &Person) -> Vec<Giving> {
             "/ownerUserId",
         ),
         (
+            "a machine that works without enforcement",
+            post(
+                &format!("/devices/{}/bypass", machine_of(app, bob).await),
+                json!({ "minutes": 60 }),
+            ),
+            "/ownerUserId",
+        ),
+        (
             "a door to the account",
             Request::json(
                 "PATCH",

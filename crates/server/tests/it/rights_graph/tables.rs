@@ -105,6 +105,19 @@ pub const TABLES: &[Table] = &[
         &["automation_settings:write"],
         "settings bound everybody alike; the one role that they give is member, and whoever gives it could give it to a user (SE-6)",
     ),
+    things(
+        "device_bypasses",
+        &["id"],
+        &[
+            "fleet:bypass",
+            "fleet:write",
+            "fleet:enrol_self",
+            "directory:write",
+            "service_accounts:write",
+            "device",
+        ],
+        "a bypass lets calls pass on one machine for a day at most; it gives nobody a role or a scope (FL-13)",
+    ),
     doors("device_gateway_identities", &["device_id"]),
     things(
         "device_profiles",

@@ -62,6 +62,17 @@ pub const OPERATIONS: &[Operation] = &[
         maker.write("POST", &format!("{path}/quarantine"), json!({}))?;
         Ok(on(maker, &path, "release"))
     }),
+    keyed("beginHeadlessDeviceBypass", |maker| {
+        let path = active(maker)?;
+        let body = json!({ "minutes": 1 });
+        Ok(maker.call("POST", &format!("{path}/bypass"), body).showing(path))
+    }),
+    keyed("endHeadlessDeviceBypass", |maker| {
+        let path = active(maker)?;
+        let bypass = format!("{path}/bypass");
+        maker.write("POST", &bypass, json!({ "minutes": 1 }))?;
+        Ok(maker.bare("DELETE", &bypass).showing(path))
+    }),
     keyed("createHeadlessDeviceCommand", |maker| {
         let path = format!("{}/commands", active(maker)?);
         let body = json!({ "kind": "rescan" });

@@ -345,3 +345,85 @@ fn a_bundle_is_gone_after_the_quarantine_of_its_device_and_comes_back_after_the_
         app.kernel.stop().await;
     });
 }
+
+/// Proves LJ-14, FL-14.
+///
+/// Whoever is locked out works on with the next round, and is stopped again with the one behind the end; nothing of before brings it back.
+#[test]
+fn a_bypass_lets_a_machine_work_on_and_is_over_with_its_end() {
+    each("agent_bypass", |app: Arc<App>| async move {
+        set(&app, "on").await;
+        let body = json!({ "fleet": { "hooks": { "mode": "enforce" } } });
+        app.write("PATCH", "/automation/settings", body).await.ok();
+        let ada = user(&app, ADA).await;
+        no_bash(&app).await;
+        let guard = Guard::new(&app, &ada).await;
+        let judging = guard.begins(Use::On);
+        guard.goes_on(&judging).await;
+        let bypass = || guard.asks("Bash").bypass.map(|bypass| bypass.id);
+        assert_eq!(bypass(), None);
+        let path = format!("/devices/{}/bypass", guard.id);
+        let begin = async || {
+            app.write("POST", &path, json!({ "minutes": 60 }))
+                .await
+                .json
+                .clone()
+        };
+        let begun = begin().await;
+        let id = begun["bypass"]["id"].as_str().map(str::to_owned);
+        guard.goes_on(&judging).await;
+        assert_eq!(bypass(), id);
+        assert!(judging.bypass(Client::Codex).is_some());
+        let with = fs::read(guard.bundle()).unwrap();
+        // A restart, and the server away, change nothing.
+        drop(judging);
+        let judging = guard.begins(Use::On);
+        assert_eq!(bypass(), id);
+        guard.hears(503, b"{}");
+        guard.stumbles(&judging).await;
+        assert_eq!(bypass(), id);
+        guard.silence();
+        let call = app.request("DELETE", &path);
+        let call = call.header("idempotency-key", "the end of it");
+        assert_eq!(
+            call.header("x-reason", "he is back").send().await.status.as_u16(),
+            204
+        );
+        guard.goes_on(&judging).await;
+        assert_eq!(bypass(), None);
+        assert_eq!(guard.decides("Bash").as_deref(), Some("block"));
+        let modes: Vec<Value> = recorded(&app, &guard.id)
+            .await
+            .iter()
+            .map(|event| event["decision"]["mode"].clone())
+            .collect();
+        assert!(
+            modes.contains(&json!("bypass")) && modes.contains(&json!("enforce")),
+            "{modes:?}"
+        );
+        // The bundle of before, from a server that lies and from the disk.
+        guard.hears(200, &with);
+        guard.stumbles(&judging).await;
+        assert_eq!(bypass(), None);
+        guard.silence();
+        guard.goes_on(&judging).await;
+        drop(judging);
+        fs::write(guard.bundle(), &with).unwrap();
+        let judging = guard.begins(Use::On);
+        assert_eq!(bypass(), None);
+        guard.goes_on(&judging).await;
+        // Held apart with what only looks on: the server gives none, and the mark is stronger than one that is there.
+        let body = json!({ "fleet": { "quarantineAction": "monitor" }, "confirm": true });
+        app.write("PATCH", "/automation/settings", body).await.ok();
+        begin().await;
+        guard.goes_on(&judging).await;
+        assert!(bypass().is_some());
+        app.write("POST", &format!("/devices/{}/quarantine", guard.id), json!({}))
+            .await
+            .ok();
+        app.advance(60);
+        guard.stumbles(&judging).await;
+        assert_eq!(bypass(), None);
+        app.kernel.stop().await;
+    });
+}
