@@ -138,7 +138,7 @@ fn with_defaults(text: &str) -> Option<String> {
         read.push_str(before);
         match variable.split_once(":-") {
             Some((_, default)) => read.push_str(default),
-            None => read.push_str(&format!("${{{variable}}}")),
+            None => read.extend(["${", variable, "}"]),
         }
         rest = after;
     }

@@ -281,7 +281,7 @@ fn where_a_configuration_cannot_be_read_a_call_may_be_for_a_denied_server() {
             standing: ServerStanding::Denied,
         };
         bench(&[], move |bundle| {
-            bundle.servers = keys.into_iter().map(denied).collect()
+            bundle.servers = keys.into_iter().map(denied).collect();
         })
     };
     let open = open(
@@ -289,6 +289,7 @@ fn where_a_configuration_cannot_be_read_a_call_may_be_for_a_denied_server() {
         registered(Word::OfAccount),
     );
     let remote = |url: &str| json!({ "mcpServers": { "tickets": { "type": "http", "url": url } } });
+    fs::create_dir_all(open.home()).unwrap();
     let file = open.home().join(".claude.json");
     let away = open.scratch.0.join("dotfiles.json");
     let first = remote("https://mcp.acme.example/mcp");
