@@ -12,6 +12,8 @@ mod audit;
 mod backtests;
 #[path = "binary/backup_series.rs"]
 mod backup_series;
+#[path = "binary/canaries.rs"]
+mod canaries;
 #[path = "binary/closing.rs"]
 mod closing;
 #[path = "binary/decisions.rs"]

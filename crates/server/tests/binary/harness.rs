@@ -206,6 +206,14 @@ impl Server {
         }
     }
 
+    /// Returns all that was logged until now.
+    pub fn log_so_far(&mut self) -> &str {
+        while let Ok(line) = self.lines.try_recv() {
+            self.log.push_str(&(line + "\n"));
+        }
+        &self.log
+    }
+
     /// Returns the file that the log of a first start names, where it has written the token.
     pub fn token_file(&self) -> Option<PathBuf> {
         let (_, after) = self.log.split_once("the token of the first admin is in ")?;
