@@ -1,6 +1,7 @@
 //! The words and rules of the inventory, without storage.
 
 use super::evidence::EvidenceView;
+use super::skills::SkillStanding;
 use super::store::Age;
 use crate::fleet::{DeviceId, Sight};
 use provost_inventory::Client;
@@ -306,7 +307,11 @@ pub struct Asset {
     pub kind: AssetKind,
     /// What it is: a skill by the digest of its files, an extension by its client and name.
     pub key: String,
+    /// How the first device that had it calls it.
     pub name: String,
+    /// How a skill stands beside the registry; absent for callers who may not read that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<SkillStanding>,
     pub first_seen_at: Timestamp,
     pub last_seen_at: Timestamp,
     /// On how many devices that are not retired it is.
@@ -315,6 +320,17 @@ pub struct Asset {
     pub instances: i64,
     /// By which evidence it is known. No event names a skill by its digest.
     pub evidence: Vec<EvidenceView>,
+}
+
+/// How something stands that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum FoundStanding {
+    /// A server.
+    Server(Standing),
+    /// A skill.
+    Skill(SkillStanding),
 }
 
 /// One thing in one place of one device.
@@ -335,9 +351,9 @@ pub struct ObservationView {
     pub server_id: Option<ServerId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asset_id: Option<AssetId>,
-    /// Of a server.
+    /// Of a server; of a skill beside the registry, for callers who may read that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub standing: Option<Standing>,
+    pub standing: Option<FoundStanding>,
     /// What was found: an observation of a report, as its device sent it.
     pub found: Map<String, Value>,
     /// What the folder of the project is called in which it was found, where the settings show names of projects

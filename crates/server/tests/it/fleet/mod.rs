@@ -14,6 +14,7 @@ mod inventory_canaries;
 mod inventory_credentials;
 mod inventory_imports;
 mod inventory_references;
+mod inventory_skills;
 mod inventory_uses;
 mod judging;
 mod judging_told;
