@@ -45,6 +45,7 @@ mod get;
 mod heartbeat;
 mod held;
 mod issue;
+mod kept;
 mod labels;
 mod list;
 mod list_tokens;
@@ -71,6 +72,7 @@ mod verbs;
 mod view;
 
 pub use credentials::DEVICE as DEVICE_KIND;
+pub use kept::{Kept, KeptFrom, KeptKind, ToldBy, ToldOfDevice, WhatIsKept};
 pub use model::DeviceId;
 pub use newest::NewestBundle;
 pub use owners::{are_seen as owners_are_seen, holders, of_account as owners_of_account, own as own_devices};

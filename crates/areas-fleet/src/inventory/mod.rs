@@ -55,6 +55,7 @@ mod list_uses;
 mod maintenance;
 mod model;
 mod observations;
+mod own;
 mod project_names;
 mod reads;
 mod references;
@@ -143,6 +144,7 @@ pub static AREA: Area = Area {
         &Subscriber(maintenance::principal_ended),
         &Subscriber(uses::servers_used),
         &Answers(references::references),
+        &Answers(maintenance::kept),
     ],
     prune: Some(maintenance::prune),
     guides: &[provost_kernel::guide!(
@@ -157,6 +159,7 @@ fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<report::ReportScan>(),
         Entry::of::<device::GetDeviceInventory>(),
+        Entry::of::<own::ListOwnInventory>(),
         Entry::of::<erase::EraseDeviceInventory>(),
         Entry::of::<reads::ListServers>(),
         Entry::of::<reads::GetServer>(),

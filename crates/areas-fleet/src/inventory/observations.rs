@@ -65,6 +65,9 @@ statements! {
     OF_SERVER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.server_id = ?2 AND o.seq < ?3 ORDER BY o.seq DESC LIMIT ?4");
     /// A page of a device's observations that are not removed, the newest first.
     OF_DEVICE = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.seq < ?3 AND o.removed_at IS NULL ORDER BY o.seq DESC LIMIT ?4");
+    /// A page of what is there on the devices of an owner, or on one of them, the newest first. Which rows these are an index says alone, so that
+    /// none but theirs is read.
+    OF_OWNER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.seq IN (SELECT x.seq FROM devices d CROSS JOIN inventory_observations x WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.id = CAST(?3 AS TEXT)) AND x.organization_id = d.organization_id AND x.device_id = d.id AND x.removed_at IS NULL AND x.seq < ?4 ORDER BY x.seq + 0 DESC LIMIT ?5) ORDER BY o.seq + 0 DESC");
 }
 
 /// A section by its device, client and account.
@@ -439,6 +442,18 @@ pub fn of_device(
     limit: i64,
 ) -> Result<Vec<ObservationView>> {
     page(ctx, &OF_DEVICE, id.as_str(), (before, limit))
+}
+
+/// Returns what is there on the devices of the caller, or on one of them, before a place, the newest first.
+pub fn of_own(
+    ctx: &mut OperationContext<'_>,
+    device: Option<&DeviceId>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<ObservationView>> {
+    let (org, me) = (ctx.org(), ctx.actor().id.clone());
+    let device = device.map(DeviceId::as_str);
+    seen(ctx, &OF_OWNER, params![org, me.as_str(), device, before, limit])
 }
 
 fn page(

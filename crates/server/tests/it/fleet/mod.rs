@@ -20,6 +20,7 @@ mod judging;
 mod judging_told;
 mod kept;
 mod lives;
+mod own_inventory;
 mod owners;
 mod privacy;
 mod proofs;
