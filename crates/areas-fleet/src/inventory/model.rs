@@ -8,9 +8,10 @@ use provost_inventory::Client;
 use provost_inventory::wire::{self, SectionFault};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 id!(ServerId, "srv", "Names an MCP server by its identity.");
 id!(AssetId, "ast", "Names something else that was found.");
@@ -66,9 +67,9 @@ word! {
     /// What else than servers is found.
     #[derive(PartialOrd, Ord)]
     pub enum AssetKind {
-        /// A skill, by the digest of its files.
+        // A skill, by the digest of its files.
         Skill = "skill",
-        /// A plugin or an extension of a client.
+        // A plugin or an extension of a client.
         Extension = "extension",
     }
 }
@@ -323,14 +324,31 @@ pub struct Asset {
 }
 
 /// How something stands that was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-#[schemars(inline)]
 pub enum FoundStanding {
     /// A server.
     Server(Standing),
     /// A skill.
     Skill(SkillStanding),
+}
+
+impl JsonSchema for FoundStanding {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "FoundStanding".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let of_skills = SkillStanding::ALL.into_iter().map(SkillStanding::as_str);
+        let words: Vec<&str> = Standing::ALL
+            .into_iter()
+            .map(Standing::as_str)
+            .chain(of_skills)
+            .collect();
+        json_schema!({ "type": "string", "enum": words })
+    }
 }
 
 /// One thing in one place of one device.

@@ -166,7 +166,7 @@ pub struct LastScan {
     /// The device's clock when it ended.
     finished_at: Timestamp,
     /// When it was taken.
-    received_at: Timestamp,
+    pub(super) received_at: Timestamp,
     /// Which taking of a report writes, or wrote last.
     #[serde(skip)]
     #[schemars(skip)]

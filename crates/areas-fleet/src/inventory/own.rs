@@ -4,14 +4,14 @@
 //! machines are is left out, and skills stand beside the registry for whoever may read that alone.
 
 use super::fences;
-use super::model::{ObservationView, SectionView};
-use super::observations::{self, LastScan};
+use super::model::ObservationView;
+use super::observations;
 use crate::fleet::{self, DeviceId, ToldBy, ToldOfDevice};
 use provost_kernel::auth::Role;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
 use provost_kernel::page::{self, Cursor, Limit};
-use provost_kernel::{OperationContext, Result};
+use provost_kernel::{OperationContext, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +38,9 @@ pub struct OwnQuery {
 pub struct OwnHeld {
     /// The device.
     device_id: DeviceId,
-    /// The last scan that was taken; absent where none was.
+    /// When its last report was taken; absent where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_scan: Option<LastScan>,
+    reported_at: Option<Timestamp>,
     /// What it told of what it judged; absent where it told nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     decisions: Option<ToldOfDevice>,
@@ -55,10 +55,6 @@ pub struct OwnInventory {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     devices: Vec<OwnHeld>,
-    /// Of a device that is named: each client in each home, and how its last look went.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default)]
-    sections: Vec<SectionView>,
     /// What was found and not removed since, what was found last first.
     observations: Vec<ObservationView>,
     /// Where the list goes on; absent at its end.
@@ -87,7 +83,7 @@ impl Operation for ListOwnInventory {
         .sensitive()
         .says(
             "See what is on the devices of the caller",
-            "What the machines that the caller owns reported, and how much they told of what they judged; the reading is noted.",
+            "What they reported, and how much they told of what they judged; who reads it is noted.",
         );
     type Path = Empty;
     type Query = OwnQuery;
@@ -110,13 +106,8 @@ impl Operation for ListOwnInventory {
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
         let mut found = observations::of_own(ctx, one, before, query.limit.get() + 1)?;
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |one| one.seq);
-        let sections = match one {
-            Some(id) => observations::sections(ctx, id)?,
-            None => Vec::new(),
-        };
         Ok(OwnInventory {
             devices: held(ctx, own)?,
-            sections,
             observations: found,
             next_cursor,
         })
@@ -137,7 +128,7 @@ fn held(ctx: &mut OperationContext<'_>, devices: Vec<DeviceId>) -> Result<Vec<Ow
         .into_iter()
         .map(|device_id| {
             Ok(OwnHeld {
-                last_scan: observations::last_scan(ctx, device_id.as_str())?,
+                reported_at: observations::last_scan(ctx, device_id.as_str())?.map(|scan| scan.received_at),
                 decisions: of(&device_id),
                 device_id,
             })

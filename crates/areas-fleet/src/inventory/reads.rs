@@ -291,8 +291,7 @@ impl Operation for ListAssets {
         ])
         .says(
             "List skills and extensions that devices have",
-            "A skill is the digest of its files, as the registry makes it: the same one under another name is one asset. Its standing \
-             stops nothing.",
+            "A skill is the digest of its files, as the registry makes it: the same one under another name is one asset.",
         );
     type Path = Empty;
     type Query = AssetsQuery;

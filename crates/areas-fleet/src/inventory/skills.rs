@@ -21,16 +21,17 @@ use provost_kernel::word;
 
 word! {
     /// How a skill on devices stands beside the registry.
+    // What a schema says of each word every model reads with the list of tools: the guide says it.
     pub enum SkillStanding {
-        /// It is a version of the registry that can be installed.
+        // It is a version of the registry that can be installed.
         Registered = "registered",
-        /// It is called like a skill of the registry, and is no version of any.
+        // It is called like a skill of the registry, and is no version of any.
         Modified = "modified",
-        /// The registry has neither its files nor its name.
+        // The registry has neither its files nor its name.
         Unregistered = "unregistered",
-        /// It is a version that was withdrawn, or of a skill that was.
+        // It is a version that was withdrawn, or of a skill that was.
         Withdrawn = "withdrawn",
-        /// Its device could not read all of its files.
+        // Its device could not read all of its files.
         Unknown = "unknown",
     }
 }

@@ -98,10 +98,9 @@ fn a_person_reads_what_her_machines_reported_and_nobody_else_does() {
             ),
             (&json!(laptop.id), &json!(3), &json!(0))
         );
-        assert!(held["lastScan"]["receivedAt"].is_string());
+        assert!(held["reportedAt"].is_string());
         let named = format!("{INVENTORY}?deviceId={}", laptop.id);
         let one = get(&app, &hers, &named).await.ok().clone();
-        assert_eq!(one["sections"][0]["account"], "ann-account");
         assert_eq!(one["observations"], read["observations"]);
         // Page by page it is the same, and a page of hers is none of his.
         let first = get(&app, &hers, &format!("{INVENTORY}?limit=2"))
