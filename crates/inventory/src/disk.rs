@@ -269,6 +269,24 @@ impl<'a> Disk<'a> {
     /// Returns the names in a folder behind a fence, in their order; none where there is no folder. A name that is no UTF-8 is left
     /// out: no client writes one.
     pub(crate) fn names(&self, folder: &Path, fence: &Path) -> Result<Vec<String>, Fault> {
+        let entries = self.entries(folder, fence)?;
+        Ok(entries
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .collect())
+    }
+
+    /// Returns the names in a folder as [`Self::names`] does, where each can be written in a line.
+    ///
+    /// Errors: `Malformed` for one that is no UTF-8 or has a line feed.
+    pub(crate) fn every_name(&self, folder: &Path, fence: &Path) -> Result<Vec<String>, Fault> {
+        let entries = self.entries(folder, fence)?;
+        let written = |name: OsString| name.into_string().ok().filter(|name| !name.contains('\n'));
+        let names: Option<Vec<String>> = entries.into_iter().map(written).collect();
+        names.ok_or(Fault::Malformed)
+    }
+
+    fn entries(&self, folder: &Path, fence: &Path) -> Result<Vec<OsString>, Fault> {
         let Some(folder) = self.behind(folder, fence)? else {
             return Ok(Vec::new());
         };
@@ -287,7 +305,7 @@ impl<'a> Disk<'a> {
                 return Err(Fault::Truncated);
             }
             let entry = entry.map_err(|error| fault(&error))?;
-            names.extend(entry.file_name().into_string().ok());
+            names.push(entry.file_name());
         }
         names.sort();
         Ok(names)

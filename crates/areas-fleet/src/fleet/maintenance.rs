@@ -236,7 +236,7 @@ fn tell_of_ended(ctx: &mut OperationContext<'_>, ended: &[EnrolmentTokenId]) {
 }
 
 /// How long tokens are kept that ended. Units: seconds.
-const KEPT_SECS: i64 = 400 * 86_400;
+pub const KEPT_SECS: i64 = 400 * 86_400;
 
 /// Removes tokens, commands and bypasses that ended long ago, a thousand of each kind in a unit. Devices stay, the retired ones too: their keys are dead
 /// for ever (FL-3), and what was found on them names them.

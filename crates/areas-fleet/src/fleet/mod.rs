@@ -48,6 +48,7 @@ mod get;
 mod heartbeat;
 mod held;
 mod issue;
+mod kept;
 mod labels;
 mod list;
 mod list_bypasses;
@@ -76,6 +77,7 @@ mod view;
 
 pub use bypass::{Bypass, BypassId, live as live_bypass, of_device as bypass_of};
 pub use credentials::DEVICE as DEVICE_KIND;
+pub use kept::{Kept, KeptFrom, KeptKind, ToldBy, ToldOfDevice, WhatIsKept};
 pub use model::DeviceId;
 pub use newest::NewestBundle;
 pub use owners::{are_seen as owners_are_seen, holders, of_account as owners_of_account, own as own_devices};

@@ -1,5 +1,6 @@
 //! `GET …/devices/own`
 
+use super::kept::{self, Kept};
 use super::presence::AwaySecs;
 use super::view::DeviceView;
 use super::{enrolment, store};
@@ -34,6 +35,10 @@ pub struct OwnPage {
     devices: Vec<DeviceView>,
     /// How the caller and these devices are shown to others.
     privacy: Privacy,
+    /// What is kept about these devices, and for how long.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    retention: Vec<Kept>,
     /// Where the list goes on; absent at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<Cursor>,
@@ -62,8 +67,8 @@ impl Operation for ListOwnDevices {
         ])
         .says(
             "List the devices of the caller",
-            "What is held here about the devices that the caller owns, newest first, by which application the caller had them enrolled, and \
-             how they are shown to others. \
+            "What is held here about the devices that the caller owns, newest first, by which application the caller had them enrolled, \
+             how they are shown to others, and how long what is kept. \
              Only people own devices, and a person without a role calls no operation: the role member is enough.",
         );
     type Path = Empty;
@@ -89,6 +94,7 @@ impl Operation for ListOwnDevices {
         Ok(OwnPage {
             devices,
             privacy: settings::load(ctx)?.fleet.privacy,
+            retention: kept::kept(ctx)?,
             next_cursor,
         })
     }

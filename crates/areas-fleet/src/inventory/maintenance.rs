@@ -2,7 +2,7 @@
 
 use super::model::{MOST_OBSERVATIONS, MOST_REMOVED, REMOVED_SECS};
 use super::uses;
-use crate::fleet::DeviceRetired;
+use crate::fleet::{DeviceRetired, Kept, KeptFrom, KeptKind, WhatIsKept};
 use provost_areas_platform::announcements::{Departure, PrincipalEnded, SubjectKind};
 use provost_kernel::db::{Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params, statements};
@@ -87,6 +87,15 @@ pub fn erase(ctx: &mut OperationContext<'_>, device: &str) -> Result<u64> {
     ctx.queue(&RETIRE_SECTIONS, params![org, device])?;
     ctx.queue(&RETIRE_SCAN, params![org, device])?;
     Ok(erased)
+}
+
+/// Returns for how long what was found on devices is kept, and what their owners used.
+#[expect(clippy::unnecessary_wraps, reason = "a question is answered so")]
+pub fn kept(_: &mut OperationContext<'_>, _: &WhatIsKept) -> Result<Vec<Kept>> {
+    Ok(vec![
+        Kept::for_secs(KeptKind::Inventory, REMOVED_SECS, KeptFrom::Ended),
+        Kept::for_secs(KeptKind::Uses, REMOVED_SECS, KeptFrom::Happened),
+    ])
 }
 
 /// Forgets what a user used who is deleted: that is nobody's any more.

@@ -31,12 +31,14 @@
 //! devices, whatever policies say; no other standing lets anything pass or refuses it.
 //! INVARIANT IN-12: what is imported is evidence of its own, with its source and with who brought it; it changes no place, no name and no
 //! standing of what a device said, and nothing is approved by it.
+//! INVARIANT IN-14: a skill on a device reads registered only where a version of the same organization has its digest, and neither a version
+//! that has it nor the skill of one is withdrawn; a name makes none registered and hides none that is withdrawn, and whoever may not read
+//! the registry learns nothing of it by an inventory.
 //!
 //! Standings open nothing. A denial refuses calls (ADR 0135); the others are shown. They stand in the server's own row until there is one
-//! mechanism for approvals (ADR 0105). Not there yet: standings `managed` and `pending`, approvals of some versions or for some people,
-//! tools of servers, assets
-//! of other kinds than skills and extensions, findings, counts of what was forgotten; a section of an account of which its
-//! device says nothing more stays until the device is retired.
+//! mechanism for approvals (ADR 0105); how a skill stands is derived in each answer (ADR 0136). Not there yet: standings `managed` and
+//! `pending`, approvals of some versions or for some people, tools of servers, assets of other kinds than skills and extensions, findings,
+//! counts of what was forgotten; a section of an account of which its device says nothing more stays until the device is retired.
 
 mod credentials;
 mod denied;
@@ -53,11 +55,13 @@ mod list_uses;
 mod maintenance;
 mod model;
 mod observations;
+mod own;
 mod project_names;
 mod reads;
 mod references;
 mod report;
 mod sections;
+mod skills;
 mod standing;
 mod store;
 mod taking;
@@ -141,6 +145,7 @@ pub static AREA: Area = Area {
         &Subscriber(maintenance::principal_ended),
         &Subscriber(uses::servers_used),
         &Answers(references::references),
+        &Answers(maintenance::kept),
     ],
     prune: Some(maintenance::prune),
     guides: &[provost_kernel::guide!(
@@ -155,6 +160,7 @@ fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<report::ReportScan>(),
         Entry::of::<device::GetDeviceInventory>(),
+        Entry::of::<own::ListOwnInventory>(),
         Entry::of::<erase::EraseDeviceInventory>(),
         Entry::of::<reads::ListServers>(),
         Entry::of::<reads::GetServer>(),

@@ -1,15 +1,17 @@
 //! The words and rules of the inventory, without storage.
 
 use super::evidence::EvidenceView;
+use super::skills::SkillStanding;
 use super::store::Age;
 use crate::fleet::{DeviceId, Sight};
 use provost_inventory::Client;
 use provost_inventory::wire::{self, SectionFault};
 use provost_kernel::error::{Code, Error, Result};
 use provost_kernel::{Timestamp, id, word};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 id!(ServerId, "srv", "Names an MCP server by its identity.");
 id!(AssetId, "ast", "Names something else that was found.");
@@ -65,9 +67,9 @@ word! {
     /// What else than servers is found.
     #[derive(PartialOrd, Ord)]
     pub enum AssetKind {
-        /// A skill, by the digest of its files.
+        // A skill, by the digest of its files.
         Skill = "skill",
-        /// A plugin or an extension of a client.
+        // A plugin or an extension of a client.
         Extension = "extension",
     }
 }
@@ -306,7 +308,11 @@ pub struct Asset {
     pub kind: AssetKind,
     /// What it is: a skill by the digest of its files, an extension by its client and name.
     pub key: String,
+    /// How the first device that had it calls it.
     pub name: String,
+    /// How a skill stands beside the registry; absent for callers who may not read that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<SkillStanding>,
     pub first_seen_at: Timestamp,
     pub last_seen_at: Timestamp,
     /// On how many devices that are not retired it is.
@@ -315,6 +321,34 @@ pub struct Asset {
     pub instances: i64,
     /// By which evidence it is known. No event names a skill by its digest.
     pub evidence: Vec<EvidenceView>,
+}
+
+/// How something stands that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum FoundStanding {
+    /// A server.
+    Server(Standing),
+    /// A skill.
+    Skill(SkillStanding),
+}
+
+impl JsonSchema for FoundStanding {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "FoundStanding".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let of_skills = SkillStanding::ALL.into_iter().map(SkillStanding::as_str);
+        let words: Vec<&str> = Standing::ALL
+            .into_iter()
+            .map(Standing::as_str)
+            .chain(of_skills)
+            .collect();
+        json_schema!({ "type": "string", "enum": words })
+    }
 }
 
 /// One thing in one place of one device.
@@ -335,9 +369,9 @@ pub struct ObservationView {
     pub server_id: Option<ServerId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asset_id: Option<AssetId>,
-    /// Of a server.
+    /// Of a server; of a skill beside the registry, for callers who may read that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub standing: Option<Standing>,
+    pub standing: Option<FoundStanding>,
     /// What was found: an observation of a report, as its device sent it.
     pub found: Map<String, Value>,
     /// What the folder of the project is called in which it was found, where the settings show names of projects

@@ -1,25 +1,31 @@
 //! SQL of what devices said: scans, sections, observations.
 
 use super::model::{
-    AssetId, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId, Standing,
-    is_replaceable,
+    AssetId, FoundStanding, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId,
+    Standing, is_replaceable,
 };
 use super::sections::{Ready, Scan};
+use super::skills::{self, SkillStanding, beside_registry};
 use crate::fleet::{self, DeviceId, Sight};
-use provost_kernel::db::{Row, Statement};
+use provost_kernel::db::{Param, Row, Statement};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The columns of an observation, in the order that [`observation`] expects.
 macro_rules! observations {
     () => {
-        "SELECT o.id, o.seq, o.device_id, o.client, o.account, o.server_id, o.asset_id, o.is_weak, o.facts, o.first_seen_at, \
-         o.removed_at, s.standing, s.standing_until, o.project_name FROM inventory_observations o LEFT JOIN inventory_servers s ON \
-         s.organization_id = o.organization_id AND s.id = o.server_id "
+        concat!(
+            "SELECT o.id, o.seq, o.device_id, o.client, o.account, o.server_id, o.asset_id, o.is_weak, o.facts, o.first_seen_at, \
+             o.removed_at, s.standing, s.standing_until, o.project_name, ",
+            beside_registry!("a"),
+            " FROM inventory_observations o LEFT JOIN inventory_servers s ON s.organization_id = o.organization_id AND s.id = o.server_id \
+             LEFT JOIN inventory_assets a ON a.organization_id = o.organization_id AND a.id = o.asset_id "
+        )
     };
 }
 
@@ -59,6 +65,9 @@ statements! {
     OF_SERVER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.server_id = ?2 AND o.seq < ?3 ORDER BY o.seq DESC LIMIT ?4");
     /// A page of a device's observations that are not removed, the newest first.
     OF_DEVICE = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.seq < ?3 AND o.removed_at IS NULL ORDER BY o.seq DESC LIMIT ?4");
+    /// A page of what is there on the devices of an owner, or on one of them, the newest first. Which rows these are an index says alone, so that
+    /// none but theirs is read.
+    OF_OWNER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.seq IN (SELECT x.seq FROM devices d CROSS JOIN inventory_observations x WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.id = CAST(?3 AS TEXT)) AND x.organization_id = d.organization_id AND x.device_id = d.id AND x.removed_at IS NULL AND x.seq < ?4 ORDER BY x.seq + 0 DESC LIMIT ?5) ORDER BY o.seq + 0 DESC");
 }
 
 /// A section by its device, client and account.
@@ -107,15 +116,20 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
 
 fn observation(row: &Row<'_>, now: Timestamp, shows_projects: bool) -> Result<ObservationView> {
     let is_weak = row.get::<bool>(7)?;
-    let standing = match row.get::<Option<String>>(11)? {
-        Some(word) => Some(Server::standing_of(
-            Standing::from_store(&word)?,
-            row.get(12)?,
-            is_weak,
-            now,
-        )),
+    let of_server = match row.get::<Option<String>>(11)? {
+        Some(word) => {
+            let standing = Standing::from_store(&word)?;
+            Some(FoundStanding::Server(Server::standing_of(
+                standing,
+                row.get(12)?,
+                is_weak,
+                now,
+            )))
+        }
         None => None,
     };
+    let of_digest = row.get::<Option<String>>(14)?;
+    let of_skill = of_digest.as_deref().map(SkillStanding::from_store).transpose()?;
     let found = read(row.str(8)?)?;
     Ok(ObservationView {
         replaceable_by_project: is_replaceable(&found),
@@ -126,7 +140,7 @@ fn observation(row: &Row<'_>, now: Timestamp, shows_projects: bool) -> Result<Ob
         account: row.get(4)?,
         server_id: row.get::<Option<String>>(5)?.map(ServerId::from_store),
         asset_id: row.get::<Option<String>>(6)?.map(AssetId::from_store),
-        standing,
+        standing: of_server.or(of_skill.map(FoundStanding::Skill)),
         found,
         // Keeps PV-2: what is hidden is not shown from the moment on at which the settings say so; it is forgotten soon after.
         project_name: row.get::<Option<String>>(13)?.filter(|_| shows_projects),
@@ -152,7 +166,7 @@ pub struct LastScan {
     /// The device's clock when it ended.
     finished_at: Timestamp,
     /// When it was taken.
-    received_at: Timestamp,
+    pub(super) received_at: Timestamp,
     /// Which taking of a report writes, or wrote last.
     #[serde(skip)]
     #[schemars(skip)]
@@ -430,20 +444,71 @@ pub fn of_device(
     page(ctx, &OF_DEVICE, id.as_str(), (before, limit))
 }
 
+/// Returns what is there on the devices of the caller, or on one of them, before a place, the newest first.
+pub fn of_own(
+    ctx: &mut OperationContext<'_>,
+    device: Option<&DeviceId>,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<ObservationView>> {
+    let (org, me) = (ctx.org(), ctx.actor().id.clone());
+    let device = device.map(DeviceId::as_str);
+    seen(ctx, &OF_OWNER, params![org, me.as_str(), device, before, limit])
+}
+
 fn page(
     ctx: &mut OperationContext<'_>,
     of: &'static Statement,
     id: &str,
     (before, limit): (i64, i64),
 ) -> Result<Vec<ObservationView>> {
+    let org = ctx.org();
+    seen(ctx, of, params![org, id, before, limit])
+}
+
+/// Returns observations as the caller sees them.
+fn seen(
+    ctx: &mut OperationContext<'_>,
+    of: &'static Statement,
+    asked: &[Param<'_>],
+) -> Result<Vec<ObservationView>> {
     let accounts = Accounts::load(ctx)?;
-    let (org, now) = (ctx.org(), ctx.latest());
+    let now = ctx.latest();
     let shows_projects = accounts.sight.privacy().shows_projects();
-    ctx.query(of, params![org, id, before, limit], |row| {
+    let mut found = ctx.query(of, asked, |row| {
         let found = observation(row, now, shows_projects)?;
         let account = accounts.of(&found.device_id, found.account);
         Ok(ObservationView { account, ..found })
-    })
+    })?;
+    judge_skills(ctx, &mut found)?;
+    Ok(found)
+}
+
+/// Says of skills by the names of their folders which of them are modified, to whoever may know how they stand.
+///
+/// Keeps IN-14.
+fn judge_skills(ctx: &mut OperationContext<'_>, found: &mut [ObservationView]) -> Result<()> {
+    let of_skill = |one: &ObservationView| match one.standing {
+        Some(FoundStanding::Skill(of_digest)) => Some(of_digest),
+        _ => None,
+    };
+    let are_judged = skills::are_judged(ctx);
+    let names = found
+        .iter()
+        .filter(|one| are_judged && of_skill(one) == Some(SkillStanding::Unregistered))
+        .filter_map(name_of);
+    let names = skills::Names::look_up(ctx, names)?;
+    for one in found {
+        let Some(of_digest) = of_skill(one) else { continue };
+        let standing = names.judge(of_digest, name_of(one).unwrap_or_default());
+        one.standing = are_judged.then_some(FoundStanding::Skill(standing));
+    }
+    Ok(())
+}
+
+/// Returns how what was found is called there.
+fn name_of(found: &ObservationView) -> Option<&str> {
+    found.found.get("name").and_then(Value::as_str)
 }
 
 /// What the caller sees of accounts of devices.

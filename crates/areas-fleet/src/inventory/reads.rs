@@ -3,7 +3,8 @@
 use super::model::{
     Asset, AssetKind, ObservationView, ServerId, ServerNow, ServerPath, ServerView, Standing,
 };
-use super::store::{self, Age, Filter, Used};
+use super::skills::{self, SkillStanding};
+use super::store::{self, Age, AssetFilter, Filter, Used};
 use super::{fences, observations, uses};
 use crate::fleet::Sight;
 use provost_inventory::wire::Transport;
@@ -250,6 +251,8 @@ impl Operation for ListInstances {
 pub struct AssetsQuery {
     /// Only assets of this kind.
     kind: Option<AssetKind>,
+    /// Only skills that stand so, for readers of the registry. A page may be short, or empty, and go on.
+    standing: Option<SkillStanding>,
     /// How many at most.
     #[serde(default)]
     limit: Limit,
@@ -278,6 +281,7 @@ impl Operation for ListAssets {
         .columns(&[
             "name",
             "kind",
+            "standing",
             "devices",
             "instances",
             "key",
@@ -296,17 +300,25 @@ impl Operation for ListAssets {
 
     fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<AssetPage> {
         let query = &input.query;
-        let list = format!(
-            "listHeadlessInventoryAssets|{}",
-            query.kind.map_or("", AssetKind::as_str)
-        );
+        if query.standing.is_some() {
+            skills::may_find(ctx)?;
+        }
+        let list = [
+            "listHeadlessInventoryAssets",
+            query.kind.map_or("", AssetKind::as_str),
+            query.standing.map_or("", SkillStanding::as_str),
+        ];
+        let list = list.join("|");
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
-        let mut assets = store::assets(ctx, query.kind, before, query.limit.get() + 1)?;
-        let next_cursor = page::end(ctx, &list, query.limit, &mut assets, |asset| asset.seq);
+        let filter = AssetFilter {
+            kind: query.kind,
+            standing: query.standing,
+        };
+        let (assets, goes_on) = store::assets(ctx, filter, before, query.limit.get())?;
         Ok(AssetPage {
             assets,
             data_age: store::age(ctx)?,
-            next_cursor,
+            next_cursor: goes_on.map(|place| Cursor::issue(&ctx.services().keys, ctx.org(), &list, place)),
         })
     }
 }

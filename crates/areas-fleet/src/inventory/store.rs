@@ -5,6 +5,7 @@ use super::known;
 use super::model::{
     Asset, AssetId, AssetKind, Counts, MOST_SERVERS, REPORTING_SECS, Server, ServerId, Standing,
 };
+use super::skills::{self, SkillStanding, beside_registry};
 use provost_kernel::db::{Row, Statement};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
@@ -25,7 +26,11 @@ macro_rules! servers {
 /// The columns of an asset, in the order that [`asset`] expects.
 macro_rules! assets {
     () => {
-        "SELECT s.id, s.seq, s.kind, s.key, s.name, s.first_seen_at, s.last_seen_at FROM inventory_assets s "
+        concat!(
+            "SELECT s.id, s.seq, s.kind, s.key, s.name, s.first_seen_at, s.last_seen_at, ",
+            beside_registry!("s"),
+            " FROM inventory_assets s "
+        )
     };
 }
 
@@ -96,8 +101,8 @@ statements! {
     SEE_SERVER = "UPDATE inventory_servers SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
     /// Keeps that an asset was seen.
     SEE_ASSET = "UPDATE inventory_assets SET last_seen_at = ?3 WHERE organization_id = ?1 AND id = ?2 AND last_seen_at < ?3";
-    /// A page of assets, the newest first.
-    ASSETS = concat!(assets!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.kind = CAST(?3 AS TEXT)) ORDER BY s.seq DESC, s.id LIMIT ?4");
+    /// A page of assets, the newest first, of those whose digest stands so in the registry.
+    ASSETS = concat!(assets!(), "WHERE s.organization_id = ?1 AND s.seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR s.kind = CAST(?3 AS TEXT)) AND (CAST(?4 AS TEXT) IS NULL OR ", beside_registry!("s"), " = CAST(?4 AS TEXT)) ORDER BY s.seq DESC, s.id LIMIT ?5");
     /// Keeps that the assets of a section were seen.
     SEE_ASSETS = "UPDATE inventory_assets SET last_seen_at = ?5 WHERE organization_id = ?1 AND last_seen_at < ?5 AND id IN (SELECT asset_id FROM inventory_observations WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4 AND removed_at IS NULL)";
     /// How many devices are not retired.
@@ -161,12 +166,14 @@ fn server(row: &Row<'_>) -> Result<Server> {
 
 fn asset(row: &Row<'_>) -> Result<Asset> {
     let (first_seen_at, last_seen_at) = (row.get(5)?, row.get(6)?);
+    let of_digest = row.get::<Option<String>>(7)?;
     Ok(Asset {
         id: AssetId::from_store(row.get(0)?),
         seq: row.get(1)?,
         kind: AssetKind::from_store(row.str(2)?)?,
         key: row.get(3)?,
         name: row.get(4)?,
+        standing: of_digest.as_deref().map(SkillStanding::from_store).transpose()?,
         first_seen_at,
         last_seen_at,
         devices: 0,
@@ -291,22 +298,111 @@ pub fn by_standing(ctx: &mut OperationContext<'_>) -> Result<Vec<(Standing, i64)
 /// How long something counts as used lately. Units: seconds (F3.10).
 const MONTH_SECS: i64 = 30 * 86_400;
 
-/// Returns assets before a place, the newest first.
+/// What a list of assets is narrowed to.
+#[derive(Clone, Copy)]
+pub struct AssetFilter {
+    pub kind: Option<AssetKind>,
+    /// Only skills that stand so beside the registry.
+    pub standing: Option<SkillStanding>,
+}
+
+/// LIMIT: skills whose names are compared with those of the registry for one page. Ours: a unit has a quarter of a second. The names of none
+/// may fit; the page then has fewer than it may have, and says where the list goes on.
+const MOST_COMPARED: i64 = 1_000;
+/// How many of them are read at once.
+const COMPARED_AT_ONCE: i64 = 250;
+
+/// Returns at most so many assets before a place, the newest first, and the place at which the list goes on.
+///
+/// Keeps IN-14.
 pub fn assets(
     ctx: &mut OperationContext<'_>,
-    kind: Option<AssetKind>,
+    filter: AssetFilter,
+    mut before: i64,
+    limit: i64,
+) -> Result<(Vec<Asset>, Option<i64>)> {
+    let is_named = |standing| matches!(standing, SkillStanding::Modified | SkillStanding::Unregistered);
+    // Where the name decides, more is read than is shown.
+    let step = match filter.standing {
+        Some(standing) if is_named(standing) => COMPARED_AT_ONCE,
+        _ => limit + 1,
+    };
+    let mut found: Vec<Asset> = Vec::new();
+    let mut compared = 0;
+    let goes_on = 'pages: loop {
+        let read = assets_of_digest(ctx, filter, before, step)?;
+        let is_last = counted(&read) < step;
+        for asset in judged(ctx, read)? {
+            if counted(&found) == limit {
+                break 'pages Some(before);
+            }
+            before = asset.seq;
+            if filter
+                .standing
+                .is_none_or(|standing| asset.standing == Some(standing))
+            {
+                found.push(asset);
+            }
+        }
+        compared += step;
+        if is_last {
+            break None;
+        }
+        if compared >= MOST_COMPARED {
+            break Some(before);
+        }
+    };
+    count_assets(ctx, &mut found)?;
+    Ok((found, goes_on))
+}
+
+fn counted<T>(items: &[T]) -> i64 {
+    i64::try_from(items.len()).unwrap_or(i64::MAX)
+}
+
+/// Returns assets before a place whose digest stands as that of what is asked for, the newest first.
+fn assets_of_digest(
+    ctx: &mut OperationContext<'_>,
+    filter: AssetFilter,
     before: i64,
     limit: i64,
 ) -> Result<Vec<Asset>> {
-    let (org, kind) = (ctx.org(), kind.map(AssetKind::as_str));
-    let mut assets = ctx.query(&ASSETS, params![org, before, kind, limit], asset)?;
+    let (org, kind) = (ctx.org(), filter.kind.map(AssetKind::as_str));
+    let of_digest = filter.standing.map(|standing| match standing {
+        SkillStanding::Modified => SkillStanding::Unregistered.as_str(),
+        standing => standing.as_str(),
+    });
+    ctx.query(&ASSETS, params![org, before, kind, of_digest, limit], asset)
+}
+
+/// Says of skills by their names which of them are modified, to whoever may know how they stand.
+fn judged(ctx: &mut OperationContext<'_>, mut assets: Vec<Asset>) -> Result<Vec<Asset>> {
+    if !skills::are_judged(ctx) {
+        for asset in &mut assets {
+            asset.standing = None;
+        }
+        return Ok(assets);
+    }
+    let of_no_version = |asset: &&Asset| asset.standing == Some(SkillStanding::Unregistered);
+    let names = assets
+        .iter()
+        .filter(of_no_version)
+        .map(|asset| asset.name.as_str());
+    let names = skills::Names::look_up(ctx, names)?;
+    for asset in &mut assets {
+        asset.standing = asset.standing.map(|standing| names.judge(standing, &asset.name));
+    }
+    Ok(assets)
+}
+
+fn count_assets(ctx: &mut OperationContext<'_>, assets: &mut [Asset]) -> Result<()> {
     let ids: Vec<&str> = assets.iter().map(|asset| asset.id.as_str()).collect();
     let counts = counts(ctx, &ASSET_COUNTS, &ids)?;
-    for asset in &mut assets {
+    for asset in assets {
         let of_asset = counts.get(asset.id.as_str()).copied().unwrap_or_default();
         (asset.devices, asset.instances) = (of_asset.devices, of_asset.instances);
     }
-    Ok(assets)
+    Ok(())
 }
 
 /// Stores what was decided about a server.

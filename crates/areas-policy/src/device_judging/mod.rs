@@ -74,6 +74,8 @@ pub static AREA: Area = Area {
         &Subscriber(ends::device_retired),
         &Subscriber(ends::principal_ended),
         &Answers(bundle::newest),
+        &Answers(ends::kept),
+        &Answers(ends::told),
     ],
     prune: Some(store::prune),
     check: Check::Find(store::broken_invariants),

@@ -723,3 +723,34 @@ fn a_manifest_names_files_of_its_plugin_alone_and_not_many() {
     assert_eq!(keys(&scan).len(), 20);
     assert_eq!(faults(&scan), [Fault::Truncated]);
 }
+
+/// A file that the digest leaves out, or that reads in it as two, would make of another folder a version of the registry.
+/// Proves IV-4.
+#[test]
+fn a_skill_with_a_name_that_no_line_holds_has_no_digest() {
+    use std::os::unix::ffi::OsStrExt;
+    let line = format!("SKILL.md\n0644 {} z.md", "0".repeat(64));
+    for (at, name) in [b"run\xff.sh".as_slice(), line.as_bytes()]
+        .into_iter()
+        .enumerate()
+    {
+        for is_folder in [false, true] {
+            let folder = Folder::new(&format!("unwritten-{at}-{is_folder}"));
+            let file = folder.write("home/ada/.claude/skills/tidy/SKILL.md", "x");
+            let other = file.with_file_name(std::ffi::OsStr::from_bytes(name));
+            if is_folder {
+                std::fs::create_dir(&other).unwrap();
+                std::fs::write(other.join("run.sh"), "x").unwrap();
+            } else {
+                std::fs::write(&other, "x").unwrap();
+            }
+            let scan = folder.scan();
+            let skill = Observation::Skill {
+                name: "tidy".to_owned(),
+                digest: None,
+            };
+            assert_eq!(scan.sections[0].observations[0].observation, skill);
+            assert_eq!(faults(&scan), [Fault::Malformed]);
+        }
+    }
+}
