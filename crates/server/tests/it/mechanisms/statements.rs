@@ -75,7 +75,7 @@ fn prepare(conn: &mut Conn, location: &Location, statement: &Statement) {
 }
 
 /// What deletes by time. The function that runs each takes a `SureTime` instant (CK-1): one that is new here must as well.
-const BY_TIME: [&str; 38] = [
+const BY_TIME: [&str; 39] = [
     "provost_areas_access::mcp_sessions::store::PRUNE",
     "provost_areas_access::oauth::links::store::PRUNE_ALLOWED",
     "provost_areas_access::oauth::links::store::PRUNE_FORMER",

@@ -363,14 +363,14 @@ fn a_bypass_lets_a_machine_work_on_and_is_over_with_its_end() {
         let bypass = || guard.asks("Bash").bypass.map(|bypass| bypass.id);
         assert_eq!(bypass(), None);
         let path = format!("/devices/{}/bypass", guard.id);
-        let begin = async || {
+        let give = async || {
             app.write("POST", &path, json!({ "minutes": 60 }))
                 .await
                 .json
                 .clone()
         };
-        let begun = begin().await;
-        let id = begun["bypass"]["id"].as_str().map(str::to_owned);
+        let given = give().await;
+        let id = given["bypass"]["id"].as_str().map(str::to_owned);
         guard.goes_on(&judging).await;
         assert_eq!(bypass(), id);
         assert!(judging.bypass(Client::Codex).is_some());
@@ -415,7 +415,7 @@ fn a_bypass_lets_a_machine_work_on_and_is_over_with_its_end() {
         // Held apart with what only looks on: the server gives none, and the mark is stronger than one that is there.
         let body = json!({ "fleet": { "quarantineAction": "monitor" }, "confirm": true });
         app.write("PATCH", "/automation/settings", body).await.ok();
-        begin().await;
+        give().await;
         guard.goes_on(&judging).await;
         assert!(bypass().is_some());
         app.write("POST", &format!("/devices/{}/quarantine", guard.id), json!({}))
