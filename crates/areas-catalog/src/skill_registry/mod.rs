@@ -85,7 +85,7 @@ pub static AREA: Area = Area {
     schemes: &[&credentials::GatewayTokens],
     operations,
     fences: Some(&fences::FENCES),
-    migrations: &migrations!["0006_skill_registry", "0028_skill_words", "0060_skill_digests"],
+    migrations: &migrations!["0006_skill_registry", "0028_skill_words", "0061_skill_digests"],
     statements: &[
         store::STATEMENTS,
         words::STATEMENTS,
