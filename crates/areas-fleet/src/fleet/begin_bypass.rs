@@ -143,8 +143,8 @@ impl Operation for BeginBypass {
 impl Operation for EndBypass {
     const META: Meta = Meta::write("endHeadlessDeviceBypass", Method::Delete, PATH, "fleet")
         .rule(Access::ScopedEither {
-            scope: SCOPE,
-            other: "fleet:write",
+            scope: "fleet:write",
+            other: SCOPE,
             roles: &[Admin, Operator],
         })
         .command("devices", "end-bypass")

@@ -28,7 +28,7 @@ statements! {
     /// The open ones that somebody began.
     OF_MAKER = concat!("SELECT ", columns!(), " FROM device_bypasses WHERE organization_id = ?1 AND created_by = ?2 AND ended_at IS NULL ORDER BY id");
     /// The open ones of the machines of a user.
-    OF_OWNER = "SELECT b.id, b.device_id, b.clients, b.created_by, b.created_at, b.expires_at, b.ended_at, b.end_reason FROM devices d JOIN device_bypasses b ON b.organization_id = d.organization_id AND b.device_id = d.id AND b.ended_at IS NULL WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 ORDER BY b.id";
+    OF_OWNER = "SELECT b.id, b.device_id, b.clients, b.created_by, b.created_at, b.expires_at, b.ended_at, b.end_reason FROM devices d JOIN device_bypasses b ON b.organization_id = d.organization_id AND b.device_id = d.id AND b.ended_at IS NULL WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 ORDER BY b.id || ''";
     /// Adds one.
     INSERT = "INSERT INTO device_bypasses (organization_id, id, device_id, clients, created_by, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     /// Ends one that is open.

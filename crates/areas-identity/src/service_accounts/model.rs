@@ -67,19 +67,19 @@ impl JsonSchema for ScopeName {
     }
 }
 
-/// A set of scopes as a client writes it. LIMIT: 1 to 64 (D1.10).
+/// A set of scopes as a client writes it. LIMIT: 1 to 128: as many as a set holds, so that each list of scopes can be named.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<ScopeName>")]
-#[schemars(inline, extend("minItems" = 1, "maxItems" = 64))]
+#[schemars(inline, extend("minItems" = 1, "maxItems" = 128))]
 pub struct ScopeList(Vec<ScopeName>);
 
 impl TryFrom<Vec<ScopeName>> for ScopeList {
     type Error = &'static str;
     fn try_from(names: Vec<ScopeName>) -> std::result::Result<Self, Self::Error> {
-        if (1..=64).contains(&names.len()) {
+        if (1..=128).contains(&names.len()) {
             Ok(Self(names))
         } else {
-            Err("must hold 1 to 64 scopes")
+            Err("must hold 1 to 128 scopes")
         }
     }
 }

@@ -347,7 +347,11 @@ impl Tests {
             all.add(vec![(name(Field::TOOL), is()), (name(Field::MCP_TOOL), is())])?;
         }
         if let Some(device) = &filters.device {
-            all.add(vec![(name(Field::DEVICE), Step::Is(device.clone()))])?;
+            // What a device tells happened on it, also where its event names no machine.
+            all.add(vec![
+                (name(Field::DEVICE), Step::Is(device.clone())),
+                ("source", Step::Is(record::device_source(device))),
+            ])?;
         }
         if !filters.actions.is_empty() {
             let wanted = Step::IsOneOf(filters.actions.clone());

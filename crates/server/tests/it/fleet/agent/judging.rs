@@ -5,7 +5,7 @@ use crate::areas::device_judging::set;
 use crate::areas::directory::user;
 use crate::areas::fleet::enrolment_token;
 use crate::policy::decisions::{content, policy};
-use crate::support::{App, each};
+use crate::support::{App, each, fresh_key};
 use provost_agent::desk::{Asked, Intent, Told, reply_of};
 use provost_agent::{Agent, Loop, Mode, Once, Quarantine, Station, Trouble, once};
 use provost_client::agent::{Judging, Use};
@@ -384,7 +384,7 @@ fn a_bypass_lets_a_machine_work_on_and_is_over_with_its_end() {
         assert_eq!(bypass(), id);
         guard.silence();
         let call = app.request("DELETE", &path);
-        let call = call.header("idempotency-key", "the end of it");
+        let call = call.header("idempotency-key", &fresh_key());
         assert_eq!(
             call.header("x-reason", "he is back").send().await.status.as_u16(),
             204
