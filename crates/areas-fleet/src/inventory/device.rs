@@ -44,7 +44,17 @@ impl Operation for GetDeviceInventory {
     )
     .access("inventory:read", &[Admin, Operator, Auditor])
     .command("devices", "inventory")
-    .columns(&["account", "client", "standing", "firstSeenAt as found", "removedAt as removed", "id"])
+    .columns(&[
+        "found.name as name",
+        "found.kind as kind",
+        "standing",
+        "client",
+        "account",
+        "firstSeenAt as found",
+        "found.key as key",
+        "removedAt as removed",
+        "id",
+    ])
     .sensitive()
     .says(
         "Get what is on a device",

@@ -73,11 +73,14 @@ impl Operation for ListOwnInventory {
         })
         .command("devices", "own-inventory")
         .columns(&[
-            "deviceId as device",
-            "account",
-            "client",
+            "found.name as name",
+            "found.kind as kind",
             "standing",
+            "client",
+            "account",
             "firstSeenAt as found",
+            "deviceId as device",
+            "found.key as key",
             "id",
         ])
         .sensitive()

@@ -85,10 +85,10 @@ impl Operation for ListServers {
     .columns(&[
         "name",
         "standing",
+        "key",
         "devices",
         "instances",
         "weakInstances as weak",
-        "key",
         "lastSeenAt as seen",
         "id",
         "accounts",

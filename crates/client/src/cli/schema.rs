@@ -171,7 +171,15 @@ impl Schemas<'_> {
     pub(super) fn member(&self, object: &Value, path: &str) -> Option<Field> {
         let mut schema = object.clone();
         for name in path.split('.') {
-            schema = self.resolve(&schema).properties()?.get(name)?.clone();
+            let resolved = self.resolve(&schema);
+            schema = match resolved.properties() {
+                Some(members) => members.get(name)?.clone(),
+                // An object whose members nobody declares has whatever there is.
+                None if resolved.schema.get("additionalProperties") == Some(&Value::Bool(true)) => {
+                    Value::Object(Map::new())
+                }
+                None => return None,
+            };
         }
         Some(self.field(path.split('.').map(str::to_owned).collect(), &schema, false))
     }
