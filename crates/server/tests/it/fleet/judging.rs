@@ -210,7 +210,6 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             server("evil", "npm:evil", false),
             server("nice", "npm:nice", false),
             server("odd", "npm:odd", true),
-            server("near", "npm:Evil", false),
         ]);
         machine.has(&app, "ada", &found).await.ok();
         let before = fetch(&app, &machine, None).await;
@@ -262,12 +261,8 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             device["eventId"] = answer["eventId"].clone();
             assert_eq!(device, answer, "{event}");
         }
-        // Another spelling is refused by the server, unless it is another server's own key; a device does not know of that, and asks.
-        for (key, action) in [
-            (" NPM:evil\u{200b}", "block"),
-            ("npm:eV\u{ad}il", "block"),
-            ("npm:Evil", "allow"),
-        ] {
+        // Another spelling is refused by the server; a device does not know whether it is another server's own key, and asks.
+        for key in [" NPM:evil\u{200b}", "npm:eV\u{ad}il", "npm:Evil"] {
             let attributes = json!({ "identity.user_id": ADA, "tool.id": "mcp__a__b", "mcp.server_id": "a", "mcp.package_id": key });
             let event = json!({ "occasion": "pre_tool", "attributes": attributes });
             let said = judge.judge(app.now(), &AskedEvent::of(&event).unwrap()).unwrap();
@@ -277,10 +272,8 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
                 .request("POST", "/policies/decisions")
                 .json(json!({ "events": [event] }));
             let answer = asked.send().await.ok()["decisions"][0].clone();
-            assert_eq!(answer["action"], action, "{event}");
-            if action == "block" {
-                assert_eq!(answer["mcpServer"]["key"], "npm:evil");
-            }
+            assert_eq!(answer["action"], "block", "{event}");
+            assert_eq!(answer["mcpServer"]["key"], "npm:evil");
         }
         // What is taken back is refused by nobody any more.
         for key in ["npm:evil", "npm:odd"] {
