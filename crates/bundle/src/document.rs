@@ -408,7 +408,7 @@ impl PolicyBundle {
     /// Returns the bypass by which calls of a client pass at an instant, and until when: never in a bundle that is out of date, and never
     /// longer than a day after it was made, whatever it says.
     ///
-    /// Keeps LJ-14.
+    /// Keeps LJ-15.
     pub fn bypass_of(&self, client: &str, now: Timestamp) -> Option<(&BundleBypass, Timestamp)> {
         let end = |bypass: &BundleBypass| {
             let longest = self.issued_at.plus_ms(LONGEST_BYPASS_MS);

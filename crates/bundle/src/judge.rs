@@ -174,7 +174,10 @@ impl Judge {
         let occasion = event.occasion;
         let is_call = calls_server(event);
         let denied = self.denied_of(server_of(event), may_be).filter(|_| is_call);
-        let is_respelt = server_of(event).is_some_and(|key| {
+        let mut keys = server_of(event)
+            .into_iter()
+            .chain(may_be.iter().map(String::as_str));
+        let is_respelt = keys.any(|key| {
             let name = name_key(Field::MCP_PACKAGE, key);
             self.denied_names.contains(&*name)
         });

@@ -23,7 +23,7 @@
 //! INVARIANT LJ-14: of prompts, and of what tools are given and bring, a device writes and tells no byte that the signed bundle by which it
 //! judges does not have it tell; what is left out is missing, and only events that have what the policies read are judged again.
 //!
-//! INVARIANT LJ-14: a bypass lets calls of its clients pass for no longer than it says, than a day after its bundle was made, and than that
+//! INVARIANT LJ-15: a bypass lets calls of its clients pass for no longer than it says, than a day after its bundle was made, and than that
 //! bundle is in date, whatever a clock shows; on a machine that is not held apart, and each call once what policies say of it is recorded.
 //!
 //! What is judged without asking is in no server's history until the device sends it; a bundle says whether everything has to be sent

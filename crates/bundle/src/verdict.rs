@@ -202,6 +202,11 @@ impl Verdict {
         }
     }
 
+    /// Returns the key of the server by whose standing it is a refusal.
+    pub fn denied_server(&self) -> Option<&str> {
+        self.mcp_server.as_ref().map(|server| server.key.as_str())
+    }
+
     /// Returns whether it is a refusal by the standing of an MCP server.
     pub fn is_by_standing(&self) -> bool {
         self.mcp_server.is_some()

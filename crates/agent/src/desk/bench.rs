@@ -9,7 +9,7 @@
 //! expired and anything else                    ask; until then nothing, but for what requires an approval
 //! ```
 //!
-//! Keeps LJ-1, LJ-4, LJ-5, LJ-11 and LJ-14.
+//! Keeps LJ-1, LJ-4, LJ-5, LJ-11 and LJ-15.
 
 use super::latest::{Latest, is_behind};
 use super::servers::ServerOfCall;
@@ -178,13 +178,15 @@ impl Said {
     }
 
     /// Returns what the policies come to where the call would not pass as it is, or would have to be asked about; nothing where it passes
-    /// anyway, and where nobody here can say anything.
+    /// anyway, where nobody here can say anything, and where who asks is nobody of the device: a bypass is of its people.
     pub(crate) fn stopped(&self) -> Option<&[Arc<Verdict>]> {
-        match (&self.decided, &self.held) {
-            (Some(decided), _) if strongest(decided) <= Action::FlagForReview => None,
-            (Some(verdicts), _) | (None, Some(verdicts)) => Some(verdicts),
-            (None, None) => None,
-        }
+        let verdicts = match (&self.decided, &self.held) {
+            (Some(decided), _) if strongest(decided) <= Action::FlagForReview => return None,
+            (Some(verdicts), _) | (None, Some(verdicts)) => verdicts,
+            (None, None) => return None,
+        };
+        let is_nobodys = verdicts.iter().any(|verdict| verdict.names_unknown());
+        (!is_nobodys).then_some(verdicts)
     }
 
     /// Returns whether what was decided is nothing to speak of.
@@ -303,7 +305,14 @@ impl Bench {
         };
         // A refusal by a standing stands, whatever else has to be asked about and however old the bundle is.
         if verdicts.iter().any(|verdict| verdict.is_by_standing()) {
-            let is_certain = asks.is_none() && server.known.is_some();
+            // The server, which knows the one that the event names, would not come to the refusal of another that may be meant.
+            let known = server.known.as_ref().map(|known| known.package_id.as_str());
+            let is_of_known = known.is_some_and(|known| {
+                verdicts
+                    .iter()
+                    .all(|verdict| verdict.denied_server().is_none_or(|key| key == known))
+            });
+            let is_certain = asks.is_none() && is_of_known;
             return Said {
                 is_certain,
                 ..said(Some(verdicts), None, None)
@@ -357,7 +366,7 @@ impl Standing {
     /// Returns the bypass by which calls of a client pass now: of a bundle that is in date, on a machine that is not held apart. The present is
     /// never less than what is known to have gone by, so that a clock that is set back prolongs nothing.
     ///
-    /// Keeps LJ-14.
+    /// Keeps LJ-15.
     pub fn bypass(&self, client: Client, clock: &dyn Clock) -> Option<ToldBypass> {
         let standing = self.by(clock);
         let bench = standing.bench.as_ref()?;

@@ -488,7 +488,7 @@ impl Counter {
     /// Lets a call pass by a bypass that would not pass by itself, once it is recorded what the policies say of it; says whether it did. What
     /// cannot be recorded is judged as without one.
     ///
-    /// Keeps LJ-14.
+    /// Keeps LJ-15.
     fn passed(&self, question: &Kept<'_>, bypass: ToldBypass, told: &mut Told, filled: &mut u64) -> bool {
         let Some(verdicts) = question.said.stopped() else {
             return false;

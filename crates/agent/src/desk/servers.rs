@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// LIMIT: how long is looked for one call, since everybody else waits meanwhile. Ours; what is longer is as what cannot be read.
-const MOST_TIME: Duration = Duration::from_millis(200);
+const MOST_TIME: Duration = Duration::from_millis(100);
 /// LIMIT: configurations that are held, and those of one account. Ours.
 const MOST_KEPT: usize = 16;
 const MOST_OF_ACCOUNT: usize = 4;
@@ -46,8 +46,6 @@ pub struct ServerOfCall {
 /// Why not all of a client's configuration could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
-    /// Neither the home nor what is in it could be looked at.
-    Home,
     /// It lies in another folder than the home's.
     Elsewhere,
     /// A file has a fault.
@@ -58,7 +56,6 @@ impl Unread {
     /// Returns it in words, for a sentence about the client's configuration.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Home => "its home cannot be read",
             Self::Elsewhere => "what counts lies in another folder than the home's",
             Self::File(Fault::Unreadable) => "a file of it cannot be read, or is none",
             Self::File(Fault::TooLarge) => "a file of it is larger than the agent reads",
@@ -113,10 +110,7 @@ impl Servers {
             .filter(|folder| folder.len() <= MOST_OF_FOLDER)
             .map(PathBuf::from);
         let Some(live) = self.live((account, question.client, folder), home, clock) else {
-            return ServerOfCall {
-                unread: Some(Unread::Home),
-                ..ServerOfCall::default()
-            };
+            return ServerOfCall::default();
         };
         let called = Called {
             tool: server.tool.clone(),
@@ -174,7 +168,9 @@ impl Servers {
         let asked = (client_of(of.1), of.2.as_deref());
         let live = live(&machine, asked, reach, &self.key).ok()?;
         let live = Arc::new(live);
-        if live.may_be_held(now) {
+        // What was cut by the time is looked at anew: the next look may be faster.
+        let is_cut = live.unread() == Some(Fault::Truncated);
+        if !is_cut && live.may_be_held(now) {
             let own = kept.iter().filter(|kept| kept.of.0 == of.0).count();
             let goes = if own >= MOST_OF_ACCOUNT {
                 kept.iter().position(|kept| kept.of.0 == of.0)

@@ -17,7 +17,7 @@ use super::bypass_store as bypasses;
 use super::model::{Device, DeviceId, Status};
 use super::sight::Sight;
 use super::{fences, store};
-use provost_areas_platform::announcements::{Departure, PrincipalEnded, SubjectKind};
+use provost_areas_platform::announcements::{PrincipalEnded, SubjectKind};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp, id, word};
@@ -247,8 +247,8 @@ pub fn begin(
             0
         };
         let message = format!(
-            "a device has 24 hours of bypass at most, together with those that ended within the last 24 hours, and 24 of them begin a day: \
-             {left} minutes are left"
+            "a device has 24 hours of bypass at most, together with those of the last 24 hours, each for as long as it was \
+             given, and 24 of them begin a day: {left} minutes are left"
         );
         return Err(Error::new(Code::Conflict, message)
             .with("status", "bypass_used_up")
@@ -352,7 +352,7 @@ pub fn end_every(ctx: &mut OperationContext<'_>) -> Result<()> {
 
 /// Ends the bypasses that somebody began who acts no more, and those of the machines of a user who is deleted: they lose their owner.
 pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
-    if ended.kind == SubjectKind::User && ended.how == Departure::Deleted {
+    if ended.kind == SubjectKind::User {
         let open = bypasses::open_of_owner(ctx, &ended.id)?;
         end_all(ctx, &open, OWNER_CHANGED)?;
     }

@@ -21,8 +21,8 @@ statements! {
     LIST = concat!("SELECT ", columns!(), " FROM device_bypasses WHERE organization_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
     /// A page of those of one device.
     OF_DEVICE = concat!("SELECT ", columns!(), " FROM device_bypasses WHERE organization_id = ?1 AND device_id = ?4 AND id < ?2 ORDER BY id DESC LIMIT ?3");
-    /// How long those of a device were that ended or end after an instant, and how many of a device were begun since.
-    USED = "SELECT CAST(COALESCE(SUM(CASE WHEN COALESCE(ended_at, expires_at) > ?3 THEN COALESCE(ended_at, expires_at) - created_at ELSE 0 END), 0) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN created_at > ?3 THEN 1 ELSE 0 END), 0) AS BIGINT) FROM device_bypasses WHERE organization_id = ?1 AND device_id = ?2 AND created_at > ?4";
+    /// For how long those of a device were given whose time ends after an instant, whenever they were ended: a machine that is away may not have heard, and how many of a device were begun since.
+    USED = "SELECT CAST(COALESCE(SUM(CASE WHEN expires_at > ?3 THEN expires_at - created_at ELSE 0 END), 0) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN created_at > ?3 THEN 1 ELSE 0 END), 0) AS BIGINT) FROM device_bypasses WHERE organization_id = ?1 AND device_id = ?2 AND created_at > ?4";
     /// The open ones.
     OPEN = concat!("SELECT ", columns!(), " FROM device_bypasses WHERE organization_id = ?1 AND ended_at IS NULL ORDER BY id");
     /// The open ones that somebody began.

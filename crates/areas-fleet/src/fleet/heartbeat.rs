@@ -45,7 +45,7 @@ pub struct HeartbeatAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     commands: Vec<Told>,
-    /// How people and their machines are shown to others.
+    /// How people and their machines are shown to others; absent where the heartbeat was early.
     #[serde(skip_serializing_if = "Option::is_none")]
     privacy: Option<Privacy>,
     /// Whether the device is quarantined, and what its hooks then do with calls. Absent where the heartbeat was early and it is not: what the
@@ -131,7 +131,6 @@ impl Operation for HeartbeatOperation {
             let quarantine = Some(quarantine).filter(|told| *told != ToldQuarantine::None);
             return Ok(HeartbeatAnswer {
                 now: ctx.now(),
-                privacy: Some(fleet.privacy),
                 quarantine,
                 hooks_mode: quarantine.map(|_| fleet.hooks.mode),
                 ..HeartbeatAnswer::default()

@@ -70,7 +70,7 @@ mod uses;
 pub use denied::{denied, denied_among};
 pub use facts::{ServerFacts, facts};
 pub use joining::join as join_uses;
-pub use known::known_among;
+pub use known::decided_among;
 pub use model::ServerId;
 pub use project_names::forget_hidden as forget_hidden_names;
 pub use standing::{Candidate, approvable, approve};

@@ -24,7 +24,7 @@ pub fn denied_servers(
     let mut open: BTreeSet<&str> = named.iter().copied().collect();
     open.retain(|key| !denied.contains_key(*key));
     if !open.is_empty() {
-        let known = inventory::known_among(ctx, &open)?;
+        let known = inventory::decided_among(ctx, &open)?;
         open.retain(|key| !known.contains(*key));
     }
     if open.is_empty() {

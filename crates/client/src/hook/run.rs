@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// LIMIT: bytes that are read of standard input; a longer event is not understood.
 const MAX_INPUT: u64 = 17 << 20;
+/// How much of the client's time the agent has. One that is absent fails at once; one that looks at a configuration for another call needs its
+/// time, and a server that is asked in its place does not know for which MCP server a call is.
+const SHARE_OF_DESK: f64 = 0.2;
 const NEXT: &str = "run: provost hook doctor";
 /// What a hook that only looks on says on a machine that is held apart.
 const WOULD_BLOCK: &str = "provost (monitor): this machine is held apart (quarantined); a hook that enforces would let nothing pass";
@@ -231,7 +234,7 @@ fn decided_by(
         Err(unheard) => return failed(None, &unheard.0),
     };
     locked(heard).question = Some(question.clone());
-    let told = registration.ask(invocation, Intent::Judge, &bytes, 0.05);
+    let told = registration.ask(invocation, Intent::Judge, &bytes, SHARE_OF_DESK);
     let mode = told.as_ref().map_or(mode, |told| strongest(mode, told.mode));
     locked(heard).mode = Some(mode);
     let held = registration
@@ -260,7 +263,7 @@ fn decided_by(
 /// Returns the answer to a call that passes by a bypass, of which the agent recorded what policies say; the person is told what would have been.
 /// Nothing where no bypass lets it pass, and where the agent says only the half of it.
 ///
-/// Keeps LJ-14.
+/// Keeps LJ-15.
 fn bypassed(told: &Told, question: &Question) -> Option<Answer> {
     let bypass = told.bypass.as_ref()?;
     let decision = decision_of(told, question)?;
@@ -879,7 +882,7 @@ mod tests {
         agent.join().unwrap();
     }
 
-    /// Proves LJ-14.
+    /// Proves LJ-15.
     #[test]
     fn what_passes_by_a_bypass_says_so_and_none_passes_on_a_machine_that_is_held_apart() {
         let machine = Machine::new();

@@ -24,7 +24,7 @@ use crate::disk::Fault;
 use crate::fingerprint::InventoryKey;
 use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File};
-use crate::report::{Pin, Scope, ServerFacts};
+use crate::report::{Pin, Scope, SectionFault, ServerFacts};
 use crate::seen::Seen;
 use crate::wire::{is_always_weak, is_server_key};
 use serde_json::{Map, Value};
@@ -272,6 +272,7 @@ pub fn live(
     let mut walk = Walk::new(&disk, (&root, &home), machine.platform, key);
     walk.live = Some(Vec::new());
     walk.live_files(client, |at| !is_in_project(at));
+    let mut unread = walk.unread_of(client, 0);
     let is_within = |folder: &Path| reach == Reach::All || folder.starts_with(&home);
     // Where the folder is not said, or cannot be looked at, a configuration in it may be the one that counts.
     let folder = folder.filter(|folder| folder.is_absolute());
@@ -297,6 +298,7 @@ pub fn live(
     for has_pattern in [false, true] {
         let is_now = |pattern: &str| pattern.contains('*') == has_pattern;
         for folder in &above {
+            let before = walk.faults_of(client);
             walk.begin(folder.clone());
             walk.live_files(client, |at| match at {
                 At::Upwards(pattern) => is_now(pattern),
@@ -304,20 +306,25 @@ pub fn live(
                 At::Project(pattern) => client == Client::Codex && *folder != home && is_now(pattern),
                 _ => false,
             });
+            if place.as_ref().is_some_and(|place| place.starts_with(folder)) {
+                unread = unread.or(walk.unread_of(client, before));
+            }
         }
         for project in &projects {
+            let before = walk.faults_of(client);
             walk.begin(project.clone());
             walk.live_files(
                 client,
                 |at| matches!(at, At::Project(pattern) | At::Upwards(pattern) if is_now(pattern)),
             );
+            // What is wrong with another project refuses nothing here: each home has some.
+            if place.as_ref().is_some_and(|place| place.starts_with(project)) {
+                unread = unread.or(walk.unread_of(client, before));
+            }
         }
     }
-    let own = walk.faults.get(&client).and_then(|faults| faults.first());
-    let unread = own
-        .map(|fault| fault.fault)
-        .or(disk.is_over().then_some(Fault::Truncated));
-    let has_faults = unread.is_some() || !walk.unsure.is_empty();
+    let unread = unread.or(disk.is_over().then_some(Fault::Truncated));
+    let has_faults = walk.faults_of(client) > 0 || !walk.unsure.is_empty() || disk.is_over();
     let servers = walk.live.take().unwrap_or_default();
     drop(walk);
     Ok(Live {
@@ -329,6 +336,22 @@ pub fn live(
 }
 
 impl Walk<'_> {
+    fn faults_of(&self, client: Client) -> usize {
+        self.faults.get(&client).map_or(0, Vec::len)
+    }
+
+    /// Returns the first fault, behind so many of them, of a file in which servers stand by themselves. Of plugins, and of what is written as a head of
+    /// a text, nobody says a server anyway.
+    fn unread_of(&self, client: Client, before: usize) -> Option<Fault> {
+        let is_plain = |fault: &&SectionFault| {
+            let of_plugin = fault.file.components().any(|part| part.as_os_str() == "plugins");
+            let kind = fault.file.extension().and_then(|kind| kind.to_str());
+            !of_plugin && matches!(kind, Some("json" | "toml"))
+        };
+        let faults = self.faults.get(&client)?.get(before..)?;
+        faults.iter().find(is_plain).map(|fault| fault.fault)
+    }
+
     /// Reads the files of a client in which servers stand, or which say where more of them are.
     fn live_files(&mut self, client: Client, is_wanted: impl Fn(At) -> bool) {
         let of = |file: &&File| file.client == client && file.leads_to_servers();

@@ -25,7 +25,7 @@ fn with(clients: &[&str], secs: i64) -> impl FnOnce(&mut PolicyBundle) {
     }
 }
 
-/// Proves LJ-14.
+/// Proves LJ-15.
 #[test]
 fn what_a_bypass_lets_pass_is_recorded_with_what_policies_say_and_the_rest_is_as_without() {
     let policies = [block("no-shell", &json!({}))];
@@ -67,7 +67,7 @@ fn what_a_bypass_lets_pass_is_recorded_with_what_policies_say_and_the_rest_is_as
     assert_eq!(open.entries()[0]["basis"], "judged");
 }
 
-/// Proves LJ-14.
+/// Proves LJ-15.
 #[test]
 fn what_would_be_asked_about_passes_by_a_bypass_without_the_server_and_a_denied_server_as_well() {
     // What a policy of the past decides is recorded as what holds.
@@ -103,7 +103,7 @@ fn what_would_be_asked_about_passes_by_a_bypass_without_the_server_and_a_denied_
     assert_eq!(denying.entries()[0]["decision"]["action"], "block");
 }
 
-/// Proves LJ-14.
+/// Proves LJ-15.
 #[test]
 fn no_bypass_counts_on_a_machine_that_is_held_apart_in_monitor_or_where_it_cannot_be_recorded() {
     let policies = [block("no-shell", &json!({}))];
@@ -141,7 +141,7 @@ fn no_bypass_counts_on_a_machine_that_is_held_apart_in_monitor_or_where_it_canno
     assert!(!bypassed());
 }
 
-/// Proves LJ-14.
+/// Proves LJ-15.
 #[test]
 fn no_clock_no_bundle_and_no_word_of_it_make_a_bypass_last_longer() {
     const HOUR: i64 = 3_600;

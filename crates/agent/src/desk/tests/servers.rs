@@ -347,6 +347,23 @@ fn where_a_configuration_cannot_be_read_a_call_may_be_for_a_denied_server() {
         &remote("https://mcp.acme.example/other").to_string(),
     );
     assert_eq!(action(&open.call(Intent::Judge, "tickets")), Some("allow"));
+    // What is wrong with another project refuses nothing; in the folder of the call it does.
+    let mut other = remote("https://mcp.acme.example/other");
+    let project = open.home().join("other").display().to_string();
+    other["projects"] = json!({ project: {} });
+    open.configure(".claude.json", &other.to_string());
+    open.configure("other/.mcp.json", "{");
+    assert_eq!(action(&open.call(Intent::Judge, "tickets")), Some("allow"));
+    open.configure("shop/.mcp.json", "{");
+    assert_eq!(action(&open.call(Intent::Judge, "tickets")), Some("block"));
+    fs::remove_file(open.home().join("shop/.mcp.json")).unwrap();
+    // An agent that sees no homes denies nobody's servers.
+    let away = open.scratch.0.join("away");
+    fs::rename(open.home(), &away).unwrap();
+    let call = json!({ "hook_event_name": "PreToolUse", "tool_name": "mcp__tickets__x", "cwd": "/", "tool_input": {} });
+    let told = open.ask(Intent::Judge, call.to_string().as_bytes());
+    assert_eq!(action(&told), Some("allow"));
+    fs::rename(&away, open.home()).unwrap();
     // Where nothing is denied a fault refuses nothing.
     open.standing.lock().unwrap().bench = Some(std::sync::Arc::new(deny(&[])));
     open.configure(".claude.json", "{");

@@ -346,7 +346,7 @@ fn a_bundle_is_gone_after_the_quarantine_of_its_device_and_comes_back_after_the_
     });
 }
 
-/// Proves LJ-14, FL-14.
+/// Proves LJ-15, FL-14.
 ///
 /// Whoever is locked out works on with the next round, and is stopped again with the one behind the end; nothing of before brings it back.
 #[test]
