@@ -32,9 +32,9 @@ word! {
 word! {
     /// Whether names of projects are collected and shown.
     pub enum ProjectNames {
-        /// Nothing of the path of a project leaves its machine but a fingerprint.
+        // Nothing of the path of a project leaves its machine but a fingerprint.
         Hide = "hide",
-        /// Machines say what the folder of a project is called, and whoever sees what is in it sees that.
+        // Machines say what the folder of a project is called, and whoever sees what is in it sees that.
         Show = "show",
     }
 }
@@ -42,9 +42,9 @@ word! {
 word! {
     /// What machines tell of the prompts that they judged.
     pub enum Prompts {
-        /// That there was one.
+        // That there was one.
         Off = "off",
-        /// The prompt.
+        // The prompt.
         Full = "full",
     }
 }
@@ -52,9 +52,9 @@ word! {
 word! {
     /// What machines tell of the arguments and the results of the tools whose calls they judged.
     pub enum ToolArguments {
-        /// That there were some.
+        // That there were some.
         Nothing = "none",
-        /// All of them.
+        // All of them.
         Full = "full",
     }
 }
@@ -168,10 +168,9 @@ pub(super) struct WantedPrivacy {
     /// Whether machines say what folders of projects are called, and whoever sees what is in these sees it: `hide`, or `show`, which is
     /// confirmed, and refused where people are pseudonymous.
     project_names: RequiredChange<ProjectNames>,
-    /// What machines tell of the prompts that they judged: `off`, that there was one, or `full`, which is confirmed.
+    /// What machines tell of prompts that they judged: `off`: that there was one.
     prompts: RequiredChange<Prompts>,
-    /// What machines tell of the arguments and the results of the tools whose calls they judged: `none`, that there were some, or `full`,
-    /// which is confirmed.
+    /// What machines tell of arguments and results of tools: `none`: that there were some.
     tool_arguments: RequiredChange<ToolArguments>,
 }
 

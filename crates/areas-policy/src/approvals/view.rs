@@ -69,8 +69,7 @@ pub struct RouteView {
     approvers: Option<Approvers>,
     /// What becomes of the request at its deadline. Open.
     on_deadline: OnDeadline,
-    /// Fewer of the approvers could be reached than have to say yes: all who may decide do. Absent for operations where people are
-    /// pseudonymous: who owns a machine says no yes about it, so that it would say whose machine it is.
+    /// Fewer of the approvers could be reached than have to say yes: all who may decide do. Absent of operations where people are pseudonyms.
     #[serde(skip_serializing_if = "Option::is_none")]
     falls_to_admins: Option<bool>,
 }
@@ -163,8 +162,7 @@ pub struct OperationWish {
     pub operation_id: String,
     /// What it does, in a line.
     pub summary: String,
-    /// All that the request says (path, query, body with its reason), and what of the store it is about (standing): that for callers with
-    /// `mcp_approvals:decide`, or with `directory:read` and `service_accounts:read`.
+    /// All that the request says (path, query, body with its reason), and to who may read that what of the store it is about (standing).
     pub request: Value,
 }
 
@@ -295,6 +293,7 @@ impl ApprovalView {
         let state = approval.state_at(ctx.latest());
         let scopes = ctx.actor().permission.scopes;
         let sees_approvers = scopes.has(READ) || scopes.has(DECIDE);
+        // Who owns a machine says no yes about it: this would say whose it is.
         let route = approval.route.map(|route| RouteView {
             name: route.name,
             approvers: sees_approvers.then_some(route.approvers),

@@ -4,9 +4,9 @@
 
 use super::answer::{Decision, Decisions, Version};
 use super::approved::Asker;
-use super::denied::denied_servers;
 use super::judge::Questions;
 use super::{event_windows, gateway};
+use crate::device_judging::denied_servers;
 use crate::history::{self, Durability, Fault, IncomingEvent, NewEvent, Provenance};
 use crate::modules;
 use crate::policies;

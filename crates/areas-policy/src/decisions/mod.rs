@@ -32,7 +32,6 @@
 mod answer;
 mod approved;
 mod decide;
-mod denied;
 mod event_windows;
 pub mod fences;
 mod gateway;
@@ -41,7 +40,6 @@ mod observer;
 mod trial;
 mod trial_case;
 
-pub use denied::denied_servers;
 pub use event_windows::remember;
 
 use provost_kernel::area::{Area, Check, now_and_every};

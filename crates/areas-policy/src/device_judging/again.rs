@@ -3,8 +3,8 @@
 //! A device that judges otherwise is wrong, was changed, or knew other people, or other standings of MCP servers, than are there now: it is
 //! said, and nothing follows from it.
 
+use super::denied::denied_servers;
 use super::report::Batch;
-use crate::decisions::denied_servers;
 use crate::policies::{self, Live};
 use provost_areas_fleet::fleet::DeviceId;
 use provost_kernel::keys::MacPurpose;

@@ -32,6 +32,7 @@
 mod again;
 mod bundle;
 mod counts;
+mod denied;
 mod ends;
 mod entries;
 pub mod fences;
@@ -40,6 +41,7 @@ mod room;
 mod store;
 mod taking;
 
+pub use denied::denied_servers;
 pub use store::{counted as counted_on_devices, tells as device_tells};
 
 use provost_kernel::announcement::{Answers, Subscriber};

@@ -232,7 +232,8 @@ fn counts_are_of_every_violation_once_and_say_what_they_lack() {
         let (one, other) = tokio::join!(count_days(&app.kernel), count_days(&app.kernel));
         assert!(one.is_ok() && other.is_ok());
         count(&app).await;
-        let none = json!({ "blocked": 0, "asked": 0, "redacted": 0, "flagged": 0, "monitored": 0 });
+        let none =
+            json!({ "blocked": 0, "asked": 0, "redacted": 0, "flagged": 0, "monitored": 0, "bypassed": 0 });
         let with = |outcome: &str, events: i64| {
             let mut outcomes = none.clone();
             outcomes[outcome] = json!(events);
