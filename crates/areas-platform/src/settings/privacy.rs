@@ -32,9 +32,9 @@ word! {
 word! {
     /// Whether names of projects are collected and shown.
     pub enum ProjectNames {
-        // Nothing of the path of a project leaves its machine but a fingerprint.
+        /// A fingerprint.
         Hide = "hide",
-        // Machines say what the folder of a project is called, and whoever sees what is in it sees that.
+        /// The folder's name.
         Show = "show",
     }
 }
@@ -42,9 +42,9 @@ word! {
 word! {
     /// What machines tell of the prompts that they judged.
     pub enum Prompts {
-        // That there was one.
+        /// None.
         Off = "off",
-        // The prompt.
+        /// All.
         Full = "full",
     }
 }
@@ -52,9 +52,9 @@ word! {
 word! {
     /// What machines tell of the arguments and the results of the tools whose calls they judged.
     pub enum ToolArguments {
-        // That there were some.
+        /// None.
         Nothing = "none",
-        // All of them.
+        /// All.
         Full = "full",
     }
 }
@@ -165,8 +165,7 @@ pub(super) struct WantedPrivacy {
     people: RequiredChange<People>,
     /// Whether names of machines and of enrolment tokens are shown to others than their owners.
     host_names: RequiredChange<HostNames>,
-    /// Whether machines say what folders of projects are called, and whoever sees what is in these sees it: `hide`, or `show`, which is
-    /// confirmed, and refused where people are pseudonymous.
+    /// Whether machines say what folders of projects are called: `hide`, or `show`, which is refused where people are pseudonymous.
     project_names: RequiredChange<ProjectNames>,
     /// What machines tell of prompts that they judged: `off`: that there was one.
     prompts: RequiredChange<Prompts>,
