@@ -221,7 +221,7 @@ impl Judge {
         // The server alone opens requests for approvals and knows of what was approved.
         // One that is denied may be among those for which there was no room; and of another spelling of a key that is denied the server alone
         // knows whether it is another server's own key.
-        let may_be_denied = is_call && (self.bundle.servers_withheld || is_respelt);
+        let may_be_denied = is_call && denied.is_none() && (self.bundle.servers_withheld || is_respelt);
         let asks = withheld.is_some()
             || may_be_denied
             || outcome.action == Action::RequireApproval

@@ -33,8 +33,8 @@ statements! {
     RELEASE_CLIENTS = "UPDATE oauth_clients SET blocked_at = NULL, blocked_reason = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND blocked_reason = ?2 AND (CAST(?4 AS TEXT) IS NULL OR id = CAST(?4 AS TEXT))";
     /// A page of the links that are held.
     HELD_LINKS = "SELECT user_id, issuer || ' ' || subject, created_at FROM oauth_identities WHERE organization_id = ?1 AND held_at IS NOT NULL ORDER BY user_id, issuer, subject LIMIT ?2 OFFSET ?3";
-    /// The links of a user that are held.
-    HELD_LINKS_OF = "SELECT user_id, issuer || ' ' || subject, created_at FROM oauth_identities WHERE organization_id = ?1 AND user_id = ?2 AND held_at IS NOT NULL ORDER BY issuer, subject";
+    /// The links of a user that are held. The order is no prefix of the key: SQLite would walk every link of the organization in it.
+    HELD_LINKS_OF = "SELECT user_id, issuer || ' ' || subject, created_at FROM oauth_identities WHERE organization_id = ?1 AND user_id = ?2 AND held_at IS NOT NULL ORDER BY issuer || '', subject";
     /// How many links are held.
     COUNT_LINKS = "SELECT COUNT(*) FROM oauth_identities WHERE organization_id = ?1 AND held_at IS NOT NULL";
     /// Whose links are held.

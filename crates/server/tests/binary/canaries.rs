@@ -130,7 +130,7 @@ const KINDS: [Kind; 11] = [
     },
     Kind {
         begins: "CnryJ",
-        what: "prompts, arguments and results that the agent judged, where it tells every event",
+        what: "prompts, arguments and results that the agent judged, where it tells every event and the settings have it tell contents",
         places: &[
             (Step::Waits, Step::Waits, "agent/decisions/*"),
             (Step::Waits, Step::Shows, "said/agent explain"),
@@ -594,8 +594,11 @@ fn of_all_that_is_planted_on_a_machine_nothing_stands_where_it_does_not_belong()
         machine.judges(Machine::shows);
         machine.is_searched(&garden, Step::Counts);
 
-        // It judges and tells every event.
+        // It judges and tells every event, and nothing of contents, as it is where nobody says otherwise.
         machine.settings(&json!({ "hooks": { "record": "all" } }));
+        machine.judges(|machine| machine.calls(&mut garden, 'F', true));
+        // It tells contents, too.
+        machine.settings(&json!({ "privacy": { "prompts": "full", "toolArguments": "full" } }));
         machine.judges(|machine| machine.calls(&mut garden, 'J', true));
         machine.shows();
         machine.is_searched(&garden, Step::Waits);

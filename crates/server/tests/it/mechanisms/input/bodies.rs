@@ -63,7 +63,7 @@ fn a_wrong_member_is_named_and_nothing_happens() {
             json!(["fleet:*"]),
             json!([null]),
             json!([["fleet:read"]]),
-            json!(vec!["fleet:read"; 65]),
+            json!(vec!["fleet:read"; 129]),
         ] {
             cases.push(("scopes", Some(bad)));
         }
