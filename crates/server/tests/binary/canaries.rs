@@ -104,13 +104,17 @@ const KINDS: [Kind; 11] = [
         begins: PROJECT,
         what: "names of the folders of projects, where the settings show them",
         places: &[
-            (Step::Shows, Step::Shows, "agent/sent/*.report"),
             (Step::Shows, Step::Shows, "api/devices/{deviceId}/inventory"),
             (Step::Shows, Step::Shows, "body/devices/*/scans"),
             (Step::Shows, Step::Shows, "said/agent explain -o json"),
             (Step::Shows, Step::Shows, "store/inventory_observations"),
         ],
-        perhaps: &["said/agent explain"],
+        perhaps: &[
+            "said/agent explain",
+            "agent/sent/*.report",
+            "agent/queue/*",
+            "said/agent scan --print",
+        ],
     },
     Kind {
         begins: "CnryA",
@@ -594,11 +598,9 @@ fn of_all_that_is_planted_on_a_machine_nothing_stands_where_it_does_not_belong()
         machine.judges(Machine::shows);
         machine.is_searched(&garden, Step::Counts);
 
-        // It judges and tells every event, and nothing of contents, as it is where nobody says otherwise.
-        machine.settings(&json!({ "hooks": { "record": "all" } }));
-        machine.judges(|machine| machine.calls(&mut garden, 'F', true));
-        // It tells contents, too.
-        machine.settings(&json!({ "privacy": { "prompts": "full", "toolArguments": "full" } }));
+        // It judges and tells every event, with its contents.
+        let full = json!({ "prompts": "full", "toolArguments": "full" });
+        machine.settings(&json!({ "hooks": { "record": "all" }, "privacy": full }));
         machine.judges(|machine| machine.calls(&mut garden, 'J', true));
         machine.shows();
         machine.is_searched(&garden, Step::Waits);
