@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! begun by somebody with fleet:bypass ──► stands in the device's signed bundle ──► its agent lets pass what policies refuse, and tells it
-//! ended: by somebody, by its time, with what the device is (quarantined, retired, held, another's), with whoever began it, by a restore,
-//!        by a clock that was set back
+//! ended: by somebody, by its time, with what the device is (quarantined, retired, held, another's), with its owner (suspended, deleted),
+//!        with whoever began it, by a restore, by a clock that was set back
 //! ```
 //!
 //! INVARIANT FL-13: no bypass lasts longer than 24 hours, and those of a device that ended within the last 24 hours are no longer together with
 //! the next one: no repetition, no clock and no order of calls makes a device go without enforcement for longer.
-//! INVARIANT FL-14: a bypass is live on an active device alone, which has the owner that it had; one that ended is live never again, in a store
+//! INVARIANT FL-14: a bypass is live on an active device alone, which has the owner that it had, and not one who is suspended; one that ended is live never again, in a store
 //! that went back neither, and no device and no model begins one or prolongs it.
 //!
 //! Absent on purpose: a code that works without the server (ADR 0132).
@@ -17,7 +17,8 @@ use super::bypass_store as bypasses;
 use super::model::{Device, DeviceId, Status};
 use super::sight::Sight;
 use super::{fences, store};
-use provost_areas_platform::announcements::{PrincipalEnded, SubjectKind};
+use provost_areas_identity::directory;
+use provost_areas_platform::announcements::{Departure, PrincipalEnded, SubjectKind};
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::{Kernel, OperationContext, Result, Timestamp, id, word};
@@ -121,7 +122,7 @@ pub struct BypassView {
     expires_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
-    /// `taken_back`, `expired`, `quarantined`, `retired`, `owner_changed`, `maker_ended`, `clock_set_back`, `restored` or `lost`. Open.
+    /// `taken_back`, `expired`, `quarantined`, `retired`, `owner_changed`, `owner_ended`, `maker_ended`, `clock_set_back`, `restored` or `lost`. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
 }
@@ -183,13 +184,18 @@ impl Device {
     }
 }
 
-/// Returns the bypass that is live on a device; none while the clock is behind what it showed before: nobody could say how long it lasts.
+/// Returns the bypass that is live on a device; none of somebody who is suspended, and none while the clock is behind what it showed before: nobody could say how long it lasts.
 ///
 /// Errors: `NotFound` for an unknown and another organization's device alike.
 pub fn live(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<Option<Bypass>> {
     let device = store::get(ctx, id)?;
     if ctx.services().is_set_back() {
         return Ok(None);
+    }
+    // An import suspends many at once, and their bypasses are ended behind it.
+    match must_have_an_owner_who_acts(ctx, &device) {
+        Err(error) if error.code() == Code::Conflict => return Ok(None),
+        acts => acts?,
     }
     Ok(device.live_bypass(ctx.latest()).cloned())
 }
@@ -203,11 +209,26 @@ pub fn of_device(ctx: &mut OperationContext<'_>, device: &DeviceId, id: &BypassI
     }
 }
 
+/// Refuses a bypass of the machine of somebody who is suspended: it would end as theirs do.
+///
+/// Errors: `Conflict`.
+fn must_have_an_owner_who_acts(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
+    let Some(owner) = &device.owner else {
+        return Ok(());
+    };
+    let org = ctx.org();
+    if directory::principal(&mut ctx.tx(), org, &owner.user_id)?.is_some_and(|owner| owner.enabled) {
+        return Ok(());
+    }
+    let message = "whose machine this is was suspended; make the user active again, or name another owner";
+    Err(Error::new(Code::Conflict, message).with("status", "owner_suspended"))
+}
+
 /// Begins a bypass.
 ///
 /// Keeps FL-13, FL-14.
 ///
-/// Errors: `Conflict` for a device that is not active, has one, or had as much as a day has; `Unavailable` while the clock is set back.
+/// Errors: `Conflict` for a device that is not active, has one, had as much as a day has, or whose owner is suspended; `Unavailable` while the clock is set back.
 pub fn begin(
     ctx: &mut OperationContext<'_>,
     device: &Device,
@@ -225,6 +246,7 @@ pub fn begin(
         let message = "only a device that is active, and that no restore holds back, is given a bypass";
         return Err(Error::new(Code::Conflict, message).with("status", status));
     }
+    must_have_an_owner_who_acts(ctx, device)?;
     match &device.bypass {
         Some(bypass) if bypass.is_live(now) => {
             let message = "a bypass is live on the device; none is prolonged: end it first (provost devices end-bypass)";
@@ -350,11 +372,16 @@ pub fn end_every(ctx: &mut OperationContext<'_>) -> Result<()> {
     end_all(ctx, &open, "restored")
 }
 
-/// Ends the bypasses that somebody began who acts no more, and those of the machines of a user who is deleted: they lose their owner.
+/// Ends the bypasses that somebody began who acts no more, and those of the machines of a user who is suspended, or deleted: they lose
+/// their owner.
 pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -> Result<()> {
     if ended.kind == SubjectKind::User {
         let open = bypasses::open_of_owner(ctx, &ended.id)?;
-        end_all(ctx, &open, OWNER_CHANGED)?;
+        let reason = match ended.how {
+            Departure::Stopped => "owner_ended",
+            Departure::Deleted => OWNER_CHANGED,
+        };
+        end_all(ctx, &open, reason)?;
     }
     end_of_maker(ctx, &ended.id)
 }

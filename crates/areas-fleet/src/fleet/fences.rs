@@ -61,7 +61,7 @@ provost_kernel::event_data! {
         device_id: DeviceId,
         /// The bypass.
         bypass_id: BypassId,
-        /// `taken_back`, `expired`, `quarantined`, `retired`, `owner_changed`, `maker_ended`, `clock_set_back`, `restored` or `lost`. Open.
+        /// `taken_back`, `expired`, `quarantined`, `retired`, `owner_changed`, `owner_ended`, `maker_ended`, `clock_set_back`, `restored` or `lost`. Open.
         reason: &'static str,
     } like r#"{"deviceId":"dev_01kaf9q2m4x7t8v3c5d6e0g1h2","bypassId":"byp_01kaf9q2m4x7t8v3c5d6e0g1h3","reason":"expired"}"#;
     /// What came of a command to a device.

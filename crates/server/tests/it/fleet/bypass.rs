@@ -224,6 +224,7 @@ fn what_takes_a_device_from_where_it_is_takes_its_bypass_for_ever() {
             ("quarantine", "quarantined"),
             ("owner", "owner_changed"),
             ("leave", "owner_changed"),
+            ("suspend", "owner_ended"),
             ("retire", "retired"),
             ("maker", "maker_ended"),
         ] {
@@ -247,6 +248,16 @@ fn what_takes_a_device_from_where_it_is_takes_its_bypass_for_ever() {
                 "leave" => {
                     let body = json!({ "ownerUserId": null });
                     app.write("PATCH", &device, body).await.ok();
+                }
+                "suspend" => {
+                    let user = format!("/directory/users/{ada}");
+                    app.write("POST", &format!("{user}/suspend"), json!({}))
+                        .await
+                        .ok();
+                    begin(&app, &laptop.id, 1).await.refused(409, "conflict");
+                    app.write("POST", &format!("{user}/reactivate"), json!({}))
+                        .await
+                        .ok();
                 }
                 "maker" => {
                     let path = format!("/service-accounts/{maker}/disable");
