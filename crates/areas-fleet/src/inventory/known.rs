@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 statements! {
     /// The servers of fifty keys.
     OF_KEYS = "SELECT key, id FROM inventory_servers WHERE organization_id = ?1 AND key IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) ORDER BY key";
-    /// Those of fifty keys about which somebody decided.
-    DECIDED_OF_KEYS = "SELECT key FROM inventory_servers WHERE organization_id = ?1 AND standing_by IS NOT NULL AND key IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) ORDER BY key";
+    /// Those of fifty keys about which somebody decided what holds still.
+    DECIDED_OF_KEYS = "SELECT key FROM inventory_servers WHERE organization_id = ?1 AND standing_by IS NOT NULL AND (standing_until IS NULL OR standing_until > ?52) AND key IN (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49, ?50, ?51) ORDER BY key";
     /// How many servers an organization knows.
     COUNT = "SELECT COUNT(*) FROM inventory_servers WHERE organization_id = ?1";
     /// How many servers one device made known and nobody decided about, and how many it made known since an instant.
@@ -35,15 +35,15 @@ const DISCOVERIES_SECS: i64 = 5 * 3600;
 pub(super) const KEYS: usize = 50;
 
 /// Returns those of these keys that are keys of servers about which somebody decided, letter by letter: what a device alone made known is no word
-/// of the organization.
+/// of the organization, and an approval that ended is none any more.
 pub fn decided_among(ctx: &mut OperationContext<'_>, keys: &BTreeSet<&str>) -> Result<BTreeSet<String>> {
-    let org = ctx.org();
+    let (org, now) = (ctx.org(), ctx.latest());
     let keys: Vec<&str> = keys.iter().copied().collect();
     let mut known = BTreeSet::new();
     for chunk in keys.chunks(KEYS) {
-        let rows = ctx.query(&DECIDED_OF_KEYS, &of_keys(&[org], chunk), |row| {
-            row.get::<String>(0)
-        })?;
+        let mut params = of_keys(&[org], chunk);
+        params.push(Param::from(now));
+        let rows = ctx.query(&DECIDED_OF_KEYS, &params, |row| row.get::<String>(0))?;
         known.extend(rows);
     }
     Ok(known)

@@ -200,6 +200,9 @@ fn no_device_gets_anything_to_judge_by_and_tells_nothing_where_nobody_switched_i
     });
 }
 
+/// A key that differs from one that is denied in the case of a letter alone.
+const LIKE: &str = "url:https://mcp.acme.test/Evil";
+
 /// Proves IN-13, LJ-12.
 #[test]
 fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
@@ -210,6 +213,8 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             server("evil", "npm:evil", false),
             server("nice", "npm:nice", false),
             server("odd", "npm:odd", true),
+            server("far", "url:https://mcp.acme.test/evil", false),
+            server("like", LIKE, false),
         ]);
         machine.has(&app, "ada", &found).await.ok();
         let before = fetch(&app, &machine, None).await;
@@ -222,14 +227,15 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             let path = format!("/inventory/mcp-servers/{}/standing", id.as_str().unwrap());
             app.write("POST", &path, body).await.ok();
         };
-        for key in ["npm:evil", "npm:odd"] {
+        let denied = ["npm:evil", "npm:odd", "url:https://mcp.acme.test/evil"];
+        for key in denied {
             stand(key, json!({ "standing": "denied" })).await;
         }
         // Within one round: another name, and so another bundle.
         let after = fetch(&app, &machine, Some(&tag)).await;
         let bundle = opened(&app, &machine, &after);
         let keys: Vec<&str> = bundle.servers.iter().map(|server| server.key.as_str()).collect();
-        assert_eq!(keys, ["npm:evil", "npm:odd"]);
+        assert_eq!(keys, denied);
         let judge = Judge::new(bundle).unwrap();
         for (attributes, missing, action) in [
             (json!({ "mcp.package_id": "npm:evil" }), json!([]), "block"),
@@ -275,8 +281,25 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             assert_eq!(answer["action"], "block", "{event}");
             assert_eq!(answer["mcpServer"]["key"], "npm:evil");
         }
+        // That a device has it makes it no other server; that somebody decided about it does.
+        let event = json!({ "occasion": "pre_tool", "attributes": { "identity.user_id": ADA, "tool.id": "mcp__a__b", "mcp.server_id": "a",
+            "mcp.package_id": LIKE } });
+        let action = async || {
+            let call = app.request("POST", "/policies/decisions");
+            let answer = call.json(json!({ "events": [event] })).send().await;
+            answer.ok()["decisions"][0]["action"].clone()
+        };
+        let approval = || json!({ "standing": "approved", "expiresAt": app.now().plus_secs(60) });
+        stand(LIKE, approval()).await;
+        assert_eq!(action().await, "allow", "approved");
+        app.advance(60);
+        assert_eq!(action().await, "block", "the approval ended");
+        stand(LIKE, approval()).await;
+        assert_eq!(action().await, "allow", "approved again");
+        stand(LIKE, json!({ "standing": "shadow" })).await;
+        assert_eq!(action().await, "block", "taken back");
         // What is taken back is refused by nobody any more.
-        for key in ["npm:evil", "npm:odd"] {
+        for key in denied {
             stand(key, json!({ "standing": "shadow" })).await;
         }
         let again = fetch(&app, &machine, None).await;
