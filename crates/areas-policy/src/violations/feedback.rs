@@ -102,7 +102,7 @@ impl Operation for Give {
 }
 
 /// Returns the kind and id under which the events of a caller stand: people and accounts have events, and nobody else says anything.
-fn subject_of(actor: &Actor) -> Option<(&'static str, String)> {
+pub(super) fn subject_of(actor: &Actor) -> Option<(&'static str, String)> {
     let kind = match actor.kind {
         "console_user" => "user",
         "service_account" => "service_account",

@@ -16,6 +16,8 @@
 //! INVARIANT VI-4: of a decision its subject alone says something, once; of another's, of one that is not there and of what is no
 //! violation the refusal is the same.
 //! INVARIANT VI-5: whoever reads violations may read decisions: the scope of policies alone shows nobody what people did.
+//! INVARIANT VI-6: whoever may give feedback sees of the history the decisions by which they themselves were stopped, without what was asked, and
+//! of anybody else's no more than that there are some, by where a page ends.
 //!
 //! Absent on purpose: outcomes `approved` and `failed`, and the server of inventory behind a call, which no recorded decision says;
 //! policies in monitor mode that would have acted, which are not recorded; counts by device and by two things at once; an event
@@ -28,6 +30,7 @@ mod get;
 mod groups;
 mod list;
 mod model;
+mod own;
 mod store;
 mod view;
 
@@ -71,6 +74,7 @@ pub static AREA: Area = Area {
 fn operations() -> Vec<Entry> {
     vec![
         Entry::of::<list::List>(),
+        Entry::of::<own::ListOwn>(),
         Entry::of::<get::Get>(),
         Entry::of::<feedback::Give>(),
     ]

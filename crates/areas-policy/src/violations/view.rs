@@ -169,6 +169,46 @@ impl Violation {
     }
 }
 
+/// A decision about whoever asks.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct OwnViolation {
+    event_id: String,
+    /// When it happened.
+    #[schemars(with = "Timestamp")]
+    at: String,
+    /// `blocked`, `asked` or `redacted`.
+    outcome: String,
+    /// What was decided.
+    action: String,
+    /// The policies whose action it was.
+    policy_ids: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// Where it was judged.
+    occasion: String,
+    /// Whether it was imported: feedback is given where it was decided.
+    imported: bool,
+}
+
+impl OwnViolation {
+    /// Returns what its subject sees of an event, if it is a violation.
+    pub fn of(id: &str, event: &OwnedRecord) -> Option<Self> {
+        let whole = Violation::of(id, event)?;
+        Some(Self {
+            event_id: whole.event_id,
+            at: whole.at,
+            outcome: whole.outcome,
+            action: whole.action,
+            policy_ids: whole.policy_ids,
+            tool: whole.tool,
+            occasion: whole.occasion,
+            imported: whole.imported,
+        })
+    }
+}
+
 /// What the subject of a decision said of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -393,6 +393,88 @@ fn a_day_names_so_many_and_the_rest_is_a_number() {
     });
 }
 
+/// Proves VI-6.
+#[test]
+fn whoever_was_stopped_finds_their_own_decisions_and_nobody_elses() {
+    each("violations_own", |app: Arc<App>| async move {
+        let workshop = workshop(&app);
+        let app = trusting(&app, &workshop);
+        let ann = user(&app, "ann@acme.example", Some("member")).await;
+        let bob = user(&app, "bob@acme.example", Some("viewer")).await;
+        let of = |scope: &'static str| token(&workshop, |claims| claims["scope"] = scope.into());
+        let (may, may_not) = (of("policies:feedback"), of("policies:read"));
+        let (account, secret) = app.account("robot", "viewer", &["policies:feedback"]).await;
+        policies(&app).await;
+        let decided = async |tool: &str, whose: Value| {
+            let mut attributes = json!({ "tool.id": tool, "tool.input": { "command": "a secret of hers" } });
+            for (name, value) in whose.as_object().unwrap() {
+                attributes[name] = value.clone();
+            }
+            id_of(&decide_one(&app, &attributes).await)
+        };
+        let own = async |token: &str, query: &str| {
+            let path = format!("{PATH}/own{query}");
+            app.request("GET", &path).token(token).send().await
+        };
+        let blocked = decided("block", json!({ "identity.user_id": ann })).await;
+        decided("Read", json!({ "identity.user_id": ann })).await;
+        decided("block", json!({})).await;
+        decided("block", json!({ "identity.user_id": bob })).await;
+        let robots = decided("block", json!({ "identity.service_account_id": account })).await;
+        // What only marks a call, or is looked at alone, tells nobody which policies watch them.
+        decided("nudge", json!({ "identity.user_id": ann })).await;
+        let watched = json!({ "events": [call(&json!({ "tool.id": "block", "identity.user_id": ann }))], "mode": "monitor" });
+        ask(&app, watched).await.ok();
+        let redacted = decided("redact", json!({ "identity.user_id": "Ann@acme.example" })).await;
+        let page = own(&may, "").await.ok().clone();
+        let ids: Vec<&Value> = page["violations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| &one["eventId"])
+            .collect();
+        assert_eq!(
+            (ids, &page["incomplete"]),
+            (vec![&json!(redacted), &json!(blocked)], &json!(false))
+        );
+        let one = &page["violations"][1];
+        assert_eq!(
+            (&one["outcome"], &one["tool"], &one["policyIds"], &one["imported"]),
+            (
+                &json!("blocked"),
+                &json!("block"),
+                &json!(["block"]),
+                &json!(false)
+            )
+        );
+        assert!(!page.to_string().contains("secret") && !page.to_string().contains(&ann));
+        let robot = own(&secret, "").await.ok().clone();
+        assert_eq!(robot["violations"].as_array().unwrap().len(), 1);
+        assert_eq!(robot["violations"][0]["eventId"], robots);
+        own(&may_not, "").await.refused(403, "insufficient_scope");
+        // Somebody else's cursor is a place, and leads to one's own alone.
+        let first = own(&may, "?limit=1").await.ok().clone();
+        let next = first["nextCursor"].as_str().unwrap();
+        let rest = own(&may, &format!("?limit=5&cursor={next}")).await.ok().clone();
+        assert_eq!(rest["violations"][0]["eventId"], blocked);
+        let theirs = own(&secret, &format!("?limit=5&cursor={next}"))
+            .await
+            .ok()
+            .clone();
+        let theirs = theirs["violations"].as_array().unwrap();
+        assert!(theirs.iter().all(|one| one["eventId"] == robots));
+        // Nobody narrows it to somebody else.
+        own(&may, &format!("?subjectId={bob}"))
+            .await
+            .refused(400, "invalid_request");
+        own(&may, "?from=2026-11-21T00:00:00Z&to=2026-11-20T00:00:00Z")
+            .await
+            .refused(400, "invalid_request");
+        say(&app, &may, &blocked, "it was ours").await.ok();
+        app.kernel.stop().await;
+    });
+}
+
 /// Proves VI-4.
 #[test]
 fn the_subject_alone_says_something_of_a_decision_and_once() {
