@@ -37,6 +37,10 @@ pub struct ListQuery {
     occasion: Option<OccasionWord>,
     /// Events that came from there.
     source: Option<LongName>,
+    /// Events of this session.
+    session: Option<LongName>,
+    /// Events of this call: what a hook, a device, a gateway and telemetry tell of it.
+    call_id: Option<LongName>,
     /// How many at most.
     #[serde(default)]
     limit: Limit,
@@ -121,6 +125,8 @@ impl Operation for List {
                     policy: text(&query.policy_id),
                     occasion: query.occasion.map(|word| word.0.word().to_owned()),
                     source: text(&query.source),
+                    session: text(&query.session),
+                    call: text(&query.call_id),
                     ..Filters::default()
                 },
                 from: query.from,

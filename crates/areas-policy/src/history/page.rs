@@ -26,6 +26,9 @@ use std::time::Duration;
 /// least the events of one instant are read whole.
 const MAX_ROWS: usize = 8 * 131_072;
 const MAX_TIME: Duration = Duration::from_millis(50);
+/// The columns by which what several sources tell of one call is found together.
+const SESSION: &str = "session";
+const CALL_ID: &str = "call_id";
 
 /// What narrows a list; each is exact.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +42,8 @@ pub(crate) struct Filters {
     pub policy: Option<String>,
     pub occasion: Option<String>,
     pub source: Option<String>,
+    pub session: Option<String>,
+    pub call: Option<String>,
 }
 
 /// What is asked for.
@@ -366,8 +371,14 @@ impl Tests {
         if let Some(occasion) = &filters.occasion {
             all.add(vec![("occasion", Step::Is(occasion.clone()))])?;
         }
-        if let Some(source) = &filters.source {
-            all.add(vec![("source", Step::Is(source.clone()))])?;
+        for (column, wanted) in [
+            ("source", &filters.source),
+            (SESSION, &filters.session),
+            (CALL_ID, &filters.call),
+        ] {
+            if let Some(wanted) = wanted {
+                all.add(vec![(column, Step::Is(wanted.clone()))])?;
+            }
         }
         Ok(all)
     }

@@ -23,6 +23,7 @@ fn line(app: &App, number: usize, ago_secs: i64) -> Value {
         "at": app.now().plus_secs(-ago_secs).plus_ms(i64::try_from(number % 1_000).unwrap()).to_rfc3339(),
         "occasion": if number.is_multiple_of(3) { "pre_tool" } else { "prompt" },
         "session": format!("session-{}", number % 11),
+        "callId": format!("call-{}", number % 17),
         "attributes": {
             "identity.user_id": user,
             "tool.id": format!("tool-{}", number % 5),

@@ -25,6 +25,12 @@ fn filters_are_exact_over_chunks_and_segments() {
             ("&occasion=pre_tool".into(), Box::new(|n| n % 3 == 0)),
             ("&source=two".into(), Box::new(|n| n >= 4_200)),
             ("&source=none".into(), Box::new(|_| false)),
+            ("&session=session-4".into(), Box::new(|n| n % 11 == 4)),
+            (
+                "&session=session-4&callId=call-9".into(),
+                Box::new(|n| n % 11 == 4 && n % 17 == 9),
+            ),
+            ("&callId=call-99".into(), Box::new(|_| false)),
             (
                 "&action=block&tool=tool-1&subjectId=user-6&policyId=p3&occasion=pre_tool&source=one".into(),
                 Box::new(|n| n % 2 == 1 && n % 5 == 1 && n % 7 == 6 && n % 4 == 3 && n % 3 == 0 && n < 4_200),
