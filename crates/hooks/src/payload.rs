@@ -3,11 +3,15 @@
 //! A member that is there twice is refused with the whole event: another reader would take the other one. Contents are kept as they
 //! were written, so that the server reads their bytes and not what a parser here made of numbers and repeated members.
 
+use crate::client::Client;
 use crate::question::CalledServer;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
+/// How clients call the server in the input of a tool of their own.
+const SERVER_MEMBERS: [&str; 3] = ["server", "serverName", "server_name"];
 /// LIMIT: bytes of the name of a conversation that is noted. Ours: clients have 36.
 const MAX_SESSION: usize = 256;
 
@@ -39,30 +43,73 @@ pub struct Payload<'a> {
     pub prompt: Option<&'a RawValue>,
 }
 
+/// What a call asks a server of MCP for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// To run a tool; absent where nobody says which one.
+    Tool(Option<&'a str>),
+    /// Its resources, by a tool of the client's own.
+    Resources,
+}
+
 impl Payload<'_> {
-    /// Returns the server and the tool at it as the event or the tool's name has them; `None` for a tool that is of no server.
-    pub fn mcp(&self) -> Option<(Option<&str>, Option<&str>)> {
+    /// Returns the server as the event, the tool's name or its input has it, and what it is asked for; `None` for a tool that asks no server.
+    ///
+    /// Keeps HK-8.
+    pub fn mcp(&self, client: Client) -> Option<(Option<Cow<'_, str>>, Asked<'_>)> {
         let name = self.tool_name.as_str().unwrap_or_default();
         let prefixed = name.strip_prefix("mcp__");
+        let told = self.told().map(Cow::Borrowed);
         if prefixed.is_none() && self.mcp_server.is_null() && self.mcp_context.is_null() {
-            return None;
+            return asks_for_resources(name)
+                .then(|| (self.server_of_input(client).map(Cow::Owned), Asked::Resources));
         }
         let split = prefixed.and_then(|rest| rest.split_once("__"));
-        let server = text(&self.mcp_server["name"])
-            .or(text(&self.mcp_context["server_name"]))
-            .or(split.map(|(server, _)| server));
+        let server = told.or(split.map(|(server, _)| Cow::Borrowed(server)));
         let tool = split
             .map(|(_, tool)| tool)
             .or(text(&self.mcp_context["tool_name"]));
-        Some((server, tool))
+        Some((server, Asked::Tool(tool)))
     }
+
+    /// Returns the server as the event names it beside the tool.
+    fn told(&self) -> Option<&str> {
+        text(&self.mcp_server["name"]).or(text(&self.mcp_context["server_name"]))
+    }
+
+    /// Returns the one server that the input of a client's own tool names, by the member that this client reads; `None` for none, which means all
+    /// of them, and where a member of another client says something: nobody measured what becomes of it. Gemini CLI names it within the
+    /// address of what it reads, so that any may be meant.
+    fn server_of_input(&self, client: Client) -> Option<String> {
+        let own = match client {
+            Client::ClaudeCode | Client::Codex => "server",
+            Client::Gemini => "serverName",
+        };
+        let input: Value = serde_json::from_str(self.tool_input?.get()).ok()?;
+        let is_own_alone = SERVER_MEMBERS
+            .iter()
+            .all(|member| *member == own || input[*member].is_null());
+        let named = text(&input[own]).map(str::trim).filter(|name| !name.is_empty());
+        named.filter(|_| is_own_alone).map(str::to_owned)
+    }
+}
+
+/// Says whether a tool of a client's own reads the resources of servers: `ReadMcpResourceTool` and `ListMcpResourcesTool` of Claude Code,
+/// `read_mcp_resource`, `list_mcp_resources` and `list_mcp_resource_templates` of Codex and Gemini CLI, and what may be called like them.
+fn asks_for_resources(tool: &str) -> bool {
+    let signs = tool.chars().filter(char::is_ascii_alphanumeric);
+    let folded: String = signs.map(|sign| sign.to_ascii_lowercase()).collect();
+    folded.contains("mcpresource")
 }
 
 impl Payload<'_> {
     /// Returns how the client calls the server of the tool; `None` for a tool that is of no server.
-    pub fn called(&self) -> Option<CalledServer> {
-        self.mcp()?;
-        let told = text(&self.mcp_server["name"]).or(text(&self.mcp_context["server_name"]));
+    pub fn called(&self, client: Client) -> Option<CalledServer> {
+        let (server, asked) = self.mcp(client)?;
+        let told = match asked {
+            Asked::Tool(_) => self.told().map(str::to_owned),
+            Asked::Resources => server.map(Cow::into_owned),
+        };
         // A source that is no word is none that anybody knows, and not one that was not said.
         let source = match &self.mcp_server["source"] {
             Value::Null => None,
@@ -70,7 +117,7 @@ impl Payload<'_> {
         };
         Some(CalledServer {
             tool: self.tool_name.as_str().unwrap_or_default().to_owned(),
-            name: told.map(str::to_owned),
+            name: told,
             source,
         })
     }

@@ -6,7 +6,7 @@
 //! telemetry has, so that both can be told to be one call.
 
 use crate::client::{Client, Mode};
-use crate::payload::{Payload, text};
+use crate::payload::{Asked, Payload, text};
 use provost_words::free_text::free_text;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -139,7 +139,7 @@ pub struct Question {
     pub moment: Moment,
     /// The folder in which the agent works, as the client says.
     pub folder: Option<String>,
-    /// The server of MCP whose tool it is, as the client calls it; none of a tool that is of no server.
+    /// The server of MCP that is asked, as the client calls it; none of a tool that asks no server.
     pub server: Option<CalledServer>,
     pub(crate) shape: Shape,
     events: Vec<Event>,
@@ -150,7 +150,7 @@ pub struct Question {
 pub struct CalledServer {
     /// The name of the tool, in which that of the server may be.
     pub tool: String,
-    /// The name of the server, where the client says it apart.
+    /// The name of the server, where the client says it apart. Without it, and where the tool's name has none, any of them may be asked.
     pub name: Option<String>,
     /// Whose configuration it is of, where the client says it, in its word.
     pub source: Option<String>,
@@ -225,7 +225,9 @@ pub fn hear(client: Client, bytes: &[u8]) -> Result<Message, UnreadableEvent> {
         client,
         moment,
         folder: text(&payload.cwd).map(str::to_owned),
-        server: (moment != Moment::Prompt).then(|| payload.called()).flatten(),
+        server: (moment != Moment::Prompt)
+            .then(|| payload.called(client))
+            .flatten(),
         shape: shape(client, &payload),
         events: events(client, moment, &payload),
     })))
@@ -251,7 +253,7 @@ fn events(client: Client, moment: Moment, payload: &Payload<'_>) -> Vec<Event> {
     match moment {
         Moment::Prompt => content.content("request.prompt", payload.prompt, &mut room),
         Moment::PreTool | Moment::PostTool => {
-            content.tool(payload, &mut room);
+            content.tool((client, payload), &mut room);
             if moment == Moment::PostTool {
                 content.content("tool.result", payload.tool_response, &mut room);
             }
@@ -298,12 +300,15 @@ impl Event {
         }
     }
 
-    fn tool(&mut self, payload: &Payload<'_>, room: &mut usize) {
+    fn tool(&mut self, (client, payload): (Client, &Payload<'_>), room: &mut usize) {
         let name = text(&payload.tool_name);
         self.must("tool.id", name);
-        if let Some((server, tool)) = payload.mcp() {
-            self.must("mcp.server_id", server);
-            self.must("mcp.tool_id", tool);
+        if let Some((server, asked)) = payload.mcp(client) {
+            self.must("mcp.server_id", server.as_deref());
+            // Who reads resources runs no tool of the server.
+            if let Asked::Tool(tool) = asked {
+                self.must("mcp.tool_id", tool);
+            }
             for unknown in [PACKAGE, VERSION, ADDRESS] {
                 self.must(unknown, None);
             }

@@ -714,6 +714,103 @@ fn what_is_known_of_a_server_fills_what_is_missing_and_replaces_nothing() {
     );
 }
 
+/// Proves HK-8.
+#[test]
+fn a_clients_own_tool_that_reads_from_a_server_asks_that_server() {
+    let of = |client, tool: &str, input: Value| {
+        let mut event = event(client, Moment::PreTool);
+        (event["tool_name"], event["tool_input"]) = (tool.into(), input);
+        let asked = question(client, &event);
+        let server = asked.server.clone().map(|server| (server.tool, server.name));
+        (
+            server,
+            asked.request(None, None, Mode::Enforce)["events"][0].clone(),
+        )
+    };
+    let input = json!({ "server": "files", "uri": "file:///etc/hosts" });
+    for (client, tool, input) in [
+        (Client::ClaudeCode, "ReadMcpResourceTool", input.clone()),
+        (
+            Client::ClaudeCode,
+            "ListMcpResourcesTool",
+            json!({ "server": "files" }),
+        ),
+        (Client::Codex, "read_mcp_resource", input.clone()),
+        (
+            Client::Codex,
+            "list_mcp_resource_templates",
+            json!({ "server": "files" }),
+        ),
+        (
+            Client::Gemini,
+            "list_mcp_resources",
+            json!({ "serverName": "files" }),
+        ),
+    ] {
+        let (server, event) = of(client, tool, input);
+        assert_eq!(
+            server,
+            Some((tool.to_owned(), Some("files".to_owned()))),
+            "{tool}"
+        );
+        assert_eq!(event["attributes"]["mcp.server_id"], "files", "{tool}");
+        let missing = event["missing"].as_array().unwrap();
+        assert!(missing.contains(&json!("mcp.package_id")), "{event}");
+        // No tool of the server runs: a policy about one does not count as matched.
+        assert!(!missing.contains(&json!("mcp.tool_id")) && event["attributes"].get("mcp.tool_id").is_none());
+    }
+    // Of none, of several, and by a member that another client reads, nobody says which one it is: any of them may be asked.
+    for (client, tool, input) in [
+        (Client::ClaudeCode, "ListMcpResourcesTool", json!({})),
+        (Client::ClaudeCode, "ListMcpResourcesTool", json!([])),
+        (Client::ClaudeCode, "ListMcpResourcesTool", json!({ "server": 7 })),
+        (
+            Client::ClaudeCode,
+            "ListMcpResourcesTool",
+            json!({ "server": "a", "serverName": "b" }),
+        ),
+        (
+            Client::ClaudeCode,
+            "ListMcpResourcesTool",
+            json!({ "serverName": "fine" }),
+        ),
+        (Client::Codex, "list_mcp_resources", json!({ "server": " " })),
+        (
+            Client::Codex,
+            "list_mcp_resources",
+            json!({ "server_name": "fine" }),
+        ),
+        (Client::Gemini, "list_mcp_resources", json!({ "server": "fine" })),
+        (
+            Client::Gemini,
+            "read_mcp_resource",
+            json!({ "uri": "evil:file:///x", "server": "fine" }),
+        ),
+        (
+            Client::Gemini,
+            "read_mcp_resource",
+            json!({ "uri": "evil:file:///x" }),
+        ),
+    ] {
+        let (server, event) = of(client, tool, input);
+        assert_eq!(server, Some((tool.to_owned(), None)), "{event}");
+        assert!(
+            event["missing"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("mcp.server_id")),
+            "{event}"
+        );
+    }
+    // What a tool of another name has in its input is no server.
+    let (server, event) = of(
+        Client::ClaudeCode,
+        "Bash",
+        json!({ "server": "files", "command": "ls" }),
+    );
+    assert!(server.is_none() && !event.to_string().contains("mcp."), "{event}");
+}
+
 /// Proves HK-3.
 #[test]
 fn a_refusal_by_a_standing_says_so() {

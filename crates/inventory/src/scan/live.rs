@@ -166,12 +166,14 @@ pub struct Live {
 impl Live {
     /// Returns every server that may be meant by a call: those that are weak too, and also where something could not be read.
     pub fn candidates(&self, called: &Called) -> Vec<&LiveServer> {
+        // Who asks for what all of them have, or says of none which one it is, asks any of them.
+        let is_any = called.server.is_none() && !called.tool.starts_with(MCP);
         let is_said = |server: &&LiveServer| {
             let is_told = called
                 .server
                 .as_deref()
                 .is_some_and(|told| server.is_called(told));
-            is_told || server.is_in(&called.tool) || server.is_cut_in(&called.tool)
+            is_any || is_told || server.is_in(&called.tool) || server.is_cut_in(&called.tool)
         };
         self.servers.iter().filter(is_said).collect()
     }
@@ -193,6 +195,9 @@ impl Live {
         };
         let told = called.server.as_deref();
         let named = called.tool.strip_prefix(MCP);
+        if told.is_none() && named.is_none() {
+            return None;
+        }
         let is_of_plugin = |name: &str| folded(name).starts_with(OF_PLUGIN);
         if told.is_some_and(is_of_plugin) || named.is_some_and(is_of_plugin) {
             return None;

@@ -177,6 +177,58 @@ fn who_keeps_conversations_elsewhere_has_the_configuration_there() {
 
 /// Proves LJ-12.
 #[test]
+fn what_reads_the_resources_of_a_denied_server_is_refused_as_its_tools_are() {
+    let bench = bench(&[], |bundle| {
+        bundle.servers = vec![BundleServer {
+            key: "npm:evil".into(),
+            standing: ServerStanding::Denied,
+        }];
+    });
+    let open = open(Some(bench), registered(Word::OfAccount));
+    let basis = |told: &Told| told.decided.as_ref().unwrap()["decisions"][0]["basis"].clone();
+    let of = |tool: &str, input: Value| {
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s1", "tool_use_id": "c1", "cwd": "/", "tool_name": tool, "tool_input": input,
+        });
+        open.ask(Intent::Judge, payload.to_string().as_bytes())
+    };
+    let both = json!({ "mcpServers": {
+        "n i c e": { "command": "npx", "args": ["-y", "evil@1.0.0"] },
+        "fine": { "command": "npx", "args": ["-y", "fine@1.0.0"] },
+    } });
+    open.configure(".claude.json", &both.to_string());
+    for (tool, input) in [
+        (
+            "ReadMcpResourceTool",
+            json!({ "server": "n i c e", "uri": "file:///x" }),
+        ),
+        ("ListMcpResourcesTool", json!({ "server": "n i c e" })),
+        // All of them are asked.
+        ("ListMcpResourcesTool", json!({})),
+    ] {
+        let told = of(tool, input.clone());
+        assert_eq!(
+            (action(&told), basis(&told)),
+            (Some("block"), json!("standing")),
+            "{tool} {input}"
+        );
+    }
+    let told = of(
+        "ReadMcpResourceTool",
+        json!({ "server": "fine", "uri": "file:///x" }),
+    );
+    let known = told.mcp_server.clone().map(|known| known.package_id);
+    assert_eq!(
+        (action(&told), known.as_deref()),
+        (Some("allow"), Some("npm:fine"))
+    );
+    open.configure(".claude.json", &server("fine", "fine@1.0.0"));
+    let told = of("ListMcpResourcesTool", json!({}));
+    assert_eq!((action(&told), &told.mcp_server), (Some("allow"), &None));
+}
+
+/// Proves LJ-12.
+#[test]
 fn a_call_of_a_denied_server_is_refused_whatever_it_is_called_and_whatever_stands_beside_it() {
     let deny = |keys: &[&str], is_cut: bool| {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
