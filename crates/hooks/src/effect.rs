@@ -130,6 +130,35 @@ pub fn program_of(client: Client, line: &str) -> Option<(String, Mode)> {
         .map(|mode| (program, mode))
 }
 
+/// Returns the mode of a command line as `provost hook install` writes it, with `--config` and a file or without; `None` for another one.
+fn mode_of_written(client: Client, line: &str) -> Option<Mode> {
+    let program = first_word(line)?;
+    [Mode::Enforce, Mode::Monitor].into_iter().find(|mode| {
+        let plain = command_line(&program, client, *mode, &[]);
+        let begin = command_line(&program, client, Mode::Monitor, &[]);
+        let begin = begin.replace("--mode monitor", &format!("--mode {}", mode.word()));
+        let tail = plain.strip_prefix(&begin).unwrap_or_default();
+        let rest = line.strip_prefix(&begin).and_then(|rest| rest.strip_suffix(tail));
+        let config = rest.and_then(|rest| rest.strip_prefix(" --config "));
+        let config = config.and_then(|config| first_word(&format!("{config} ")));
+        plain == line
+            || config.is_some_and(|file| command_line(&program, client, *mode, &["--config", &file]) == line)
+    })
+}
+
+/// Returns why a client does less by this file of settings than by one that an installation wrote; `None` where it is just that.
+///
+/// Other files of the client may take it away all the same: [`effect`] looks at all of them.
+pub fn changed(client: Client, settings: &Map<String, Value>, line: &str) -> Option<Reason> {
+    let settings = Value::Object(settings.clone());
+    if is_off(client, &settings) {
+        return Some(Reason::HooksDisabled);
+    }
+    let is_written =
+        mode_of_written(client, line).is_some_and(|mode| is_whole(client, mode, &settings, line));
+    (!is_written).then_some(Reason::RegistrationChanged)
+}
+
 /// Returns the first word of a line as a shell reads those that an installation writes.
 fn first_word(line: &str) -> Option<String> {
     let Some(mut rest) = line.strip_prefix('\'') else {
@@ -172,6 +201,11 @@ fn is_whole(client: Client, mode: Mode, settings: &Value, line: &str) -> bool {
             is_for_all && hooks.is_some_and(|hooks| hooks.contains(hook))
         })
     })
+}
+
+/// Says whether a file of a client's settings switches its hooks off.
+pub fn switches_off(client: Client, settings: &Map<String, Value>) -> bool {
+    is_off(client, &Value::Object(settings.clone()))
 }
 
 /// Says whether settings switch hooks off.

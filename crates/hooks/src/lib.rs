@@ -38,7 +38,7 @@ pub use coverage::{
     first_version, home_of_session, is_part_of_session, session_key, session_of_file,
 };
 pub use decision::{Action, Basis, Decision};
-pub use effect::{Effect, EverySettings, SettingsFound, Whose, effect, program_of};
+pub use effect::{Effect, EverySettings, SettingsFound, Whose, changed, effect, program_of, switches_off};
 pub use payload::{Conversation, session_of};
 pub use question::{CalledServer, KnownServer, Message, Moment, Question, UnreadableEvent, hear};
 pub use registration::{

@@ -188,32 +188,9 @@ impl<'a> Guarding<'a> {
         self.judging.fired()
     }
 
-    /// Returns the files of the machine that decide about a client's hooks, the weakest first, and those that switch things on and off.
-    ///
-    /// Errors: a folder of them cannot be read.
-    fn paths(&self, client: Client) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Reason> {
-        let Ok(path) = file(client, Place::Machine, &self.root, &self.homes) else {
-            return Ok((Vec::new(), Vec::new()));
-        };
-        let (mut machine, mut switches) = (vec![path.clone()], Vec::new());
-        match client {
-            Client::ClaudeCode => machine.extend(parts(&dropped(&path))?),
-            Client::Codex => {
-                let names = ["config.toml", "managed_config.toml"];
-                switches.extend(names.map(|name| folder_of(&path).join(name)));
-            }
-            Client::Gemini => {}
-        }
-        Ok((machine, switches))
-    }
-
     /// Returns what the files that decide about a client's hooks say.
     fn settings(&self, client: Client, mode: Mode) -> EverySettings {
-        let read = |paths: Vec<PathBuf>| paths.iter().map(|path| found(client, path)).collect();
-        let (machine, switches) = match self.paths(client) {
-            Ok((machine, switches)) => (read(machine), read(switches)),
-            Err(_) => (vec![SettingsFound::Unreadable], Vec::new()),
-        };
+        let (machine, switches) = of_machine(client, &self.root, &self.homes);
         let mut settings = EverySettings {
             machine,
             switches,
@@ -232,7 +209,7 @@ impl<'a> Guarding<'a> {
     ///
     /// Keeps FH-6: each that was read, by one rule.
     fn is_open(&self, client: Client) -> bool {
-        let Ok((machine, switches)) = self.paths(client) else {
+        let Ok((machine, switches)) = paths(client, &self.root, &self.homes) else {
             return true;
         };
         let mut all: Vec<PathBuf> = machine.into_iter().chain(switches).collect();
@@ -536,7 +513,7 @@ fn least(versions: &BTreeSet<String>) -> Option<String> {
 }
 
 /// Returns what a file of settings says.
-fn found(client: Client, path: &Path) -> SettingsFound {
+pub(crate) fn found(client: Client, path: &Path) -> SettingsFound {
     match path.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return SettingsFound::Absent,
         Ok(found) if found.is_file() && found.len() <= MOST_SETTINGS => {}
@@ -544,6 +521,38 @@ fn found(client: Client, path: &Path) -> SettingsFound {
     }
     let read = SettingsFile::read(client, path.to_owned()).and_then(|file| file.members());
     read.map_or(SettingsFound::Unreadable, SettingsFound::Read)
+}
+
+/// Returns the files of the machine that decide about a client's hooks, the weakest first, and those that switch things on and off.
+///
+/// Errors: a folder of them cannot be read.
+fn paths(client: Client, root: &Path, homes: &Homes) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Reason> {
+    let Ok(path) = file(client, Place::Machine, root, homes) else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let (mut machine, mut switches) = (vec![path.clone()], Vec::new());
+    match client {
+        Client::ClaudeCode => machine.extend(parts(&dropped(&path))?),
+        Client::Codex => {
+            let names = ["config.toml", "managed_config.toml"];
+            switches.extend(names.map(|name| folder_of(&path).join(name)));
+        }
+        Client::Gemini => {}
+    }
+    Ok((machine, switches))
+}
+
+/// Returns what the machine's files say that decide about a client's hooks, the weakest first, and those that switch things on and off.
+pub(crate) fn of_machine(
+    client: Client,
+    root: &Path,
+    homes: &Homes,
+) -> (Vec<SettingsFound>, Vec<SettingsFound>) {
+    let read = |paths: Vec<PathBuf>| paths.iter().map(|path| found(client, path)).collect();
+    match paths(client, root, homes) {
+        Ok((machine, switches)) => (read(machine), read(switches)),
+        Err(_) => (vec![SettingsFound::Unreadable], Vec::new()),
+    }
 }
 
 /// Returns where files of settings lie that add to another one.

@@ -3,7 +3,7 @@
 
 mod asked;
 mod configuration;
-mod coverage;
+pub(crate) mod coverage;
 mod doctor;
 mod enrol;
 mod install;

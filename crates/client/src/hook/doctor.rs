@@ -10,11 +10,15 @@ use super::run::{client_arg, config_arg};
 use super::settings::{self, Homes, HookSettings, KeptToken};
 use super::settings_text::SettingsFile;
 use super::{caller, guarded, sample};
+use crate::agent::coverage::{found, of_machine};
 use crate::cli::{Exit, Failure, Terminal, lines_visible};
 use clap::{ArgMatches, Command};
 use provost_agent::Quarantine;
-use provost_hooks::{CLIENT_SECONDS, Client, Decision, Message, Mode, Registration, hear};
-use serde_json::Value;
+use provost_hooks::{
+    CLIENT_SECONDS, Client, Decision, EverySettings, Message, Mode, Reason, Registration, SettingsFound,
+    changed, effect, hear, switches_off,
+};
+use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -91,7 +95,12 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             let Ok(path) = places::file(client, whose, &root, &homes) else {
                 continue;
             };
-            registered += usize::from(registration((client, whose), path, terminal, &mut findings));
+            registered += usize::from(registration(
+                (client, whose, path),
+                (&root, &homes),
+                terminal,
+                &mut findings,
+            ));
         }
     }
     if registered == 0 {
@@ -117,7 +126,12 @@ pub async fn look(terminal: &Terminal) -> Option<Trouble> {
     for client in Client::ALL {
         for whose in [Whose::Machine, Whose::User] {
             if let Ok(path) = places::file(client, whose, Path::new("/"), &homes) {
-                registered |= registration((client, whose), path, terminal, &mut findings);
+                registered |= registration(
+                    (client, whose, path),
+                    (Path::new("/"), &homes),
+                    terminal,
+                    &mut findings,
+                );
             }
         }
     }
@@ -247,8 +261,8 @@ async fn user(settings: &HookSettings, kept: &KeptToken, findings: &mut Findings
 
 /// Looks at one place; says whether something of ours stands there.
 fn registration(
-    (client, whose): (Client, Whose),
-    path: PathBuf,
+    (client, whose, path): (Client, Whose, PathBuf),
+    (root, homes): (&Path, &Homes),
     terminal: &Terminal,
     findings: &mut Findings,
 ) -> bool {
@@ -270,6 +284,7 @@ fn registration(
         }
     };
     let mode = mode_of(&found);
+    let failed = findings.failed;
     let line = format!(
         "{shown}: {} asks at {} ({})",
         client.name(),
@@ -294,10 +309,20 @@ fn registration(
             "{shown}: the command line has no tail that refuses when the program is missing"
         ));
     }
-    if members.get("disableAllHooks") == Some(&Value::Bool(true)) {
-        findings.fail(&format!(
-            "{shown}: disableAllHooks is set, so no hook of this file runs"
-        ));
+    match changed(client, &members, &found.command) {
+        Some(Reason::HooksDisabled) => findings.fail(&format!(
+            "{shown}: hooks are switched off there (such as by disableAllHooks), so no hook of this file runs"
+        )),
+        // What is said above says more.
+        Some(_) if findings.failed == failed => findings.fail(&format!(
+            "{shown}: the registration is not as it was written: a matcher, a condition, a time or something in its line was changed, so that \
+             calls may run without a decision; run: {}",
+            again(client, whose, mode)
+        )),
+        _ => {}
+    }
+    if findings.failed == failed {
+        elsewhere((client, whose), members, (root, homes), findings);
     }
     match sample::answered(
         client,
@@ -308,11 +333,87 @@ fn registration(
         Ok(said) => findings.ok(&said),
         Err(why) => findings.fail(&why),
     }
-    findings.say("guarded", guarded::guarded(mode));
+    if findings.failed == failed {
+        findings.say("guarded", guarded::guarded(mode));
+    } else {
+        findings.say(
+            "guarded",
+            "nobody can say what is, until what FAILED here is mended",
+        );
+    }
     for open in guarded::not_guarded(client, whose, mode) {
         findings.say("not guarded", open);
     }
     true
+}
+
+/// Returns the command that writes a registration anew.
+fn again(client: Client, whose: Whose, mode: Mode) -> String {
+    let whose = match whose {
+        Whose::Machine => " --system",
+        Whose::User => "",
+    };
+    format!(
+        "provost hook install {}{whose} --mode {}",
+        client.word(),
+        mode.word()
+    )
+}
+
+/// Says where other settings than those of a registration take it away: the machine's, and those of the folder in which somebody looks,
+/// which Claude Code obeys about a person's hooks and Gemini CLI about all.
+fn elsewhere(
+    (client, whose): (Client, Whose),
+    members: Map<String, Value>,
+    (root, homes): (&Path, &Homes),
+    findings: &mut Findings,
+) {
+    let (machine, switches) = of_machine(client, root, homes);
+    let person = match whose {
+        Whose::User => vec![SettingsFound::Read(members)],
+        Whose::Machine => Vec::new(),
+    };
+    let every = EverySettings {
+        machine,
+        switches,
+        person,
+    };
+    match effect(client, &every) {
+        Err(Reason::HooksDisabled) => {
+            findings.fail("the machine's settings switch hooks off, so that none of these runs");
+        }
+        Err(Reason::ManagedHooksOnly) => findings.fail(
+            "the machine's settings allow its own hooks alone (allowManagedHooksOnly): none of a person's runs; run: provost hook install \
+             claude-code --system",
+        ),
+        Err(Reason::RegistrationUnreadable) => {
+            findings.fail("a file of the machine's settings cannot be read, so that nobody can say whether hooks run");
+        }
+        _ => {}
+    }
+    let mut here = match (client, whose) {
+        (Client::ClaudeCode, Whose::User) => [".claude/settings.json", ".claude/settings.local.json"]
+            .map(PathBuf::from)
+            .to_vec(),
+        (Client::Gemini, _) => vec![PathBuf::from(".gemini/settings.json")],
+        _ => Vec::new(),
+    };
+    // Gemini CLI puts lists of switches together, also under the machine's.
+    if (client, whose) == (Client::Gemini, Whose::Machine) {
+        here.extend(places::file(client, Whose::User, root, homes).ok());
+    }
+    for path in here {
+        let shown = path.display();
+        match found(client, &path) {
+            SettingsFound::Read(members) if switches_off(client, &members) => findings.fail(&format!(
+                "{shown} switches hooks off (such as by disableAllHooks or hooksConfig): none of these runs where it counts"
+            )),
+            SettingsFound::Unreadable => findings.warn(&format!(
+                "{shown} cannot be read as the client's settings, so that nobody can say whether it switches hooks off"
+            )),
+            SettingsFound::Read(_) | SettingsFound::Absent => {}
+        }
+    }
 }
 
 /// Without a word, it is enforced.

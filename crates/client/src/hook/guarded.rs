@@ -24,6 +24,12 @@ pub fn not_guarded(client: Client, whose: Whose, mode: Mode) -> Vec<&'static str
     }
     if whose == Whose::User {
         open.push("the person's own will: they can change or remove these settings (--system binds them)");
+        if client == Client::ClaudeCode {
+            open.push(
+                "a folder that the person trusts: its .claude/settings.json can switch a person's hooks off (disableAllHooks), and give the hook \
+                 other variables and so another hook.toml (--system binds it)",
+            );
+        }
     }
     match client {
         Client::ClaudeCode => {
@@ -33,6 +39,10 @@ pub fn not_guarded(client: Client, whose: Whose, mode: Mode) -> Vec<&'static str
             open.push("apply_patch in the Codex app, and nested calls of code mode on Windows: Codex ignores a hook's refusal there");
         }
         Client::Gemini => {
+            open.push(
+                "a folder that the person trusts, and the person: hooksConfig in their settings switches off the machine's hooks too; and one that \
+                 they do not trust, where Gemini CLI runs no hook",
+            );
             open.push(
                 "who sets GEMINI_CLI_SYSTEM_SETTINGS_PATH: one variable takes the machine's settings away",
             );

@@ -427,3 +427,63 @@ fn doctor_runs_what_is_registered_and_says_what_is_guarded() {
     fs::write(path, text.replacen("\"onFailure\"", "\"onFail\"", 1)).unwrap();
     assert!(doctor().1.contains("lacks onFailure"));
 }
+
+/// Proves FH-6.
+#[test]
+fn doctor_calls_nothing_guarded_that_is_registered_otherwise_than_it_was_written() {
+    let machine = machine("doctor_changed");
+    assert!(machine.installs("claude-code", &[]).status.success());
+    let doctor = |folder: &Path| {
+        let mut command = machine.command(&["hook", "doctor"]);
+        let output = command.current_dir(folder).output().unwrap();
+        (output.status.code(), text(&output))
+    };
+    let path = machine.home.path(".claude/settings.json");
+    let whole: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let folder = machine.home.path("repository");
+    fs::create_dir_all(folder.join(".claude")).unwrap();
+    let (code, said) = doctor(&folder);
+    assert_eq!(
+        (code, said.contains("nothing runs without a decision")),
+        (Some(0), true),
+        "{said}"
+    );
+    let hook = "/hooks/PreToolUse/0/hooks/0";
+    let line = whole
+        .pointer(&format!("{hook}/command"))
+        .unwrap()
+        .as_str()
+        .unwrap();
+    let set = |pointer: &str, member: &str, value: Value| {
+        let mut other = whole.clone();
+        other.pointer_mut(pointer).unwrap()[member] = value;
+        other
+    };
+    for changed in [
+        set("/hooks/PreToolUse/0", "matcher", "Bash".into()),
+        set("/hooks/PreToolUse/0", "if", "Bash(ls *)".into()),
+        set(hook, "async", true.into()),
+        set(hook, "timeout", 0.into()),
+        set(hook, "command", format!("true || {line}").into()),
+        set(hook, "command", line.replace("exit 2", "exit 0").into()),
+        set("", "disableAllHooks", true.into()),
+    ] {
+        fs::write(&path, changed.to_string()).unwrap();
+        let (code, said) = doctor(&folder);
+        assert_eq!(code, Some(1), "{changed}: {said}");
+        assert!(
+            said.contains("FAILED") && !said.contains("nothing runs without a decision"),
+            "{changed}: {said}"
+        );
+    }
+    fs::write(&path, whole.to_string()).unwrap();
+    // What a repository brings along switches a person's hooks off there, and only there.
+    fs::write(
+        folder.join(".claude/settings.json"),
+        r#"{"disableAllHooks":true}"#,
+    )
+    .unwrap();
+    let (code, said) = doctor(&folder);
+    assert!(code == Some(1) && said.contains("switches hooks off"), "{said}");
+    assert_eq!(doctor(&machine.home.path(".")).0, Some(0));
+}
