@@ -64,7 +64,7 @@ word! {
         None = "none",
         /// Those that enforce let none pass.
         Block = "block",
-        /// They judge as before, and say that the device is held apart.
+        /// Calls go on being judged, by the server, and answers say that the device is held apart.
         Monitor = "monitor",
     }
 }

@@ -4,10 +4,11 @@ use super::clones::TamperReason;
 use super::model::{Device, DeviceId, Status, Verb};
 use super::view::{DevicePath, DeviceView, OneDevice};
 use super::{bypass, coverage_store, fences, maintenance, standing, store, taken, token_store};
+use provost_areas_platform::settings::{self, HookMode, QuarantineAction};
 use provost_kernel::announcement::Announcement;
 use provost_kernel::auth::Role::{Admin, Operator};
 use provost_kernel::operation::{Empty, Input, Meta, Method, Operation};
-use provost_kernel::{OperationContext, Result};
+use provost_kernel::{OperationContext, Result, word};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -24,6 +25,43 @@ pub struct DeviceRetired {
 }
 
 impl Announcement for DeviceRetired {}
+
+word! {
+    /// What a quarantine stops on the machine.
+    #[schemars(extend("x-open" = true))]
+    pub enum QuarantineEffect {
+        /// Its hooks that enforce let no call pass, from its next heartbeat on.
+        Blocks = "blocks",
+        /// Nothing by itself: fleet.quarantineAction is monitor, and the machine asks the server about each call.
+        AsksServer = "asks_server",
+        /// Nothing but by a hook that is registered to enforce: the organization only monitors.
+        Monitoring = "monitoring",
+        /// Nothing, unless its agent runs with --judge: the device does not say that it holds a bundle, and hooks that ask the server name no
+        /// device. One that was held apart before says so too.
+        NotJudging = "not_judging",
+    }
+}
+
+impl QuarantineEffect {
+    fn of(ctx: &mut OperationContext<'_>, device: &Device) -> Result<Self> {
+        let fleet = settings::load(ctx)?.fleet;
+        let holds = device.coverage.as_ref().is_some_and(|said| said.bundle.is_some());
+        Ok(match (fleet.quarantine_action, fleet.hooks.mode) {
+            _ if !holds => Self::NotJudging,
+            (QuarantineAction::Monitor, _) => Self::AsksServer,
+            (QuarantineAction::Block, HookMode::Monitor) => Self::Monitoring,
+            (QuarantineAction::Block, HookMode::Enforce) => Self::Blocks,
+        })
+    }
+}
+
+/// A device that is held apart, and what that stops.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct QuarantinedDevice {
+    device: DeviceView,
+    effect: QuarantineEffect,
+}
 
 /// Does to a device what a verb says, and returns it.
 ///
@@ -223,15 +261,19 @@ impl Operation for QuarantineDevice {
     .says(
         "Quarantine a device",
         "It still calls, and is shown as quarantined until it is released. Gateways take it for nobody. Where its agent judges and \
-         hooks enforce, fleet.quarantineAction says what they let pass; elsewhere calls go on.",
+         hooks enforce, fleet.quarantineAction says what they let pass; elsewhere calls go on, and effect says so.",
     );
     type Path = DevicePath;
     type Query = Empty;
     type Body = Empty;
-    type Output = OneDevice;
+    type Output = QuarantinedDevice;
 
-    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneDevice> {
-        perform(ctx, &input.path.device_id, Verb::Quarantine)
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<QuarantinedDevice> {
+        let id = &input.path.device_id;
+        let OneDevice { device } = perform(ctx, id, Verb::Quarantine)?;
+        let held = store::get(ctx, id)?;
+        let effect = QuarantineEffect::of(ctx, &held)?;
+        Ok(QuarantinedDevice { device, effect })
     }
 }
 

@@ -268,14 +268,6 @@ impl ServerView {
     }
 }
 
-/// One server.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct OneServer {
-    /// It.
-    pub server: ServerView,
-}
-
 /// One server, and how old the data are.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,14 +1,15 @@
 //! `POST …/inventory/mcp-servers/{serverId}/standing`
 
-use super::model::{OneServer, Server, ServerId, ServerPath, ServerView, Standing, Verdict};
+use super::model::{Server, ServerId, ServerPath, ServerView, Standing, Verdict};
 use super::{fences, store, uses};
 use crate::fleet::Sight;
+use provost_areas_platform::settings::{self, HookMode, Judging};
 use provost_kernel::auth::Role::Admin;
 use provost_kernel::error::{Code, Error};
 use provost_kernel::operation::{Input, Meta, Method, Operation};
-use provost_kernel::{OperationContext, Result, Timestamp};
+use provost_kernel::{OperationContext, Result, Timestamp, word};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub struct SetStanding;
 
@@ -21,6 +22,43 @@ pub struct StandingBody {
     standing: Verdict,
     /// The end of an approval, which every approval has: at most 366 days ahead. Then the server is shadow again.
     expires_at: Option<Timestamp>,
+}
+
+word! {
+    /// Where calls of a server that is denied are refused.
+    #[schemars(extend("x-open" = true))]
+    pub enum DenialEffect {
+        /// On devices that judge, with their next heartbeat, and in decisions about events that name the key.
+        DevicesRefuse = "devices_refuse",
+        /// In decisions about events that name the key, and by hooks that are registered to enforce: the organization only monitors.
+        Monitoring = "monitoring",
+        /// In decisions about events that name the key alone: no device judges (fleet.hooks.judging is off), and hooks know a server by its name.
+        JudgingOff = "judging_off",
+    }
+}
+
+impl DenialEffect {
+    fn of(ctx: &mut OperationContext<'_>, verdict: Verdict) -> Result<Option<Self>> {
+        if verdict != Verdict::Denied {
+            return Ok(None);
+        }
+        let hooks = settings::load(ctx)?.fleet.hooks;
+        Ok(Some(match (hooks.judging, hooks.mode) {
+            (Judging::Off, _) => Self::JudgingOff,
+            (Judging::On, HookMode::Monitor) => Self::Monitoring,
+            (Judging::On, HookMode::Enforce) => Self::DevicesRefuse,
+        }))
+    }
+}
+
+/// A server as it stands from now on.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct ServerThatStands {
+    server: ServerView,
+    /// Of a denial: where calls are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<DenialEffect>,
 }
 
 impl Operation for SetStanding {
@@ -41,18 +79,20 @@ impl Operation for SetStanding {
     type Path = ServerPath;
     type Query = provost_kernel::operation::Empty;
     type Body = StandingBody;
-    type Output = OneServer;
+    type Output = ServerThatStands;
 
-    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<OneServer> {
+    fn call(ctx: &mut OperationContext<'_>, input: &Input<Self>) -> Result<ServerThatStands> {
         let id = &input.path.server_id;
         ctx.target(&fences::SERVER, id.as_str());
         let mut server = store::get(ctx, id)?;
         let now = ctx.latest();
         stand(ctx, &mut server, input.body.standing, input.body.expires_at)?;
         let used = uses::of_servers(ctx, &[id])?.remove(id).unwrap_or_default();
+        let effect = DenialEffect::of(ctx, input.body.standing)?;
         let sight = Sight::load(ctx)?;
-        Ok(OneServer {
+        Ok(ServerThatStands {
             server: ServerView::of(server, now, used, &sight),
+            effect,
         })
     }
 }

@@ -55,7 +55,7 @@ word! {
     pub enum QuarantineAction {
         /// Those that enforce let no call pass.
         Block = "block",
-        /// They judge as before, and say so.
+        /// Calls go on being judged, by the server.
         Monitor = "monitor",
     }
 }
