@@ -119,6 +119,8 @@ fn last_heartbeat(folder: &Folder, now: Timestamp) -> Finding {
         Ok(state) => state,
         Err(trouble) => return Finding::of("heartbeat", trouble),
     };
+    // A round that does all of its work takes it away.
+    let has_failed = state.last_problem.is_some();
     let problem = state
         .last_problem
         .map(|line| format!("; the last try said: {line}"))
@@ -136,7 +138,12 @@ fn last_heartbeat(folder: &Folder, now: Timestamp) -> Finding {
             format!("the last one was taken at {last}{problem}"),
             start,
         ),
-        Some(last) => Finding::good("heartbeat", format!("the last one was taken at {last}{problem}")),
+        Some(last) if has_failed => Finding::bad(
+            "heartbeat",
+            format!("the last one was taken at {last}{problem}"),
+            "see to what the last try said; the agent goes on trying by itself",
+        ),
+        Some(last) => Finding::good("heartbeat", format!("the last one was taken at {last}")),
     }
 }
 

@@ -67,7 +67,7 @@ impl Quarantine {
     pub fn says(self) -> &'static str {
         match self {
             Self::Monitor => {
-                "this machine is held apart (quarantined); calls are judged as before, and an admin has to release it"
+                "this machine is held apart (quarantined); calls go on being judged, by the server where the machine has no policies any more, and an admin has to release it"
             }
             Self::Block => {
                 "this machine is held apart (quarantined), and nothing passes on it until an admin releases it: provost devices release"

@@ -564,6 +564,11 @@ impl Station for Judging {
     }
 }
 
+/// Returns how the machine is held apart still, by what was heard last.
+pub(super) fn still_held(agent: &Agent) -> Option<Quarantine> {
+    kept_quarantine(&agent.folder, of(agent)).unwrap_or(Some(Quarantine::Block))
+}
+
 fn of(agent: &Agent) -> (&str, &str) {
     (&agent.device.server, &agent.device.organization)
 }

@@ -2,7 +2,7 @@
 
 use super::configuration::Configuration;
 use super::coverage::Guarding;
-use super::judging::{self, Judging, Use};
+use super::judging::{self, Judging, Use, still_held};
 use super::places::{enrolled, failure, place_args, refuse_others};
 use super::skills::Skills;
 use crate::cli::{DeviceServer, Exit, Failure, Terminal, counted};
@@ -107,6 +107,10 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
             "heartbeat taken, {scanned}{} sent",
             counted(done.uploads, "reports")
         ));
+        if let Some(held) = still_held(&agent) {
+            let later = "where it was released just now: a heartbeat within ten seconds of another hears of no release";
+            terminal.note(&format!("{}; {later}", held.says()));
+        }
         return whole(&done);
     }
     if agent.device.mode == Mode::System {

@@ -354,7 +354,14 @@ fn with_hint(
 ) -> Failure {
     match failure.status {
         // Nothing is missing of the caller.
-        Some(403) if failure.refused("code") == Some("approval_required") => failure,
+        Some(403)
+            if matches!(
+                failure.refused("code"),
+                Some("approval_required" | "escalation_forbidden")
+            ) =>
+        {
+            failure
+        }
         Some(403) if failure.refused("code") != Some(advice::OTHER_ORGANIZATION) => {
             let needs = operation.performs.as_ref().filter(|_| is_performed);
             let scope = needs

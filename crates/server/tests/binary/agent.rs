@@ -433,6 +433,7 @@ fn a_server_that_is_away_is_waited_for_and_a_signal_ends_the_wait_at_once() {
     let mut organization = Organization::new("agent_away");
     let laptop = organization.machine("ada");
     assert_eq!(laptop.enrols().0, 0);
+    laptop.ok(&["run", "--once"]);
     let port = organization.server.port;
     organization.server.child.kill().unwrap();
     organization.server.child.wait().unwrap();
@@ -448,6 +449,16 @@ fn a_server_that_is_away_is_waited_for_and_a_signal_ends_the_wait_at_once() {
         .find_map(|line| line.ok().filter(|line| line.contains("next in")))
         .unwrap();
     assert!(line.contains("cannot reach"), "{line}");
+    // A heartbeat of before is no good one while the agent that works here reaches nobody.
+    let (code, out, _) = laptop.says(&["doctor", "-o", "json"]);
+    let doctor: Value = serde_json::from_str(&out).unwrap();
+    let heartbeat = doctor["findings"].as_array().unwrap().iter();
+    let heartbeat = heartbeat.clone().find(|one| one["check"] == "heartbeat").unwrap();
+    assert!(code == 1 && heartbeat["good"] == false, "{out}");
+    assert!(
+        heartbeat["says"].as_str().unwrap().contains("cannot reach"),
+        "{out}"
+    );
     let clock = SystemClock::new();
     Command::new("kill").arg(agent.id().to_string()).status().unwrap();
     assert_eq!(agent.wait().unwrap().code(), Some(0));
