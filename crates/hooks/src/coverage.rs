@@ -93,6 +93,12 @@ pub enum Reason {
     ConfigurationElsewhere,
     /// The agent does not hear of hooks, because it does not judge for them.
     EventsUnheard,
+    /// The hook was started with code that is not its own within a day.
+    HookPreloaded,
+    /// The agent works, and is not started when the machine is.
+    ServiceNotEnabled,
+    /// Conversations of the last day were written while no agent worked.
+    AgentWasSilent,
     /// One variable of the environment takes the machine's settings away.
     GapEnvironment,
     /// Nested calls of code mode run against a refusal.
@@ -103,7 +109,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 27] = [
         Self::NotRegistered,
         Self::RegistrationUnreadable,
         Self::HooksDisabled,
@@ -125,6 +131,9 @@ impl Reason {
         Self::SessionsUnseen,
         Self::ConfigurationElsewhere,
         Self::EventsUnheard,
+        Self::HookPreloaded,
+        Self::ServiceNotEnabled,
+        Self::AgentWasSilent,
         Self::GapEnvironment,
         Self::GapCodeMode,
         Self::GapApplyPatch,
@@ -154,6 +163,9 @@ impl Reason {
             Self::SessionsUnseen => "sessions_unseen",
             Self::ConfigurationElsewhere => "configuration_elsewhere",
             Self::EventsUnheard => "events_unheard",
+            Self::HookPreloaded => "hook_preloaded",
+            Self::ServiceNotEnabled => "service_not_enabled",
+            Self::AgentWasSilent => "agent_was_silent",
             Self::GapEnvironment => "gap_environment",
             Self::GapCodeMode => "gap_code_mode",
             Self::GapApplyPatch => "gap_apply_patch",
@@ -180,10 +192,13 @@ impl Reason {
             | Self::VersionTooOld
             | Self::NotExecuted
             | Self::ExecutionFailed
-            | Self::SessionWithoutEvents => Level::Observed,
+            | Self::SessionWithoutEvents
+            | Self::HookPreloaded => Level::Observed,
             Self::SessionsUnseen
             | Self::ConfigurationElsewhere
             | Self::EventsUnheard
+            | Self::ServiceNotEnabled
+            | Self::AgentWasSilent
             | Self::GapEnvironment
             | Self::GapCodeMode
             | Self::GapApplyPatch => Level::Bypassable,
@@ -202,6 +217,8 @@ impl Reason {
                 | Self::VersionTooOld
                 | Self::ExecutionFailed
                 | Self::SessionWithoutEvents
+                | Self::HookPreloaded
+                | Self::ServiceNotEnabled
         )
     }
 
@@ -253,6 +270,16 @@ impl Reason {
                  after the last such conversation this is forgotten"
             }
             Self::EventsUnheard => "let the agent judge for hooks: provost agent install --system --judge",
+            Self::HookPreloaded => {
+                "look what sets LD_PRELOAD, LD_AUDIT, LD_LIBRARY_PATH or DYLD_… for the client; a day after the last such call this is \
+                 forgotten"
+            }
+            Self::ServiceNotEnabled => {
+                "have it started with the machine: systemctl enable provost-agent (of a person: systemctl --user enable provost-agent)"
+            }
+            Self::AgentWasSilent => {
+                "look why it did not work: journalctl -u provost-agent; a day later this is forgotten"
+            }
             Self::GapEnvironment | Self::GapCodeMode | Self::GapApplyPatch => {
                 "nothing closes it in this version of the client; what it leaves open is in the guide on hooks"
             }
@@ -406,6 +433,19 @@ pub struct Evidence<'a> {
     pub execution: Execution,
     /// Of its conversations.
     pub sessions: SessionsSeen,
+    /// Of the agent and of the hook's own process.
+    pub signs: Signs,
+}
+
+/// What says that somebody meddled with what guards (F4.15).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// The hook of the client was started with code that is not its own.
+    pub is_preloaded: bool,
+    /// The agent is not started when the machine is, and was installed to be.
+    pub is_not_enabled: bool,
+    /// Conversations of the client were written while no agent worked.
+    pub was_silent: bool,
 }
 
 /// What is known of conversations of the last day.
@@ -482,6 +522,10 @@ pub fn coverage(evidence: &Evidence<'_>) -> Coverage {
         sessions.hears_events && sessions.silent > 0,
         Reason::SessionWithoutEvents,
     );
+    let signs = evidence.signs;
+    lacks(signs.is_preloaded, Reason::HookPreloaded);
+    lacks(signs.is_not_enabled, Reason::ServiceNotEnabled);
+    lacks(signs.was_silent, Reason::AgentWasSilent);
     for gap in GAPS {
         lacks(has_gap(&gap, evidence), gap.reason);
     }
@@ -592,6 +636,7 @@ mod tests {
                 silent: 0,
                 is_elsewhere: false,
             },
+            signs: Signs::default(),
         }
     }
 
@@ -711,6 +756,33 @@ mod tests {
         let found = coverage(&moved);
         let reasons = BTreeSet::from([Reason::ConfigurationElsewhere]);
         assert_eq!((found.level, found.reasons), (Level::Bypassable, reasons));
+    }
+
+    /// Proves FH-8.
+    #[test]
+    fn a_sign_that_somebody_meddled_keeps_a_client_below_enforced_and_is_named() {
+        let (effect, versions) = (effect(Whose::Machine), versions(&["2.1.331"]));
+        let with = |signs: Signs| {
+            let mut one = evidence(Client::ClaudeCode, &effect, &versions);
+            one.signs = signs;
+            let found = coverage(&one);
+            (found.level, found.reasons.into_iter().collect::<Vec<_>>())
+        };
+        let signs = Signs {
+            is_preloaded: true,
+            ..Signs::default()
+        };
+        assert_eq!(with(signs), (Level::Observed, vec![Reason::HookPreloaded]));
+        let signs = Signs {
+            is_not_enabled: true,
+            ..Signs::default()
+        };
+        assert_eq!(with(signs), (Level::Bypassable, vec![Reason::ServiceNotEnabled]));
+        let signs = Signs {
+            was_silent: true,
+            ..Signs::default()
+        };
+        assert_eq!(with(signs), (Level::Bypassable, vec![Reason::AgentWasSilent]));
     }
 
     /// Proves FH-8.

@@ -34,8 +34,8 @@ mod tests;
 pub use answer::{Answer, answer, let_pass, undecided};
 pub use client::{Client, Mode};
 pub use coverage::{
-    Coverage, Evidence, Execution, GAPS, Gap, Level, ProgramStanding, Reason, SessionsSeen, System, coverage,
-    first_version, home_of_session, is_part_of_session, session_key, session_of_file,
+    Coverage, Evidence, Execution, GAPS, Gap, Level, ProgramStanding, Reason, SessionsSeen, Signs, System,
+    coverage, first_version, home_of_session, is_part_of_session, session_key, session_of_file,
 };
 pub use decision::{Action, Basis, Decision};
 pub use effect::{Effect, EverySettings, SettingsFound, Whose, changed, effect, program_of, switches_off};

@@ -45,6 +45,10 @@ pub(crate) enum Part {
     ServersOfAgent(&'static str),
     /// Where plugins are installed.
     Plugins,
+    /// The manifest of an extension of Claude Desktop.
+    Bundle,
+    /// The manifest of an editor's extension, which may bring servers.
+    Providers,
     /// Paths of projects as names of members.
     Projects(&'static [&'static str]),
     /// The address of a project's folder.
@@ -81,6 +85,8 @@ impl Part {
             | Self::Manifest
             | Self::ServersOfAgent(_)
             | Self::Plugins
+            | Self::Bundle
+            | Self::Providers
             | Self::Projects(_)
             | Self::Workspace(_) => true,
             Self::Hooks(_) | Self::Environment(_) | Self::Extensions(_) | Self::Switch(..) => false,

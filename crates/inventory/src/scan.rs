@@ -1,5 +1,6 @@
 //! The walk over what [`readers`](crate::readers) names.
 
+mod bundles;
 mod faults;
 mod folders;
 mod live;
@@ -301,6 +302,10 @@ impl Walk<'_> {
             Ok(None) => return,
             Err(fault) => return self.fault_of(spot, fault, file.names_projects()),
         };
+        // What no server stands in is not read as a document: the manifests of editors' extensions are many and large.
+        if matches!(file.parts, [Part::Providers]) && !bundles::may_provide(&content.bytes) {
+            return;
+        }
         self.of_file = Noted::default();
         // A section is there as soon as one of the client's files is.
         self.found.entry(spot.client).or_default();

@@ -1,5 +1,6 @@
 //! Fixture homes: what is found in them, and that nothing of it is a value.
 
+mod bundles;
 mod forms;
 mod hostile;
 mod live;

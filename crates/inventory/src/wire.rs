@@ -20,7 +20,9 @@ use provost_words::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use key::is_extension_key;
 pub use key::{is_always_weak, is_builtin, is_server_key};
+pub(crate) use limits::is_version;
 pub use limits::{MAX_BYTES, MAX_FAULTS, MAX_OBSERVATIONS, MAX_SECTIONS, is_project_name, is_shown_name};
 pub use make::digest;
 

@@ -1,10 +1,14 @@
 //! Commands, signals and folders: everything that these tasks ask of the operating system.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::LazyLock;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::failure::{Context, Failure, Outcome};
 
 /// The root of the repository.
@@ -63,6 +67,96 @@ pub fn output(command: &mut Command) -> Outcome<String> {
         .stdin(Stdio::null())
         .output()
         .context(format_args!("cannot run {name}"))?;
+    printed(&name, output)
+}
+
+/// Runs a command silently as [`output`] does, and ends it when it takes longer than so long: the failure names what was waited for.
+pub fn output_within(command: &mut Command, limit: Duration, what: &str) -> Outcome<String> {
+    let name = name_of(command);
+    let command = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().context(format_args!("cannot run {name}"))?;
+    let said = [read_to_end(child.stdout.take()), read_to_end(child.stderr.take())];
+    let end = clock::now() + limit;
+    let status = wait_until(&mut child, end, what)?;
+    // Whoever it started may hold its output open.
+    let rest = |said: &Receiver<Vec<u8>>| {
+        let left = end.saturating_duration_since(clock::now()).max(PATIENCE);
+        said.recv_timeout(left).context(format_args!(
+            "{name} ended, and what it started keeps its output open: {what}"
+        ))
+    };
+    let (stdout, stderr) = (rest(&said[0])?, rest(&said[1])?);
+    printed(
+        &name,
+        Output {
+            status,
+            stdout,
+            stderr,
+        },
+    )
+}
+
+/// Runs a command with our own output as [`run`] does. Every minute it says what it waits for, and ends it after so long.
+pub fn run_within(command: &mut Command, limit: Duration, what: &str) -> Outcome {
+    let name = name_of(command);
+    let spawned = command.stdin(Stdio::null()).spawn();
+    let mut child = spawned.context(format_args!("cannot run {name}"))?;
+    let status = wait_until(&mut child, clock::now() + limit, what)?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("{name} failed ({status})")))
+    }
+}
+
+/// How long output may be late behind the end of its program.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked whether a program has ended, and how often it is said that it has not.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
+
+fn read_to_end(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            drop(pipe.read_to_end(&mut bytes));
+        }
+        drop(send.send(bytes));
+    });
+    receive
+}
+
+fn wait_until(child: &mut Child, end: Instant, what: &str) -> Outcome<ExitStatus> {
+    let begin = clock::now();
+    let mut told = begin;
+    loop {
+        if let Some(status) = child.try_wait().context(what)? {
+            return Ok(status);
+        }
+        let now = clock::now();
+        if now >= end {
+            drop(child.kill());
+            drop(child.wait());
+            let secs = now.duration_since(begin).as_secs();
+            return Err(Failure::new(format!(
+                "{what} took longer than {secs} s and was ended"
+            )));
+        }
+        if now.duration_since(told) >= LOOKS.1 {
+            told = now;
+            eprintln!(
+                "still waiting for {what} ({} s)",
+                now.duration_since(begin).as_secs()
+            );
+        }
+        std::thread::sleep(LOOKS.0);
+    }
+}
+
+fn printed(name: &str, output: Output) -> Outcome<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -222,6 +316,26 @@ mod tests {
     fn a_failing_command_gives_its_own_words() {
         let failure = output(Command::new("sh").args(["-c", "echo because >&2; exit 3"])).unwrap_err();
         assert!(failure.to_string().contains("because"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_waited_for_too_long_is_ended_and_named() {
+        let limit = Duration::from_millis(200);
+        let mut sleeper = Command::new("sleep");
+        let failure = output_within(sleeper.arg("60"), limit, "a sleeper").unwrap_err();
+        assert!(failure.to_string().contains("a sleeper took longer"), "{failure}");
+        let failure = run_within(&mut sleeper, limit, "a sleeper").unwrap_err();
+        assert!(failure.to_string().contains("a sleeper took longer"), "{failure}");
+        let mut quick = Command::new("sh");
+        let long = Duration::from_mins(1);
+        assert_eq!(
+            output_within(quick.args(["-c", "echo here"]), long, "a shell").unwrap(),
+            "here\n"
+        );
+        // Nor is whoever it leaves behind waited for.
+        let mut parent = Command::new("sh");
+        let failure = output_within(parent.args(["-c", "sleep 60 &"]), limit, "a parent").unwrap_err();
+        assert!(failure.to_string().contains("keeps its output open"), "{failure}");
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::http::{Connection, Request};
 use crate::postgres::{self, Cluster, Durability};
 use crate::{Engine, clock, process, random};
 
+/// How long a build may take, with the wait for another one. Ours: that of a release takes half an hour where others build beside it.
+pub const LONGEST_BUILD: Duration = Duration::from_hours(2);
+
 /// Builds the binary with a cargo profile and returns its path.
 pub fn build(profile: &str) -> Outcome<PathBuf> {
     eprintln!("building provost with the profile {profile}");
@@ -26,8 +29,15 @@ pub fn build(profile: &str) -> Outcome<PathBuf> {
         "ci" => &["--workspace", "--all-targets"][..],
         _ => &["--package", "provost-server", "--bin", "provost"],
     });
-    process::run(&mut build)?;
-    Ok(process::target().join(profile).join("provost"))
+    // Quietly cargo does not say either that it waits for another build, which holds the lock of the folder.
+    let target = process::target();
+    let what = format!(
+        "the build of provost with the profile {profile}, or for another one that holds the lock of {} (a program that is there \
+         is named by --binary where a task takes one)",
+        target.display()
+    );
+    process::run_within(&mut build, LONGEST_BUILD, &what)?;
+    Ok(target.join(profile).join("provost"))
 }
 
 /// Returns the binary that was named, or builds one with a cargo profile.

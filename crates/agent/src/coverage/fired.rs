@@ -64,6 +64,8 @@ struct Fired {
     accounts: BTreeMap<u32, i64>,
     /// The last instant at which each kept a conversation somewhere. Units: as above.
     homes: Vec<(Keeper, i64)>,
+    /// The last instant at which the hook of each client said that it was started with code that is not its own. Units: as above.
+    preloaded: BTreeMap<String, i64>,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +74,7 @@ struct Memory {
     silent: BTreeMap<Who, i64>,
     accounts: BTreeMap<u32, i64>,
     homes: BTreeMap<Keeper, i64>,
+    preloaded: BTreeMap<String, i64>,
     is_changed: bool,
 }
 
@@ -124,6 +127,12 @@ impl SharedFired {
         for (keeper, at) in kept.homes {
             memory.homes.entry(keeper).or_insert(at);
         }
+        for (client, at) in kept.preloaded {
+            // A word of a client that there is not is of none.
+            if Client::named(&client).is_some() {
+                memory.preloaded.entry(client).or_insert(at);
+            }
+        }
         Ok(())
     }
 
@@ -150,6 +159,7 @@ impl SharedFired {
                     .iter()
                     .map(|(keeper, at)| (keeper.clone(), *at))
                     .collect(),
+                preloaded: memory.preloaded.clone(),
             }
         };
         let written = folder.replace(NAME, &serde_json::to_vec(&kept).unwrap_or_default());
@@ -218,6 +228,20 @@ impl SharedFired {
         }
         memory.heard.insert(who, now);
         memory.is_changed = true;
+    }
+
+    /// Notes that the hook of a client was started with code that is not its own.
+    pub fn preloaded(&self, client: Client, now: Timestamp) {
+        let now = now.as_ms();
+        let mut memory = self.lock();
+        let before = memory.preloaded.insert(client.word().to_owned(), now);
+        memory.is_changed |= before.is_none_or(|at| (now - at).abs() >= STEP_MS);
+    }
+
+    /// Says whether the hook of a client was started so within a day.
+    pub fn is_preloaded(&self, client: Client, now: Timestamp) -> bool {
+        let at = self.lock().preloaded.get(client.word()).copied();
+        at.is_some_and(|at| now.as_ms() - at < DAY_MS)
     }
 
     /// Notes where a client keeps a conversation that asked, where the event says it.

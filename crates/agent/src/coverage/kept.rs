@@ -3,6 +3,7 @@
 use crate::folder::Folder;
 use crate::trouble::Trouble;
 use provost_hooks::{Coverage, Reason};
+use provost_inventory::traces::SessionFile;
 use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,12 @@ const AGAIN_SECS: i64 = 6 * 3_600;
 const SETTLES_SECS: i64 = 3_660;
 /// An hour. Units: milliseconds.
 const HOUR_MS: i64 = 3_600_000;
+/// For how long it is known that no agent worked. Units: milliseconds; a day, as conversations are looked at.
+const GAPS_MS: i64 = 24 * HOUR_MS;
+/// How long an agent may have worked behind its last look. Units: milliseconds; ours: two rounds of five minutes.
+const BEHIND_MS: i64 = 600_000;
+/// LIMIT: spans without an agent that are remembered. Ours: one that is started anew more often is seen by its log.
+const MOST_GAPS: usize = 64;
 
 /// What is known of how a client obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,6 +128,23 @@ pub struct KeptCoverage {
     /// Whether it had the same the time before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_settled: bool,
+    /// Whether a unit of systemd for the agent was ever seen here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_service: bool,
+    /// When no agent worked within the last day.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
+}
+
+/// A span in which no agent worked: from its last look to the next one's beginning. Units: milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap(pub i64, pub i64);
+
+impl Gap {
+    /// Says whether something was written while surely no agent worked.
+    fn has(self, at_ms: i64) -> bool {
+        self.0.saturating_add(BEHIND_MS) < at_ms && at_ms < self.1
+    }
 }
 
 impl KeptCoverage {
@@ -138,6 +162,27 @@ impl KeptCoverage {
             .told_at
             .is_some_and(|at| at <= now && now < at.plus_secs(again));
         !(is_known && is_fresh)
+    }
+
+    /// Notes a span without an agent, and forgets those of more than a day ago.
+    pub fn note_gap(&mut self, gap: Option<Gap>, now: Timestamp) {
+        self.gaps
+            .extend(gap.filter(|gap| gap.1.saturating_sub(gap.0) > BEHIND_MS));
+        self.gaps
+            .retain(|gap| now.as_ms().saturating_sub(gap.1) < GAPS_MS);
+        let over = self.gaps.len().saturating_sub(MOST_GAPS);
+        self.gaps.drain(..over);
+    }
+
+    /// Says whether one of these conversations was last written while no agent worked.
+    pub fn was_silent(&self, conversations: &[SessionFile]) -> bool {
+        let is_within = |file: &SessionFile| self.gaps.iter().any(|gap| gap.has(file.modified_ms));
+        conversations.iter().any(is_within)
+    }
+
+    /// Says whether the agent is not started with the machine and was installed to be.
+    pub fn lacks_service(&self, is_there: bool, is_enabled: bool) -> bool {
+        !is_enabled && (is_there || self.has_service)
     }
 
     /// Notes that the server has it.

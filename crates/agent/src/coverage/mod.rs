@@ -16,4 +16,4 @@ mod tests;
 
 pub use executed::{Executions, Run};
 pub use fired::{SharedFired, Silence};
-pub use kept::{Basis, ClientCoverage, KeptCoverage, kept_coverage};
+pub use kept::{Basis, ClientCoverage, Gap, KeptCoverage, kept_coverage};

@@ -113,6 +113,39 @@ fn conversations_of_several_homes_and_accounts_keep_their_patience_apart() {
 }
 
 #[test]
+fn spans_without_an_agent_are_known_for_a_day_and_are_not_many() {
+    let mut kept = KeptCoverage::default();
+    let at = |secs: i64| now().plus_secs(secs).as_ms();
+    let is_silent = |kept: &KeptCoverage, secs: i64| kept.was_silent(&[file(ID, now().plus_secs(secs))]);
+    // One that was started anew at once, and a clock that was set back.
+    kept.note_gap(Some(Gap(at(0), at(600))), now().plus_secs(600));
+    kept.note_gap(Some(Gap(at(900), at(0))), now());
+    assert!(kept.gaps.is_empty());
+    kept.note_gap(Some(Gap(at(0), at(3_600))), now().plus_secs(3_600));
+    assert_eq!(
+        [600, 601, 3_599, 3_600].map(|secs| is_silent(&kept, secs)),
+        [false, true, true, false]
+    );
+    kept.note_gap(None, now().plus_secs(3_600 + DAY));
+    assert!(kept.gaps.is_empty() && !is_silent(&kept, 601));
+    for number in 0..200 {
+        let begin = number * 700;
+        kept.note_gap(
+            Some(Gap(at(begin), at(begin + 601))),
+            now().plus_secs(begin + 601),
+        );
+    }
+    assert_eq!(kept.gaps.len(), 64);
+    assert!(
+        !kept.lacks_service(false, false)
+            && kept.lacks_service(true, false)
+            && !kept.lacks_service(true, true)
+    );
+    kept.has_service = true;
+    assert!(kept.lacks_service(false, false));
+}
+
+#[test]
 fn accounts_that_asked_anything_are_remembered_for_two_days() {
     let scratch = Scratch::new();
     let folder = scratch.folder();

@@ -1,12 +1,13 @@
 //! What a hook writes to the desk, and what it reads.
 //!
 //! ```text
-//! question   provost-desk 1 judge|hold CLIENT MODE LENGTH[ by-hand]\n payload
+//! question   provost-desk 1 judge|hold CLIENT MODE LENGTH[ by-hand][ preloaded]\n payload
 //! reply      provost-desk 1 LENGTH\n a JSON object
 //! ```
 //!
-//! A head has no word for who asks; where a hook was started by hand it says so, and the question then proves nothing of a client. Its length is
-//! known before anything of the payload is kept.
+//! A head has no word for who asks; where a hook was started by hand it says so, and the question then proves nothing of a client. One that was
+//! started with code that is not its own says that, and its answers are not counted on. An agent of before a word hangs up on it, and the hook asks
+//! again without. The length is known before anything of the payload is kept.
 
 use provost_hooks::{Client, Mode};
 
@@ -18,6 +19,8 @@ pub const MOST_REPLY: usize = 1 << 20;
 const MOST_HEAD: usize = 80;
 /// Says that no client stands behind the question.
 const BY_HAND: &str = "by-hand";
+/// Says that a loader brought code along.
+const PRELOADED: &str = "preloaded";
 const LEAD: &str = "provost-desk 1 ";
 
 /// What is wanted of the desk.
@@ -51,6 +54,8 @@ pub struct Asked {
     pub length: usize,
     /// Whether somebody started the hook by hand, as far as that can be told.
     pub by_hand: bool,
+    /// Whether the hook was started with code that is not its own, as far as it says so.
+    pub preloaded: bool,
 }
 
 /// Why a question is none.
@@ -61,8 +66,15 @@ impl Asked {
     /// Returns the head as it is written.
     pub fn head(&self) -> String {
         let (intent, client, mode) = (self.intent.word(), self.client.word(), self.mode.word());
-        let (space, end) = if self.by_hand { (" ", BY_HAND) } else { ("", "") };
-        format!("{LEAD}{intent} {client} {mode} {}{space}{end}\n", self.length)
+        let mut head = format!("{LEAD}{intent} {client} {mode} {}", self.length);
+        for (is_so, word) in [(self.by_hand, BY_HAND), (self.preloaded, PRELOADED)] {
+            if is_so {
+                head.push(' ');
+                head.push_str(word);
+            }
+        }
+        head.push('\n');
+        head
     }
 
     /// Returns the head that these bytes begin with, and how long it is; `None` where more has to come.
@@ -72,7 +84,7 @@ impl Asked {
         let Some((text, end)) = line_of(bytes)? else {
             return Ok(None);
         };
-        let mut words = text.split(' ');
+        let mut words = text.split(' ').peekable();
         let mut word = || words.next().unwrap_or_default();
         let intent = match word() {
             "judge" => Intent::Judge,
@@ -82,11 +94,8 @@ impl Asked {
         let client = Client::named(word()).ok_or(NoQuestion)?;
         let mode = Mode::named(word()).ok_or(NoQuestion)?;
         let length = length_of(word(), MOST_PAYLOAD)?;
-        let by_hand = match words.next() {
-            None => false,
-            Some(BY_HAND) => true,
-            Some(_) => return Err(NoQuestion),
-        };
+        let by_hand = words.next_if_eq(&BY_HAND).is_some();
+        let preloaded = words.next_if_eq(&PRELOADED).is_some();
         if words.next().is_some() {
             return Err(NoQuestion);
         }
@@ -96,6 +105,7 @@ impl Asked {
             mode,
             length,
             by_hand,
+            preloaded,
         };
         Ok(Some((asked, end)))
     }
@@ -153,14 +163,14 @@ mod tests {
             mode: Mode::Monitor,
             length: 7,
             by_hand: true,
+            preloaded: false,
         };
-        for asked in [
-            asked,
-            Asked {
-                by_hand: false,
+        for (by_hand, preloaded) in [(true, false), (false, false), (false, true), (true, true)] {
+            let asked = Asked {
+                by_hand,
+                preloaded,
                 ..asked
-            },
-        ] {
+            };
             let head = asked.head();
             assert_eq!(Asked::read(head.as_bytes()), Ok(Some((asked, head.len()))));
         }
@@ -174,6 +184,9 @@ mod tests {
             "provost-desk 1 judge codex enforce +1\n",
             "provost-desk 1 judge codex enforce 1 ada\n",
             "provost-desk 1 judge codex enforce 1 by-hand by-hand\n",
+            "provost-desk 1 judge codex enforce 1 preloaded by-hand\n",
+            "provost-desk 1 judge codex enforce 1 preloaded preloaded\n",
+            "provost-desk 1 judge codex enforce 1  preloaded\n",
             "provost-desk 1 judge cursor enforce 1\n",
             "provost-desk 2 judge codex enforce 1\n",
         ] {

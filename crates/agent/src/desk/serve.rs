@@ -399,8 +399,11 @@ impl Counter {
         if asked.intent != Intent::Judge || asked.by_hand {
             return;
         }
+        let fired = &self.work.fired;
+        if asked.preloaded {
+            fired.preloaded(asked.client, now);
+        }
         if let Some(of) = session_of(payload) {
-            let fired = &self.work.fired;
             fired.note(account, asked.client, asked.mode, &of.session, now);
             fired.keeps(account, asked.client, &of, now);
         }

@@ -186,7 +186,12 @@ impl Open {
             mode,
             length: payload.len(),
             by_hand,
+            preloaded: false,
         };
+        self.ask_of(asked, payload)
+    }
+
+    fn ask_of(&self, asked: Asked, payload: &[u8]) -> Told {
         let mut stream = UnixStream::connect(&self.place.socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(asked.head().as_bytes()).unwrap();
@@ -211,6 +216,43 @@ impl Open {
 
 pub(super) fn action(told: &Told) -> Option<&str> {
     told.decided.as_ref()?["decisions"][0]["action"].as_str()
+}
+
+/// Proves FH-8.
+#[test]
+fn a_hook_that_says_that_it_was_preloaded_is_answered_and_remembered_for_a_day() {
+    let open = open(
+        Some(bench(&[block("no-shell", &json!({}))], |_| {})),
+        registered(Word::OfAccount),
+    );
+    let payload = call("Bash");
+    let asked = |by_hand: bool, preloaded: bool| Asked {
+        intent: Intent::Judge,
+        client: Client::ClaudeCode,
+        mode: Mode::Enforce,
+        length: payload.len(),
+        by_hand,
+        preloaded,
+    };
+    let now = SystemClock::new().now();
+    let is_known = |client: Client| open.fired.is_preloaded(client, now);
+    open.ask_of(asked(false, false), &payload);
+    // Who tries it by hand says nothing of what a client starts.
+    open.ask_of(asked(true, true), &payload);
+    assert!(!is_known(Client::ClaudeCode));
+    let told = open.ask_of(asked(false, true), &payload);
+    assert_eq!(action(&told), Some("block"));
+    assert!(is_known(Client::ClaudeCode) && !is_known(Client::Codex));
+    assert!(
+        !open
+            .fired
+            .is_preloaded(Client::ClaudeCode, now.plus_secs(2 * 86_400))
+    );
+    // It outlives the process.
+    open.fired.save(&open.folder, now).unwrap();
+    let again = SharedFired::default();
+    again.load(&open.folder).unwrap();
+    assert!(again.is_preloaded(Client::ClaudeCode, now));
 }
 
 /// Proves LJ-4, LJ-7.

@@ -101,7 +101,7 @@ impl Question for ToldBy {
     type Answer = (DeviceId, ToldOfDevice);
 }
 
-/// How much a device told of what it judged, since its first entry.
+/// How much a device told of what it judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]

@@ -80,7 +80,9 @@ pub use credentials::DEVICE as DEVICE_KIND;
 pub use kept::{Kept, KeptFrom, KeptKind, ToldBy, ToldOfDevice, WhatIsKept};
 pub use model::DeviceId;
 pub use newest::NewestBundle;
-pub use owners::{are_seen as owners_are_seen, holders, of_account as owners_of_account, own as own_devices};
+pub use owners::{
+    Owned, are_seen as owners_are_seen, holders, of_account as owners_of_account, own as own_devices,
+};
 pub use sight::Sight;
 pub use standing::{People, Standing, is_quarantined, people, quarantined, shown_to_voters, standing};
 pub use verbs::DeviceRetired;
@@ -129,7 +131,8 @@ pub static AREA: Area = Area {
         "0044_device_bounds",
         "0054_device_coverage",
         "0056_device_accounts",
-        "0060_device_bypasses"
+        "0060_device_bypasses",
+        "0062_owned_since"
     ],
     statements: &[
         store::STATEMENTS,

@@ -2,7 +2,12 @@
 //!
 //! An owner is a user of the organization, named by somebody who may say whom gateways take a device for: without an account
 //! that is assigned to it they take it for its owner. With the user the device loses its owner.
+//!
+//! INVARIANT FL-15: what a person reads as of a machine of their own was said by it since they own it, by the server's clock and by the
+//! machine's: neither what was found and told while it was somebody else's, nor what was found then and reported later. The machine's
+//! own record is its owner's whole.
 
+use super::kept::ToldOfDevice;
 use super::model::{Device, DeviceId, MOST_OWNED, Owner, Reach, Status};
 use super::sight::Sight;
 use super::{fences, store, taken};
@@ -12,19 +17,19 @@ use provost_areas_platform::announcements::{Departure, PrincipalEnded};
 use provost_kernel::auth::Role::{self, Admin, Auditor, Operator};
 use provost_kernel::db::{Param, Tx};
 use provost_kernel::error::{Code, Error, Result};
-use provost_kernel::{OperationContext, params, statements};
+use provost_kernel::{OperationContext, Timestamp, params, statements};
 use serde_json::{Value, json};
 
 statements! {
     /// The devices of an owner, the retired ones among them. In the order of the index by owners: by their ids SQLite would read all
     /// devices of the organization, at every user who goes.
-    OWNED = "SELECT id FROM devices WHERE organization_id = ?1 AND owner_user_id = ?2 ORDER BY seq";
+    OWNED = "SELECT id, COALESCE(owned_since, updated_at), created_at, owned_events, owned_passed FROM devices WHERE organization_id = ?1 AND owner_user_id = ?2 ORDER BY seq";
     /// Whose machine a device is, and whom gateways take it for.
     HOLDERS = "SELECT d.owner_user_id, g.service_account_id FROM devices d LEFT JOIN device_gateway_identities g ON g.organization_id = d.organization_id AND g.device_id = d.id WHERE d.organization_id = ?1 AND d.id = ?2";
     /// Whose machines gateways take for an account.
     OF_ACCOUNT = "SELECT DISTINCT d.owner_user_id FROM device_gateway_identities g CROSS JOIN devices d WHERE g.organization_id = ?1 AND g.service_account_id = ?2 AND d.organization_id = g.organization_id AND d.id = g.device_id AND d.owner_user_id IS NOT NULL AND d.status <> 'retired' LIMIT 5001";
     /// Takes a user away from every device.
-    DISOWN = "UPDATE devices SET owner_user_id = NULL, owner_reach_role = NULL, owner_reach_scopes = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND owner_user_id = ?2";
+    DISOWN = "UPDATE devices SET owner_user_id = NULL, owner_reach_role = NULL, owner_reach_scopes = NULL, owned_since = NULL, owned_events = NULL, owned_passed = NULL, updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at + 1 END WHERE organization_id = ?1 AND owner_user_id = ?2";
 }
 
 /// LIMIT: owners of machines that are taken for one account. Ours: the machines of a large company, read in some milliseconds.
@@ -198,16 +203,65 @@ pub fn too_many() -> Error {
     Error::new(Code::Conflict, message)
 }
 
+/// A device, and since when its owner has it.
+#[derive(Clone, Debug)]
+pub struct Owned {
+    /// The device.
+    pub id: DeviceId,
+    /// Since when: at the latest, where the owner was named before this was kept.
+    pub since: Timestamp,
+    /// Whether nobody had it before.
+    is_first: bool,
+    /// How many events it had told by then, and how often it had told that something passed.
+    told_before: Option<(i64, i64)>,
+}
+
+impl Owned {
+    /// Says whether a look that began at an instant is one at the owner's machine. One of the same millisecond may be an earlier one.
+    ///
+    /// Keeps FL-15.
+    pub fn covers(&self, looked_at: Option<Timestamp>) -> bool {
+        self.is_first || looked_at.is_some_and(|looked_at| looked_at > self.since)
+    }
+
+    /// Returns since when the owner can have seen something that is there since an instant.
+    pub fn seen_since(&self, at: Timestamp) -> Timestamp {
+        if self.is_first { at } else { at.max(self.since) }
+    }
+
+    /// Returns what of all that it told it told since the owner has it; nothing where nobody knows how much that is.
+    ///
+    /// Keeps FL-15.
+    pub fn told(&self, all: ToldOfDevice) -> Option<ToldOfDevice> {
+        if self.is_first {
+            return Some(all);
+        }
+        let (events, passed) = self.told_before?;
+        (all.taken_at > self.since).then(|| ToldOfDevice {
+            events: all.events.saturating_sub(events).max(0),
+            passed: all.passed.saturating_sub(passed).max(0),
+            ..all
+        })
+    }
+}
+
 /// Returns the devices that the caller owns, the retired ones among them; at most [`MOST_OWNED`].
-pub fn own(ctx: &mut OperationContext<'_>) -> Result<Vec<DeviceId>> {
+pub fn own(ctx: &mut OperationContext<'_>) -> Result<Vec<Owned>> {
     let me = ctx.actor().id.as_str();
     owned(ctx, me)
 }
 
-fn owned(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<DeviceId>> {
+fn owned(ctx: &mut OperationContext<'_>, user: &str) -> Result<Vec<Owned>> {
     let org = ctx.org();
     ctx.query(&OWNED, params![org, user], |row| {
-        Ok(DeviceId::from_store(row.get(0)?))
+        let (since, enrolled_at) = (row.get::<Timestamp>(1)?, row.get::<Timestamp>(2)?);
+        let (events, passed) = (row.get::<Option<i64>>(3)?, row.get::<Option<i64>>(4)?);
+        Ok(Owned {
+            id: DeviceId::from_store(row.get(0)?),
+            since,
+            is_first: since <= enrolled_at,
+            told_before: events.zip(passed),
+        })
     })
 }
 
@@ -216,7 +270,7 @@ pub fn principal_ended(ctx: &mut OperationContext<'_>, ended: &PrincipalEnded) -
     if ended.kind != SubjectKind::User || ended.how != Departure::Deleted {
         return Ok(());
     }
-    let devices = owned(ctx, &ended.id)?;
+    let devices: Vec<DeviceId> = owned(ctx, &ended.id)?.into_iter().map(|owned| owned.id).collect();
     if devices.is_empty() {
         return Ok(());
     }

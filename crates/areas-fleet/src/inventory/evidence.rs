@@ -110,17 +110,20 @@ pub struct Named {
     replaced: String,
     server: String,
     is_weak: bool,
-    /// Since when it is there without a break, where that is known.
+    /// Since when the machine is theirs.
+    owned_since: Timestamp,
+    /// Since when it is there without a break, where that is known, and the machine is theirs.
     since: Option<Timestamp>,
     removed_at: Option<Timestamp>,
 }
 
 impl Named {
-    /// Returns a server under a name, with since when it is there and when it went.
+    /// Returns a server under a name, with since when the machine is that person's, since when it is there and when it went.
     pub fn new(
         name: String,
         server: String,
         is_weak: bool,
+        owned_since: Timestamp,
         (since, removed_at): (Option<Timestamp>, Option<Timestamp>),
     ) -> Self {
         let replaced = name.chars().map(|c| if is_plain(c) { c } else { '_' });
@@ -129,7 +132,8 @@ impl Named {
             name,
             server,
             is_weak,
-            since,
+            owned_since,
+            since: since.map(|since| since.max(owned_since)),
             removed_at,
         }
     }
@@ -168,6 +172,7 @@ impl Machines {
             .servers
             .iter()
             .filter(|one| one.may_be_called(name, is_told_plain))
+            .filter(|one| one.owned_since <= last_at)
             .filter(|one| one.removed_at.is_none_or(|removed| removed >= first_at));
         let fitting: Vec<&Named> = fitting.collect();
         let servers: BTreeSet<&str> = fitting.iter().map(|one| one.server.as_str()).collect();
@@ -203,7 +208,8 @@ mod tests {
     const THEN: Timestamp = Timestamp::from_ms(1_000_000);
 
     fn named(name: &str, server: &str) -> Named {
-        Named::new(name.into(), server.into(), false, (Some(Timestamp::EPOCH), None))
+        let times = (Some(Timestamp::EPOCH), None);
+        Named::new(name.into(), server.into(), false, Timestamp::EPOCH, times)
     }
 
     fn of(servers: Vec<Named>) -> Machines {
@@ -252,6 +258,15 @@ mod tests {
         let mut gone = named("files", "b");
         gone.removed_at = Some(THEN.plus_ms(-1));
         assert_eq!(sole(&of(vec![named("files", "a"), gone])).0, Certainty::Sole);
+        // What was used before the machine was theirs is nothing of it.
+        let lent = |owned| {
+            let times = (Some(Timestamp::EPOCH), None);
+            of(vec![Named::new("files".into(), "a".into(), false, owned, times)])
+        };
+        assert_eq!(sole(&lent(THEN)).0, Certainty::Sole);
+        assert_eq!(sole(&lent(THEN.plus_ms(1))), (Certainty::Unresolved, vec![]));
+        let within = lent(THEN).meant("files", THEN.plus_ms(-1), THEN).0;
+        assert_eq!(within, Certainty::Candidate);
         // Machines that were not looked at wholly, or not lately, and a name that is not shown.
         for (looked_at, has_gaps) in [
             (None, false),

@@ -43,9 +43,11 @@ statements! {
     /// Ends the waiting.
     DONE = "DELETE FROM inventory_use_queue WHERE organization_id = ?1 AND id = ?2";
     /// The servers that devices of a user have or had, and under which names: devices first, or SQLite walks the organization.
-    NAMED = "SELECT o.configured_name, o.server_id, o.is_weak, o.bound_at, o.removed_at FROM devices d CROSS JOIN inventory_observations o WHERE o.organization_id = d.organization_id AND o.device_id = d.id AND d.organization_id = ?1 AND d.owner_user_id = ?2 AND o.kind = 'mcp_server' ORDER BY o.id || '' LIMIT ?3";
+    /// What was removed before the user had the device was never under a name of theirs.
+    NAMED = "SELECT o.configured_name, o.server_id, o.is_weak, o.bound_at, o.removed_at, COALESCE(d.owned_since, d.updated_at), d.created_at FROM devices d CROSS JOIN inventory_observations o WHERE o.organization_id = d.organization_id AND o.device_id = d.id AND d.organization_id = ?1 AND d.owner_user_id = ?2 AND o.kind = 'mcp_server' AND (o.removed_at IS NULL OR o.removed_at >= COALESCE(d.owned_since, d.updated_at)) ORDER BY o.id || '' LIMIT ?3";
     /// How the devices of a user were looked at last, the retired ones left out.
-    LOOKED = "SELECT c.received_at, c.not_kept, (SELECT COUNT(*) FROM inventory_sections s WHERE s.organization_id = d.organization_id AND s.device_id = d.id AND (NOT s.is_complete OR s.not_kept > 0)) FROM devices d LEFT JOIN inventory_scans c ON c.organization_id = d.organization_id AND c.device_id = d.id WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.status <> 'retired' ORDER BY d.id || ''";
+    /// No look of before the user had it is one at theirs.
+    LOOKED = "SELECT CASE WHEN COALESCE(d.owned_since, d.updated_at) <= d.created_at OR c.received_at >= COALESCE(d.owned_since, d.updated_at) THEN c.received_at END, c.not_kept, (SELECT COUNT(*) FROM inventory_sections s WHERE s.organization_id = d.organization_id AND s.device_id = d.id AND (NOT s.is_complete OR s.not_kept > 0)) FROM devices d LEFT JOIN inventory_scans c ON c.organization_id = d.organization_id AND c.device_id = d.id WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.status <> 'retired' ORDER BY d.id || ''";
     /// What is kept of a user.
     KEPT = "SELECT evidence, name, server_id, certainty FROM inventory_uses WHERE organization_id = ?1 AND user_id = ?2 ORDER BY seq + 0";
     /// How many rows an organization has.
@@ -254,7 +256,19 @@ impl Person {
             // What was reported before names were kept may have any.
             let name = name.unwrap_or_else(|| WITHHELD.to_owned());
             let (server, is_weak) = (row.get(1)?, row.get(2)?);
-            Ok(Named::new(name, server, is_weak, (row.get(3)?, row.get(4)?)))
+            let (owned, enrolled): (Timestamp, Timestamp) = (row.get(5)?, row.get(6)?);
+            let owned = if owned <= enrolled {
+                Timestamp::EPOCH
+            } else {
+                owned
+            };
+            Ok(Named::new(
+                name,
+                server,
+                is_weak,
+                owned,
+                (row.get(3)?, row.get(4)?),
+            ))
         })?;
         let looks = tx.query(&LOOKED, params![org, user], |row| {
             let looked_at: Option<Timestamp> = row.get(0)?;

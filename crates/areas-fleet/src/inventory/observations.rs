@@ -6,7 +6,7 @@ use super::model::{
 };
 use super::sections::{Ready, Scan};
 use super::skills::{self, SkillStanding, beside_registry};
-use crate::fleet::{self, DeviceId, Sight};
+use crate::fleet::{self, DeviceId, Owned, Sight};
 use provost_kernel::db::{Param, Row, Statement};
 use provost_kernel::error::{Error, Result};
 use provost_kernel::{OperationContext, Timestamp, params, statements};
@@ -21,11 +21,24 @@ macro_rules! observations {
     () => {
         concat!(
             "SELECT o.id, o.seq, o.device_id, o.client, o.account, o.server_id, o.asset_id, o.is_weak, o.facts, o.first_seen_at, \
-             o.removed_at, s.standing, s.standing_until, o.project_name, ",
+             o.removed_at, s.standing, s.standing_until, o.project_name, t.looked_at, ",
             beside_registry!("a"),
             " FROM inventory_observations o LEFT JOIN inventory_servers s ON s.organization_id = o.organization_id AND s.id = o.server_id \
-             LEFT JOIN inventory_assets a ON a.organization_id = o.organization_id AND a.id = o.asset_id "
+             LEFT JOIN inventory_assets a ON a.organization_id = o.organization_id AND a.id = o.asset_id \
+             LEFT JOIN inventory_sections t ON t.organization_id = o.organization_id AND t.device_id = o.device_id \
+             AND t.client = o.client AND t.account = o.account "
         )
+    };
+}
+
+/// Whether the owner of a device (`d`) reads an observation (`x`) of a section (`y`): nobody had the device before, or the look at the section that
+/// was taken last began since the owner has it, and found this. A look with faults says nothing of what was known before it.
+///
+/// Keeps FL-15.
+macro_rules! owners {
+    () => {
+        "COALESCE(COALESCE(d.owned_since, d.updated_at) <= d.created_at OR (y.looked_at > COALESCE(d.owned_since, d.updated_at) AND \
+         (y.is_complete OR x.first_seen_at > COALESCE(d.owned_since, d.updated_at))), FALSE)"
     };
 }
 
@@ -37,11 +50,11 @@ statements! {
     /// The digests of a device's sections, and which of them are complete.
     DIGESTS = "SELECT client, account, digest, is_complete FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
     /// Keeps what is said of a section.
-    SAVE_SECTION = "INSERT INTO inventory_sections (organization_id, device_id, client, account, digest, is_complete, not_kept, faults, received_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organization_id, device_id, client, account) DO UPDATE SET digest = excluded.digest, is_complete = excluded.is_complete, not_kept = excluded.not_kept, faults = excluded.faults, received_at = excluded.received_at";
+    SAVE_SECTION = "INSERT INTO inventory_sections (organization_id, device_id, client, account, digest, is_complete, not_kept, faults, received_at, looked_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (organization_id, device_id, client, account) DO UPDATE SET digest = excluded.digest, is_complete = excluded.is_complete, not_kept = excluded.not_kept, faults = excluded.faults, received_at = excluded.received_at, looked_at = excluded.looked_at";
     /// Keeps that a section is as it was.
-    TOUCH = "UPDATE inventory_sections SET received_at = ?5 WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4";
+    TOUCH = "UPDATE inventory_sections SET received_at = ?5, looked_at = ?6 WHERE organization_id = ?1 AND device_id = ?2 AND client = ?3 AND account = ?4";
     /// The sections of a device.
-    SECTIONS = "SELECT client, account, is_complete, not_kept, faults, received_at FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
+    SECTIONS = "SELECT client, account, is_complete, not_kept, faults, received_at, looked_at FROM inventory_sections WHERE organization_id = ?1 AND device_id = ?2 ORDER BY client, account";
     /// How many sections of each client there are, and how many of them are not complete, on devices that are not retired.
     BY_CLIENT = "SELECT c.client, COUNT(DISTINCT c.device_id), COUNT(CASE WHEN c.is_complete THEN NULL ELSE 1 END) FROM inventory_sections c JOIN devices d ON d.organization_id = c.organization_id AND d.id = c.device_id WHERE c.organization_id = ?1 AND d.status <> 'retired' GROUP BY c.client ORDER BY c.client";
     /// What is known of a section's observations behind one of them, removed ones among them. By the index of the section, and without what
@@ -67,7 +80,9 @@ statements! {
     OF_DEVICE = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.device_id = ?2 AND o.seq < ?3 AND o.removed_at IS NULL ORDER BY o.seq DESC LIMIT ?4");
     /// A page of what is there on the devices of an owner, or on one of them, the newest first. Which rows these are an index says alone, so that
     /// none but theirs is read.
-    OF_OWNER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.seq IN (SELECT x.seq FROM devices d CROSS JOIN inventory_observations x WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.id = CAST(?3 AS TEXT)) AND x.organization_id = d.organization_id AND x.device_id = d.id AND x.removed_at IS NULL AND x.seq < ?4 ORDER BY x.seq + 0 DESC LIMIT ?5) ORDER BY o.seq + 0 DESC");
+    OF_OWNER = concat!(observations!(), "WHERE o.organization_id = ?1 AND o.seq IN (SELECT x.seq FROM devices d CROSS JOIN inventory_observations x LEFT JOIN inventory_sections y ON y.organization_id = x.organization_id AND y.device_id = x.device_id AND y.client = x.client AND y.account = x.account WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND (CAST(?3 AS TEXT) IS NULL OR d.id = CAST(?3 AS TEXT)) AND x.organization_id = d.organization_id AND x.device_id = d.id AND x.removed_at IS NULL AND x.seq < ?4 AND ", owners!(), " ORDER BY x.seq + 0 DESC LIMIT ?5) ORDER BY o.seq + 0 DESC");
+    /// The devices of an owner of which something is there that the owner does not read.
+    WITHHELD = concat!("SELECT d.id FROM devices d WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND EXISTS (SELECT 1 FROM inventory_observations x LEFT JOIN inventory_sections y ON y.organization_id = x.organization_id AND y.device_id = x.device_id AND y.client = x.client AND y.account = x.account WHERE x.organization_id = d.organization_id AND x.device_id = d.id AND x.removed_at IS NULL AND NOT ", owners!(), ") ORDER BY d.id || ''");
 }
 
 /// A section by its device, client and account.
@@ -76,6 +91,8 @@ pub struct Of<'a> {
     pub device: &'a str,
     pub client: &'a str,
     pub account: &'a str,
+    /// When the look at it began, by the machine's clock.
+    pub looked_at: Timestamp,
 }
 
 /// An observation of the section that is there already.
@@ -128,7 +145,7 @@ fn observation(row: &Row<'_>, now: Timestamp, shows_projects: bool) -> Result<Ob
         }
         None => None,
     };
-    let of_digest = row.get::<Option<String>>(14)?;
+    let of_digest = row.get::<Option<String>>(15)?;
     let of_skill = of_digest.as_deref().map(SkillStanding::from_store).transpose()?;
     let found = read(row.str(8)?)?;
     Ok(ObservationView {
@@ -270,6 +287,7 @@ fn save(
         not_kept,
         faults,
         now,
+        of.looked_at.min(now),
     ];
     ctx.queue(&SAVE_SECTION, params)
 }
@@ -277,7 +295,11 @@ fn save(
 /// Keeps that a section is as it was.
 pub fn touch(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
-    ctx.queue(&TOUCH, params![org, of.device, of.client, of.account, now])
+    let looked_at = of.looked_at.min(now);
+    ctx.queue(
+        &TOUCH,
+        params![org, of.device, of.client, of.account, now, looked_at],
+    )
 }
 
 /// Returns the sections of a device, as the caller sees them.
@@ -289,7 +311,7 @@ pub fn sections(ctx: &mut OperationContext<'_>, device: &DeviceId) -> Result<Vec
     let mut sections = ctx.query(&SECTIONS, params![org, device.as_str()], |row| {
         Ok(SectionView {
             client: row.get(0)?,
-            account: accounts.of(device, row.get(1)?),
+            account: accounts.of(device, row.get(6)?, row.get(1)?),
             complete: row.get(2)?,
             truncated: row.get::<i64>(3)? > 0,
             not_kept: row.get(3)?,
@@ -444,7 +466,20 @@ pub fn of_device(
     page(ctx, &OF_DEVICE, id.as_str(), (before, limit))
 }
 
-/// Returns what is there on the devices of the caller, or on one of them, before a place, the newest first.
+/// Returns the devices of the caller of which something is there that the caller does not read: nobody looked at it since they are the caller's.
+///
+/// Keeps FL-15.
+pub fn withheld(ctx: &mut OperationContext<'_>) -> Result<Vec<DeviceId>> {
+    let (org, me) = (ctx.org(), ctx.actor().id.clone());
+    ctx.query(&WITHHELD, params![org, me.as_str()], |row| {
+        Ok(DeviceId::from_store(row.get(0)?))
+    })
+}
+
+/// Returns what is there on the devices of the caller, or on one of them, and was found since they are the caller's, before a place, the newest
+/// first.
+///
+/// Keeps FL-15.
 pub fn of_own(
     ctx: &mut OperationContext<'_>,
     device: Option<&DeviceId>,
@@ -477,7 +512,7 @@ fn seen(
     let shows_projects = accounts.sight.privacy().shows_projects();
     let mut found = ctx.query(of, asked, |row| {
         let found = observation(row, now, shows_projects)?;
-        let account = accounts.of(&found.device_id, found.account);
+        let account = accounts.of(&found.device_id, row.get(14)?, found.account);
         Ok(ObservationView { account, ..found })
     })?;
     judge_skills(ctx, &mut found)?;
@@ -514,7 +549,7 @@ fn name_of(found: &ObservationView) -> Option<&str> {
 /// What the caller sees of accounts of devices.
 struct Accounts<'a> {
     sight: Sight<'a>,
-    own: Vec<DeviceId>,
+    own: Vec<Owned>,
 }
 
 impl<'a> Accounts<'a> {
@@ -525,8 +560,11 @@ impl<'a> Accounts<'a> {
         })
     }
 
-    /// Returns what the caller sees of an account.
-    fn of(&self, device: &DeviceId, account: String) -> String {
-        self.sight.account(device, self.own.contains(device), account)
+    /// Returns what the caller sees of an account of which a look was taken that began at an instant.
+    ///
+    /// Keeps FL-15.
+    fn of(&self, device: &DeviceId, looked_at: Option<Timestamp>, account: String) -> String {
+        let is_own = |owned: &Owned| owned.id == *device && owned.covers(looked_at);
+        self.sight.account(device, self.own.iter().any(is_own), account)
     }
 }

@@ -1,12 +1,13 @@
 //! `GET …/devices/own/inventory`
 //!
 //! What is on a machine its owner always sees (F5.4): whoever reads it reads words of a machine of their own. How old the data of other
-//! machines are is left out, and skills stand beside the registry for whoever may read that alone.
+//! machines are is left out, and skills stand beside the registry for whoever may read that alone. What was found while the machine was somebody
+//! else's is not read until a look found it again (FL-15).
 
 use super::fences;
 use super::model::ObservationView;
 use super::observations;
-use crate::fleet::{self, DeviceId, ToldBy, ToldOfDevice};
+use crate::fleet::{self, DeviceId, Owned, ToldBy, ToldOfDevice};
 use provost_kernel::auth::Role;
 use provost_kernel::error::Error;
 use provost_kernel::operation::{Access, Empty, Input, Meta, Operation};
@@ -38,10 +39,16 @@ pub struct OwnQuery {
 pub struct OwnHeld {
     /// The device.
     device_id: DeviceId,
-    /// When its last report was taken; absent where none was.
+    /// Since when it is the caller's: what it said before is not shown.
+    owned_since: Timestamp,
+    /// Whether something is known from before, of which no look since then said whether it is there still.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    earlier_withheld: bool,
+    /// When its last report was taken; absent where none was since then.
     #[serde(skip_serializing_if = "Option::is_none")]
     reported_at: Option<Timestamp>,
-    /// What it told of what it judged; absent where it told nothing.
+    /// What it told since then of what it judged; absent where it told nothing, and where nobody knows how much that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     decisions: Option<ToldOfDevice>,
 }
@@ -98,7 +105,7 @@ impl Operation for ListOwnInventory {
         let mut own = fleet::own_devices(ctx)?;
         if let Some(id) = &query.device_id {
             ctx.target(&fences::INVENTORY, id.as_str());
-            own.retain(|device| device == id);
+            own.retain(|device| device.id == *id);
             // Somebody else's, an unknown one and one that is no longer the caller's are answered alike.
             if own.is_empty() {
                 return Err(Error::not_found("device"));
@@ -108,6 +115,11 @@ impl Operation for ListOwnInventory {
         let list = [LIST, ctx.actor().id.as_str(), one.map_or("", DeviceId::as_str)].join("|");
         let before = page::start(ctx, &list, query.cursor.as_ref(), i64::MAX)?;
         let mut found = observations::of_own(ctx, one, before, query.limit.get() + 1)?;
+        for one in &mut found {
+            if let Some(owned) = own.iter().find(|owned| owned.id == one.device_id) {
+                one.first_seen_at = owned.seen_since(one.first_seen_at);
+            }
+        }
         let next_cursor = page::end(ctx, &list, query.limit, &mut found, |one| one.seq);
         Ok(OwnInventory {
             devices: held(ctx, own)?,
@@ -118,23 +130,25 @@ impl Operation for ListOwnInventory {
 }
 
 /// Returns what is kept of devices beside what was found; nobody owns more than some.
-fn held(ctx: &mut OperationContext<'_>, devices: Vec<DeviceId>) -> Result<Vec<OwnHeld>> {
+///
+/// Keeps FL-15.
+fn held(ctx: &mut OperationContext<'_>, devices: Vec<Owned>) -> Result<Vec<OwnHeld>> {
     let told = ctx.ask(&ToldBy {
-        devices: devices.clone(),
+        devices: devices.iter().map(|owned| owned.id.clone()).collect(),
     })?;
-    let of = |id: &DeviceId| {
-        told.iter()
-            .find(|(device, _)| device == id)
-            .map(|(_, told)| *told)
-    };
-    devices
-        .into_iter()
-        .map(|device_id| {
-            Ok(OwnHeld {
-                reported_at: observations::last_scan(ctx, device_id.as_str())?.map(|scan| scan.received_at),
-                decisions: of(&device_id),
-                device_id,
-            })
-        })
-        .collect()
+    let withheld = observations::withheld(ctx)?;
+    let mut held = Vec::with_capacity(devices.len());
+    for owned in devices {
+        let told = told.iter().find(|(device, _)| *device == owned.id);
+        let last = observations::last_scan(ctx, owned.id.as_str())?;
+        let reported_at = last.map(|scan| scan.received_at);
+        held.push(OwnHeld {
+            reported_at: reported_at.filter(|at| owned.covers(Some(*at))),
+            decisions: told.and_then(|(_, told)| owned.told(*told)),
+            owned_since: owned.since,
+            earlier_withheld: withheld.contains(&owned.id),
+            device_id: owned.id,
+        });
+    }
+    Ok(held)
 }

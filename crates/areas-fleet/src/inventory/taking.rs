@@ -301,6 +301,7 @@ impl Taking {
             device: self.id.as_str(),
             client,
             account,
+            looked_at: self.scan.started_at,
         }
     }
 }

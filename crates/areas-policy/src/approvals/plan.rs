@@ -25,6 +25,7 @@ use super::model::{
 use super::routes::{self, Route, Wanted};
 use super::store::Counts;
 use super::{rights, store};
+use provost_areas_fleet::fleet;
 use provost_kernel::auth::OrganizationId;
 use provost_kernel::db::Tx;
 use provost_kernel::error::Error;
@@ -346,7 +347,8 @@ impl Draft<'_> {
             binding_mac: binding::digest(&self.kernel.keys, self.org, &id, &call_mac, policies)?,
             call_mac: call_mac.clone(),
             tool: call.tool.clone(),
-            gains: Vec::new(),
+            // Whose machine it was when it was asked for stands behind it also when the machine is somebody else's by then.
+            gains: device.map_or_else(|| Ok(Vec::new()), |device| fleet::holders(tx, self.org, device))?,
             policies: policies.to_vec(),
             quorum: route.as_ref().map_or(QUORUM, Route::quorum),
             waits_secs,

@@ -15,19 +15,20 @@
 
 use self::environments::moves_folder;
 use self::people::{People, people};
+use self::service::{Service, service};
 use super::judging::Judging;
 use super::places::{failure, place_args};
 use crate::cli::{Column, Failure, Form, Printer, Terminal, list_output_arg};
 use crate::hook::{Homes, SettingsFile, Whose as Place, executed, file};
 use clap::{ArgMatches, Command};
 use provost_agent::coverage::{
-    Basis, ClientCoverage, Executions, KeptCoverage, SharedFired, Silence, kept_coverage,
+    Basis, ClientCoverage, Executions, Gap, KeptCoverage, SharedFired, Silence, kept_coverage,
 };
 use provost_agent::desk::guarded;
 use provost_agent::{Agent, Cause, Finding, Mode, Station, Trouble, Visit, Visited, keep_coverage};
 use provost_hooks::{
     CLIENT_SECONDS, Client, Coverage, Effect, EverySettings, Evidence, Mode as HookMode, ProgramStanding,
-    Reason, SessionsSeen, SettingsFound, System, Whose, coverage, effect,
+    Reason, SessionsSeen, SettingsFound, Signs, System, Whose, coverage, effect,
 };
 use provost_inventory::traces::{self, Traces};
 use provost_inventory::{Client as Known, Platform};
@@ -64,6 +65,8 @@ pub struct Guarding<'a> {
     platform: Platform,
     /// Whether a process that stays works here.
     stays: Cell<bool>,
+    /// Between which instants no agent worked here before this one. Units: milliseconds since the Unix epoch.
+    gap: Cell<Option<Gap>>,
     /// A thread looks, and may hang.
     hangs: Arc<AtomicBool>,
     clock: Box<dyn Clock>,
@@ -179,6 +182,7 @@ impl<'a> Guarding<'a> {
             owner,
             platform: Platform::HERE,
             stays: Cell::new(false),
+            gap: Cell::new(None),
             hangs: Arc::default(),
             clock,
         }
@@ -343,6 +347,7 @@ impl<'a> Guarding<'a> {
         everything: &Found,
         executions: &Executions,
         hears_events: bool,
+        (before, service): (&KeptCoverage, Service),
     ) -> Option<ClientCoverage> {
         let now = self.clock.now();
         let unseen = Traces {
@@ -394,6 +399,11 @@ impl<'a> Guarding<'a> {
                 is_elsewhere: everything.moved.contains(&known(client))
                     || (seen.is_some() && self.fired().is_elsewhere(client, &everything.homes, now)),
             },
+            signs: Signs {
+                is_preloaded: hears_events && self.fired().is_preloaded(client, now),
+                is_not_enabled: before.lacks_service(service != Service::Absent, service == Service::Enabled),
+                was_silent: before.was_silent(&traces.sessions),
+            },
         };
         let mut found = coverage(&evidence);
         if obeyed.is_ok() && self.judging.bypass(client).is_some() {
@@ -427,9 +437,14 @@ impl<'a> Guarding<'a> {
         let is_of_root = mode == Mode::User && of_root.symlink_metadata().is_ok();
         let hears_events = self.judging.hears(agent) && !is_of_root;
         let everything = self.traces(mode).await;
+        let mut before = kept_coverage(folder)?;
+        before.note_gap(self.gap.take(), self.clock.now());
+        let service = service(&self.root, self.homes.config.as_deref(), mode);
+        before.has_service |= service != Service::Absent;
+        let signs = (&before, service);
         let mut clients: Vec<ClientCoverage> = Client::ALL
             .into_iter()
-            .filter_map(|client| self.one(client, mode, &everything, &executions, hears_events))
+            .filter_map(|client| self.one(client, mode, &everything, &executions, hears_events, signs))
             .collect();
         for client in BY_DOCUMENTS {
             if everything.of(client).is_some_and(|found| found.is_there) {
@@ -443,7 +458,7 @@ impl<'a> Guarding<'a> {
         let kept = KeptCoverage {
             at: Some(self.clock.now()),
             clients,
-            ..kept_coverage(folder)?
+            ..before
         };
         kept.save(folder)?;
         Ok(kept)
@@ -486,6 +501,10 @@ impl Station for Guarding<'_> {
 
     fn begin(&self, agent: &Agent, _: &dyn Fn(&str)) -> Result<(), Trouble> {
         self.stays.set(true);
+        // Nobody looked between the last round of the agent before this one and now.
+        let last = kept_coverage(&agent.folder)?.at;
+        self.gap
+            .set(last.map(|last| Gap(last.as_ms(), self.clock.now().as_ms())));
         self.fired().load(&agent.folder)
     }
 
@@ -716,5 +735,6 @@ pub fn findings(agent: &Agent) -> Vec<Finding> {
 
 mod environments;
 mod people;
+mod service;
 #[cfg(test)]
 mod tests;

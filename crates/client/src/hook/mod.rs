@@ -23,6 +23,7 @@ mod guarded;
 mod install;
 mod managed;
 mod places;
+mod preloaded;
 mod run;
 mod sample;
 mod settings;

@@ -624,6 +624,49 @@ mod tests {
     }
 
     /// Proves LJ-9.
+    ///
+    /// One that knows the word hears it, and one of before it hangs up and is asked again.
+    #[test]
+    fn an_agent_of_before_the_word_for_preloaded_code_is_asked_without_it() {
+        let machine = Machine::new();
+        let ask = || {
+            let desk = Desk::of_machine(&machine.root, machine.owner).preloaded(true);
+            let asked = (Intent::Judge, Client::Codex, Mode::Enforce);
+            desk.ask(&settings(), asked, b"{}", Duration::from_secs(10))
+        };
+        let agent = machine.tells(vec![told()]);
+        assert!(ask().is_ok());
+        let heard = agent.join().unwrap();
+        assert!(heard.iter().all(|asked| asked.preloaded) && heard.len() == 1);
+        let socket = machine.place().socket;
+        std::fs::remove_file(&socket).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let earlier = thread::spawn(move || {
+            let mut heads = Vec::new();
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut part = [0; 4096];
+                let read = stream.read(&mut part).unwrap();
+                let text = String::from_utf8_lossy(&part[..read]).into_owned();
+                // It knows nothing behind the length but `by-hand`.
+                if !text.contains("preloaded") {
+                    stream
+                        .write_all(&reply(&serde_json::to_vec(&told()).unwrap()))
+                        .unwrap();
+                }
+                heads.push(text);
+            }
+            heads
+        });
+        assert!(ask().is_ok());
+        let heads = earlier.join().unwrap();
+        assert!(
+            heads[0].contains(" preloaded\n") && !heads[1].contains("preloaded"),
+            "{heads:?}"
+        );
+    }
+
+    /// Proves LJ-9.
     #[test]
     fn an_organization_that_enforces_is_obeyed_where_nobody_answers_whatever_the_registration_says() {
         // Nobody is there, and nobody ever was: the registration counts.

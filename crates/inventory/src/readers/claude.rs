@@ -2,8 +2,8 @@
 
 use super::At::{Home, Machine, Plugin, Project, Settings, Upwards};
 use super::Part::{
-    Environment, Extensions, Hooks, Manifest, Plugins, Projects, Servers, ServersOfAgent, ServersOfPlugin,
-    ServersOfProjects, Switch,
+    Bundle, Environment, Extensions, Hooks, Manifest, Plugins, Projects, Servers, ServersOfAgent,
+    ServersOfPlugin, ServersOfProjects, Switch,
 };
 use super::{File, HOOKS, MCP_SERVERS, Part, file};
 use crate::client::Client::{ClaudeCode, ClaudeDesktop};
@@ -234,5 +234,23 @@ pub(super) const FILES: &[File] = &[
         Json,
         Scope::User,
         MCP_SERVERS,
+    ),
+    // By the manifest's specification 0.3, and by what others read of these folders; no Claude Desktop was run.
+    file(
+        ClaudeDesktop,
+        Settings("Claude/Claude Extensions/*/manifest.json"),
+        "Claude Extensions/*/manifest.json",
+        Json,
+        Scope::Plugin,
+        &[Bundle],
+    ),
+    // What a person filled in: credentials among it.
+    file(
+        ClaudeDesktop,
+        Settings("Claude/Claude Extensions Settings/*.json"),
+        "Claude Extensions Settings/*.json",
+        Json,
+        Scope::User,
+        &[],
     ),
 ];

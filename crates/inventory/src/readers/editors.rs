@@ -1,7 +1,7 @@
 //! Files of editors.
 
 use super::At::{Home, Machine, Project, Settings};
-use super::Part::{Servers, Switch, Workspace};
+use super::Part::{Providers, Servers, Switch, Workspace};
 use super::{File, HOOKS, MCP_SERVERS, Part, file};
 use crate::client::Client::{Cursor, Vscode, Windsurf};
 use crate::report::Scope;
@@ -143,6 +143,23 @@ pub(super) const FILES: &[File] = &[
         Jsonc,
         Scope::User,
         VSCODE_SETTINGS,
+    ),
+    // By the editor's documents; no Visual Studio Code was run.
+    file(
+        Vscode,
+        Home(".vscode/extensions/*/package.json"),
+        "~/.vscode/extensions/*/package.json",
+        Json,
+        Scope::Plugin,
+        &[Providers],
+    ),
+    file(
+        Vscode,
+        Home(".vscode-insiders/extensions/*/package.json"),
+        "~/.vscode-insiders/extensions/*/package.json",
+        Json,
+        Scope::Plugin,
+        &[Providers],
     ),
     file(
         Vscode,

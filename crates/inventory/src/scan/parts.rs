@@ -7,7 +7,7 @@ use crate::hide;
 use crate::identity::Ground;
 use crate::readers::{File, Part};
 use crate::report::Observation;
-use crate::report::Scope;
+use crate::report::{Scope, ServerFacts};
 use crate::secrets::{self, Pattern};
 use crate::server;
 use serde_json::Value;
@@ -48,6 +48,8 @@ impl Walk<'_> {
                 servers.map_or(Some(()), |servers| self.of_agent(spot, file.scope, servers))
             }
             Part::Plugins => self.installed(spot, value),
+            Part::Bundle => self.bundle(spot, file.scope, value),
+            Part::Providers => self.providers(spot, file.scope, value),
             // What a project says of others is nobody's list.
             Part::Projects(_) if spot.project.is_some() => Some(()),
             Part::Projects(pointer) => {
@@ -174,23 +176,7 @@ impl Walk<'_> {
                 break;
             }
             // VS Code's Claude-like form and Goose keep notes among the servers; a text is no server.
-            let base = spot.project.as_deref().unwrap_or(self.home);
-            let ground = Ground {
-                disk: self.disk,
-                root: self.root,
-                home: self.home,
-                key: self.key,
-                manifests: &self.manifests,
-                base: (
-                    base,
-                    if base.starts_with(self.home) {
-                        self.home
-                    } else {
-                        base
-                    },
-                ),
-            };
-            match server::facts(&name, server, scope, spot.client, &ground) {
+            match self.facts(spot, scope, &name, server) {
                 Some(facts) => match &mut self.live {
                     Some(live) => live.push(LiveServer::of(name, facts, server)),
                     None => self.note(spot, Observation::McpServer(facts)),
@@ -199,6 +185,27 @@ impl Walk<'_> {
             }
         }
         outcome
+    }
+
+    /// Returns what is known of a server; `None` when something has a type that its client does not read.
+    pub(super) fn facts(&self, spot: &Spot, scope: Scope, name: &str, server: &Value) -> Option<ServerFacts> {
+        let base = spot.project.as_deref().unwrap_or(self.home);
+        let ground = Ground {
+            disk: self.disk,
+            root: self.root,
+            home: self.home,
+            key: self.key,
+            manifests: &self.manifests,
+            base: (
+                base,
+                if base.starts_with(self.home) {
+                    self.home
+                } else {
+                    base
+                },
+            ),
+        };
+        server::facts(name, server, scope, spot.client, &ground)
     }
 
     /// Returns where a path of the machine lies on this disk.

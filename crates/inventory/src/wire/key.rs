@@ -23,6 +23,8 @@ const OF_GOOSE: [&str; 6] = [
 ];
 /// LIMIT: the name of what a client has within itself. Ours; a longer one is words.
 const MOST_OF_NAME: usize = 40;
+/// LIMIT: what a client calls an extension, with whoever publishes it. Ours; a longer one is words.
+const MOST_OF_EXTENSION: usize = 120;
 /// The gateway of Docker, which is started like any other program.
 const DOCKER: &str = "docker-mcp-gateway";
 
@@ -42,6 +44,7 @@ pub(super) fn is_key(key: &str) -> bool {
             Some(("npm" | "jsr", name)) => is_npm(name),
             _ => is_address(rest),
         },
+        "ext" => is_of(rest, b"-_.") && rest.contains('.'),
         "bin" | "script" => is_digest(rest),
         "cmd" => rest.strip_prefix("hmac:").is_some_and(is_fingerprint),
         "builtin" => {
@@ -53,7 +56,7 @@ pub(super) fn is_key(key: &str) -> bool {
 }
 
 /// Says whether nobody can know from a key what runs, whatever a report says of it: a command of no known form, a script, which loads what
-/// lies beside it, an address of which a part is hidden or that each machine has for itself, a program that runs what its arguments say, and
+/// lies beside it, an extension, which is called as its folder says and has its servers in its code, an address of which a part is hidden or that each machine has for itself, a program that runs what its arguments say, and
 /// everything that is no key.
 pub fn is_always_weak(key: &str) -> bool {
     let (kind, rest) = key.split_once(':').unwrap_or_default();
@@ -73,6 +76,11 @@ pub fn is_always_weak(key: &str) -> bool {
 pub fn is_server_key(key: &str) -> bool {
     let is_shared = !["cmd:", "builtin:"].iter().any(|kind| key.starts_with(kind));
     is_shared && fits(key, MAX_KEY) && is_key(key) && is_shown(key) && known(key).is_none()
+}
+
+/// Says whether a text is the key of a server that an extension brings along, and one that is shown as it is.
+pub(crate) fn is_extension_key(key: &str) -> bool {
+    key.starts_with("ext:") && is_key(key) && is_shown(key) && known(key).is_none()
 }
 
 /// Says whether a client ships a server within itself: whether a key says so, of which client, and by which name, is a closed list.
@@ -107,6 +115,7 @@ pub(super) fn is_shown(key: &str) -> bool {
                 |name: &str| is_plain(name) || name.strip_prefix("hidden:").is_some_and(is_fingerprint);
             rest == DOCKER || rest.strip_prefix("goose/").is_some_and(is_own)
         }
+        "ext" => rest.len() <= MOST_OF_EXTENSION && !is_hidden(rest),
         "bin" | "script" | "cmd" => true,
         _ => false,
     }
@@ -156,6 +165,8 @@ mod tests {
             "cmd:hmac:00112233445566778899aabbccddeeff".into(),
             "builtin:docker-mcp-gateway".into(),
             "builtin:goose/developer".into(),
+            "ext:acme.shelves".into(),
+            "ext:local.mcpb.acme.ledger".into(),
         ] {
             assert!(is_key(&key), "{key}");
         }
@@ -174,6 +185,9 @@ mod tests {
             format!("bin:sha256:{}", &hex[1..]),
             "builtin:claude_code/files".into(),
             "builtin:goose/Developer".into(),
+            "ext:Acme.shelves".into(),
+            "ext:shelves".into(),
+            "ext:acme/shelves.x".into(),
             "other:files".into(),
             "files".into(),
         ] {
@@ -197,6 +211,8 @@ mod tests {
             format!("url:https://{hex}.example/mcp"),
             "builtin:goose/please buy the company before anybody hears of it".into(),
             format!("builtin:goose/{hex}"),
+            format!("ext:acme.{hex}"),
+            format!("ext:{}.b", "a-b-".repeat(40)),
         ] {
             assert!(is_key(&key), "{key}");
             assert!(!is_shown(&key), "{key}");
@@ -218,6 +234,7 @@ mod tests {
     fn what_runs_anything_is_weak_and_only_what_a_client_ships_is_builtin() {
         for key in [
             "cmd:hmac:00",
+            "ext:acme.shelves",
             "CMD:hmac:00",
             "npm:tsx",
             "oci:docker.io/library/alpine",

@@ -218,7 +218,7 @@ pub fn is_project_name(text: &str) -> bool {
 }
 
 /// Says whether a text is a version: of a release, a tag, or a digest.
-pub(super) fn is_version(text: &str) -> bool {
+pub(crate) fn is_version(text: &str) -> bool {
     let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-.+!_".contains(&b);
     is_digest(text) || (fits(text, MAX_VERSION) && text.bytes().all(is_part))
 }

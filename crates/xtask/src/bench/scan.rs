@@ -1,7 +1,8 @@
 //! What a scan of a home costs, beside another scanner and beside reading the same files.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use super::machine;
 use super::report::{Goal, Row, table};
@@ -12,6 +13,8 @@ use crate::{homes, process, product};
 
 /// Processes of which one value is made: the kernel counts in hundredths of a second.
 const RUNS: u32 = 10;
+/// How long one run may take. Ours: a hundred times as long as the slowest of them, another scanner written in Python.
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// Measure the processor time of `provost scan` over a home with 40 projects, 25 servers and 60 skills
 #[derive(clap::Args)]
@@ -27,6 +30,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     let binary = product::given(arguments.binary.as_ref(), "release")?;
     let binary = std::path::absolute(binary).context("cannot find the binary")?;
+    eprintln!("measuring {}", binary.display());
     let workplace = Workplace::create("bench-scan")?;
     let mut number = 0;
     let home = homes::crowded(&workplace.folder, &mut || {
@@ -69,6 +73,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 /// Returns the processor time of a run. Units: milliseconds.
 fn cpu(runs: u32, home: &Path, program: &Path, words: &[&str]) -> Outcome<f64> {
     let time = || machine::cpu_time_of_ended_children().context("there is no /proc");
+    let what = format!("a run of {} over the crowded home", program.display());
     let before = time()?;
     for _ in 0..runs {
         let mut command = Command::new(program);
@@ -78,7 +83,7 @@ fn cpu(runs: u32, home: &Path, program: &Path, words: &[&str]) -> Outcome<f64> {
             .env("HOME", home)
             .current_dir(home);
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        process::output(command.stdin(Stdio::null()))?;
+        process::output_within(&mut command, LONGEST, &what)?;
     }
     Ok(time()?.saturating_sub(before).as_secs_f64() * 1e3 / f64::from(runs))
 }

@@ -148,6 +148,92 @@ fn server(machine: &Machine) -> &Server {
     &machine.world.server
 }
 
+/// Proves FH-8.
+#[test]
+fn an_agent_that_was_installed_and_is_not_started_with_the_machine_is_bypassable() {
+    let machine = Machine::new();
+    let unit = machine.root().join("etc/systemd/system/provost-agent.service");
+    // A container, or another manager of services.
+    machine.is("enforced", &[]);
+    machine.put(
+        "usr/lib/systemd/system/provost-agent.service",
+        "[Service]\n",
+        0o644,
+    );
+    machine.is("bypassable", &["service_not_enabled"]);
+    machine.put(
+        "etc/systemd/system/multi-user.target.wants/other.service",
+        "",
+        0o644,
+    );
+    machine.is("bypassable", &["service_not_enabled"]);
+    let wants = machine
+        .root()
+        .join("etc/systemd/system/multi-user.target.wants/provost-agent.service");
+    std::os::unix::fs::symlink("/usr/lib/systemd/system/provost-agent.service", &wants).unwrap();
+    machine.is("enforced", &[]);
+    // Masked, whoever wants it.
+    std::os::unix::fs::symlink("/dev/null", &unit).unwrap();
+    machine.is("bypassable", &["service_not_enabled"]);
+    fs::remove_file(&unit).unwrap();
+    machine.is("enforced", &[]);
+    // Taken away while the agent works.
+    fs::remove_file(&wants).unwrap();
+    fs::remove_file(
+        machine
+            .root()
+            .join("usr/lib/systemd/system/provost-agent.service"),
+    )
+    .unwrap();
+    machine.is("bypassable", &["service_not_enabled"]);
+}
+
+/// Proves FH-6, FH-8.
+#[test]
+fn a_conversation_that_was_written_while_no_agent_worked_is_told_for_a_day() {
+    let machine = Machine::new();
+    machine.is("enforced", &[]);
+    let stopped = machine.world.clock.now();
+    let file = machine
+        .root()
+        .join(format!("home/ada/.claude/projects/-work/{ID}.jsonl"));
+    let written = |at: Timestamp| {
+        let since = Duration::from_millis(at.as_ms().unsigned_abs());
+        let file = fs::File::options().append(true).open(&file).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + since).unwrap();
+    };
+    // The last look was a round before its end.
+    written(stopped.plus_secs(590));
+    machine.world.clock.pass(3_600);
+    machine.is("enforced", &[]);
+    written(stopped.plus_secs(3_600 + 1_800));
+    machine.world.clock.pass(3_600);
+    machine.is("bypassable", &["agent_was_silent"]);
+    machine.world.clock.pass(300);
+    machine.is("bypassable", &["agent_was_silent"]);
+    machine.world.clock.pass(86_400);
+    machine.asks();
+    machine.is("enforced", &[]);
+}
+
+/// Proves FH-8.
+#[test]
+fn a_hook_that_was_preloaded_proves_no_refusal_for_a_day() {
+    let machine = Machine::new();
+    machine
+        .judging
+        .fired()
+        .preloaded(Client::ClaudeCode, machine.world.clock.now());
+    machine.is("observed", &["hook_preloaded"]);
+    machine
+        .judging
+        .fired()
+        .preloaded(Client::Codex, machine.world.clock.now());
+    machine.world.clock.pass(86_401);
+    machine.asks();
+    machine.is("enforced", &[]);
+}
+
 /// Proves FH-1, FH-6.
 #[test]
 fn what_is_registered_in_effect_executed_and_fires_is_enforced_and_is_told_once() {

@@ -167,6 +167,32 @@ fn nothing_passes_by_the_yes_of_somebody_who_stands_behind_the_call_by_now() {
     });
 }
 
+/// Proves AP-3, FL-15.
+#[test]
+fn whose_machine_it_was_when_the_call_was_asked_for_says_no_yes_to_it_later() {
+    each("approvals_behind_before", |app: Arc<App>| async move {
+        let scene = scene(&app).await;
+        let ann = Person::of(&app, "ann", "admin").await;
+        let eve = Person::of(&app, "eve", "admin").await;
+        let subject = Person::of(&app, "carl", "viewer").await;
+        let laptop = Machine::new(&app).await;
+        let path = format!("/devices/{}", laptop.id);
+        let owner = |id: &str| json!({ "ownerUserId": id });
+        app.write("PATCH", &path, owner(&ann.id)).await.ok();
+        let call = json!({ "identity.user_id": subject.id, "device.id": laptop.id });
+        let id = asks(&app, &scene.hook, &call).await;
+        app.write("PATCH", &path, owner(&eve.id)).await.ok();
+        for who in [&ann, &eve] {
+            let token = who.token(&app).await;
+            scene
+                .vote(&token, &id, "approve")
+                .await
+                .refused(403, "escalation_forbidden");
+        }
+        scene.vote(&scene.bob().await, &id, "approve").await.ok();
+    });
+}
+
 /// Gives somebody another role, as the holder of a token.
 async fn give(app: &App, token: &str, user: &str, role: &str) {
     let body = json!({ "permissionRole": role });

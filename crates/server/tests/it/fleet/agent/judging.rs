@@ -129,6 +129,7 @@ impl Guard {
             mode: provost_hooks::Mode::Enforce,
             length: payload.len(),
             by_hand: false,
+            preloaded: false,
         };
         let mut stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
