@@ -12,7 +12,8 @@
 //! does not answer, what is unknown counts as matched with its policy's own action (DE-5).
 //!
 //! INVARIANT LJ-1: a verdict of a device is what the server says of the same event under the same policies and names; where it may not
-//! be, the device says that the server has to be asked, and holds until then to no weaker action than the server's.
+//! be, the device says that the server has to be asked, and holds until then to no weaker action than the server's. Of a refusal by the standing
+//! of a server (LJ-12) the refusal and the server are certain, and not which policies would have had a part in it.
 //! INVARIANT LJ-2: a bundle is believed only where it is signed for this device of this organization and is no older than the newest
 //! that the device has had.
 //! INVARIANT LJ-3: a bundle names no user, and no group, but those of the device's own people; of policies that concern none of them

@@ -6,8 +6,8 @@
 //! client ── JSON on stdin ──► hear ──► events ──► (somebody decides) ──► Decision ──► answer ──► stdout, stderr, exit code
 //! ```
 //!
-//! Clients let a call run when their hook fails, each in a way of its own (measured with Claude Code 2.1.331, Codex 0.169.0 and Gemini
-//! CLI 0.61.0): so an answer is one JSON object or nothing, a refusal without JSON is exit code 2 **with** words on standard error, and
+//! Clients let a call run when their hook fails, each in a way of its own (`measured` holds what which version did with which answer and
+//! failure, and a task asks them again): so an answer is one JSON object or nothing, a refusal without JSON is exit code 2 **with** words on standard error, and
 //! what a client cannot express becomes stronger.
 //!
 //! INVARIANT HK-1: no answer gives a permission: the client's own prompts stay.
@@ -17,6 +17,8 @@
 //! INVARIANT HK-5: what a client does not say, says in another type, or says too long is missing, never absent.
 //! INVARIANT HK-8: what somebody knows of the server of a call fills what is missing in its events, and replaces nothing that the client
 //! said.
+//! INVARIANT HK-9: each answer has a form that every version of its client of which something is kept in `measured` was seen to obey, and each of
+//! them refuses where the end of a registered line does.
 //!
 //! Absent on purpose: input and output, HTTP, a clock, the environment. An agent on the machine uses the same functions.
 

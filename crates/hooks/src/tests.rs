@@ -1,5 +1,7 @@
 //! What each client hears of each decision, and what each is understood to say.
 
+mod measured;
+
 use crate::*;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -13,6 +13,7 @@ mod conformance;
 mod device_hooks;
 mod directories;
 mod generators;
+mod hook_answers;
 mod hooks;
 mod install;
 pub mod program;
@@ -87,6 +88,8 @@ enum Part {
     Telemetry,
     /// Whether the hook stops real agents, whatever fails between them and the server
     Hooks,
+    /// What clients do with each answer of a hook and with hooks that fail, beside what is kept of their versions
+    HookAnswers,
     /// Whether it stops them where a device judges, whatever fails on the device
     DeviceHooks,
     /// Whether a call that was approved passes once, and no other one, where a device judges
@@ -103,7 +106,7 @@ enum Part {
     Additions,
 }
 
-const ALL: [Part; 15] = [
+const ALL: [Part; 16] = [
     Part::Sdks,
     Part::Conformance,
     Part::Traffic,
@@ -112,6 +115,7 @@ const ALL: [Part; 15] = [
     Part::Generators,
     Part::Telemetry,
     Part::Hooks,
+    Part::HookAnswers,
     Part::DeviceHooks,
     Part::DeviceApprovals,
     Part::DeviceCoverage,
@@ -132,6 +136,7 @@ impl Part {
             Self::Generators => "generators",
             Self::Telemetry => "telemetry",
             Self::Hooks => "hooks",
+            Self::HookAnswers => "hook-answers",
             Self::DeviceHooks => "device-hooks",
             Self::DeviceApprovals => "device-approvals",
             Self::DeviceCoverage => "device-coverage",
@@ -211,6 +216,7 @@ fn perform(part: Part, mut scene: Scene<'_>, arguments: &Arguments) -> Outcome<V
         Part::Generators => generators::run(&scene, arguments.record)?,
         Part::Telemetry => telemetry::run(&scene, arguments.record)?,
         Part::Hooks => hooks::run(&scene)?,
+        Part::HookAnswers => hook_answers::run(&scene, arguments.record)?,
         Part::DeviceHooks => device_hooks::run(&mut scene, &arguments.device_hooks, arguments.record)?,
         Part::DeviceApprovals => device_hooks::approve(&scene)?,
         Part::DeviceCoverage => device_hooks::look(&scene)?,

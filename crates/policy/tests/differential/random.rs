@@ -590,7 +590,7 @@ pub fn register(world: &Names) -> Register {
 }
 
 /// Another spelling of a word, or the same.
-fn respelt(dice: &mut Dice, word: &str) -> String {
+pub fn respelt(dice: &mut Dice, word: &str) -> String {
     match dice.below(14) {
         0 => word.to_uppercase(),
         1 => format!(" {word}\u{a0}"),

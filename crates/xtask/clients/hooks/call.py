@@ -5,13 +5,19 @@ Standard input is one object: `client` (claude-code, codex, gemini), `program` (
 server behaves that takes the place of the real one; absent for the real one). With `only_tools` the client asks before tools alone, so that
 it is the tool's own gate that is seen. `over` names the folders of the place that stand over the machine's; `etc` alone where it is absent.
 With `turn` the client goes on with one session from the second turn on (1, 2, …), in which each call has an id of its own.
-The answer is one line of JSON: whether the victim is gone, and what the client said.
+With `hook` the machine's settings register this hook and no other one: `moment` (pre_tool, post_tool, prompt), `line` (a command line),
+`seconds` (how long the client waits) and `on_failure` (whether the client is to refuse where the hook fails, if it has a switch for that).
+With `server` the person has a server of MCP in the client's settings, called files, by these words of a command line: the model asks for its
+tool `remove` in place of the shell. `npx` is what a package of it would start, and stands for every package.
+The answer is one line of JSON: whether the victim is gone, what the client said, and of the texts that `looks_for` names those that the
+model was shown.
 """
 
 import json
 import os
 import pathlib
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -76,11 +82,41 @@ if asked.get("only_tools"):
         file.write_text(re.sub(r"\[\[hooks\.UserPromptSubmit\]\]\n(.+\n)+", "", file.read_text()))
 
 
+MOMENTS = {
+    "pre_tool": ("PreToolUse", "BeforeTool"),
+    "post_tool": ("PostToolUse", "AfterTool"),
+    "prompt": ("UserPromptSubmit", "BeforeAgent"),
+}
+
+
+def register(hook):
+    """Writes the machine's settings of the client, with one hook."""
+    event = MOMENTS[hook["moment"]][client == "gemini"]
+    one = {"type": "command", "command": hook["line"], "timeout": hook["seconds"]}
+    if client == "codex":
+        folder, text = etc / "codex/requirements.toml", '[features]\nhooks = true\n\n[hooks]\nmanaged_dir = "/etc/codex"\n\n'
+        text += f"[[hooks.{event}]]\n[[hooks.{event}.hooks]]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in one.items())
+    else:
+        folder = etc / ("gemini-cli/settings.json" if client == "gemini" else "claude-code/managed-settings.json")
+        if client == "gemini":
+            one |= {"name": "provost", "timeout": 1_000 * hook["seconds"]}
+        elif hook["on_failure"]:
+            one["onFailure"] = "block"
+        text = json.dumps({"hooks": {event: [{"hooks": [one]}]}})
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text(text)
+
+
+if asked.get("hook"):
+    register(asked["hook"])
+
+
 class Gemini(model.Model):
     """The model as Gemini CLI asks it."""
 
     def do_POST(self):
         asked_model = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        model.SEEN.append(json.dumps(asked_model))
         names = [tool["name"] for tools in asked_model.get("tools", []) for tool in tools.get("functionDeclarations", [])]
         part = {"text": model.ANSWER}
         if "functionResponse" not in json.dumps(asked_model) and "run_shell_command" in names:
@@ -105,26 +141,49 @@ def start_gemini():
     return f"http://127.0.0.1:{server.server_port}"
 
 
+path = "/usr/bin:/bin"
+if asked.get("server"):
+    path = f"{work}/bin:{path}"
+    (work / "bin").mkdir(exist_ok=True)
+    words = [sys.executable, str(pathlib.Path(__file__).parent / "files.py"), str(victim)]
+    (work / "bin/npx").write_text("#!/bin/sh\nexec " + " ".join(shlex.quote(word) for word in words) + "\n")
+    (work / "bin/npx").chmod(0o755)
 over = asked.get("over", ["etc"])
-environment = {"PATH": "/usr/bin:/bin", "HOME": "/home" if "home" in over else str(home), "TERM": "dumb", "NO_COLOR": "1"}
+environment = {"PATH": path, "HOME": "/home" if "home" in over else str(home), "TERM": "dumb", "NO_COLOR": "1"}
 question = "Tidy up, please."
 turn = asked.get("turn", 0)
 if turn:
     model.CALL = f"call_turn_{turn}"
 SESSION = "5f0f3a52-6a55-4c59-9a0f-0d6c7d0c2a11"
 if client == "claude-code":
-    base = model.start("Bash", {"command": asked["command"], "description": "Tidy up"})
+    tools = ["Bash"]
+    base = None
+    if asked.get("server"):
+        tools.append("mcp__files")
+        base = model.start("mcp__files__remove", {"path": "."})
+        program_word, *arguments = asked["server"]
+        (home / ".claude.json").write_text(json.dumps({"mcpServers": {"files": {"command": program_word, "args": arguments}}}))
+    elif (home / ".claude.json").exists():
+        kept = json.loads((home / ".claude.json").read_text())
+        kept.pop("mcpServers", None)
+        (home / ".claude.json").write_text(json.dumps(kept))
+    base = base or model.start("Bash", {"command": asked["command"], "description": "Tidy up"})
     environment |= {
         "ANTHROPIC_BASE_URL": base,
         "ANTHROPIC_API_KEY": "k",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        # Tools of servers stand in the list that the model is given, and do not have to be looked for.
+        "ENABLE_TOOL_SEARCH": "false",
     }
-    words = ["-p", question, "--allowedTools", "Bash", "--model", "claude-sonnet-5"]
+    words = ["-p", question, "--allowedTools", ",".join(tools), "--model", "claude-sonnet-5"]
     if turn:
         words += ["--session-id" if turn == 1 else "--resume", SESSION]
 elif client == "codex":
-    base = model.start("exec_command", {"cmd": asked["command"]})
+    if asked.get("server"):
+        base = model.start("remove", {"path": "."}, "mcp__files")
+    else:
+        base = model.start("exec_command", {"cmd": asked["command"]})
     environment["OPENAI_API_KEY"] = "k"
     (home / ".codex").mkdir(exist_ok=True)
     (home / ".codex/config.toml").write_text(
@@ -139,6 +198,7 @@ base_url = "{base}/v1"
 wire_api = "responses"
 env_key = "OPENAI_API_KEY"
 """
+        + (f"[mcp_servers.files]\ncommand = {json.dumps(asked['server'][0])}\nargs = {json.dumps(asked['server'][1:])}\n" if asked.get("server") else "")
         + asked.get("config", "")
     )
     words = ["exec", "--skip-git-repo-check", *(["resume", "--last"] if turn > 1 else []), question]
@@ -161,4 +221,6 @@ done = subprocess.run(
     text=True,
     timeout=180,
 )
-print(json.dumps({"ran": not victim.exists(), "exit": done.returncode, "said": (done.stdout + done.stderr)[-4000:]}))
+shown = [text for text in asked.get("looks_for", []) if any(text in seen for seen in model.SEEN)]
+said = (done.stdout + done.stderr)[-4000:]
+print(json.dumps({"ran": not victim.exists(), "exit": done.returncode, "said": said, "shown": shown}))

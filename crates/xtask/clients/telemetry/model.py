@@ -12,10 +12,14 @@ RESULT = "Rain, says the station."
 ANSWER = "It rains."
 CALL = "call_1"
 COUNT = itertools.count()
+# What it was asked, as texts.
+SEEN = []
 
 
 class Model(BaseHTTPRequestHandler):
     tool = "get_weather"
+    # Of a tool within a group of tools, as the API of answers has them: the group.
+    group = None
     arguments = {"city": "Oslo"}
 
     def log_message(self, *_):
@@ -30,7 +34,8 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         text = json.dumps(asked)
-        tools = [name_of(tool) for tool in asked.get("tools") or []]
+        SEEN.append(text)
+        tools = names_of(asked.get("tools") or [], self.group)
         done = CALL in text or self.tool not in tools
         path = self.path.partition("?")[0]
         if path.endswith("/count_tokens"):
@@ -69,6 +74,13 @@ def name_of(tool):
     return tool.get("name") or (tool.get("function") or {}).get("name")
 
 
+def names_of(tools, group):
+    if group is None:
+        return [name_of(tool) for tool in tools]
+    inner = [tool.get("tools") or [] for tool in tools if tool.get("name") == group]
+    return [name_of(tool) for tools in inner for tool in tools]
+
+
 def chat(asked, done, model):
     call = {"id": CALL, "type": "function", "function": {"name": model.tool, "arguments": json.dumps(model.arguments)}}
     said = {"role": "assistant", "content": ANSWER} if done else {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -86,7 +98,7 @@ def item(done, model):
     if done:
         text = {"type": "output_text", "text": ANSWER, "annotations": []}
         return {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
-    return {
+    return ({"namespace": model.group} if model.group else {}) | {
         "type": "function_call",
         "id": "f1",
         "call_id": CALL,
@@ -152,9 +164,9 @@ def message_stream(whole):
     yield {"type": "message_stop"}
 
 
-def start(tool="get_weather", arguments=None):
-    """Returns the address of a model that asks for this tool."""
-    model = type("Asking", (Model,), {"tool": tool, "arguments": arguments or {"city": "Oslo"}})
+def start(tool="get_weather", arguments=None, group=None):
+    """Returns the address of a model that asks for this tool, which may stand in a group of tools."""
+    model = type("Asking", (Model,), {"tool": tool, "group": group, "arguments": arguments or {"city": "Oslo"}})
     server = ThreadingHTTPServer(("127.0.0.1", 0), model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"

@@ -7,8 +7,13 @@
 //! ```
 //!
 //! What is looked at is the file: where the organization enforces, a call that a policy blocks leaves it there, whatever fails; where it only
-//! looks on, every call removes it. Beside the clients the line that stands in their settings is run as they run it, more often than a client
-//! can be.
+//! looks on, every call removes it. A call is a command, or a tool of a server of MCP that is denied in the inventory. Beside the clients the
+//! line that stands in their settings is run as they run it, more often than a client can be.
+//!
+//! A slow disk is one whose every sync takes longer than a client waits: strace holds those calls of the agent back. A file system that is slow
+//! at everything needs a module of the kernel (`dm-delay`) or a daemon (FUSE), which are not everywhere. No memory is a limit of the kernel on
+//! what a process may have: the agent's from a moment on, the hook's another one at each start, from one with which it does not start to one with
+//! which it does. A day without a server is the clock of the agent, a day ahead.
 
 mod approved;
 mod coverage;
@@ -20,8 +25,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::hooks::called;
-use super::terminal::{CLAUDE, CODEX};
+use super::administrator::{Administrator, text};
+use super::hooks::{called, program};
 use super::{Scene, sign_in};
 use crate::failure::{Context, Failure, Outcome};
 use crate::record::Record;
@@ -105,10 +110,25 @@ const ALLOWED: &str = "unlink";
 /// How long a client waits for its hook. Units: milliseconds.
 const CLIENT_MS: f64 = 5_000.0;
 
-/// What fails, while the server is there or away, and whether the call is one that a policy blocks.
+/// How the person's server of MCP is started, which is denied in the inventory, and its key there.
+const SERVER: [&str; 3] = ["npx", "-y", "@evil/files@1.0.0"];
+const SERVER_KEY: &str = "npm:@evil/files";
+
+/// What the model asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Call {
+    /// A command that a policy blocks.
+    Guarded,
+    /// A command that no policy is about.
+    Allowed,
+    /// A tool of a server that is denied.
+    OfDenied,
+}
+
+/// What fails, while the server is there or away, and what is asked for meanwhile.
 struct Row {
     fault: Fault,
-    is_guarded: bool,
+    call: Call,
     /// Whether the call runs where the organization enforces.
     runs: bool,
 }
@@ -116,7 +136,7 @@ struct Row {
 const fn holds(fault: Fault) -> Row {
     Row {
         fault,
-        is_guarded: true,
+        call: Call::Guarded,
         runs: false,
     }
 }
@@ -124,47 +144,74 @@ const fn holds(fault: Fault) -> Row {
 const fn allowed(fault: Fault, runs: bool) -> Row {
     Row {
         fault,
-        is_guarded: false,
+        call: Call::Allowed,
+        runs,
+    }
+}
+
+const fn denied(fault: Fault, runs: bool) -> Row {
+    Row {
+        fault,
+        call: Call::OfDenied,
         runs,
     }
 }
 
 /// The rows while the server is there. The disk is filled last: what the agent kept on it is lost.
-const THERE: [Row; 14] = [
+///
+/// Which server a call is for the agent alone says (ADR 0135): where it does not answer, the server is asked about a call of nobody knows whom, and
+/// no policy here is about those.
+const THERE: [Row; 21] = [
     holds(Fault::Nothing),
     allowed(Fault::Nothing, true),
+    denied(Fault::Nothing, false),
     holds(Fault::Killed),
+    denied(Fault::Killed, true),
     holds(Fault::Frozen),
     holds(Fault::Garbage),
     holds(Fault::ProgramMissing),
     holds(Fault::ProgramClosed),
     holds(Fault::ProgramKilled),
+    holds(Fault::ProgramStarved),
     holds(Fault::SocketOpen),
     holds(Fault::ModeOpen),
     holds(Fault::RegistrationOpen),
     holds(Fault::SocketNone),
     holds(Fault::BundleGarbage),
+    holds(Fault::Starved),
+    allowed(Fault::Starved, true),
+    holds(Fault::DiskSlow),
+    allowed(Fault::DiskSlow, true),
     holds(Fault::DiskFull),
 ];
 
 /// The rows while the server is away: what a bundle in date allows passes, and nothing else does.
-const AWAY: [Row; 17] = [
+const AWAY: [Row; 26] = [
     holds(Fault::Nothing),
     allowed(Fault::Nothing, true),
+    denied(Fault::Nothing, false),
     holds(Fault::Killed),
+    denied(Fault::Killed, false),
     holds(Fault::Frozen),
     holds(Fault::Garbage),
+    holds(Fault::ProgramStarved),
     holds(Fault::SocketOpen),
     holds(Fault::ModeOpen),
     holds(Fault::RegistrationOpen),
     holds(Fault::SocketNone),
     holds(Fault::BundleGarbage),
     allowed(Fault::BundleGarbage, false),
+    holds(Fault::DayLater),
+    allowed(Fault::DayLater, true),
+    denied(Fault::DayLater, false),
     holds(Fault::Expired),
     allowed(Fault::Expired, false),
+    denied(Fault::Expired, false),
     holds(Fault::Early),
     allowed(Fault::Early, false),
     allowed(Fault::Killed, false),
+    holds(Fault::Starved),
+    holds(Fault::DiskSlow),
     holds(Fault::DiskFull),
 ];
 
@@ -213,6 +260,7 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
             "evaluateOn": ["pre_tool"], "acknowledgeBroadScope": true,
             "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm -r" } } }),
     )?;
+    deny(&mut administrator)?;
     let clients = possible();
     let mut table: Vec<Line> = Vec::new();
     let mut columns = Vec::new();
@@ -241,6 +289,7 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
             println!("    {column}");
             columns.push(column.clone());
             let mut device = Device::make(scene, client, mode, &people)?;
+            device.name_home()?;
             let mut number = 0;
             for (is_away, rows) in [(false, &THERE[..]), (true, &AWAY[..])] {
                 if is_away {
@@ -321,6 +370,20 @@ pub fn look(scene: &Scene<'_>) -> Outcome {
     coverage::run(scene, &possible(), &People::make(scene)?)
 }
 
+/// Has the inventory know the person's server of MCP, and denies it.
+fn deny(administrator: &mut Administrator) -> Outcome {
+    let found = json!({ "source": "snyk_agent_scan", "servers": [{ "key": SERVER_KEY, "name": "files" }] });
+    administrator.post("inventory/imports", found)?;
+    let listed = administrator.get("inventory/mcp-servers")?;
+    let all = listed["servers"].as_array().context("no list of servers")?;
+    let server = all.iter().find(|one| one["key"] == SERVER_KEY);
+    let id = text(server.context("the inventory does not know the server")?, "/id")?;
+    let path = format!("inventory/mcp-servers/{id}/standing");
+    administrator
+        .post(&path, json!({ "standing": "denied" }))
+        .map(drop)
+}
+
 /// Has devices judge, in this mode of the organization.
 fn judged(scene: &Scene<'_>, mode: &str) -> Outcome {
     let hooks = json!({ "fleet": { "hooks": { "judging": "on", "mode": mode } }, "confirm": true });
@@ -353,13 +416,18 @@ fn tried(
     repeats: &Repeats,
 ) -> Outcome<Seen> {
     let before = row.fault.happens(device)?;
-    let command = if row.is_guarded { client.guarded } else { ALLOWED };
+    let command = if row.call == Call::Guarded {
+        client.guarded
+    } else {
+        ALLOWED
+    };
     let command = format!("{command} {}", device.victim());
+    let server = (row.call == Call::OfDenied).then_some(SERVER);
     let mut ran = 0;
     for _ in 0..repeats.clients {
-        ran += u32::from(asked(scene, client, device, &command, 0)?.0);
+        ran += u32::from(asked_of(scene, client, device, (&command, server), 0)?.0);
     }
-    let said = line(client, device, &command, repeats.lines)?;
+    let said = line(client, device, (&command, server.is_some()), repeats.lines)?;
     let seen = Seen {
         ran,
         passed: said["passed"].as_u64().context("no count of the line")?,
@@ -379,18 +447,21 @@ pub fn asked(
     command: &str,
     turn: u32,
 ) -> Outcome<(bool, String)> {
+    asked_of(scene, client, device, (command, None), turn)
+}
+
+/// As [`asked`], for a tool of a server that is started so, where there is one.
+fn asked_of(
+    scene: &Scene<'_>,
+    client: &Client,
+    device: &Device,
+    (command, server): (&str, Option<[&str; 3]>),
+    turn: u32,
+) -> Outcome<(bool, String)> {
     device.put_victim()?;
-    let program = match client.word {
-        "codex" => scene.tools.command(CODEX),
-        _ => scene.tools.command(CLAUDE),
-    };
-    let words: Vec<_> = std::iter::once(program.get_program())
-        .chain(program.get_args())
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
     let said = called(&json!({
-        "client": client.word, "program": words, "place": device.folder, "victim": device.victim(), "command": command,
-        "only_tools": true, "over": device::OVER, "turn": turn,
+        "client": client.word, "program": program(scene, client.word), "place": device.folder, "victim": device.victim(),
+        "command": command, "server": server, "only_tools": true, "over": device::OVER, "turn": turn,
     }))?;
     let ran = said["ran"]
         .as_bool()
@@ -398,8 +469,8 @@ pub fn asked(
     Ok((ran, said["said"].as_str().unwrap_or_default().to_owned()))
 }
 
-/// Runs the line of the client's settings as often as this, and returns what came of it.
-fn line(client: &Client, device: &Device, command: &str, times: u32) -> Outcome<Value> {
+/// Runs the line of the client's settings as often as this, about a command or a tool of the person's server, and returns what came of it.
+fn line(client: &Client, device: &Device, (command, is_server): (&str, bool), times: u32) -> Outcome<Value> {
     let mut python = device.command("python3");
     python
         .arg(super::install::sources().join("hooks/lines.py"))
@@ -411,10 +482,18 @@ fn line(client: &Client, device: &Device, command: &str, times: u32) -> Outcome<
     if client.word == "claude-code" {
         tool_input["description"] = "Tidy up".into();
     }
-    let payload = json!({
+    let mut payload = json!({
         "hook_event_name": "PreToolUse", "session_id": "0d7c5a4e-line", "cwd": device.folder.join("work"), "permission_mode": "default",
         "tool_name": "Bash", "tool_input": tool_input, "tool_use_id": "call_line",
     });
+    if is_server {
+        payload["tool_name"] = "mcp__files__remove".into();
+        payload["tool_input"] = json!({ "path": "." });
+        // Codex does not say whose configuration a server is of.
+        if client.word == "claude-code" {
+            payload["mcp_server"] = json!({ "name": "files", "source": "user" });
+        }
+    }
     serde_json::to_writer(
         input,
         &json!({ "line": device.registered_line(client)?, "payload": payload, "times": times }),
@@ -444,10 +523,10 @@ fn start(scene: &mut Scene<'_>) -> Outcome {
 
 impl Row {
     fn name(&self, is_away: bool) -> String {
-        let call = if self.is_guarded {
-            "a blocked call"
-        } else {
-            "an allowed call"
+        let call = match self.call {
+            Call::Guarded => "a blocked call",
+            Call::Allowed => "an allowed call",
+            Call::OfDenied => "a call of a denied server",
         };
         let server = if is_away { "server stopped" } else { "server there" };
         format!("{}, {server}, {call}", self.fault.name())

@@ -134,19 +134,8 @@ fn tried(
     token: &str,
     folder: &Path,
 ) -> Outcome<bool> {
+    let victim = put_place(folder)?;
     let home = folder.join("home");
-    let (etc, work) = (folder.join("etc"), folder.join("work"));
-    for folder in [&home, &etc, &work] {
-        std::fs::create_dir_all(folder).context("cannot make a place")?;
-    }
-    for name in OF_ETC {
-        let text = std::fs::read_to_string(Path::new("/etc").join(name)).unwrap_or_default();
-        write(&etc.join(name), &text, 0o644)?;
-    }
-    // No name can be looked up: nothing but the model and the server is reached.
-    write(&etc.join("resolv.conf"), "", 0o644)?;
-    let victim = work.join("victim");
-    write(&victim, "x", 0o644)?;
     let dead = matches!(between, Between::DeadToken);
     write(
         &home.join("hook.token"),
@@ -155,15 +144,7 @@ fn tried(
     )?;
     registered(scene, client, *between, folder)?;
     let command = if *is_guarded { client.command } else { "unlink" };
-    let program = match client.word {
-        "claude-code" => scene.tools.command(CLAUDE),
-        "codex" => scene.tools.command(CODEX),
-        _ => scene.tools.hook_client(GEMINI),
-    };
-    let words: Vec<_> = std::iter::once(program.get_program())
-        .chain(program.get_args())
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words = program(scene, client.word);
     let mut asked = json!({
         "client": client.word, "program": words, "place": folder, "victim": victim,
         "command": format!("{command} {}", victim.display()),
@@ -174,6 +155,34 @@ fn tried(
     }
     let said = called(&asked)?;
     said["ran"].as_bool().context(format_args!("no answer in {said}"))
+}
+
+/// Makes the home, the `/etc` and the working folder of a machine, and returns the file in it that a call takes away.
+pub(super) fn put_place(folder: &Path) -> Outcome<PathBuf> {
+    let (etc, work) = (folder.join("etc"), folder.join("work"));
+    for folder in [&folder.join("home"), &etc, &work] {
+        std::fs::create_dir_all(folder).context("cannot make a place")?;
+    }
+    for name in OF_ETC {
+        let text = std::fs::read_to_string(Path::new("/etc").join(name)).unwrap_or_default();
+        write(&etc.join(name), &text, 0o644)?;
+    }
+    // No name can be looked up: nothing but the model and the server is reached.
+    write(&etc.join("resolv.conf"), "", 0o644)?;
+    let victim = work.join("victim");
+    write(&victim, "x", 0o644)?;
+    Ok(victim)
+}
+
+/// Returns the words that start a client.
+pub(super) fn program(scene: &Scene<'_>, client: &str) -> Vec<String> {
+    let program = match client {
+        "claude-code" => scene.tools.command(CLAUDE),
+        "codex" => scene.tools.command(CODEX),
+        _ => scene.tools.hook_client(GEMINI),
+    };
+    let words = std::iter::once(program.get_program()).chain(program.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Installs the hook as a person does.

@@ -86,7 +86,7 @@ impl Tools {
                 packages("commands", &sources().join("commands")).map(drop)
             }
             Part::Scanners => scanners::snyk().map(drop),
-            Part::Hooks | Part::Additions => {
+            Part::Hooks | Part::HookAnswers | Part::Additions => {
                 packages("hooks", &sources().join("hooks"))?;
                 packages("commands", &sources().join("commands")).map(drop)
             }
@@ -122,6 +122,20 @@ impl Tools {
     /// A command that runs the main file of a client that only the part about hooks has.
     pub fn hook_client(&self, file: &str) -> Command {
         self.run(folder("hooks").join("node_modules").join(file))
+    }
+
+    /// Returns the version of the package of a client by the client's word, as it is installed.
+    pub fn version_of(&self, client: &str) -> Outcome<String> {
+        let (packages, name) = match client {
+            "claude-code" => (self.commands.clone(), "@anthropic-ai/claude-code"),
+            "codex" => (self.commands.clone(), "@openai/codex"),
+            _ => (folder("hooks"), "@google/gemini-cli"),
+        };
+        let path = packages.join("node_modules").join(name).join("package.json");
+        let text = std::fs::read_to_string(&path).context(path.display())?;
+        let package: serde_json::Value = serde_json::from_str(&text).context(path.display())?;
+        let version = package["version"].as_str().map(str::to_owned);
+        version.context(format_args!("{} has no version", path.display()))
     }
 
     fn run(&self, file: PathBuf) -> Command {

@@ -10,21 +10,30 @@
 //!                            │ suspended, namesakes, disabled, deleted, back   ├─► answers, each at least as strong
 //!                            │ all at once in one request, each by itself      ┘
 //!                            │ recorded as they were decided live              ┐
-//!                            └ imported as somebody else's past                ┴─► backtests: as strong, or unknown
+//!                            ├ imported as somebody else's past                ┴─► backtests: as strong, or unknown
+//!                            └ the same, by the bundles of devices             ──► as the server says, or asked about and as strong
 //! ```
 //!
 //! INVARIANT MV-1: neither another spelling, other bytes, a suspension, a namesake nor something missing makes a
 //! verdict weaker: live, in a batch, and recorded or imported and judged again by a backtest.
+//! INVARIANT MV-2: no device says with certainty anything else than the server says of the same event, in whatever words and bytes, nor holds
+//! to anything weaker where it would ask; and what merely says the same in other words it answers the same.
 //!
 //! Absent on purpose: what a change of meaning does (another command, another person); that is for the tests of each
-//! operator.
+//! operator. Backtests of calls of denied servers: the past is judged by policies, and a standing is none. A key of a server that nobody
+//! says: a denial is of the key that is said (IN-13).
+
+mod devices;
 
 use super::run::{self, Progress};
 use crate::areas::directory;
+use crate::areas::fleet::Machine;
 use crate::areas::history::NDJSON;
+use crate::areas::inventory::server;
 use crate::policy::backtests_worker::{Worker, ended};
 use crate::policy::decisions::{ask, content, decide, policy, rego, words};
 use crate::support::{App, Dice, seed};
+use devices::{Devices, Said};
 use provost_kernel::Timestamp;
 use provost_policy::Family;
 use serde_json::{Map, Value, json};
@@ -38,6 +47,12 @@ const LOGIN: &str = "zo\u{eb}@acme.test";
 const ADDRESS: &str = "zoe.b@mail.test";
 const OTHER: &str = "ben@acme.test";
 const ROBOT: &str = "Build Robot";
+/// A server that is denied, and one that is not.
+const DENIED: &str = "npm:@evil/files";
+const KNOWN: &str = "npm:@acme/files";
+const PACKAGE: &str = "mcp.package_id";
+/// The one change after which a device may ask about what it was sure of: whether another server has just that key it does not know.
+const KEY_RESPELT: &str = "another spelling of the server's key";
 
 /// Who and what is in the organization.
 struct World {
@@ -45,6 +60,7 @@ struct World {
     group: String,
     robot: String,
     skill: String,
+    devices: Devices,
 }
 
 impl World {
@@ -61,13 +77,32 @@ impl World {
         app.write("PUT", &path, json!({})).await.ok();
         let (robot, _) = app.account(ROBOT, "viewer", &[]).await;
         let skill = app.skill("deploy").await;
+        let devices = Devices::of(app, &zoe).await;
+        deny(app, devices.first()).await;
         Self {
             zoe,
             group,
             robot,
             skill,
+            devices,
         }
     }
+}
+
+/// Has a machine find the servers, and denies one of them.
+async fn deny(app: &App, machine: &Machine) {
+    let found = json!([server("bad", DENIED, false), server("good", KNOWN, false)]);
+    machine.has(app, "zoe", &found).await.ok();
+    let listed = app.get("/inventory/mcp-servers").await.ok()["servers"].clone();
+    let all = listed.as_array().unwrap();
+    let denied = all.iter().find(|one| one["key"] == DENIED).unwrap();
+    let path = format!(
+        "/inventory/mcp-servers/{}/standing",
+        denied["id"].as_str().unwrap()
+    );
+    app.write("POST", &path, json!({ "standing": "denied" }))
+        .await
+        .ok();
 }
 
 const MODULE: &str = "package forge.content\n\nimport rego.v1\n\nmatch := {\"matched\": true} if {\n\tinput.tool.id == \"Bash\"\n\tcontains(input.tool.input.command, \"rm -rf\")\n}\n";
@@ -104,7 +139,12 @@ fn guard(dice: &mut Dice, id: &str) -> (Family, Value) {
         { "field": "tool.id", "op": "eq", "value": "Bash" },
         { "field": "tool.input.command", "op": "contains", "value": "rm -rf" },
     ] });
-    match dice.below(23) {
+    let package = |op: &str, value: Value| json!({ "field": PACKAGE, "op": op, "value": value });
+    match dice.below(25) {
+        // Servers by their keys.
+        23 => of(json!({ "conditions": package("eq", KNOWN.into()) })),
+        24 => of(json!({ "conditions": { "all": [
+            { "field": PACKAGE, "op": "exists" }, { "not": package("in", json!([KNOWN])) } ] } })),
         // What the whole of a document says, and a name by a pattern.
         21 => of(json!({ "conditions": { "field": "tool.input", "op": "contains", "value": "/srv" } })),
         22 => of(json!({ "conditions": { "field": "tool.id", "op": "matches", "value": "^(Bash|Zsh)$" } })),
@@ -179,6 +219,13 @@ fn event(dice: &mut Dice, world: &World) -> Value {
         attributes["request.http.method"] = "DELETE".into();
         return json!({ "occasion": "resource", "attributes": attributes });
     }
+    if dice.chance(4) {
+        attributes["tool.id"] = "mcp__files__read".into();
+        attributes["mcp.server_id"] = "files".into();
+        attributes["mcp.tool_id"] = "read".into();
+        attributes[PACKAGE] = (*dice.pick(&[DENIED, DENIED, KNOWN])).into();
+        return json!({ "occasion": "pre_tool", "attributes": attributes });
+    }
     attributes["tool.id"] = "Bash".into();
     attributes["tool.input"] = json!({ "command": "rm -rf /srv", "timeout": 5 });
     json!({ "occasion": "pre_tool", "attributes": attributes })
@@ -214,18 +261,24 @@ fn change(dice: &mut Dice, world: &World, event: &Value) -> Option<(&'static str
     use MeaningChange::{Doubtful, Same};
     let mut changed = event.clone();
     let attributes = changed["attributes"].as_object_mut()?;
-    let named = ["identity.user_id", "identity.service_account_id", "skill.id"];
+    let named = [
+        "identity.user_id",
+        "identity.service_account_id",
+        "skill.id",
+        PACKAGE,
+    ];
     let present: Vec<&str> = named
         .into_iter()
         .filter(|name| attributes.contains_key(*name))
         .collect();
     let field = *dice.pick(&present);
+    let is_key = field == PACKAGE;
     let input = attributes.get("tool.input").cloned();
     let text =
         |change: &dyn Fn(String) -> String| input.as_ref().map(|json| Value::from(change(json.to_string())));
     let (name, meaning) = match dice.below(25) {
         21 if attributes.contains_key("tool.id") => {
-            let spelt = spelling(dice, "Bash");
+            let spelt = spelling(dice, attributes["tool.id"].as_str()?);
             attributes.insert("tool.id".to_owned(), spelt.into());
             ("another spelling of the tool", Same)
         }
@@ -254,7 +307,7 @@ fn change(dice: &mut Dice, world: &World, event: &Value) -> Option<(&'static str
         0 | 1 => {
             let spelt = spelling(dice, attributes[field].as_str()?);
             attributes.insert(field.to_owned(), spelt.into());
-            ("another spelling", Same)
+            (if is_key { KEY_RESPELT } else { "another spelling" }, Same)
         }
         2 if field == "identity.user_id" => {
             let called = *dice.pick(&[LOGIN, ADDRESS, world.zoe.as_str()]);
@@ -310,7 +363,7 @@ fn change(dice: &mut Dice, world: &World, event: &Value) -> Option<(&'static str
             attributes.insert("tool.input".to_owned(), members);
             ("the command as words", Doubtful)
         }
-        11 => {
+        11 if !is_key => {
             attributes.remove(field);
             changed["missing"] = json!([field]);
             ("a name that is missing", Doubtful)
@@ -320,7 +373,7 @@ fn change(dice: &mut Dice, world: &World, event: &Value) -> Option<(&'static str
             changed["missing"] = json!(["tool.input"]);
             ("an input that is missing", Doubtful)
         }
-        13 => {
+        13 if !is_key => {
             attributes.insert(field.to_owned(), " \u{200b} ".into());
             ("a name that is empty", Doubtful)
         }
@@ -457,12 +510,31 @@ struct Figures {
     /// Events that backtests judged, and those of them that were unknown.
     judged: u64,
     unknown: u64,
+    /// What devices were sure of, what of that did not pass, and what they would have asked about.
+    certain: u64,
+    refused: u64,
+    asked: u64,
+    /// Answers of devices that had to be those of the unchanged event.
+    alike: u64,
+}
+
+impl Figures {
+    /// Adds what devices said.
+    fn add(&mut self, said: &[Vec<Said>]) {
+        for said in said.iter().flatten() {
+            self.asked += u64::from(!said.is_certain);
+            self.certain += u64::from(said.is_certain);
+            self.refused += u64::from(said.is_certain && said.action > 0);
+        }
+    }
 }
 
 /// Changed events that have to be answered at least as strongly as an action, or just so.
 struct Group {
     least: usize,
     is_exact: bool,
+    /// Whether a denied server's standing refused the events, which no backtest knows.
+    is_by_standing: bool,
     asked: Vec<ChangedEvent>,
     /// The instants at which they were decided live and at which they are said to have happened, in this order.
     at: Vec<Timestamp>,
@@ -537,16 +609,20 @@ async fn judge(app: &App, run: &str, earlier: usize, group: &Group, report: &str
 
 /// Makes changes of the events and sorts them by how strong the answer must be.
 fn asked(dice: &mut Dice, world: &World, events: &[Value], before: &[Value], is_turned: bool) -> Vec<Group> {
-    let mut groups: BTreeMap<(usize, bool), Group> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, bool, bool), Group> = BTreeMap::new();
     let mut add = |nth: usize, name, meaning, event| {
         let least = strength(before[nth]["action"].as_str().unwrap());
         let is_exact = meaning == MeaningChange::Same && !is_turned;
-        let group = groups.entry((least, is_exact)).or_insert_with(|| Group {
-            least,
-            is_exact,
-            asked: Vec::new(),
-            at: Vec::new(),
-        });
+        let is_by_standing = before[nth]["mcpServer"].is_object();
+        let group = groups
+            .entry((least, is_exact, is_by_standing))
+            .or_insert_with(|| Group {
+                least,
+                is_exact,
+                is_by_standing,
+                asked: Vec::new(),
+                at: Vec::new(),
+            });
         group.asked.push(ChangedEvent { nth, name, event });
     };
     for (nth, event) in events.iter().enumerate() {
@@ -599,7 +675,11 @@ async fn trial(app: &App, world: &World, dice: &mut Dice, number: u64) -> Figure
             "a {durability} event did not count: {event} {before}"
         );
     }
+    let mut figures = Figures::default();
+    let judges = world.devices.judges(app, &world.zoe).await;
+    figures.add(&devices::said(app.now(), &judges, &events, &before));
     let (turned, back) = turn(app, world, dice.below(9)).await;
+    let judges = world.devices.judges(app, &world.zoe).await;
     let mut groups = asked(dice, world, &events, &before, !back.is_empty());
     let asks_the_past = guards
         .iter()
@@ -610,13 +690,17 @@ async fn trial(app: &App, world: &World, dice: &mut Dice, number: u64) -> Figure
         Vec::new()
     };
     let policies = json!(guards.iter().map(|(_, one)| one).collect::<Vec<_>>());
-    let mut figures = Figures::default();
     for group in &mut groups {
         // Each group has a second of its own, so that a backtest is about nothing else.
         app.advance(1);
         group.at.push(app.now());
         let sent: Vec<Value> = group.asked.iter().map(|one| one.event.clone()).collect();
         let after = decide(app, &sent).await;
+        let said = devices::said(app.now(), &judges, &sent, &after);
+        figures.add(&said);
+        if group.is_exact {
+            figures.alike += devices::are_alike(&group.asked, &said);
+        }
         for (one, after) in group.asked.iter().zip(&after) {
             let is = strength(after["action"].as_str().unwrap());
             figures.stopped += u64::from(group.least > 0);
@@ -651,7 +735,8 @@ async fn trial(app: &App, world: &World, dice: &mut Dice, number: u64) -> Figure
     }
     app.advance(1);
     let mut runs = Vec::new();
-    for group in groups.iter().filter(|group| group.least > 0) {
+    let of_policies = |group: &&Group| group.least > 0 && !group.is_by_standing;
+    for group in groups.iter().filter(of_policies) {
         let [live, imported] = group.at[..] else {
             unreachable!("two instants")
         };
@@ -682,7 +767,7 @@ async fn trial(app: &App, world: &World, dice: &mut Dice, number: u64) -> Figure
     figures
 }
 
-/// Proves MV-1.
+/// Proves LJ-1, LJ-12, MV-1, MV-2.
 #[test]
 fn no_other_words_or_bytes_make_a_verdict_weaker() {
     let (wanted, seed) = (run::count(SMALL), seed("verdicts"));
@@ -699,6 +784,10 @@ fn no_other_words_or_bytes_make_a_verdict_weaker() {
             all.reported += more.reported;
             all.judged += more.judged;
             all.unknown += more.unknown;
+            all.certain += more.certain;
+            all.refused += more.refused;
+            all.asked += more.asked;
+            all.alike += more.alike;
             number += 1;
             progress.add(more.pairs);
         }
@@ -714,6 +803,14 @@ fn no_other_words_or_bytes_make_a_verdict_weaker() {
             judged > stopped && unknown < judged / 2,
             "backtests knew little: {unknown} of {judged} were unknown"
         );
-        json!({ "pairs": all.pairs, "stopped": stopped, "reported": all.reported, "sets": number, "backtested": judged, "unknown": unknown })
+        let (certain, refused) = (all.certain, all.refused);
+        assert!(
+            certain > wanted / 5 && refused > wanted / 20 && all.asked > 0 && all.alike > wanted / 10,
+            "devices were sure of {certain}, {refused} of which did not pass, asked about {} and answered {} alike",
+            all.asked,
+            all.alike
+        );
+        json!({ "pairs": all.pairs, "stopped": stopped, "reported": all.reported, "sets": number, "backtested": judged, "unknown": unknown,
+            "devices": { "certain": certain, "notAllowed": refused, "asked": all.asked, "alike": all.alike } })
     });
 }

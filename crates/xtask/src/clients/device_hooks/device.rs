@@ -337,6 +337,23 @@ impl Device {
         symlink(&self.binary, self.program()).context("cannot link the program")
     }
 
+    /// Has the machine's file of accounts say that root lives in the home of this machine, where its clients have their settings.
+    pub fn name_home(&self) -> Outcome {
+        let path = self.folder.join("etc/passwd");
+        let accounts = std::fs::read_to_string(&path).context(path.display())?;
+        let lines: Vec<String> = accounts
+            .lines()
+            .map(|line| {
+                let mut fields: Vec<&str> = line.split(':').collect();
+                if fields.get(2) == Some(&"0") && fields.len() == 7 {
+                    fields[5] = "/home";
+                }
+                fields.join(":")
+            })
+            .collect();
+        write(&path, &(lines.join("\n") + "\n"), 0o644)
+    }
+
     pub fn victim(&self) -> String {
         self.folder.join("work/victim").display().to_string()
     }

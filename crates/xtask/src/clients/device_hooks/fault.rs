@@ -9,11 +9,18 @@ use std::time::Duration;
 use super::device::{Device, Start};
 use crate::clients::hooks::write;
 use crate::failure::{Context, Failure, Outcome};
+use crate::faults::strace;
 use crate::{clock, process};
 
 /// Beyond the days for which a bundle is in date, which are 30 at most.
 const AHEAD: &str = "+40d";
 const BEHIND: &str = "-40d";
+/// Within those days.
+const NEXT_DAY: &str = "+1d";
+/// How long a slow disk needs to have something for certain: longer than a client waits for its hook. Units: microseconds.
+const SYNC_TAKES: u32 = 6_000_000;
+/// Has a program start with another limit of memory each time, from 64 KiB to 12 MiB: too little to start, to begin a thread, to answer, and enough.
+const STARVED: &str = "#!/bin/sh\nulimit -d $(( 64 * ($$ * 37 % 192 + 1) ))\nexec \"$0.real\" \"$@\"\n";
 /// Listens at the agent's socket and says what no agent says.
 const GARBAGE: &str = "import os, socket, sys\n\
     listener = socket.socket(socket.AF_UNIX)\n\
@@ -38,12 +45,18 @@ pub enum Fault {
     Garbage,
     /// The disk of the agent's folder has no room.
     DiskFull,
+    /// The disk of the agent's folder is slow.
+    DiskSlow,
+    /// The agent gets no more memory.
+    Starved,
     /// The program of the hook is not there.
     ProgramMissing,
     /// The program of the hook may not be started.
     ProgramClosed,
     /// The program of the hook kills itself.
     ProgramKilled,
+    /// The program of the hook gets little memory.
+    ProgramStarved,
     /// Anybody may write in the folder of the socket.
     SocketOpen,
     /// Anybody may write the file of the organization's mode.
@@ -58,6 +71,8 @@ pub enum Fault {
     Expired,
     /// The machine's clock is before the bundle's beginning.
     Early,
+    /// The bundle on the disk is a day old.
+    DayLater,
 }
 
 /// What has to be put right.
@@ -67,6 +82,7 @@ pub enum Before {
     Mode(PathBuf, u32),
     File(PathBuf, Vec<u8>),
     Listener(Child),
+    Tracer(Child),
     Socket,
 }
 
@@ -78,6 +94,9 @@ impl Fault {
             Self::Frozen => "agent stopped (SIGSTOP)",
             Self::Garbage => "socket says garbage",
             Self::DiskFull => "agent's disk full",
+            Self::DiskSlow => "agent's disk slow",
+            Self::Starved => "agent without memory",
+            Self::ProgramStarved => "program without memory",
             Self::ProgramMissing => "program missing",
             Self::ProgramClosed => "program may not be started",
             Self::ProgramKilled => "program killed",
@@ -88,14 +107,18 @@ impl Fault {
             Self::BundleGarbage => "bundle is garbage",
             Self::Expired => "bundle expired",
             Self::Early => "clock before the bundle",
+            Self::DayLater => "a day later",
         }
     }
 
     /// Says why it cannot happen here.
     pub fn unlikely(self) -> Option<&'static str> {
         match self {
-            Self::Expired | Self::Early if process::faketime().is_none() => {
+            Self::Expired | Self::Early | Self::DayLater if process::faketime().is_none() => {
                 Some("libfaketime is not installed (Debian: faketime)")
+            }
+            Self::DiskSlow if strace::find_or_install().is_err() => {
+                Some("strace is not installed (Debian: strace)")
             }
             _ => None,
         }
@@ -107,8 +130,12 @@ impl Fault {
         let mut start = Start::default();
         match self {
             Self::DiskFull => start.has_small_disk = true,
-            Self::Expired | Self::Early => {
-                let by = if self == Self::Expired { AHEAD } else { BEHIND };
+            Self::Expired | Self::Early | Self::DayLater => {
+                let by = match self {
+                    Self::Expired => AHEAD,
+                    Self::Early => BEHIND,
+                    _ => NEXT_DAY,
+                };
                 start.clock = process::faketime().map(|library| (library, by));
             }
             Self::BundleGarbage => {
@@ -128,6 +155,15 @@ impl Fault {
             Self::Garbage => {
                 device.kill()?;
                 before = Before::Listener(listener(&device.socket())?);
+            }
+            Self::DiskSlow => before = Before::Tracer(slowed(device.pid()?)?),
+            Self::Starved => starve(device.pid()?)?,
+            Self::ProgramStarved => {
+                let real = device.program().with_extension("real");
+                drop(std::fs::remove_file(&real));
+                std::fs::rename(device.program(), real).context("cannot move the program")?;
+                write(&device.program(), STARVED, 0o755)?;
+                before = Before::Program;
             }
             Self::ProgramMissing => {
                 std::fs::remove_file(device.program()).context("cannot remove the program")?;
@@ -150,7 +186,7 @@ impl Fault {
                 write(&device.socket(), "", 0o600)?;
                 before = Before::Socket;
             }
-            Self::Nothing | Self::BundleGarbage | Self::Expired | Self::Early => {}
+            Self::Nothing | Self::BundleGarbage | Self::Expired | Self::Early | Self::DayLater => {}
         }
         Ok(before)
     }
@@ -172,9 +208,10 @@ impl Before {
                 Ok(_) => Ok(()),
                 Err(_) => write_new(&path, &bytes),
             },
-            Self::Listener(mut child) => {
+            // A tracer ends with the agent.
+            Self::Listener(mut child) | Self::Tracer(mut child) => {
                 drop(child.kill());
-                child.wait().context("cannot wait for a listener").map(drop)
+                child.wait().context("cannot wait for a process").map(drop)
             }
             Self::Socket => std::fs::remove_file(device.socket()).context("cannot remove a file"),
         }
@@ -217,6 +254,37 @@ fn fill(folder: &Path, pid: u32) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Has every sync of a process take longer than a client waits.
+fn slowed(pid: u32) -> Outcome<Child> {
+    let calls = "fsync,fdatasync,sync_file_range,syncfs";
+    let mut strace = Command::new("strace");
+    strace
+        .args(["-f", "-q", "-o", "/dev/null", "-p", &pid.to_string()])
+        .args(["-e", &format!("trace={calls}")])
+        .args(["-e", &format!("inject={calls}:delay_enter={SYNC_TAKES}")])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    let child = strace.spawn().context("cannot run strace")?;
+    let status = format!("/proc/{pid}/status");
+    let is_traced = || {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        text.lines()
+            .filter_map(|line| line.strip_prefix("TracerPid:"))
+            .any(|tracer| tracer.trim() != "0")
+    };
+    if clock::poll_until(Duration::from_secs(10), Duration::from_millis(10), is_traced) {
+        return Ok(child);
+    }
+    Err(Failure::new("strace does not hold the agent"))
+}
+
+/// Has a process get no more memory than it has.
+fn starve(pid: u32) -> Outcome {
+    let mut limit = Command::new("prlimit");
+    limit.args(["--pid", &pid.to_string(), "--data=4096:4096"]);
+    process::output(&mut limit).map(drop)
 }
 
 fn listener(socket: &Path) -> Outcome<Child> {
