@@ -3,6 +3,7 @@
 mod forms;
 mod hostile;
 mod live;
+mod meant;
 mod projects;
 mod upwards;
 
