@@ -255,6 +255,11 @@ impl Judge {
         self.denied.first().map(String::as_str)
     }
 
+    /// Returns the first key of a server that is denied and may be meant, by whoever knows what may be.
+    pub fn denied_where(&self, may_be: impl Fn(&str) -> bool) -> Option<&str> {
+        self.denied.iter().map(String::as_str).find(|key| may_be(key))
+    }
+
     /// Returns the key of a denied server that a call may be for.
     fn denied_of<'a>(&'a self, named: Option<&str>, may_be: &[String]) -> Option<&'a str> {
         let mut keys = named.into_iter().chain(may_be.iter().map(String::as_str));

@@ -104,48 +104,6 @@ pub(crate) fn url(text: &str) -> Option<Address> {
     })
 }
 
-/// Returns the keys of what a client may ask for by an address that has no key, or another one: without who signs in, with the default in the place
-/// of a variable, with signs in the place of their codes, and by each of the protocols that lead to the same place.
-pub(crate) fn meant(text: &str) -> Vec<String> {
-    let Some(text) = with_defaults(text) else {
-        return Vec::new();
-    };
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return Vec::new();
-    };
-    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
-    let path = path.replace('\\', "/");
-    let schemes: &[&str] = match scheme.to_lowercase().as_str() {
-        "http" | "https" => &["http", "https"],
-        "ws" | "wss" => &["ws", "wss"],
-        _ => return Vec::new(),
-    };
-    let asked = schemes.iter().map(|scheme| format!("{scheme}://{host}{path}"));
-    asked
-        .filter_map(|text| url(&text))
-        .map(|address| address.key)
-        .collect()
-}
-
-/// Returns a text with `${NAME:-default}` as a client reads it where there is no such variable; `None` where one has no end.
-fn with_defaults(text: &str) -> Option<String> {
-    let (mut read, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, variable)) = rest.split_once("${") {
-        let (variable, after) = variable.split_once('}')?;
-        read.push_str(before);
-        match variable.split_once(":-") {
-            Some((_, default)) => read.push_str(default),
-            None => read.extend(["${", variable, "}"]),
-        }
-        rest = after;
-    }
-    read.push_str(rest);
-    Some(read)
-}
-
 /// Says whether the host of an address, written as a key has it, is another one on another machine or in another network.
 pub(crate) fn is_private_address(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
@@ -273,42 +231,6 @@ mod tests {
             assert!(!found.is_private, "{address}");
             let (_, shown) = found.key.split_once(':').unwrap();
             assert!(!is_private_address(shown), "{shown}");
-        }
-    }
-
-    /// Proves IV-6.
-    #[test]
-    fn what_an_address_may_ask_for_is_found_however_it_is_hidden() {
-        for text in [
-            "https://user:word@evil.example/mcp",
-            "https://${HOST:-evil.example}/mcp",
-            "${BASE:-https://evil.example}/mcp",
-            "https://evil.example/%6dcp",
-            "https://evil.example/%6Dc%70?x=1",
-            "http://evil.example/mcp",
-            "https://a@b@EVIL.example:443/mcp/",
-            "https://evil.example\\\\mcp",
-        ] {
-            let meant = meant(text);
-            assert!(
-                meant.contains(&"url:https://evil.example/mcp".to_owned()),
-                "{text}: {meant:?}"
-            );
-        }
-        for text in [
-            "https://evil.example.test/mcp",
-            "https://good.example/mcp#@evil.example/mcp",
-            "https://good.example/@evil.example/mcp",
-            "https://${HOST}/mcp",
-            "https://${HOST:-evil.example/mcp",
-            "ftp://evil.example/mcp",
-            "evil.example/mcp",
-        ] {
-            let meant = meant(text);
-            assert!(
-                !meant.contains(&"url:https://evil.example/mcp".to_owned()),
-                "{text}: {meant:?}"
-            );
         }
     }
 

@@ -19,6 +19,8 @@
 //! INVARIANT IV-6: what a call's server is said to be is what every configuration of its client that may be meant says alike, and none of
 //! them weak or left out; where anything of that is not so, nothing is said. What was looked at before is taken again only where all
 //! of it is as it was.
+//! INVARIANT IV-7: for a denial an entry may be every address, package and image that it names, however that is written, and, where nobody can
+//! read what it names, every one that it could be; what it is said to be is not changed by that.
 //!
 //! Absent on purpose: HTTP, clocks, the environment, a server. Who calls says when to stop.
 
@@ -30,6 +32,7 @@ pub mod foreign;
 mod hide;
 mod identity;
 mod launch;
+mod meant;
 mod mounts;
 mod packages;
 mod readers;
@@ -48,6 +51,7 @@ pub mod wire;
 pub use client::{Client, Platform};
 pub use disk::Fault;
 pub use fingerprint::InventoryKey;
+pub use meant::{Doubt, Odd};
 pub use report::{
     Observation, Pin, Place, Scan, Scope, Section, SectionFault, ServerFacts, Shape, Sighting, Transport,
 };

@@ -4,6 +4,7 @@ mod bundles;
 mod forms;
 mod hostile;
 mod live;
+mod meant;
 mod projects;
 mod upwards;
 

@@ -12,7 +12,7 @@
 //! Keeps LJ-1, LJ-4, LJ-5, LJ-11 and LJ-15.
 
 use super::latest::{Latest, is_behind};
-use super::servers::ServerOfCall;
+use super::servers::{ServerOfCall, Unread};
 use crate::quarantine::Quarantine;
 use provost_bundle::{AskedEvent, HookMode, Judge, Judgement, OnUnknown, Verdict};
 use provost_hooks::{Client, KnownServer, Message, Mode, Question, hear};
@@ -263,6 +263,14 @@ impl Bench {
         let mut asks = None;
         // Where not all of the configuration can be read the call may be for a server that is denied, as well as for any other.
         let open = server.unread.zip(self.judge.any_denied());
+        // The same of an entry of which nobody can read for which it is: then for those alone that it may be.
+        let open = open.or_else(|| {
+            let mut doubts = server.doubts.iter();
+            doubts.find_map(|doubt| {
+                let key = self.judge.denied_where(|key| doubt.is_of(key))?;
+                Some((Unread::Entry(doubt.odd), key))
+            })
+        });
         let mut may_be = server.may_be;
         let open = open.filter(|(_, key)| !may_be.iter().any(|known| known == key));
         may_be.extend(open.map(|(_, key)| key.to_owned()));

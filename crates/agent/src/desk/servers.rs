@@ -16,7 +16,9 @@
 //! Keeps LJ-11.
 
 use provost_hooks::{Client, Conversation, KnownServer, Question, home_of_session};
-use provost_inventory::{Called, Fault, InventoryKey, Live, LiveServer, Machine, Platform, Reach, live};
+use provost_inventory::{
+    Called, Doubt, Fault, InventoryKey, Live, LiveServer, Machine, Odd, Platform, Reach, live,
+};
 use provost_words::time::Clock;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,8 @@ pub struct ServerOfCall {
     pub may_be: Vec<String>,
     /// Why not all that the client has read could be read, where that is so: the call may be for any server.
     pub unread: Option<Unread>,
+    /// What may be meant where an entry is written so that nobody can read for which server it is.
+    pub doubts: Vec<Doubt>,
 }
 
 /// Why not all of a client's configuration could be read.
@@ -50,6 +54,8 @@ pub enum Unread {
     Elsewhere,
     /// A file has a fault.
     File(Fault),
+    /// An entry of the server's name says nothing that can be read.
+    Entry(Odd),
 }
 
 impl Unread {
@@ -64,6 +70,16 @@ impl Unread {
                 "a file of it may not be read, or lies behind a link out of the home"
             }
             Self::File(Fault::Truncated) => "there is more of it than could be read in time",
+            Self::Entry(Odd::Host) => {
+                "the entry of that name has an address whose host is not plainly written: write it in the letters, numbers, dots and hyphens of ASCII"
+            }
+            Self::Entry(Odd::Address) => {
+                "the entry of that name has a variable where its address leads: write the address out"
+            }
+            Self::Entry(Odd::Command) => {
+                "the entry of that name has a variable in a command that starts packages: write the package out"
+            }
+            Self::Entry(Odd::Size) => "the entry of that name holds more than the agent reads of one",
         }
     }
 }
@@ -122,6 +138,8 @@ impl Servers {
         let mut may_be: Vec<String> = candidates.iter().flat_map(keys).collect();
         may_be.sort_unstable();
         may_be.dedup();
+        let doubts = candidates.iter().flat_map(|server| server.doubts.clone());
+        let doubts = doubts.collect();
         let is_elsewhere = conversation.is_some_and(|of| is_elsewhere(question.client, of, home));
         let resolved = live.resolve(&called).filter(|_| !is_elsewhere);
         let known = resolved.map(|server| KnownServer {
@@ -137,6 +155,7 @@ impl Servers {
             known,
             may_be,
             unread,
+            doubts,
         }
     }
 

@@ -14,20 +14,20 @@
 //! Nobody says which server of a plugin is meant: what a marketplace's entry or a folder of skills brings along stands in no file that is
 //! read. Nor is a server meant by a name that was cut.
 //!
-//! Keeps IV-6.
+//! Keeps IV-6 and IV-7.
 
 use super::{Machine, Walk, begin, is_in_project};
-use crate::address::meant;
 use crate::client::Client;
 use crate::disk::Disk;
 use crate::disk::Fault;
 use crate::fingerprint::InventoryKey;
+use crate::meant::{Doubt, meant};
 use crate::mounts::Mounts;
 use crate::readers::{At, FILES, File};
 use crate::report::{Pin, Scope, SectionFault, ServerFacts};
 use crate::seen::Seen;
 use crate::wire::{is_always_weak, is_server_key};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::path::Path;
 
 /// LIMIT: things that may have been looked at where that is to be known later. Ours: more are not held.
@@ -38,8 +38,6 @@ const MCP: &str = "mcp__";
 const BETWEEN: &str = "__";
 /// How Claude Code begins the names of servers of plugins, in front of the plugin's name.
 const OF_PLUGIN: &str = "plugin_";
-/// LIMIT: addresses of one entry that are looked at. Ours.
-const MOST_ADDRESSES: usize = 16;
 /// Clients cut the names of tools at 64 characters, and put a digest at the end. From so many on one may be cut.
 const MAY_BE_CUT: usize = 56;
 /// So much of a cut name is whole.
@@ -72,8 +70,10 @@ pub struct LiveServer {
     name: String,
     /// Its identity.
     pub key: String,
-    /// Keys of what it may be besides, by addresses that are written in another way than a key is.
+    /// Keys of what it may be besides, by what its entry names in another way than a key does.
     pub also: Vec<String>,
+    /// What it may be where nobody can read which it is.
+    pub doubts: Vec<Doubt>,
     /// The version, where one release is named.
     pub version: Option<String>,
     scope: Scope,
@@ -83,9 +83,11 @@ pub struct LiveServer {
 impl LiveServer {
     /// `written` is its entry in the configuration.
     pub(super) fn of(name: String, facts: ServerFacts, written: &Value) -> Self {
+        let meant = meant(written, &facts.key);
         Self {
             name,
-            also: also(written),
+            also: meant.keys.into_iter().collect(),
+            doubts: meant.doubts.into_iter().collect(),
             is_weak: facts.weak || is_always_weak(&facts.key) || !is_server_key(&facts.key),
             key: facts.key,
             version: facts.version.filter(|_| facts.version_pin == Pin::Exact),
@@ -128,30 +130,6 @@ impl LiveServer {
         let is_long = tool.len() >= MAY_BE_CUT && own.len() >= CUT_KEEPS;
         is_long && own.get(..CUT_KEEPS).is_some_and(|begin| rest.starts_with(begin))
     }
-}
-
-/// Returns the keys of what the addresses of an entry may ask for, wherever in it they stand: a server that is reached through a program has its
-/// address among the words of the command.
-fn also(written: &Value) -> Vec<String> {
-    let mut keys = Vec::new();
-    let members = written.as_object().into_iter().flat_map(Map::values);
-    let texts = members.flat_map(|member| match member {
-        Value::Array(items) => items.as_slice(),
-        other => std::slice::from_ref(other),
-    });
-    for text in texts
-        .filter_map(Value::as_str)
-        .filter(|text| text.contains("://"))
-        .take(MOST_ADDRESSES)
-    {
-        let words = text
-            .split([' ', '=', ',', '\'', '"'])
-            .filter(|word| word.contains("://"));
-        keys.extend(words.take(MOST_ADDRESSES).flat_map(meant));
-    }
-    keys.sort_unstable();
-    keys.dedup();
-    keys
 }
 
 /// What is configured for one client now.

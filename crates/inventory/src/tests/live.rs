@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 impl Folder {
-    fn live_of(&self, client: Client, folder: Option<&str>) -> Live {
+    pub(super) fn live_of(&self, client: Client, folder: Option<&str>) -> Live {
         self.live_within(client, folder, Reach::All)
     }
 
-    fn live_within(&self, client: Client, folder: Option<&str>, reach: Reach) -> Live {
+    pub(super) fn live_within(&self, client: Client, folder: Option<&str>, reach: Reach) -> Live {
         let machine = Machine {
             root: &self.0,
             home: &self.home(),
@@ -47,14 +47,14 @@ impl Folder {
     }
 }
 
-fn called(tool: &str) -> Called {
+pub(super) fn called(tool: &str) -> Called {
     Called {
         tool: tool.into(),
         ..Called::default()
     }
 }
 
-fn machine(name: &str) -> Folder {
+pub(super) fn machine(name: &str) -> Folder {
     let folder = Folder::new(name);
     folder.write("home/ada/shop/README", "a project");
     folder
@@ -64,7 +64,7 @@ fn npx(package: &str) -> String {
     format!(r#"{{"command":"npx","args":["-y","{package}"]}}"#)
 }
 
-fn servers(named: &[(&str, String)]) -> String {
+pub(super) fn servers(named: &[(&str, String)]) -> String {
     let named: Vec<String> = named
         .iter()
         .map(|(name, server)| format!("\"{name}\":{server}"))

@@ -421,3 +421,79 @@ fn where_a_configuration_cannot_be_read_a_call_may_be_for_a_denied_server() {
     open.configure(".claude.json", "{");
     assert_eq!(action(&open.call(Intent::Judge, "tickets")), Some("allow"));
 }
+
+/// Proves LJ-12.
+#[test]
+fn who_writes_a_denied_server_in_another_way_is_refused_and_told_what_is_odd_of_it() {
+    let denied = |key: &str| BundleServer {
+        key: key.into(),
+        standing: ServerStanding::Denied,
+    };
+    let deny = bench(&[], move |bundle| {
+        bundle.servers = vec![
+            denied("npm:@acme/files"),
+            denied("url:https://mcp.linear.app/sse"),
+        ];
+    });
+    let open = open(Some(deny), registered(Word::OfAccount));
+    let remote = |url: &str| json!({ "type": "http", "url": url });
+    let shell = |line: &str| json!({ "command": "sh", "args": ["-c", line] });
+    for (entry, says) in [
+        (
+            remote("https:\\\\mcp.linear.app\\sse"),
+            "url:https://mcp.linear.app/sse is denied",
+        ),
+        (
+            remote("https://mcp.lin%65ar.app/s\tse"),
+            "url:https://mcp.linear.app/sse is denied",
+        ),
+        (
+            remote("https://mcp。linear。app/sse"),
+            "whose host is not plainly written",
+        ),
+        (remote("${LINEAR}"), "a variable where its address leads"),
+        (shell("npx -y @acme/files | tee log"), "npm:@acme/files is denied"),
+        (
+            shell("npx -y $PACKAGE"),
+            "a variable in a command that starts packages",
+        ),
+        (shell(&"a ".repeat(40_000)), "more than the agent reads of one"),
+    ] {
+        let file = json!({ "mcpServers": { "nice": entry, "other": server_of("other@1.0.0") } });
+        open.configure(".claude.json", &file.to_string());
+        let told = open.call(Intent::Judge, "nice");
+        assert_eq!(action(&told), Some("block"), "{says}");
+        let said = told.decided.unwrap().to_string();
+        assert!(
+            said.contains(says) && said.contains("denied in the inventory"),
+            "{said}"
+        );
+        // What is odd of one entry refuses no other.
+        assert_eq!(
+            action(&open.call(Intent::Judge, "other")),
+            Some("allow"),
+            "{says}"
+        );
+    }
+    for entry in [
+        remote("https://mcp.linear.app.evil.test/sse"),
+        remote("https://mcp.linear.app/other"),
+        server_of("@acme/files-other"),
+    ] {
+        let file = json!({ "mcpServers": { "nice": entry } });
+        open.configure(".claude.json", &file.to_string());
+        assert_eq!(action(&open.call(Intent::Judge, "nice")), Some("allow"), "{file}");
+    }
+    // Where no address is denied, an address that nobody can read is none of them.
+    let deny = bench(&[], move |bundle| {
+        bundle.servers = vec![denied("npm:@acme/files")]
+    });
+    open.standing.lock().unwrap().bench = Some(std::sync::Arc::new(deny));
+    let file = json!({ "mcpServers": { "nice": remote("${LINEAR}") } });
+    open.configure(".claude.json", &file.to_string());
+    assert_eq!(action(&open.call(Intent::Judge, "nice")), Some("allow"));
+}
+
+fn server_of(package: &str) -> Value {
+    json!({ "command": "npx", "args": ["-y", package] })
+}
