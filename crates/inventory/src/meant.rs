@@ -237,14 +237,40 @@ impl Reading<'_> {
     }
 }
 
-/// Says whether somebody else fills in a word of a command: not what is given to a variable or stands in a header.
+/// Says whether somebody else fills in a word of a command: not what is wholly given to a variable, or wholly a header, where no shell reads it.
 fn has_open_word(text: &str) -> bool {
-    let Some(at) = address::variable(text) else {
-        return false;
+    let is_of_shell = text.contains([';', '&', '|', '`', '\n']) || text.contains("$(");
+    let is_name = |name: &str| {
+        let signs = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        signs && !name.is_empty() && !name.starts_with('-')
     };
-    let before = &text[..at];
-    let is_given = before
+    let is_given = text
         .split_once('=')
-        .is_some_and(|(name, _)| !name.starts_with('-') && !name.contains(char::is_whitespace));
-    !is_given && !before.contains(": ")
+        .is_some_and(|(name, value)| is_name(name) && !value.contains(char::is_whitespace));
+    let is_header = text.split_once(": ").is_some_and(|(name, _)| is_name(name));
+    if !is_of_shell && (is_given || is_header) {
+        return false;
+    }
+    address::variable(text).is_some()
+        || ["$(", "`", "$'"].iter().any(|begin| text.contains(begin))
+        || is_filled_by_windows(text)
+}
+
+/// Says whether a text has a name between percent signs. One of two letters may be a sign of an address.
+fn is_filled_by_windows(text: &str) -> bool {
+    let mut parts = text.split('%');
+    parts.next();
+    let is_name = |name: &str| {
+        let mut bytes = name.bytes();
+        let begins = bytes
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        begins && name.len() > 2 && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let between: Vec<&str> = parts.collect();
+    between
+        .split_last()
+        .is_some_and(|(_, between)| between.iter().any(|name| is_name(name)))
 }
