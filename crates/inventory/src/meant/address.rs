@@ -7,6 +7,7 @@
 use super::{Doubt, Odd};
 use crate::address::url;
 use percent_encoding::percent_decode_str;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// LIMIT: addresses of one text. Ours; they are within what bounds the text.
@@ -29,34 +30,40 @@ pub(super) struct Asked {
 pub(super) fn asked_in(text: &str, is_whole: bool) -> Vec<Asked> {
     let plain: String = text.chars().filter(|c| !"\t\r\n".contains(*c)).collect();
     let (filled, marked) = (with_variables(&plain, true), with_variables(&plain, false));
+    // Each text once; of those that a client does not take as they are, the keys alone count.
+    let mut texts: BTreeMap<String, bool> = BTreeMap::new();
     let mut found = Vec::new();
     if is_whole {
-        found.push(asked(&filled).keys_alone());
-        found.push(asked(&format!("https://{filled}")).keys_alone());
-        let begins = marked.find(OPEN).filter(|at| !marked[..*at].contains(':'));
-        match begins {
-            Some(_) => found.push(Asked {
-                doubts: vec![Doubt::any_address(Odd::Address)],
-                ..Asked::default()
-            }),
-            None => found.push(asked(&marked)),
+        texts.insert(filled.clone(), false);
+        if !begins_with_scheme(&filled) {
+            texts.insert(format!("https://{filled}"), false);
+        }
+        let is_open = marked.find(OPEN).is_some_and(|at| !marked[..at].contains(':'));
+        if is_open {
+            found.push(Asked::odd(Odd::Address));
+        } else {
+            texts.insert(marked.clone(), true);
         }
     }
     // Marked, a variable is one; filled, what a client reads where there is none; and as it stands there.
-    for (text, may_doubt) in [(&marked, true), (&filled, false), (&text.to_owned(), false)] {
+    for (text, may_doubt) in [(marked.as_str(), true), (filled.as_str(), false), (text, false)] {
         for at in begins(text).into_iter().take(MOST_ADDRESSES) {
             let whole = &text[at..];
             let cut = whole.find(ENDS).map_or(whole, |end| &whole[..end]);
-            found.push(if may_doubt {
-                asked(cut)
-            } else {
-                asked(cut).keys_alone()
-            });
+            *texts.entry(cut.to_owned()).or_default() |= may_doubt;
             // Where a blank is a part of it, dots behind the blank may lead back.
-            found.push(asked(whole).keys_alone());
+            texts.entry(whole.to_owned()).or_default();
         }
     }
+    found.extend(texts.iter().map(|(text, may_doubt)| {
+        let asked = asked(text);
+        if *may_doubt { asked } else { asked.keys_alone() }
+    }));
     found
+}
+
+fn begins_with_scheme(text: &str) -> bool {
+    begins(text).first() == Some(&0)
 }
 
 /// Returns where addresses begin in a text.
@@ -145,6 +152,8 @@ fn place(written: &str) -> Result<Option<String>, Odd> {
     }
     let port = match port.trim_start_matches('0') {
         _ if port.is_empty() => String::new(),
+        // Either is the one that a scheme has by itself, and a client may be led from one scheme to the other.
+        "80" | "443" => String::new(),
         digits if digits.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit()) => format!(":{digits}"),
         _ => return Err(Odd::Host),
     };

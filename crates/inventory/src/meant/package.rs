@@ -46,7 +46,8 @@ pub(super) fn words(text: &str) -> Vec<String> {
 pub(super) fn keys(word: &str) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
     let decoded = percent_decode_str(word).decode_utf8_lossy();
-    for word in [word, &decoded] {
+    let is_coded = decoded != word;
+    for word in [word, &decoded].into_iter().take(if is_coded { 2 } else { 1 }) {
         named(word, &mut keys);
         for before in BEFORE {
             for (at, _) in word.match_indices(before) {
@@ -87,16 +88,14 @@ fn named(word: &str, keys: &mut BTreeSet<String>) {
     if !word.contains('/') {
         plain_name(word, keys);
     }
-    for image in [word.to_owned(), word.replace(":443/", "/")] {
-        // A digest that is none leaves the name.
-        let name = image.split('@').next().unwrap_or_default();
-        keys.extend(
-            [image.as_str(), name]
-                .into_iter()
-                .filter_map(oci)
-                .map(|found| found.key),
-        );
-    }
+    // A digest that is none leaves the name.
+    let port = word.replace(":443/", "/");
+    let mut images: Vec<&str> = [word, port.as_str()]
+        .into_iter()
+        .flat_map(|image| [image, image.split('@').next().unwrap_or_default()])
+        .collect();
+    images.dedup();
+    keys.extend(images.into_iter().filter_map(oci).map(|found| found.key));
     let module = word.split('@').next().unwrap_or_default();
     let host = module.split('/').next().unwrap_or_default();
     if host.contains('.') && host.len() < module.len() {

@@ -84,6 +84,7 @@ fn every_spelling_of_a_denied_address_is_that_address_or_may_be() {
         ("HTTPS://MCP.Linear.APP/sse", Met::Key),
         ("https://mcp.linear.app:/sse", Met::Key),
         ("https://mcp.linear.app:0443/sse#x", Met::Key),
+        ("http://mcp.linear.app:80/sse", Met::Key),
         ("https://mcp.linear.app/x%40y/..\\sse?z", Met::Key),
         ("${LINEAR}", Met::Doubt(Odd::Address)),
         ("$LINEAR/sse", Met::Doubt(Odd::Address)),
@@ -187,6 +188,12 @@ fn every_spelling_of_a_denied_package_is_that_package_or_may_be() {
         "npx|-y|${PACKAGE}",
         "npx|-y|@acme/$NAME",
         "docker|run|-i|${IMAGE:-good}",
+        "sh|-c|A=@acme/fi; B=les; npx -y $A$B",
+        "sh|-c|echo \"a: b\"; npx -y $P",
+        "sh|-c|x: ; npx -y $P",
+        "npx|-y|$(printf %s%s @acme/fi les)",
+        "npx|-y|`cat name`",
+        "npx|-y|%PACKAGE%",
         "npx|-y|mcp-remote|${URL}",
     ] {
         assert_eq!(

@@ -437,6 +437,7 @@ fn who_writes_a_denied_server_in_another_way_is_refused_and_told_what_is_odd_of_
     });
     let open = open(Some(deny), registered(Word::OfAccount));
     let remote = |url: &str| json!({ "type": "http", "url": url });
+    let many: Vec<String> = (0..600).map(|at| format!("w{at}")).collect();
     let shell = |line: &str| json!({ "command": "sh", "args": ["-c", line] });
     for (entry, says) in [
         (
@@ -457,7 +458,7 @@ fn who_writes_a_denied_server_in_another_way_is_refused_and_told_what_is_odd_of_
             shell("npx -y $PACKAGE"),
             "a variable in a command that starts packages",
         ),
-        (shell(&"a ".repeat(40_000)), "more than the agent reads of one"),
+        (shell(&many.join(" ")), "more than the agent reads of one"),
     ] {
         let file = json!({ "mcpServers": { "nice": entry, "other": server_of("other@1.0.0") } });
         open.configure(".claude.json", &file.to_string());
@@ -486,7 +487,7 @@ fn who_writes_a_denied_server_in_another_way_is_refused_and_told_what_is_odd_of_
     }
     // Where no address is denied, an address that nobody can read is none of them.
     let deny = bench(&[], move |bundle| {
-        bundle.servers = vec![denied("npm:@acme/files")]
+        bundle.servers = vec![denied("npm:@acme/files")];
     });
     open.standing.lock().unwrap().bench = Some(std::sync::Arc::new(deny));
     let file = json!({ "mcpServers": { "nice": remote("${LINEAR}") } });
