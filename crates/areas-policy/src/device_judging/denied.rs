@@ -19,12 +19,14 @@ pub fn denied_servers(
     ctx: &mut OperationContext<'_>,
     named: &BTreeSet<&str>,
 ) -> Result<BTreeMap<String, String>> {
-    let exact = inventory::denied_among(ctx, named)?;
+    // No key has a NUL, and PostgreSQL takes no text with one; such a word may be another spelling all the same.
+    let possible: BTreeSet<&str> = named.iter().copied().filter(|key| !key.contains('\0')).collect();
+    let exact = inventory::denied_among(ctx, &possible)?;
     let mut denied: BTreeMap<String, String> = exact.into_keys().map(|key| (key.clone(), key)).collect();
     let mut open: BTreeSet<&str> = named.iter().copied().collect();
     open.retain(|key| !denied.contains_key(*key));
     if !open.is_empty() {
-        let known = inventory::decided_among(ctx, &open)?;
+        let known = inventory::decided_among(ctx, &possible)?;
         open.retain(|key| !known.contains(*key));
     }
     if open.is_empty() {
