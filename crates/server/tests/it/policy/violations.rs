@@ -466,7 +466,7 @@ fn whoever_was_stopped_finds_their_own_decisions_and_nobody_elses() {
         // Nobody narrows it to somebody else.
         own(&may, &format!("?subjectId={bob}"))
             .await
-            .refused(400, "invalid_request");
+            .refused(400, "unknown_parameter");
         own(&may, "?from=2026-11-21T00:00:00Z&to=2026-11-20T00:00:00Z")
             .await
             .refused(400, "invalid_request");

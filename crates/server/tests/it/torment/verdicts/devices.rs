@@ -59,8 +59,6 @@ impl Devices {
 }
 
 /// Returns what each device says of each event, by devices, and refutes what is not what the server answered.
-///
-/// Proves what MV-2 says of one event.
 pub fn said(at: Timestamp, judges: &[Judge], events: &[Value], answers: &[Value]) -> Vec<Vec<Said>> {
     let said_of = |judge: &Judge| {
         let pairs = events.iter().zip(answers);
