@@ -34,7 +34,7 @@ pub(crate) struct Seen {
 
 /// Looks at the history of the caller's organization: the sources are those of the snapshot, and they are read afterwards.
 ///
-/// Errors: `InvalidRequest` for a time that ends before it begins, and for a cursor of something else.
+/// Errors: `InvalidDefinition` for a time that ends before it begins, which no schema can say; `InvalidRequest` for a cursor of something else.
 pub(crate) fn look(
     ctx: &mut OperationContext<'_>,
     asked: Look<'_>,
@@ -46,7 +46,7 @@ pub(crate) fn look(
     // Also what was dated ahead, by a clock that was wrong.
     let to = asked.to.map_or(LAST_MS, Timestamp::as_ms).max(0);
     if asked.from.zip(asked.to).is_some_and(|(from, to)| from >= to) {
-        return Err(Error::invalid("/query/from", "must be before to"));
+        return Err(Error::unfit("/query/from", "must be before to"));
     }
     let mut before = place_of_instant(to);
     if let Some(cursor) = asked.cursor {

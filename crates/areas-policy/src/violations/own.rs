@@ -62,7 +62,6 @@ impl Operation for ListOwn {
         .access("policies:feedback", &Role::ALL)
         // It reads the history for anybody, as what is said of it does.
         .rate(RateClass::Resolve)
-        .errors(&[400, 401, 403])
         .command("violations", "own")
         .columns(&["at", "outcome", "tool", "policyIds as policies", "occasion", "imported", "eventId as id"])
         .says(

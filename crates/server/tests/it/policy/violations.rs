@@ -469,7 +469,7 @@ fn whoever_was_stopped_finds_their_own_decisions_and_nobody_elses() {
             .refused(400, "unknown_parameter");
         own(&may, "?from=2026-11-21T00:00:00Z&to=2026-11-20T00:00:00Z")
             .await
-            .refused(400, "invalid_request");
+            .refused(422, "invalid_definition");
         say(&app, &may, &blocked, "it was ours").await.ok();
         app.kernel.stop().await;
     });

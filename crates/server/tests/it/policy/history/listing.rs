@@ -68,10 +68,10 @@ fn filters_are_exact_over_chunks_and_segments() {
         let (at, later) = (from(10), from(9));
         app.get(&format!("/policies/history?from={at}&to={at}"))
             .await
-            .refused(400, "invalid_request");
+            .refused(422, "invalid_definition");
         app.get(&format!("/policies/history?from={later}&to={at}"))
             .await
-            .refused(400, "invalid_request");
+            .refused(422, "invalid_definition");
     });
 }
 
