@@ -3,6 +3,7 @@
 use super::act;
 use crate::areas::device_judging::set;
 use crate::areas::fleet::{Machine, enrol, enrolment_token, send, waiting};
+use crate::areas::inventory::server;
 use crate::support::{App, Reply, each};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -302,6 +303,63 @@ fn a_device_shows_the_bundle_that_it_holds_and_whether_it_is_the_newest() {
         set(&app, "off").await;
         let off = app.get(&get).await.ok()["device"]["policyBundle"].clone();
         assert!(off.get("isNewest").is_none());
+        app.kernel.stop().await;
+    });
+}
+
+/// Returns a machine that says that it holds a bundle.
+async fn judges(app: &App) -> Machine {
+    let machine = of_mode(app, "system").await;
+    let held = json!({
+        "storeEpoch": 0, "sequence": 7, "policySetVersion": "psv_1", "issuedAt": app.now().to_rfc3339(),
+        "notAfter": app.now().plus_secs(86_400).to_rfc3339(), "name": "a-name",
+    });
+    let body = json!({ "clients": [], "policyBundle": held });
+    let path = format!("/devices/{}/coverage", machine.id);
+    send(app, &machine.key, &machine.token, &path, body).await.ok();
+    machine
+}
+
+#[test]
+fn a_quarantine_and_a_denial_say_what_they_stop() {
+    each("coverage_effects", |app: Arc<App>| async move {
+        let (judging, plain) = (judges(&app).await, of_mode(&app, "user").await);
+        let quarantined = async |machine: &Machine| {
+            let effect = act(&app, &machine.id, "quarantine").await.ok()["effect"].clone();
+            act(&app, &machine.id, "release").await.ok();
+            effect
+        };
+        let found = json!([server("evil", "npm:evil", false)]);
+        plain.has(&app, "ada", &found).await.ok();
+        let page = app.get("/inventory/mcp-servers").await.ok().clone();
+        let id = page["servers"][0]["id"].as_str().unwrap().to_owned();
+        let stands = async |standing: &str| {
+            let path = format!("/inventory/mcp-servers/{id}/standing");
+            let answer = app.write("POST", &path, json!({ "standing": standing })).await;
+            answer.ok().get("effect").cloned()
+        };
+        let set = async |fleet: Value| {
+            let body = json!({ "fleet": fleet, "confirm": true });
+            app.write("PATCH", "/automation/settings", body).await.ok();
+        };
+        let effects = async || {
+            [
+                quarantined(&judging).await,
+                quarantined(&plain).await,
+                stands("denied").await.unwrap(),
+            ]
+        };
+        // A machine that does not say that it judges stops nothing, whatever is set.
+        set(json!({ "hooks": { "mode": "enforce" } })).await;
+        assert_eq!(effects().await, ["blocks", "not_judging", "judging_off"]);
+        set(json!({ "hooks": { "judging": "on" } })).await;
+        assert_eq!(effects().await, ["blocks", "not_judging", "devices_refuse"]);
+        set(json!({ "hooks": { "mode": "monitor" } })).await;
+        assert_eq!(effects().await, ["monitoring", "not_judging", "monitoring"]);
+        set(json!({ "quarantineAction": "monitor" })).await;
+        assert_eq!(effects().await, ["asks_server", "not_judging", "monitoring"]);
+        // Another standing refuses nothing, and says nothing.
+        assert_eq!(stands("shadow").await, None);
         app.kernel.stop().await;
     });
 }
