@@ -53,6 +53,9 @@ pub struct KeptMode {
     pub organization: String,
     /// The mode.
     pub mode: HookMode,
+    /// Whether servers of MCP are denied there: without the agent nobody can say whether a call is for one of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denies: bool,
 }
 
 impl Place {
@@ -88,9 +91,18 @@ impl Place {
     /// Returns the mode that an organization of a server was known to have last, or whatever organization it was; nothing where nobody
     /// knows it, or somebody else than the owner could have written it.
     pub fn known_mode(&self, of: Option<(&str, &str)>) -> Option<HookMode> {
+        self.known(of).map(|kept| kept.mode)
+    }
+
+    /// Says whether servers of MCP were known to be denied there last; they are not where nobody knows it.
+    pub fn knows_denials(&self, of: Option<(&str, &str)>) -> bool {
+        self.known(of).is_some_and(|kept| kept.denies)
+    }
+
+    fn known(&self, of: Option<(&str, &str)>) -> Option<KeptMode> {
         let kept: KeptMode = serde_json::from_slice(&self.owners(&self.mode)?).ok()?;
         let is_meant = of.is_none_or(|of| of == (kept.server.as_str(), kept.organization.as_str()));
-        is_meant.then_some(kept.mode)
+        is_meant.then_some(kept)
     }
 
     /// Returns the bytes of a file beside the mode; nothing where somebody else than the owner could have written it.
@@ -160,7 +172,7 @@ impl Place {
     ///
     /// Errors: disk, folder.
     pub fn keep_mode(&self, kept: &KeptMode) -> Result<(), Trouble> {
-        if self.known_mode(Some((&kept.server, &kept.organization))) == Some(kept.mode) {
+        if self.known(Some((&kept.server, &kept.organization))).as_ref() == Some(kept) {
             return Ok(());
         }
         self.make(folder_of(&self.mode))?;

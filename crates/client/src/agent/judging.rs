@@ -236,7 +236,11 @@ impl Judging {
             QuarantineWord::Held(quarantine, mode) if self.judges == Use::On => {
                 // The bundle would say it, and a machine that is held apart gets none. It makes nothing weaker: that is signed, or not said.
                 let raised = match mode {
-                    Some(HookMode::Enforce) => self.know_mode(visit.agent, HookMode::Enforce),
+                    Some(HookMode::Enforce) => {
+                        let denies = |place: &Place| place.knows_denials(Some(of(visit.agent)));
+                        let denies = self.place.as_ref().is_some_and(denies);
+                        self.know_mode(visit.agent, HookMode::Enforce, denies)
+                    }
                     Some(HookMode::Monitor) | None => Ok(()),
                 };
                 self.hold(visit.agent, quarantine).and(raised)
@@ -336,19 +340,22 @@ impl Judging {
 
     /// Judges by a bundle from now on.
     fn judge_by(&self, agent: &Agent, judge: Judge) -> Result<(), Trouble> {
-        let mode = judge.bundle().mode;
+        let bundle = judge.bundle();
+        let mode = bundle.mode;
+        let denies = !bundle.servers.is_empty() || bundle.servers_withheld;
         let bench = std::sync::Arc::new(Bench::new(judge));
         self.standing.change(|standing| standing.bench = Some(bench));
-        self.know_mode(agent, mode)
+        self.know_mode(agent, mode, denies)
     }
 
-    /// Takes the organization's mode for the one that counts here.
-    fn know_mode(&self, agent: &Agent, mode: HookMode) -> Result<(), Trouble> {
+    /// Takes the organization's mode for the one that counts here, and whether servers are denied for what hooks know without the agent.
+    fn know_mode(&self, agent: &Agent, mode: HookMode, denies: bool) -> Result<(), Trouble> {
         self.standing.change(|standing| standing.mode = Some(mode));
         let kept = KeptMode {
             server: agent.device.server.clone(),
             organization: agent.device.organization.clone(),
             mode,
+            denies,
         };
         self.place.as_ref().map_or(Ok(()), |place| place.keep_mode(&kept))
     }

@@ -123,6 +123,13 @@ impl Desk {
         self.place.known_mode(of)
     }
 
+    /// Says whether servers of MCP were known to be denied last; without settings that can be read, by whatever organization it was.
+    pub fn knows_denials(&self, settings: Option<&HookSettings>) -> bool {
+        let of =
+            settings.map(|settings| (settings.url.trim_end_matches('/'), settings.organization.as_str()));
+        self.place.knows_denials(of)
+    }
+
     /// Returns how an organization holds this machine apart; without settings that can be read, whatever organization it was.
     pub fn quarantine(&self, settings: Option<&HookSettings>) -> Option<Quarantine> {
         let of =

@@ -157,6 +157,9 @@ fn invocation(words: &[OsString]) -> Result<Invocation, String> {
     Ok(invocation)
 }
 
+/// Why a call of a server of MCP does not pass without the agent where some are denied.
+const DENIES: &str = "MCP servers are denied here, and without the agent of this machine nobody can say whether this is one of them; run: provost agent doctor";
+
 /// What is known of the work by whoever answers for it.
 #[derive(Clone, Debug, Default)]
 struct Heard {
@@ -281,6 +284,9 @@ fn judged(
     if let Some(decision) = told.as_ref().and_then(|told| decision_of(told, question)) {
         return answer(question, mode, &decision);
     }
+    if told.is_none() && registration.denies && mode == Mode::Enforce && question.server.is_some() {
+        return undecided(Some(question), mode, DENIES);
+    }
     let why = match registration.ask_server(invocation, question, (mode, told.as_ref()), homes) {
         Ok(decision) => return answer(question, mode, &decision),
         Err(why) => why,
@@ -319,6 +325,8 @@ struct Registration {
     settings: Result<HookSettings, String>,
     desk: Option<Desk>,
     mode: Mode,
+    /// Whether servers of MCP are denied, by what the agent knew last.
+    denies: bool,
     /// How the machine is held apart, by the marks on its disk.
     quarantine: Option<Quarantine>,
 }
@@ -350,8 +358,12 @@ impl Registration {
         let held = desk
             .as_ref()
             .and_then(|desk| desk.quarantine(settings.as_ref().ok()));
+        let denies = desk
+            .as_ref()
+            .is_some_and(|desk| desk.knows_denials(settings.as_ref().ok()));
         Self {
             mode: strongest(invocation.mode, known),
+            denies,
             quarantine: held,
             settings,
             desk,
@@ -525,6 +537,19 @@ mod tests {
                 server: URL.into(),
                 organization: "acme".into(),
                 mode,
+                denies: false,
+            };
+            self.place().keep_mode(&kept).unwrap();
+            self
+        }
+
+        /// The same, where servers are denied.
+        fn denies(&self, mode: HookMode) -> &Self {
+            let kept = KeptMode {
+                server: URL.into(),
+                organization: "acme".into(),
+                mode,
+                denies: true,
             };
             self.place().keep_mode(&kept).unwrap();
             self
@@ -574,16 +599,20 @@ mod tests {
         }
 
         fn answer(&self, mode: &str) -> Answer {
+            let event =
+                br#"{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+            self.answer_to(mode, event)
+        }
+
+        fn answer_to(&self, mode: &str, event: &'static [u8]) -> Answer {
             let invocation = invocation(&words(&format!("claude-code --mode {mode} --timeout 20"))).unwrap();
             let desk = Desk::of_machine(&self.root, self.owner);
             let registration = Registration::with(Some(desk), Ok(settings()), &invocation);
-            let event =
-                br#"{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
             let heard = Mutex::default();
             decided_by(
                 &registration,
                 &invocation,
-                Box::new(&event[..]),
+                Box::new(event),
                 &Homes::default(),
                 &heard,
             )
@@ -621,6 +650,35 @@ mod tests {
 
     fn passes(answer: &Answer) -> bool {
         answer.exit == 0 && !String::from_utf8_lossy(&answer.stdout).contains("deny")
+    }
+
+    /// Proves LJ-12.
+    #[test]
+    fn without_the_agent_no_call_of_a_server_passes_where_some_are_denied() {
+        let call = br#"{"hook_event_name":"PreToolUse","tool_name":"mcp__docs__find","tool_input":{}}"#;
+        let refuses = |answer: &Answer| {
+            let said = format!("{} {}", String::from_utf8_lossy(&answer.stdout), answer.stderr);
+            !passes(answer) && said.contains("MCP servers are denied here")
+        };
+        let machine = Machine::new();
+        machine.keeps(HookMode::Enforce);
+        let answer = machine.answer_to("monitor", call);
+        assert!(
+            !passes(&answer) && !refuses(&answer),
+            "nothing is known to be denied"
+        );
+        machine.denies(HookMode::Enforce);
+        assert!(refuses(&machine.answer_to("monitor", call)));
+        assert!(!refuses(&machine.answer("monitor")), "a tool of no server");
+        // Who only looks on stops nothing, and an agent that answers says it itself.
+        machine.denies(HookMode::Monitor);
+        assert!(passes(&machine.answer_to("monitor", call)));
+        machine.denies(HookMode::Enforce);
+        let mut decided = told();
+        decided.decided = Some(decisions("allow"));
+        let agent = machine.tells(vec![decided]);
+        assert!(passes(&machine.answer_to("enforce", call)));
+        agent.join().unwrap();
     }
 
     /// Proves LJ-9.

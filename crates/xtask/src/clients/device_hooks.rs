@@ -159,14 +159,13 @@ const fn denied(fault: Fault, runs: bool) -> Row {
 
 /// The rows while the server is there. The disk is filled last: what the agent kept on it is lost.
 ///
-/// Which server a call is for the agent alone says (ADR 0135): where it does not answer, the server is asked about a call of nobody knows whom, and
-/// no policy here is about those.
+/// Which server a call is for the agent alone says (ADR 0135): where it does not answer and servers are denied, the hook lets none be called.
 const THERE: [Row; 21] = [
     holds(Fault::Nothing),
     allowed(Fault::Nothing, true),
     denied(Fault::Nothing, false),
     holds(Fault::Killed),
-    denied(Fault::Killed, true),
+    denied(Fault::Killed, false),
     holds(Fault::Frozen),
     holds(Fault::Garbage),
     holds(Fault::ProgramMissing),

@@ -755,6 +755,7 @@ fn a_machine_that_is_held_apart_hears_that_its_organization_enforces_and_keeps_i
         server: us.0.into(),
         organization: us.1.into(),
         mode: HookMode::Monitor,
+        denies: false,
     };
     place.keep_mode(&kept).unwrap();
     for (word, known) in [
