@@ -133,17 +133,15 @@ pub fn program_of(client: Client, line: &str) -> Option<(String, Mode)> {
 /// Returns the mode of a command line as `provost hook install` writes it, with `--config` and a file or without; `None` for another one.
 fn mode_of_written(client: Client, line: &str) -> Option<Mode> {
     let program = first_word(line)?;
-    [Mode::Enforce, Mode::Monitor].into_iter().find(|mode| {
-        let plain = command_line(&program, client, *mode, &[]);
-        let begin = command_line(&program, client, Mode::Monitor, &[]);
-        let begin = begin.replace("--mode monitor", &format!("--mode {}", mode.word()));
-        let tail = plain.strip_prefix(&begin).unwrap_or_default();
-        let rest = line.strip_prefix(&begin).and_then(|rest| rest.strip_suffix(tail));
-        let config = rest.and_then(|rest| rest.strip_prefix(" --config "));
-        let config = config.and_then(|config| first_word(&format!("{config} ")));
-        plain == line
-            || config.is_some_and(|file| command_line(&program, client, *mode, &["--config", &file]) == line)
-    })
+    let config = line.rsplit_once(" --config ");
+    let config = config.and_then(|(_, rest)| first_word(&format!("{rest} ")));
+    let flags: Vec<&str> = config
+        .iter()
+        .flat_map(|file| ["--config", file.as_str()])
+        .collect();
+    [Mode::Enforce, Mode::Monitor]
+        .into_iter()
+        .find(|mode| command_line(&program, client, *mode, &flags) == line)
 }
 
 /// Returns why a client does less by this file of settings than by one that an installation wrote; `None` where it is just that.

@@ -43,9 +43,9 @@ pub struct Payload<'a> {
     pub prompt: Option<&'a RawValue>,
 }
 
-/// What a call asks a server of MCP for.
+/// For what a call asks a server of MCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked<'a> {
+pub enum Purpose<'a> {
     /// To run a tool; absent where nobody says which one.
     Tool(Option<&'a str>),
     /// Its resources, by a tool of the client's own.
@@ -56,20 +56,20 @@ impl Payload<'_> {
     /// Returns the server as the event, the tool's name or its input has it, and what it is asked for; `None` for a tool that asks no server.
     ///
     /// Keeps HK-8.
-    pub fn mcp(&self, client: Client) -> Option<(Option<Cow<'_, str>>, Asked<'_>)> {
+    pub fn mcp(&self, client: Client) -> Option<(Option<Cow<'_, str>>, Purpose<'_>)> {
         let name = self.tool_name.as_str().unwrap_or_default();
         let prefixed = name.strip_prefix("mcp__");
         let told = self.told().map(Cow::Borrowed);
         if prefixed.is_none() && self.mcp_server.is_null() && self.mcp_context.is_null() {
             return asks_for_resources(name)
-                .then(|| (self.server_of_input(client).map(Cow::Owned), Asked::Resources));
+                .then(|| (self.server_of_input(client).map(Cow::Owned), Purpose::Resources));
         }
         let split = prefixed.and_then(|rest| rest.split_once("__"));
         let server = told.or(split.map(|(server, _)| Cow::Borrowed(server)));
         let tool = split
             .map(|(_, tool)| tool)
             .or(text(&self.mcp_context["tool_name"]));
-        Some((server, Asked::Tool(tool)))
+        Some((server, Purpose::Tool(tool)))
     }
 
     /// Returns the server as the event names it beside the tool.
@@ -107,8 +107,8 @@ impl Payload<'_> {
     pub fn called(&self, client: Client) -> Option<CalledServer> {
         let (server, asked) = self.mcp(client)?;
         let told = match asked {
-            Asked::Tool(_) => self.told().map(str::to_owned),
-            Asked::Resources => server.map(Cow::into_owned),
+            Purpose::Tool(_) => self.told().map(str::to_owned),
+            Purpose::Resources => server.map(Cow::into_owned),
         };
         // A source that is no word is none that anybody knows, and not one that was not said.
         let source = match &self.mcp_server["source"] {

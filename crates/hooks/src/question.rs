@@ -6,7 +6,7 @@
 //! telemetry has, so that both can be told to be one call.
 
 use crate::client::{Client, Mode};
-use crate::payload::{Asked, Payload, text};
+use crate::payload::{Payload, Purpose, text};
 use provost_words::free_text::free_text;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -306,7 +306,7 @@ impl Event {
         if let Some((server, asked)) = payload.mcp(client) {
             self.must("mcp.server_id", server.as_deref());
             // Who reads resources runs no tool of the server.
-            if let Asked::Tool(tool) = asked {
+            if let Purpose::Tool(tool) = asked {
                 self.must("mcp.tool_id", tool);
             }
             for unknown in [PACKAGE, VERSION, ADDRESS] {

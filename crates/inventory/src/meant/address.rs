@@ -21,13 +21,13 @@ const ENDS: [char; 14] = [
 
 /// What an address may ask for.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Targets {
     pub(super) keys: Vec<String>,
     pub(super) doubts: Vec<Doubt>,
 }
 
 /// Returns what the addresses of a text may ask for; `is_whole` says that a client takes the text for one.
-pub(super) fn asked_in(text: &str, is_whole: bool) -> Vec<Asked> {
+pub(super) fn asked_in(text: &str, is_whole: bool) -> Vec<Targets> {
     let plain: String = text.chars().filter(|c| !"\t\r\n".contains(*c)).collect();
     let (filled, marked) = (with_variables(&plain, true), with_variables(&plain, false));
     // Each text once; of those that a client does not take as they are, the keys alone count.
@@ -40,7 +40,7 @@ pub(super) fn asked_in(text: &str, is_whole: bool) -> Vec<Asked> {
         }
         let is_open = marked.find(OPEN).is_some_and(|at| !marked[..at].contains(':'));
         if is_open {
-            found.push(Asked::odd(Odd::Address));
+            found.push(Targets::odd(Odd::Address));
         } else {
             texts.insert(marked.clone(), true);
         }
@@ -77,7 +77,7 @@ fn begins(text: &str) -> Vec<usize> {
     found
 }
 
-impl Asked {
+impl Targets {
     fn keys_alone(self) -> Self {
         Self {
             doubts: Vec::new(),
@@ -94,27 +94,27 @@ impl Asked {
 }
 
 /// Returns what somebody asks for by an address.
-fn asked(text: &str) -> Asked {
+fn asked(text: &str) -> Targets {
     let text = text.trim_matches(|c: char| c <= ' ');
     let Some((scheme, rest)) = text.split_once(':') else {
-        return Asked::default();
+        return Targets::default();
     };
     let schemes: &[&str] = match scheme.to_ascii_lowercase().as_str() {
         "http" | "https" => &["http", "https"],
         "ws" | "wss" => &["ws", "wss"],
-        _ => return Asked::default(),
+        _ => return Targets::default(),
     };
     let rest = rest.trim_start_matches(['/', '\\']);
     let (authority, tail) = rest.split_at(rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len()));
     if authority.contains(OPEN) {
-        return Asked::odd(Odd::Address);
+        return Targets::odd(Odd::Address);
     }
     let place = match place(authority.rsplit('@').next().unwrap_or_default()) {
         Ok(Some(place)) => place,
-        Ok(None) => return Asked::default(),
-        Err(odd) => return Asked::odd(odd),
+        Ok(None) => return Targets::default(),
+        Err(odd) => return Targets::odd(odd),
     };
-    let mut asked = Asked::default();
+    let mut asked = Targets::default();
     let paths = paths(tail);
     for scheme in schemes {
         let found = paths

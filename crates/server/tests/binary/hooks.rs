@@ -486,4 +486,58 @@ fn doctor_calls_nothing_guarded_that_is_registered_otherwise_than_it_was_written
     let (code, said) = doctor(&folder);
     assert!(code == Some(1) && said.contains("switches hooks off"), "{said}");
     assert_eq!(doctor(&machine.home.path(".")).0, Some(0));
+    // So do files of the machine, which say nothing of ours.
+    let settings = machine.home.path("etc/claude-code/managed-settings.json");
+    let parts = machine.home.path("etc/claude-code/managed-settings.d/10.json");
+    fs::create_dir_all(parts.parent().unwrap()).unwrap();
+    let root = machine.home.path(".");
+    for (file, says, word) in [
+        (
+            &settings,
+            r#"{"allowManagedHooksOnly":true}"#,
+            "allowManagedHooksOnly",
+        ),
+        (&parts, r#"{"disableAllHooks":true}"#, "switch hooks off"),
+        (&settings, "{", "cannot be read"),
+    ] {
+        fs::write(file, says).unwrap();
+        let mut command = machine.command(&["hook", "doctor", "--root", root.to_str().unwrap()]);
+        let output = command.output().unwrap();
+        let said = text(&output);
+        assert!(
+            output.status.code() == Some(1) && said.contains(word),
+            "{says}: {said}"
+        );
+        assert!(
+            !said.contains("nothing runs without a decision"),
+            "{says}: {said}"
+        );
+        fs::remove_file(file).unwrap();
+    }
+}
+
+/// Proves FH-6.
+#[test]
+fn doctor_sees_what_switches_the_hooks_of_gemini_cli_off() {
+    let machine = machine("doctor_gemini");
+    assert!(machine.installs("gemini", &[]).status.success());
+    let folder = machine.home.path("repository");
+    fs::create_dir_all(folder.join(".gemini")).unwrap();
+    let doctor = || {
+        let mut command = machine.command(&["hook", "doctor", "gemini"]);
+        let output = command.current_dir(&folder).output().unwrap();
+        (output.status.code(), text(&output))
+    };
+    assert_eq!(doctor().0, Some(0), "{}", doctor().1);
+    for off in [
+        r#"{"hooksConfig":{"enabled":false}}"#,
+        r#"{"hooksConfig":{"disabled":["provost"]}}"#,
+    ] {
+        fs::write(folder.join(".gemini/settings.json"), off).unwrap();
+        let (code, said) = doctor();
+        assert!(
+            code == Some(1) && said.contains("switches hooks off"),
+            "{off}: {said}"
+        );
+    }
 }
