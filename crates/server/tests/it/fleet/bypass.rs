@@ -6,6 +6,7 @@ use crate::areas::directory::user;
 use crate::areas::fleet::{Machine, send, waiting};
 use crate::support::{App, Reply, each, fresh_key, with_trio};
 use provost_bundle::{Addressee, CHAIN_START, PolicyBundle, open};
+use provost_kernel::db::{Access, Conn};
 use provost_kernel::dsse::Envelope;
 use provost_kernel::expose::mcp::is_offered;
 use serde_json::{Value, json};
@@ -425,6 +426,29 @@ fn a_bypass_stands_in_the_bundle_of_its_device_while_it_is_live_and_its_end_make
             floor = without.floor();
             reply.header("etag").clone_into(&mut etag);
         }
+        app.kernel.stop().await;
+    });
+}
+
+/// Proves FL-14.
+#[test]
+fn no_bundle_has_the_bypass_of_somebody_who_is_suspended_before_that_was_told_to_anybody() {
+    each("bypass_suspended", |app: Arc<App>| async move {
+        set(&app, "on").await;
+        let ada = user(&app, "ada@acme.test").await;
+        let laptop = owned(&app, &ada).await;
+        assert_eq!(begin(&app, &laptop.id, 60).await.status.as_u16(), 201);
+        let with = bundle(&app, &laptop, None).await;
+        assert_eq!(opened(&app, &laptop, &with).bypass.len(), 1);
+        // An import suspends in one unit, and has whoever listens end things in later ones.
+        let location = app.location();
+        let sql = "UPDATE directory_users SET status = 'suspended', suspended_at = updated_at, suspended_by = 'import'";
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| Conn::open(&location, Access::Write).unwrap().batch(sql).unwrap());
+            run.join().unwrap();
+        });
+        let without = bundle(&app, &laptop, Some(with.header("etag"))).await;
+        assert!(opened(&app, &laptop, &without).bypass.is_empty());
         app.kernel.stop().await;
     });
 }

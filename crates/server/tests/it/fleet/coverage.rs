@@ -312,7 +312,7 @@ async fn judges(app: &App) -> Machine {
     let machine = of_mode(app, "system").await;
     let held = json!({
         "storeEpoch": 0, "sequence": 7, "policySetVersion": "psv_1", "issuedAt": app.now().to_rfc3339(),
-        "notAfter": app.now().plus_secs(86_400).to_rfc3339(), "name": "a-name",
+        "notAfter": app.now().plus_secs(86_400).to_rfc3339(), "name": "abc123",
     });
     let body = json!({ "clients": [], "policyBundle": held });
     let path = format!("/devices/{}/coverage", machine.id);
