@@ -96,6 +96,9 @@ pub struct Told {
     /// What happens where the server does not answer either: of policies that are out of date and hold nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknown>,
+    /// Whether it judged by policies: without them it cannot say either whether a call is for a server that is denied.
+    #[serde(default)]
+    pub judges: bool,
     /// What was decided, in the form of an answer to a request for decisions; absent where the server has to be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<Value>,
@@ -402,6 +405,7 @@ impl Standing {
             bypass: None,
             deadline_ms: bundle.map(|bundle| bundle.hooks.deadline_ms),
             on_unknown: None,
+            judges: false,
             decided: None,
             holds: false,
             may_use_approval: true,

@@ -439,6 +439,7 @@ impl Counter {
             told.why = Some("the agent has no policies".to_owned());
             return told;
         };
+        told.judges = true;
         let word = match registered.word {
             Word::Named(word) => Some(word),
             Word::OfAccount => self.work.registrar.account(account),

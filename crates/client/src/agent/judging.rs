@@ -360,6 +360,15 @@ impl Judging {
         self.place.as_ref().map_or(Ok(()), |place| place.keep_mode(&kept))
     }
 
+    /// Takes back what hooks know of servers that are denied; the mode stays.
+    fn know_no_denials(&self, agent: &Agent) -> Result<(), Trouble> {
+        let known = self.place.as_ref().and_then(|place| {
+            let mode = place.known_mode(Some(of(agent)))?;
+            place.knows_denials(Some(of(agent))).then_some(mode)
+        });
+        known.map_or(Ok(()), |mode| self.know_mode(agent, mode, false))
+    }
+
     /// Takes away what an earlier agent judged by; what it judged still goes to the server.
     fn clear_all(&self, agent: &Agent, say: &dyn Fn(&str)) -> Result<(), Trouble> {
         self.retire(agent)?;
@@ -428,6 +437,10 @@ impl Judging {
         }
         if is_refused {
             self.forget(visit.agent)?;
+        }
+        if matches!(looked, Ok(false)) {
+            // Nothing is judged here any more, by the server's own word: whatever is refused for want of the agent's policies would be for ever.
+            self.know_no_denials(visit.agent)?;
         }
         looked
     }

@@ -284,7 +284,8 @@ fn judged(
     if let Some(decision) = told.as_ref().and_then(|told| decision_of(told, question)) {
         return answer(question, mode, &decision);
     }
-    if told.is_none() && registration.denies && mode == Mode::Enforce && question.server.is_some() {
+    let judges = told.as_ref().is_some_and(|told| told.judges);
+    if !judges && registration.denies && mode == Mode::Enforce && question.server.is_some() {
         return undecided(Some(question), mode, DENIES);
     }
     let why = match registration.ask_server(invocation, question, (mode, told.as_ref()), homes) {
@@ -634,6 +635,7 @@ mod tests {
             bypass: None,
             deadline_ms: Some(100),
             on_unknown: None,
+            judges: true,
             decided: None,
             holds: false,
             may_use_approval: true,
@@ -670,14 +672,28 @@ mod tests {
         machine.denies(HookMode::Enforce);
         assert!(refuses(&machine.answer_to("monitor", call)));
         assert!(!refuses(&machine.answer("monitor")), "a tool of no server");
-        // Who only looks on stops nothing, and an agent that answers says it itself.
+        // Who only looks on stops nothing.
         machine.denies(HookMode::Monitor);
         assert!(passes(&machine.answer_to("monitor", call)));
         machine.denies(HookMode::Enforce);
         let mut decided = told();
         decided.decided = Some(decisions("allow"));
-        let agent = machine.tells(vec![decided]);
-        assert!(passes(&machine.answer_to("enforce", call)));
+        let lost = Told {
+            judges: false,
+            why: Some("the agent has no policies".to_owned()),
+            ..told()
+        };
+        let agent = machine.tells(vec![decided, told(), lost]);
+        assert!(passes(&machine.answer_to("enforce", call)), "it says so itself");
+        let answer = machine.answer_to("enforce", call);
+        assert!(
+            !passes(&answer) && !refuses(&answer),
+            "it knew the server, and the organization's server is away"
+        );
+        assert!(
+            refuses(&machine.answer_to("enforce", call)),
+            "an agent that lost its policies knows no server"
+        );
         agent.join().unwrap();
     }
 

@@ -160,7 +160,7 @@ const fn denied(fault: Fault, runs: bool) -> Row {
 /// The rows while the server is there. The disk is filled last: what the agent kept on it is lost.
 ///
 /// Which server a call is for the agent alone says (ADR 0135): where it does not answer and servers are denied, the hook lets none be called.
-const THERE: [Row; 21] = [
+const THERE: [Row; 22] = [
     holds(Fault::Nothing),
     allowed(Fault::Nothing, true),
     denied(Fault::Nothing, false),
@@ -177,6 +177,7 @@ const THERE: [Row; 21] = [
     holds(Fault::RegistrationOpen),
     holds(Fault::SocketNone),
     holds(Fault::BundleGarbage),
+    denied(Fault::BundleGarbage, false),
     holds(Fault::Starved),
     allowed(Fault::Starved, true),
     holds(Fault::DiskSlow),
@@ -185,7 +186,7 @@ const THERE: [Row; 21] = [
 ];
 
 /// The rows while the server is away: what a bundle in date allows passes, and nothing else does.
-const AWAY: [Row; 26] = [
+const AWAY: [Row; 27] = [
     holds(Fault::Nothing),
     allowed(Fault::Nothing, true),
     denied(Fault::Nothing, false),
@@ -200,6 +201,7 @@ const AWAY: [Row; 26] = [
     holds(Fault::SocketNone),
     holds(Fault::BundleGarbage),
     allowed(Fault::BundleGarbage, false),
+    denied(Fault::BundleGarbage, false),
     holds(Fault::DayLater),
     allowed(Fault::DayLater, true),
     denied(Fault::DayLater, false),

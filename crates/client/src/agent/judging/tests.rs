@@ -781,3 +781,43 @@ fn a_machine_that_is_held_apart_hears_that_its_organization_enforces_and_keeps_i
     round_of(&world, &off);
     assert_eq!((mode(), place.quarantine(Some(us))), (None, None));
 }
+
+/// Proves LJ-12.
+///
+/// A bundle that is lost takes nothing back; the server's word that nothing is judged here does, or calls of servers were refused for ever.
+#[test]
+fn that_servers_are_denied_is_known_until_a_bundle_or_the_server_says_otherwise() {
+    let world = World::new();
+    let us = of(&world.agent);
+    let (place, judging) = held_by(&world, Use::On);
+    let known = || (place.known_mode(Some(us)), place.knows_denials(Some(us)));
+    let says = |status, body: &Value| {
+        world.server.says("/policy-bundle", status, body);
+        round_of(&world, &judging);
+        known()
+    };
+    let enforces = Some(HookMode::Enforce);
+    let denied = json!([{ "key": "npm:@evil/files" }]);
+    let steps = [
+        (
+            "one is denied",
+            200,
+            signed(&bundle(&json!({ "servers": denied, "sequence": 8 }))),
+            true,
+        ),
+        ("refused", 403, refusal("forbidden"), true),
+        ("garbage", 200, json!({ "payload": "garbage" }), true),
+        ("ill", 500, refusal("internal"), true),
+        ("none is", 200, signed(&bundle(&json!({ "sequence": 9 }))), false),
+        (
+            "more than have room",
+            200,
+            signed(&bundle(&json!({ "serversWithheld": true, "sequence": 10 }))),
+            true,
+        ),
+        ("nothing is judged here", 404, refusal("judging_off"), false),
+    ];
+    for (what, status, body, denies) in steps {
+        assert_eq!(says(status, &body), (enforces, denies), "{what}");
+    }
+}
