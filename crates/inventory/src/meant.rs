@@ -108,6 +108,8 @@ struct Reading<'a> {
     own: &'a str,
     meant: Meant,
     bytes: usize,
+    /// How many bytes of addresses are read yet.
+    left: usize,
     words: usize,
     has_launcher: bool,
     has_variable: bool,
@@ -122,6 +124,7 @@ pub(crate) fn meant(written: &Value, own: &str) -> Meant {
         own,
         meant: Meant::default(),
         bytes: 0,
+        left: address::MOST_READ,
         words: 0,
         has_launcher: false,
         has_variable: false,
@@ -187,7 +190,7 @@ impl Reading<'_> {
         if self.bytes > MOST_BYTES {
             return;
         }
-        for asked in address::asked_in(text, part == Part::Address) {
+        for asked in address::asked_in(text, part == Part::Address, &mut self.left) {
             self.meant.keys.extend(asked.keys);
             if part != Part::Said {
                 self.meant.doubts.extend(asked.doubts);

@@ -199,6 +199,9 @@ impl Said {
     }
 }
 
+/// Why the server is asked where nobody here knows whose call it is.
+const NOBODY: &str = "the agent cannot tell who asks";
+
 /// Returns verdicts in the form of an answer to a request for decisions.
 pub(crate) fn spoken(verdicts: &[Arc<Verdict>]) -> Value {
     let verdicts: Vec<&Verdict> = verdicts.iter().map(AsRef::as_ref).collect();
@@ -236,7 +239,7 @@ impl Bench {
 
     /// Says what the bundle says of a client's event.
     ///
-    /// `word` is who asks: the kernel's word of the account, or the registration's.
+    /// `word` is who asks: the kernel's word of the account, or the registration's. Of nobody it says no more than which servers are denied.
     pub fn say(
         &self,
         client: Client,
@@ -246,9 +249,6 @@ impl Bench {
         here: Here<'_>,
         now: Timestamp,
     ) -> Said {
-        let Some(word) = word else {
-            return Said::nothing("the agent cannot tell who asks");
-        };
         let mut question = match hear(client, payload) {
             Ok(Message::Question(question)) => question,
             // The hook heard them before, and asks about neither.
@@ -295,6 +295,11 @@ impl Bench {
                 Err(_) => return Said::nothing("the agent cannot judge the event"),
             }
         }
+        // What is denied is denied to everybody; of the rest the server hears whose token asks.
+        let is_nobodys = word.is_none();
+        if is_nobodys {
+            asks = Some(NOBODY);
+        }
         // Who is not known has other policies than whoever is.
         if verdicts.iter().any(|verdict| verdict.names_unknown()) {
             asks = Some("the user of this account is not one of the device's people");
@@ -329,6 +334,9 @@ impl Bench {
                 ..said(Some(verdicts), None, None)
             };
         }
+        if is_nobodys {
+            return said(None, None, asks);
+        }
         let action = strongest(&verdicts);
         if is_expired {
             let old = Some("the policies of this machine are out of date");
@@ -345,8 +353,14 @@ impl Bench {
     }
 
     /// Returns the request that the hook would send, with what the device knows better: itself.
-    fn request(&self, question: &Question, word: &str, mode: Mode, host: Option<&str>) -> Option<Value> {
-        let mut request = question.request(Some(word), host, mode);
+    fn request(
+        &self,
+        question: &Question,
+        word: Option<&str>,
+        mode: Mode,
+        host: Option<&str>,
+    ) -> Option<Value> {
+        let mut request = question.request(word, host, mode);
         for event in request["events"].as_array_mut()? {
             let missing = event["missing"].as_array_mut()?;
             let before = missing.len();

@@ -439,7 +439,6 @@ impl Counter {
             told.why = Some("the agent has no policies".to_owned());
             return told;
         };
-        told.judges = true;
         let word = match registered.word {
             Word::Named(word) => Some(word),
             Word::OfAccount => self.work.registrar.account(account),
@@ -463,6 +462,7 @@ impl Counter {
             server_of: &server_of,
         };
         let said = bench.say(asked.client, payload, word.as_deref(), mode, here, now);
+        told.judges = said.request.is_some();
         told.mcp_server.clone_from(&said.server);
         let question = Kept {
             asked,

@@ -31,7 +31,7 @@ const MOST_TIME: Duration = Duration::from_millis(100);
 const MOST_KEPT: usize = 16;
 const MOST_OF_ACCOUNT: usize = 4;
 
-/// LIMIT: bytes of the folder that a client names. The kernel's; one that is longer is none.
+/// LIMIT: bytes of the folder that a client names. The kernel's; nobody looks at one that is longer.
 const MOST_OF_FOLDER: usize = 4_096;
 
 /// What is known of the server of a call.
@@ -50,6 +50,8 @@ pub struct ServerOfCall {
 /// Why not all of a client's configuration could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
+    /// Nobody can say where the home of whoever asks is, or look at the folder of the call.
+    Nowhere,
     /// It lies in another folder than the home's.
     Elsewhere,
     /// A file has a fault.
@@ -62,6 +64,9 @@ impl Unread {
     /// Returns it in words, for a sentence about the client's configuration.
     pub const fn words(self) -> &'static str {
         match self {
+            Self::Nowhere => {
+                "the machine's list of accounts has no home of whoever asks, or the path of the folder is too long"
+            }
             Self::Elsewhere => "what counts lies in another folder than the home's",
             Self::File(Fault::Unreadable) => "a file of it cannot be read, or is none",
             Self::File(Fault::TooLarge) => "a file of it is larger than the agent reads",
@@ -118,13 +123,18 @@ impl Servers {
         conversation: Option<&Conversation>,
         clock: &dyn Clock,
     ) -> ServerOfCall {
-        let (Some(server), Some(home)) = (&question.server, home) else {
+        let Some(server) = &question.server else {
             return ServerOfCall::default();
         };
         let folder = question.folder.as_deref();
-        let folder = folder
-            .filter(|folder| folder.len() <= MOST_OF_FOLDER)
-            .map(PathBuf::from);
+        let is_there = folder.is_none_or(|folder| folder.len() <= MOST_OF_FOLDER);
+        let Some(home) = home.filter(|_| is_there) else {
+            return ServerOfCall {
+                unread: Some(Unread::Nowhere),
+                ..ServerOfCall::default()
+            };
+        };
+        let folder = folder.map(PathBuf::from);
         let Some(live) = self.live((account, question.client, folder), home, clock) else {
             return ServerOfCall::default();
         };

@@ -218,12 +218,13 @@ impl Judging {
         Some(held)
     }
 
-    /// Takes the bundle away, and closes the desk: the server no longer takes this device.
+    /// Takes the bundle away, and closes the desk: the server no longer takes this device. Its organization denies nothing here any more.
     ///
     /// Errors: disk.
     pub fn retire(&self, agent: &Agent) -> Result<(), Trouble> {
         self.desk.take();
-        self.forget(agent)
+        let known = self.know_no_denials(agent);
+        self.forget(agent).and(known)
     }
 
     /// Takes the word of a heartbeat about a quarantine. An agent that does not judge makes no mark, and takes back what an earlier one

@@ -132,7 +132,9 @@ pub(super) fn node(words: &[String], ground: &Ground<'_>) -> Option<Identity> {
         let below = &plain[at + "/node_modules/".len()..];
         let parts: Vec<&str> = below.split('/').collect();
         let count = if below.starts_with('@') { 2 } else { 1 };
-        if parts.len() > count && parts[0] != ".bin" {
+        // Dots lead somewhere else than the folder says.
+        let is_plain = !parts.iter().any(|part| matches!(*part, "" | "." | ".."));
+        if parts.len() > count && parts[0] != ".bin" && is_plain {
             let name = parts[..count].join("/");
             let mut package = packages::npm(&name)?;
             if let Some(version) =

@@ -8,10 +8,12 @@ use super::{Doubt, Odd};
 use crate::address::url;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// LIMIT: addresses of one text. Ours; they are within what bounds the text.
+/// LIMIT: addresses of one text, and bytes of all that are read of one entry. Ours: an address in a line is read to the end of the line as well,
+/// and whoever writes many would keep everybody waiting. What has more may be any address.
 const MOST_ADDRESSES: usize = 64;
+pub(super) const MOST_READ: usize = 128 * 1024;
 /// What stands in the place of a variable while an address is read: no client has it in one.
 const OPEN: char = '\u{E000}';
 /// Where an address ends in a text of more.
@@ -26,8 +28,8 @@ pub(super) struct Targets {
     pub(super) doubts: Vec<Doubt>,
 }
 
-/// Returns what the addresses of a text may ask for; `is_whole` says that a client takes the text for one.
-pub(super) fn asked_in(text: &str, is_whole: bool) -> Vec<Targets> {
+/// Returns what the addresses of a text may ask for; `is_whole` says that a client takes the text for one, and `left` how many bytes are read yet.
+pub(super) fn asked_in(text: &str, is_whole: bool, left: &mut usize) -> Vec<Targets> {
     let plain: String = text.chars().filter(|c| !"\t\r\n".contains(*c)).collect();
     let (filled, marked) = (with_variables(&plain, true), with_variables(&plain, false));
     // Each text once; of those that a client does not take as they are, the keys alone count.
@@ -47,7 +49,14 @@ pub(super) fn asked_in(text: &str, is_whole: bool) -> Vec<Targets> {
     }
     // Marked, a variable is one; filled, what a client reads where there is none; and as it stands there.
     for (text, may_doubt) in [(marked.as_str(), true), (filled.as_str(), false), (text, false)] {
-        for at in begins(text).into_iter().take(MOST_ADDRESSES) {
+        let begins = begins(text);
+        let lengths = begins.iter().map(|at| text.len() - at);
+        if begins.len() > MOST_ADDRESSES || lengths.sum::<usize>() > *left {
+            // No longer one than the other is read, so that none is passed over by what stands before it.
+            found.push(Targets::odd(Odd::Size));
+            continue;
+        }
+        for at in begins {
             let whole = &text[at..];
             let cut = whole.find(ENDS).map_or(whole, |end| &whole[..end]);
             *texts.entry(cut.to_owned()).or_default() |= may_doubt;
@@ -55,6 +64,7 @@ pub(super) fn asked_in(text: &str, is_whole: bool) -> Vec<Targets> {
             texts.entry(whole.to_owned()).or_default();
         }
     }
+    *left = left.saturating_sub(texts.keys().map(String::len).sum());
     found.extend(texts.iter().map(|(text, may_doubt)| {
         let asked = asked(text);
         if *may_doubt { asked } else { asked.keys_alone() }
@@ -109,14 +119,16 @@ fn asked(text: &str) -> Targets {
     if authority.contains(OPEN) {
         return Targets::odd(Odd::Address);
     }
-    let place = match place(authority.rsplit('@').next().unwrap_or_default()) {
-        Ok(Some(place)) => place,
-        Ok(None) => return Targets::default(),
+    let places = match places(authority.rsplit('@').next().unwrap_or_default()) {
+        Ok(places) => places,
         Err(odd) => return Targets::odd(odd),
     };
     let mut asked = Targets::default();
     let paths = paths(tail);
-    for scheme in schemes {
+    for (scheme, place) in schemes
+        .iter()
+        .flat_map(|scheme| places.iter().map(move |place| (scheme, place)))
+    {
         let found = paths
             .iter()
             .filter_map(|path| url(&format!("{scheme}://{place}/{path}")));
@@ -135,10 +147,11 @@ fn asked(text: &str) -> Targets {
     asked
 }
 
-/// Returns the host and the port in one spelling; nothing where nobody has such a host.
+/// Returns the host and the port in one spelling, and an address of more than four parts in every spelling that keys have; nothing where nobody
+/// has such a host.
 ///
 /// Errors: the host may be any.
-fn place(written: &str) -> Result<Option<String>, Odd> {
+fn places(written: &str) -> Result<Vec<String>, Odd> {
     let bracket = written.rfind(']').map_or(0, |at| at + 1);
     let (host, port) = match written[bracket..].find(':') {
         Some(at) => (&written[..bracket + at], &written[bracket + at + 1..]),
@@ -148,7 +161,7 @@ fn place(written: &str) -> Result<Option<String>, Odd> {
     let host = decoded.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
     if host.is_empty() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let port = match port.trim_start_matches('0') {
         _ if port.is_empty() => String::new(),
@@ -158,7 +171,17 @@ fn place(written: &str) -> Result<Option<String>, Odd> {
         _ => return Err(Odd::Host),
     };
     if bracket > 0 {
-        return Ok(Some(format!("{host}{port}")));
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let parts: Ipv6Addr = inner.and_then(|inner| inner.parse().ok()).ok_or(Odd::Host)?;
+        let segments = parts.segments().map(|segment| format!("{segment:x}")).join(":");
+        let mut hosts = vec![host.to_owned(), format!("[{parts}]"), format!("[{segments}]")];
+        // Whoever connects to such a one reaches that of four parts.
+        if let Some(four) = parts.to_ipv4_mapped() {
+            let [a, b, c, d] = four.octets();
+            let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+            hosts.extend([four.to_string(), format!("[::ffff:{high:x}:{low:x}]")]);
+        }
+        return Ok(hosts.into_iter().map(|host| format!("{host}{port}")).collect());
     }
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     // A name that says no more than ASCII in the form of names beyond it is another name to some.
@@ -173,7 +196,7 @@ fn place(written: &str) -> Result<Option<String>, Odd> {
     } else {
         host.to_owned()
     };
-    Ok(Some(format!("{host}{port}")))
+    Ok(vec![format!("{host}{port}")])
 }
 
 /// Returns the address of four parts that somebody writes in fewer, or in numbers of another base.
@@ -289,7 +312,7 @@ mod tests {
     use super::*;
 
     fn keys(text: &str) -> Vec<String> {
-        asked_in(text, true)
+        asked_in(text, true, &mut MOST_READ.clone())
             .into_iter()
             .flat_map(|asked| asked.keys)
             .collect()
@@ -338,6 +361,9 @@ mod tests {
             "https://134744072/mcp",
             "https://8.8.2056/mcp",
             "https://0x8.010.8.8./mcp",
+            "https://[::ffff:8.8.8.8]/mcp",
+            "https://[::FFFF:808:808]:443/mcp",
+            "https://[0:0:0:0:0:ffff:0808:0808]/mcp",
         ] {
             assert!(
                 keys(text).contains(&"url:https://8.8.8.8/mcp".to_owned()),

@@ -20,8 +20,17 @@ const BEFORE: [&str; 12] = [
     "pip:",
     "nuget:",
 ];
-/// Where packages lie beside the programs that use them.
-const MODULES: &str = "node_modules/";
+/// Folders in which packages, and programs of their names, lie. Some disks take their letters in either case.
+const FOLDERS: [&str; 6] = [
+    "node_modules",
+    ".bin",
+    "site-packages",
+    "dist-packages",
+    "bin",
+    "scripts",
+];
+/// LIMIT: parts of a path that are looked at. Ours; the kernel takes no more of two letters each.
+const MOST_PARTS: usize = 2_048;
 /// Folders of archives in the addresses of npm's registries.
 const ARCHIVES: &str = "/-/";
 
@@ -61,11 +70,7 @@ pub(super) fn keys(word: &str) -> BTreeSet<String> {
             named(&flag[at..], &mut keys);
         }
         let plain = word.replace('\\', "/");
-        for (at, _) in plain.match_indices(MODULES) {
-            let below = &plain[at + MODULES.len()..];
-            npm(below, &mut keys);
-            plain_name(below.split('/').next().unwrap_or_default(), &mut keys);
-        }
+        path(&plain, &mut keys);
         // The last part of a path is the program of a package that was installed by its name.
         if let Some((_, last)) = plain.rsplit_once('/')
             && (plain.starts_with(['/', '~', '.', '$', '%']) || plain.get(1..2) == Some(":"))
@@ -75,6 +80,31 @@ pub(super) fn keys(word: &str) -> BTreeSet<String> {
         archive(&plain, &mut keys);
     }
     keys
+}
+
+/// Takes the keys of what lies in the folders of packages on a path: as it is written, and where its dots lead.
+fn path(plain: &str, keys: &mut BTreeSet<String>) {
+    let parts = plain.split('/').filter(|part| !matches!(*part, "" | "."));
+    let written: Vec<&str> = parts.take(MOST_PARTS).collect();
+    let mut led = Vec::new();
+    for part in &written {
+        if *part == ".." {
+            led.pop();
+        } else {
+            led.push(*part);
+        }
+    }
+    for parts in [written, led] {
+        for (at, _) in parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| FOLDERS.iter().any(|folder| part.eq_ignore_ascii_case(folder)))
+        {
+            let below = &parts[at + 1..];
+            plain_name(below.first().unwrap_or(&""), keys);
+            npm(&below[..below.len().min(2)].join("/"), keys);
+        }
+    }
 }
 
 /// Takes the keys of a name, which may have a version, a tag or more behind it.

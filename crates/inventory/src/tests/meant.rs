@@ -149,6 +149,16 @@ fn every_spelling_of_a_denied_package_is_that_package_or_may_be() {
         "/opt/node/bin/npx|-y|@acme/files",
         "/home/ada/.nvm/versions/node/v22/bin/npx|@acme/files",
         "node|--inspect|/srv/node_modules/@acme/files/dist/index.js",
+        "node|/srv/node_modules//@acme/files/dist/index.js",
+        "node|/srv/node_modules/./@acme//files/dist/index.js",
+        "node|/srv/node_modules/x/../@acme/files/dist/index.js",
+        "node|/srv/Node_Modules/@Acme/Files/index.js",
+        "node|node_modules/.pnpm/@acme+files@1.0.0/node_modules/@acme/files/index.js",
+        "node|file:///srv/node_modules/%40acme/files/index.js",
+        "python3|/srv/lib/python3.12/site-packages/mcp_server_git/__main__.py",
+        "python3|venv/lib/python3.12/site-packages/../site-packages//mcp_server_git.py",
+        "venv/bin/mcp-server-git",
+        "venv\\Scripts\\mcp-server-git.exe",
         "wrapper|--config|{\"command\":\"npx\",\"args\":[\"-y\",\"\\u0040acme/files\"]}",
         "npx|-y|some-wrapper@1.0.0|@acme/files",
         "uvx|--from|mcp-server-git|cmd",
@@ -202,6 +212,32 @@ fn every_spelling_of_a_denied_package_is_that_package_or_may_be() {
             "{line}"
         );
     }
+}
+
+/// Proves IV-7.
+#[test]
+fn what_has_more_than_is_read_may_be_any_server() {
+    let denied = [FILES, "oci:docker.io/mcp/brave-search", "pypi:mcp-server-git"];
+    // Nothing that stands before an address, or beside it, keeps it from being read.
+    let decoys = format!(
+        "true {} npx mcp-remote https://mcp.linear.app/sse",
+        "http:; ".repeat(64)
+    );
+    let far = format!(
+        "true {} {}; npx mcp-remote https://mcp.linear.app/sse",
+        "http:/x/".repeat(60),
+        "a/".repeat(20_000)
+    );
+    for line in [decoys, far] {
+        let entry = json!({ "command": "sh", "args": ["-c", line] });
+        assert_eq!(met(&[entry], &[LINEAR])[0].0, Met::Doubt(Odd::Size));
+    }
+    let fewer = format!(
+        "true {} npx mcp-remote https://mcp.linear.app/sse",
+        "http:; ".repeat(63)
+    );
+    let entry = json!({ "command": "sh", "args": ["-c", fewer] });
+    assert_eq!(met(&[entry], &[LINEAR])[0].0, Met::Key);
     let long = json!({ "command": "sh", "args": ["-c", "a ".repeat(40_000)] });
     let many: Vec<String> = (0..600).map(|at| format!("word-{at}")).collect();
     let deep = (0..5).fold(json!(["x"]), |inner, _| json!([inner.to_string()]));

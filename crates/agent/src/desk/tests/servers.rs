@@ -3,7 +3,10 @@
 use super::{Open, action, bench, block, open, registered};
 use crate::desk::bench::{Told, Word};
 use crate::desk::frame::Intent;
+use crate::desk::servers::Unread;
 use provost_bundle::{BundleServer, PolicyBundle, ServerStanding};
+use provost_hooks::{Client, Message, hear};
+use provost_words::time::SystemClock;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -173,6 +176,71 @@ fn who_keeps_conversations_elsewhere_has_the_configuration_there() {
             "{path}"
         );
     }
+}
+
+/// Proves LJ-12.
+#[test]
+fn what_is_denied_is_refused_to_whoever_asks_and_wherever_they_are() {
+    let denies = || {
+        bench(&[], |bundle| {
+            bundle.servers = vec![BundleServer {
+                key: "npm:evil".into(),
+                standing: ServerStanding::Denied,
+            }];
+        })
+    };
+    let basis = |told: &Told| {
+        told.decided
+            .as_ref()
+            .map(|decided| decided["decisions"][0]["basis"].clone())
+    };
+    let standing = Some(json!("standing"));
+    for word in [Word::Unsaid, Word::Named("bob".into())] {
+        let open = open(Some(denies()), registered(word.clone()));
+        open.configure(".claude.json", &server("nice", "evil@1.0.0"));
+        let told = open.call(Intent::Judge, "nice");
+        assert_eq!(
+            (action(&told), basis(&told)),
+            (Some("block"), standing.clone()),
+            "{word:?}"
+        );
+        assert!(told.judges && !open.entries().is_empty());
+        // Of another one the organization's server hears which it is.
+        open.configure(".claude.json", &server("nice", "fine@1.0.0"));
+        let told = open.call(Intent::Judge, "nice");
+        let known = told.mcp_server.clone().map(|known| known.package_id);
+        assert_eq!(
+            (&told.decided, known.as_deref()),
+            (&None, Some("npm:fine")),
+            "{word:?}"
+        );
+        assert!(told.judges && told.why.is_some(), "{word:?}: {told:?}");
+    }
+    let open_at = open(Some(denies()), registered(Word::OfAccount));
+    let in_folder = |cwd: &str| {
+        let payload = json!({
+            "hook_event_name": "PreToolUse", "session_id": "s1", "cwd": cwd, "tool_name": "mcp__nice__x", "tool_input": {},
+        });
+        open_at.ask(Intent::Judge, payload.to_string().as_bytes())
+    };
+    open_at.configure(".claude.json", &server("nice", "fine@1.0.0"));
+    assert_eq!(action(&in_folder("/")), Some("allow"));
+    let told = in_folder(&format!("/{}", "deep/".repeat(1_000)));
+    assert_eq!(
+        (action(&told), basis(&told)),
+        (Some("block"), standing.clone()),
+        "too deep"
+    );
+    // Nobody knows where the home is.
+    let payload = br#"{"hook_event_name":"PreToolUse","tool_name":"mcp__nice__x","cwd":"/","tool_input":{}}"#;
+    let Ok(Message::Question(question)) = hear(Client::ClaudeCode, payload) else {
+        panic!("it is a question");
+    };
+    let found = super::looked_up().of((0, None), &question, None, &SystemClock::new());
+    assert_eq!((found.known, found.unread), (None, Some(Unread::Nowhere)));
+    // Without policies nobody judges.
+    let open = open(None, registered(Word::OfAccount));
+    assert!(!open.call(Intent::Judge, "nice").judges);
 }
 
 /// Proves LJ-12.

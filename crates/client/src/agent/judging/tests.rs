@@ -797,7 +797,7 @@ fn that_servers_are_denied_is_known_until_a_bundle_or_the_server_says_otherwise(
         known()
     };
     let enforces = Some(HookMode::Enforce);
-    let denied = json!([{ "key": "npm:@evil/files" }]);
+    let denied = json!([{ "key": "npm:@evil/files", "standing": "denied" }]);
     let steps = [
         (
             "one is denied",
