@@ -88,10 +88,10 @@ pub fn of_account(tx: &mut Tx<'_>, organization: &str, account: &str) -> Result<
 
 /// Names the owner of a device.
 ///
-/// Keeps FL-7.
+/// Keeps FL-7, FL-15.
 ///
 /// Errors: `InsufficientScope`; `Conflict` for a retired device and for a user who owns too many; `InvalidDefinition` for an id
-/// that names no user of the organization; `EscalationForbidden`.
+/// that names no user of the organization; `EscalationForbidden`; `Unavailable` for another owner while the clock is set back.
 pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> Result<()> {
     let is_same = device.owner.as_ref().is_some_and(|owner| owner.user_id == user);
     if !Sight::load(ctx)?.shows(user) {
@@ -111,6 +111,11 @@ pub fn name(ctx: &mut OperationContext<'_>, device: &mut Device, user: &str) -> 
     if device.status == Status::Retired {
         let message = "the device is retired; nobody is named its owner any more";
         return Err(Error::new(Code::Conflict, message).with("status", device.status.as_str()));
+    }
+    if !is_same && ctx.services().is_set_back() {
+        let message = "the clock of this server was set back, so that nobody can say which reports are of the time before; an operator sets it \
+                       right, or says that it is right (provost store accept --clock)";
+        return Err(Error::unavailable(message));
     }
     let owner = fitting(ctx, user, is_same)?;
     if let Some(known) = known {

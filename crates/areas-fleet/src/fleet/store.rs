@@ -66,7 +66,7 @@ statements! {
     ROTATE = "UPDATE devices SET key_thumbprint = ?3, updated_at = ?4 WHERE organization_id = ?1 AND id = ?2";
     /// Replaces what people say of a device.
     /// Since when the owner has it, and how much it had told by then, change with the owner and by nothing else.
-    DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5, owner_user_id = ?6, owner_reach_role = ?7, owner_reach_scopes = ?8, owned_since = CASE WHEN owner_user_id = CAST(?6 AS TEXT) THEN owned_since WHEN CAST(?6 AS TEXT) IS NULL THEN NULL ELSE CAST(?11 AS BIGINT) END, owned_events = CASE WHEN owner_user_id = CAST(?6 AS TEXT) THEN owned_events WHEN CAST(?6 AS TEXT) IS NULL THEN NULL ELSE CAST(?9 AS BIGINT) END, owned_passed = CASE WHEN owner_user_id = CAST(?6 AS TEXT) THEN owned_passed WHEN CAST(?6 AS TEXT) IS NULL THEN NULL ELSE CAST(?10 AS BIGINT) END WHERE organization_id = ?1 AND id = ?2";
+    DESCRIBE = "UPDATE devices SET name = ?3, labels = ?4, updated_at = ?5, owner_user_id = ?6, owner_reach_role = ?7, owner_reach_scopes = ?8, owned_since = CASE WHEN owner_user_id = CAST(?6 AS TEXT) THEN owned_since WHEN CAST(?6 AS TEXT) IS NULL THEN NULL ELSE CAST(?5 AS BIGINT) END, owned_events = CASE WHEN owner_user_id = CAST(?6 AS TEXT) THEN owned_events WHEN CAST(?6 AS TEXT) IS NULL THEN NULL ELSE CAST(?9 AS BIGINT) END, owned_passed = CASE WHEN owner_user_id = CAST(?6 AS TEXT) THEN owned_passed WHEN CAST(?6 AS TEXT) IS NULL THEN NULL ELSE CAST(?10 AS BIGINT) END WHERE organization_id = ?1 AND id = ?2";
     /// Keeps the last heartbeat of a device.
     BEAT = "INSERT INTO device_heartbeats (organization_id, device_id, at, agent_version, os_version, counter, boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organization_id, device_id) DO UPDATE SET at = excluded.at, agent_version = excluded.agent_version, os_version = excluded.os_version, counter = CASE WHEN device_heartbeats.counter < excluded.counter THEN excluded.counter ELSE device_heartbeats.counter END, earlier_boot_id = CASE WHEN device_heartbeats.boot_id <> excluded.boot_id THEN device_heartbeats.boot_id ELSE device_heartbeats.earlier_boot_id END, boot_id = excluded.boot_id";
     /// Has the next heartbeat of a device be as good as its first.
@@ -309,7 +309,8 @@ pub fn restart_count(ctx: &mut OperationContext<'_>, id: &DeviceId) -> Result<()
     ctx.queue(&RESTART_COUNT, params![org, id.as_str()])
 }
 
-/// Stores what people say of a device. From when on another owner owns it, and how much it had told by then, is kept with it.
+/// Stores what people say of a device. From when on another owner owns it, and how much it had told by then, is kept with it: the instant of
+/// this change, which is later than every one before, whatever a clock shows.
 ///
 /// Keeps FL-15.
 pub fn describe(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
@@ -318,7 +319,7 @@ pub fn describe(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
     };
     let told = ctx.ask(&asked)?.into_iter().next();
     let (events, passed) = told.map_or((0, 0), |(_, told)| (told.events, told.passed));
-    let (org, now) = (ctx.org(), ctx.now());
+    let org = ctx.org();
     let owner = device.owner.as_ref();
     let labels = serde_json::to_string(&device.labels).map_err(Error::internal)?;
     ctx.queue(
@@ -334,7 +335,6 @@ pub fn describe(ctx: &mut OperationContext<'_>, device: &Device) -> Result<()> {
             owner.and_then(|owner| owner.reach.scopes()),
             events,
             passed,
-            now,
         ],
     )
 }

@@ -179,7 +179,7 @@ pub struct LastScan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) counter: Option<i64>,
     /// The device's clock when it began, whatever that showed.
-    started_at: Timestamp,
+    pub(super) started_at: Timestamp,
     /// The device's clock when it ended.
     finished_at: Timestamp,
     /// When it was taken.
@@ -287,15 +287,25 @@ fn save(
         not_kept,
         faults,
         now,
-        of.looked_at.min(now),
+        began(of.looked_at, now),
     ];
     ctx.queue(&SAVE_SECTION, params)
+}
+
+/// LIMIT: how far a machine's clock may be ahead before nobody can say when its look began. Units: seconds.
+const MOST_AHEAD: i64 = 60;
+
+/// Returns when a look began that was taken at an instant; nothing where the machine's clock is so far ahead that it may have been at any time.
+///
+/// Keeps FL-15.
+pub fn began(started_at: Timestamp, taken_at: Timestamp) -> Option<Timestamp> {
+    (started_at <= taken_at.plus_secs(MOST_AHEAD)).then(|| started_at.min(taken_at))
 }
 
 /// Keeps that a section is as it was.
 pub fn touch(ctx: &mut OperationContext<'_>, of: Of<'_>) -> Result<()> {
     let (org, now) = (ctx.org(), ctx.now());
-    let looked_at = of.looked_at.min(now);
+    let looked_at = began(of.looked_at, now);
     ctx.queue(
         &TOUCH,
         params![org, of.device, of.client, of.account, now, looked_at],

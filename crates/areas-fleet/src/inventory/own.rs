@@ -141,9 +141,10 @@ fn held(ctx: &mut OperationContext<'_>, devices: Vec<Owned>) -> Result<Vec<OwnHe
     for owned in devices {
         let told = told.iter().find(|(device, _)| *device == owned.id);
         let last = observations::last_scan(ctx, owned.id.as_str())?;
-        let reported_at = last.map(|scan| scan.received_at);
+        // By when it began: one that waited is of before, whenever it was taken.
+        let last = last.filter(|scan| owned.covers(observations::began(scan.started_at, scan.received_at)));
         held.push(OwnHeld {
-            reported_at: reported_at.filter(|at| owned.covers(Some(*at))),
+            reported_at: last.map(|scan| scan.received_at),
             decisions: told.and_then(|(_, told)| owned.told(*told)),
             owned_since: owned.since,
             earlier_withheld: withheld.contains(&owned.id),

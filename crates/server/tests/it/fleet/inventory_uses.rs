@@ -23,6 +23,8 @@ async fn machine_of(app: &App, id: &str) -> Machine {
     app.write("PATCH", &format!("/devices/{}", machine.id), body)
         .await
         .ok();
+    // What is looked at in the same moment may be of before.
+    app.advance(1);
     machine
 }
 
