@@ -227,6 +227,9 @@ mod tests {
             digest(105),
             "3e9ef8bf89f16706c82680dee3819b84bd95973a49b4ce89217dd7cf918d82b8"
         );
-        assert_eq!(digest(106), "0");
+        assert_eq!(
+            digest(106),
+            "545efc1d2c7a9be0508b508ac5abcadfbc4b2f3337219e23db031d2997790fd3"
+        );
     }
 }
