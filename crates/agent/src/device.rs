@@ -6,6 +6,7 @@ use crate::renewal::Next;
 use crate::rotation;
 use crate::token::Token;
 use crate::trouble::{ANEW, Cause, ENROL, Trouble};
+use crate::units::systemctl;
 use provost_words::digest::sha256_hex;
 use provost_words::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -220,8 +221,10 @@ impl Agent {
                 there.device.device_id,
                 self.device.device_id
             );
-            return Err(Trouble::new(Cause::Folder, line)
-                .fix("start the agent again: systemctl restart provost-agent"));
+            return Err(Trouble::new(Cause::Folder, line).fix(format!(
+                "start the agent again: {} restart provost-agent where it is the service",
+                systemctl(self.device.mode)
+            )));
         }
         if there.key().thumbprint() != self.key().thumbprint() {
             // A token has its key.

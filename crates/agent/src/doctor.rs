@@ -158,9 +158,14 @@ fn killed(agent: &Agent, now: Timestamp) -> Option<Finding> {
     }
     let recent = state.killed_scans.iter().rev();
     let last = recent.into_iter().find(|scan| mark::is_recent(scan.at, now))?;
-    let fix = "look at that file and at the memory of the agent: journalctl --user -u provost-agent; what is left out is a fault in the \
-               report";
-    Some(Finding::bad("scans", last.says(), fix))
+    let journal = match agent.device.mode {
+        Mode::System => "journalctl -u",
+        Mode::User => "journalctl --user -u",
+    };
+    let fix = format!(
+        "look at that file and at the memory of the agent: {journal} provost-agent; what is left out is a fault in the report"
+    );
+    Some(Finding::bad("scans", last.says(), &fix))
 }
 
 fn queue(folder: &Folder) -> Finding {

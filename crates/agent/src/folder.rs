@@ -2,7 +2,9 @@
 //!
 //! Keeps AG-4.
 
+use crate::device::DeviceFile;
 use crate::trouble::{Cause, ENROL, Trouble};
+use crate::units::systemctl;
 use provost_words::durable::{make_folder, sync_folder};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
@@ -218,6 +220,18 @@ impl Folder {
         Ok(names)
     }
 
+    /// Returns how somebody gets room beside an agent that works here.
+    fn waiting(&self) -> String {
+        match DeviceFile::load(self) {
+            Ok(Some(device)) => format!(
+                "wait for it, or stop it: {} stop provost-agent where it is the service, Ctrl-C in its terminal where somebody started it there",
+                systemctl(device.mode)
+            ),
+            // One that enrols, which is no service.
+            Ok(None) | Err(_) => "wait for it, or end the command that runs there".to_owned(),
+        }
+    }
+
     /// Keeps other processes of the agent out of the folder.
     ///
     /// Errors: busy, when one works there; folder and disk.
@@ -232,7 +246,7 @@ impl Folder {
                 Cause::Busy,
                 format!("another agent works in {}", self.0.display()),
             )
-            .fix("wait for it, or stop it: systemctl stop provost-agent")),
+            .fix(self.waiting())),
             Err(TryLockError::Error(error)) => Err(disk(&path, "lock", &error)),
         }
     }

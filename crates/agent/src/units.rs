@@ -29,6 +29,14 @@ pub struct Duties {
     pub sees_sessions: bool,
 }
 
+/// Returns the command before the verbs of services: a person's agent is one of that person's own.
+pub(crate) const fn systemctl(mode: Mode) -> &'static str {
+    match mode {
+        Mode::System => "systemctl",
+        Mode::User => "systemctl --user",
+    }
+}
+
 /// Returns the unit for a mode, a program and duties.
 ///
 /// Errors: the path of the program cannot stand in a unit.

@@ -2,6 +2,8 @@
 
 use crate::cli::{self, HandCommand, Terminal, catalogue};
 use clap::{ArgMatches, Command};
+use provost_words::withheld::without_secrets;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Where the verbs of the program itself stand in a group that the API has too: behind the others.
@@ -10,6 +12,17 @@ const LAST: usize = 999;
 /// Returns the client's part of the command line, for who has no other.
 pub fn command() -> Command {
     add_to(Command::new("provost").subcommand_required(true))
+}
+
+/// Prints why a command line is none, or the help that it asks for; of what was typed no token and no password of an address.
+///
+/// Errors: those of standard output or error.
+pub fn print_refusal(error: &clap::Error) -> std::io::Result<()> {
+    let said = error.render().to_string();
+    match without_secrets(&said) {
+        shown if shown != said && error.use_stderr() => std::io::stderr().write_all(shown.as_bytes()),
+        _ => error.print(),
+    }
 }
 
 /// Runs the program of the machines of people: what is here, and no server (ADR 0114).
@@ -25,7 +38,7 @@ pub fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             // Standard output or error may be closed; the exit code says it all then.
-            let _ = error.print();
+            let _ = print_refusal(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };

@@ -26,5 +26,5 @@ mod resource_credentials;
 mod scan;
 mod skills;
 
-pub use commands::{add_to, ask, command, main, run};
+pub use commands::{add_to, ask, command, main, print_refusal, run};
 pub use jobs::arranged;

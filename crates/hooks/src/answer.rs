@@ -116,12 +116,21 @@ fn rendering(question: &Question, decision: &Decision) -> Rendering {
                      approved, the same call passes once; a changed one asks again (strengthened: client_cannot)"
                 ))
             } else if !decision.self_serve {
-                let why = match decision.refusals.as_slice() {
-                    [] => String::new(),
-                    refusals => format!(", {}", refusals.join(", ")),
-                };
+                let (mut words, mut steps) = (String::new(), Vec::new());
+                for word in &decision.refusals {
+                    words.push_str(", ");
+                    words.push_str(word);
+                    let step = step_after(word);
+                    if !steps.contains(&step) {
+                        steps.push(step);
+                    }
+                }
+                if steps.is_empty() {
+                    steps.push(UNSAID);
+                }
                 Rendering::Refuse(format!(
-                    "{required}. Somebody else has to approve it, which cannot be asked for here (strengthened: client_cannot{why})"
+                    "{required}. Somebody else has to approve it, which cannot be asked for here: {} (strengthened: client_cannot{words})",
+                    steps.join("; ")
                 ))
             } else if can_ask {
                 Rendering::Ask(required)
@@ -140,6 +149,30 @@ fn rendering(question: &Question, decision: &Decision) -> Rendering {
                 "This has to be {part} by {said}. A hook of {client} cannot do that, so it does not pass (strengthened: client_cannot)"
             ))
         }
+    }
+}
+
+/// What helps where nobody says why there is no request: an agent alone knows of none.
+const UNSAID: &str = "try again when the server answers (provost hook doctor)";
+
+/// Returns what helps where there is no request for an approval, by the server's word for why.
+fn step_after(refusal: &str) -> &'static str {
+    match refusal {
+        "not_a_tool_call" => "approvals are of calls of tools before they run, so ask who writes the policy",
+        "subject_unknown" => {
+            "the server knows nobody by the name that this hook says, so correct the user in hook.toml (provost hook doctor)"
+        }
+        "call_not_certain" => "say the call again with each argument once, under the tool's own name",
+        "call_holds_credential" => "name the credential by a variable or a file instead of writing it out",
+        "call_too_large" => "make the call smaller, with what is long in a file",
+        "call_is_blocked" => {
+            "another policy blocks the same call, which no approval changes, so do it otherwise"
+        }
+        "too_many_open" => {
+            "wait until a request is decided or an hour is over, or take one back that is not needed (provost approvals cancel)"
+        }
+        "clock_set_back" => "the clock of the server was set back, so ask who runs it to correct that",
+        _ => "ask who writes the policy",
     }
 }
 

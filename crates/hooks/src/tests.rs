@@ -490,6 +490,32 @@ fn a_call_that_waits_for_somebody_names_the_request() {
             told.contains(r#""permissionDecision":"deny""#) && told.contains("call_not_certain"),
             "{told}"
         );
+        // Each cause has its next step, and so has one that nobody says or that is not known here.
+        let mut said = std::collections::BTreeSet::new();
+        for (word, step) in [
+            ("not_a_tool_call", "before they run"),
+            ("subject_unknown", "hook.toml"),
+            ("call_not_certain", "each argument once"),
+            ("call_holds_credential", "by a variable or a file"),
+            ("call_too_large", "smaller"),
+            ("call_is_blocked", "another policy blocks"),
+            ("too_many_open", "provost approvals cancel"),
+            ("clock_set_back", "clock of the server"),
+            ("of_a_later_version", "who writes the policy"),
+            ("", "when the server answers"),
+        ] {
+            let refused = Decision {
+                requests: Vec::new(),
+                refusals: Some(word.to_owned())
+                    .filter(|word| !word.is_empty())
+                    .into_iter()
+                    .collect(),
+                ..decision.clone()
+            };
+            let told = String::from_utf8(answer(&question, Mode::Enforce, &refused).stdout).unwrap();
+            assert!(told.contains(step) && told.contains(word), "{word}: {told}");
+            assert!(said.insert(told));
+        }
         // The person's own yes, where it is enough, is asked for as before.
         let own = Decision {
             self_serve: true,

@@ -12,7 +12,7 @@ use crate::secret::Secret;
 use zeroize::Zeroizing;
 
 /// What every token that we issue starts with.
-pub const LEAD: &str = "prov_";
+pub const LEAD: &str = provost_words::withheld::TOKEN_LEAD;
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// `prov_`, three letters, `_`.
@@ -170,6 +170,8 @@ mod tests {
             assert!(presented.is_of(form) && !presented.is_of(other));
             assert_eq!(presented.lookup_id, minted.lookup_id);
             assert_eq!(presented.prefix, minted.prefix);
+            let shown = provost_words::withheld::without_secrets(minted.token.expose()).into_owned();
+            assert_eq!(shown, format!("{}…", minted.prefix));
             lookups.insert(minted.lookup_id);
             tokens.insert(minted.token.expose().clone());
         }

@@ -19,6 +19,7 @@ pub mod text;
 pub mod time;
 pub mod url;
 pub mod visible;
+pub mod withheld;
 pub mod word;
 
 pub use error::{Code, Error, Result};

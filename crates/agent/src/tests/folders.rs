@@ -1,6 +1,7 @@
 //! The folder, the key, and the enrolment that fills it.
 
 use super::{Scratch, Told, agent, chmod, enrolled, now, try_enrol};
+use crate::device::DeviceFile;
 use crate::key::{DeviceKey, Purpose};
 use crate::{Agent, Cause, Enrolment, Folder, Mode, enrol};
 use base64::Engine;
@@ -295,4 +296,26 @@ fn one_agent_works_in_a_folder() {
     let (door, clock) = (Told::default(), SystemClock::new());
     let trouble = try_enrol(&folder, &door, &clock).unwrap_err();
     assert!(trouble.line.contains("another agent"), "{}", trouble.line);
+    let fix = trouble.fix.unwrap();
+    assert!(!fix.contains("systemctl"), "{fix}");
+}
+
+/// The service of a person is not the machine's, and what somebody started by hand is no service.
+#[test]
+fn who_finds_another_agent_at_work_hears_how_that_one_is_stopped() {
+    for (mode, stops) in [("user", "systemctl --user stop"), ("system", ": systemctl stop")] {
+        let scratch = Scratch::new();
+        let folder = scratch.folder();
+        let device = json!({
+            "server": "https://provost.acme.example", "organization": "default", "deviceId": "dev_1", "name": "laptop",
+            "mode": mode, "keyThumbprint": "t",
+        });
+        folder
+            .replace("device.json", device.to_string().as_bytes())
+            .unwrap();
+        assert!(DeviceFile::load(&folder).unwrap().is_some());
+        let _lock = folder.lock().unwrap();
+        let fix = folder.lock().unwrap_err().fix.unwrap();
+        assert!(fix.contains(stops) && fix.contains("Ctrl-C"), "{fix}");
+    }
 }

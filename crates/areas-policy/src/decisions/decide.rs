@@ -387,12 +387,13 @@ impl PendingDecision {
     /// Returns the events with what was decided, as they are recorded.
     pub(super) fn decided(&self, outcomes: &[Outcome]) -> Vec<NewEvent> {
         let mut events = self.records.clone();
-        for (event, outcome) in events.iter_mut().zip(outcomes) {
+        for ((event, outcome), denied) in events.iter_mut().zip(outcomes).zip(&self.denied) {
             event.record.decision = Some(record::Decision {
                 action: outcome.action,
                 policy_ids: deciding(outcome),
                 policy_set_version: Some(self.questions.live.version_id.clone()),
                 mode: self.mode,
+                basis: denied.is_some().then_some(record::Basis::Standing),
             });
         }
         events

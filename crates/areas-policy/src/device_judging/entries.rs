@@ -4,10 +4,11 @@
 
 use crate::history::{Fault, IncomingEvent};
 use provost_areas_fleet::fleet::BypassId;
-use provost_backtest::record::Mode;
+use provost_backtest::record::{self, Mode};
 use provost_bundle::{CHAIN_START, entry_hash};
 use provost_kernel::text::{LongName, Name};
 use provost_kernel::{Timestamp, json, word};
+use provost_policy::Action;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -113,6 +114,25 @@ word! {
         Bypass = "bypass",
         /// It could not judge.
         Failed = "failed",
+    }
+}
+
+impl Basis {
+    /// Returns on what a decision rests beside the policies that it names. What is judged for certain and refused without a policy is refused by a
+    /// standing: nothing else does that.
+    fn of_decision(self, decision: &record::Decision) -> Option<record::Basis> {
+        let names_none = decision.policy_ids.is_empty();
+        match self {
+            Self::Judged => {
+                (names_none && decision.action == Action::Block).then_some(record::Basis::Standing)
+            }
+            // That it passed the mode says; on what it rests are the policies.
+            Self::Bypass => names_none.then_some(record::Basis::Bypass),
+            Self::Unanswered => Some(record::Basis::Unanswered),
+            Self::Expired => Some(record::Basis::Expired),
+            Self::NoBundle => Some(record::Basis::NoBundle),
+            Self::Failed => Some(record::Basis::Failed),
+        }
     }
 }
 
@@ -267,6 +287,7 @@ impl ToldEvent {
             // Whatever it says of the mode: it passed.
             decision.mode = Mode::Bypass;
         }
+        decision.basis = basis.of_decision(decision);
         // The history has no place for them.
         (event.folder, event.host) = (None, None);
         Ok(Self {
@@ -290,7 +311,6 @@ fn fault(path: &str, message: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provost_policy::Action;
     use serde_json::json;
 
     /// Returns so many entries, and the hashes of a chain of them.
@@ -397,6 +417,34 @@ mod tests {
             panic!("no event");
         };
         assert!(!told.whole);
+    }
+
+    /// Proves VI-7.
+    #[test]
+    fn an_entry_says_on_what_its_decision_rests_beside_policies() {
+        let bypass = "byp_01kaf9q2m4x7t8v3c5d6e0g1h2";
+        let by = |basis: &str, action: &str, policies: &[&str]| {
+            let mut change =
+                json!({ "basis": basis, "decision": { "action": action, "policyIds": policies } });
+            if basis == "bypass" {
+                change["bypass"] = bypass.into();
+            }
+            let Ok(Entry::Event(told)) = Entry::read(&event(&change)) else {
+                panic!("no event");
+            };
+            told.event.decision.unwrap().basis.map(record::Basis::word)
+        };
+        // Only what is certain, refused, and of no policy is of a standing.
+        assert_eq!(by("judged", "block", &[]), Some("standing"));
+        assert_eq!(by("judged", "block", &["p"]), None);
+        assert_eq!(by("judged", "allow", &[]), None);
+        assert_eq!(by("judged", "require_approval", &[]), None);
+        assert_eq!(by("bypass", "block", &[]), Some("bypass"));
+        assert_eq!(by("bypass", "block", &["p"]), None);
+        for basis in ["unanswered", "expired", "no_bundle", "failed"] {
+            assert_eq!(by(basis, "block", &[]), Some(basis));
+            assert_eq!(by(basis, "block", &["p"]), Some(basis));
+        }
     }
 
     #[test]

@@ -273,6 +273,7 @@ fn decision(member: Value) -> Result<Decision, Vec<Fault>> {
                 policy_ids,
                 policy_set_version: None,
                 mode,
+                basis: None,
             })
         }
         _ => Err(faults),

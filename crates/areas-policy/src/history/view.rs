@@ -2,7 +2,7 @@
 
 use super::model;
 use super::sources::Unreadable;
-use provost_backtest::record::OwnedRecord;
+use provost_backtest::record::{Basis, OwnedRecord};
 use provost_kernel::Timestamp;
 use provost_policy::{Field, claimed};
 use schemars::JsonSchema;
@@ -68,6 +68,9 @@ struct DecisionView {
     policy_set_version_id: Option<String>,
     /// `enforce`; `monitor` for a decision that was only reported, and `bypass` for one that was because a bypass of the device was on. Open.
     mode: String,
+    /// On what it rests beside policies: `standing` where an MCP server is denied, or why a device could not judge for certain. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basis: Option<&'static str>,
 }
 
 /// An event with everything that is known of it.
@@ -107,6 +110,7 @@ impl EventView {
                 policy_ids: decision.policy_ids.clone(),
                 policy_set_version_id: decision.policy_set_version.clone(),
                 mode: decision.mode.word().to_owned(),
+                basis: decision.basis.map(Basis::word),
             }),
         }
     }

@@ -27,7 +27,19 @@ provost_kernel::word! {
     }
 }
 
-/// Violations that are counted together. One without a policy, subject, tool or day is of those that have none.
+impl GroupBy {
+    /// Returns what those are called together that have no policy, subject or tool; every one has a day.
+    const fn rest(self) -> Option<&'static str> {
+        match self {
+            Self::Policy => Some("no_policy"),
+            Self::Subject => Some("no_subject"),
+            Self::Tool => Some("no_tool"),
+            Self::Day => None,
+        }
+    }
+}
+
+/// Violations that are counted together.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -38,6 +50,10 @@ pub struct Group {
     subject: Option<SubjectView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
+    /// In their place, of the group of those that have none: `no_policy`, such as refusals by the standing of an MCP server, `no_subject` or
+    /// `no_tool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rest: Option<&'static str>,
     /// When the day began, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     day: Option<Timestamp>,
@@ -239,6 +255,9 @@ fn named(ctx: &mut OperationContext<'_>, by: GroupBy, found: Vec<(String, Sums)>
             ..Group::default()
         };
         let known = Some(name).filter(|name| !name.is_empty());
+        if known.is_none() {
+            group.rest = by.rest();
+        }
         match by {
             GroupBy::Policy => {
                 if let Some(id) = &known {

@@ -106,7 +106,7 @@ impl Operation for List {
             roles: READERS,
         })
         .command("violations", "list")
-        .columns(&["at", "outcome", "subject.name as who", "tool", "policyIds as policies", "mode", "subject.id as subject", "source", "imported", "eventId as id"])
+        .columns(&["at", "outcome", "subject.name as who", "tool", "policyIds or basis as policies", "mode", "subject.id as subject", "source", "imported", "eventId as id"])
         .says(
             "List decisions that did not simply allow, or count them",
             "A view over the recorded history: newest first, a bounded part of it at a call, so that a page may be short and have a \

@@ -18,6 +18,8 @@
 //! INVARIANT VI-5: whoever reads violations may read decisions: the scope of policies alone shows nobody what people did.
 //! INVARIANT VI-6: whoever may give feedback sees of the history the decisions by which they themselves were stopped, without what was asked, and
 //! of anybody else's no more than that there are some, by where a page ends.
+//! INVARIANT VI-7: each violation says on what it rests where that was noted: on policies, on the standing of an MCP server, whose key is beside it, or
+//! on why a device could not judge for certain.
 //!
 //! Absent on purpose: outcomes `approved` and `failed`, and the server of inventory behind a call, which no recorded decision says;
 //! policies in monitor mode that would have acted, which are not recorded; counts by device and by two things at once; an event

@@ -63,7 +63,7 @@ impl Operation for ListOwn {
         // It reads the history for anybody, as what is said of it does.
         .rate(RateClass::Resolve)
         .command("violations", "own")
-        .columns(&["at", "outcome", "tool", "policyIds as policies", "occasion", "imported", "eventId as id"])
+        .columns(&["at", "outcome", "tool", "policyIds or basis as policies", "occasion", "imported", "eventId as id"])
         .says(
             "List decisions by which oneself was stopped",
             "What was blocked, asked about or redacted where it was enforced: the id is what feedback is given on. Newest first, a bounded part of \

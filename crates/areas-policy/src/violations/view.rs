@@ -4,7 +4,7 @@ use super::model::Outcome;
 use crate::history::{self, as_sent};
 use provost_areas_identity::directory::{self, model::UserId};
 use provost_areas_identity::service_accounts::{self, model::ServiceAccountId};
-use provost_backtest::record::OwnedRecord;
+use provost_backtest::record::{Basis, Decision, OwnedRecord};
 use provost_kernel::db::Tx;
 use provost_kernel::id::{self, TypedId};
 use provost_kernel::{OperationContext, Result, Timestamp};
@@ -30,8 +30,16 @@ pub struct Violation {
     action: String,
     /// `enforce`, `monitor` or `bypass`, as whoever asked said.
     mode: String,
-    /// The policies whose action it was.
+    /// The policies whose action it was; none where it rests on something else.
     policy_ids: Vec<String>,
+    /// On what it rests: `policies`; `standing`, where an MCP server is denied, whatever policies say; and of a device that could not judge for
+    /// certain `unanswered`, `expired` (by old policies too), `no_bundle` or `failed`, or `bypass` where one let it pass and no policy is named. Absent
+    /// where nobody said it. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basis: Option<&'static str>,
+    /// Of a `standing`: the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_server: Option<DeniedServer>,
     /// The version of the policies that decided; absent of a decision that was made elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_set_version_id: Option<String>,
@@ -52,6 +60,30 @@ pub struct Violation {
     source: Option<String>,
     /// Whether it was imported: somebody told of it, and this server did not decide it.
     imported: bool,
+}
+
+/// The MCP server by whose standing it was a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct DeniedServer {
+    /// Its key, as the event says it.
+    key: String,
+}
+
+/// Returns on what a decision rests, and which server was denied where it is that.
+///
+/// Keeps VI-7.
+fn basis(event: &OwnedRecord, decision: &Decision) -> (Option<&'static str>, Option<DeniedServer>) {
+    let named = (!decision.policy_ids.is_empty()).then_some("policies");
+    let server = || {
+        let key = history::text(event, Field::MCP_PACKAGE)?.to_owned();
+        Some(DeniedServer { key })
+    };
+    match decision.basis {
+        Some(basis @ Basis::Standing) => (Some(basis.word()), server()),
+        Some(basis) => (Some(basis.word()), None),
+        None => (named, None),
+    }
 }
 
 /// Somebody or something in a record: who it is now.
@@ -138,6 +170,7 @@ impl Violation {
     /// Returns what an event says, if it is a violation.
     pub fn of(id: &str, event: &OwnedRecord) -> Option<Self> {
         let (outcome, decision) = Outcome::of_event(event)?;
+        let (basis, mcp_server) = basis(event, decision);
         Some(Self {
             event_id: id.to_owned(),
             at: Timestamp::from_ms(event.at_ms).to_rfc3339(),
@@ -145,6 +178,8 @@ impl Violation {
             action: decision.action.word().to_owned(),
             mode: decision.mode.word().to_owned(),
             policy_ids: decision.policy_ids.clone(),
+            basis,
+            mcp_server,
             policy_set_version_id: decision.policy_set_version.clone(),
             subject: history::subject(event).map(|(kind, id)| SubjectView::of(Some(kind), id)),
             device_id: history::text(event, Field::DEVICE).map(str::to_owned),
@@ -182,8 +217,14 @@ pub struct OwnViolation {
     outcome: String,
     /// What was decided.
     action: String,
-    /// The policies whose action it was.
+    /// The policies whose action it was; none where it rests on something else.
     policy_ids: Vec<String>,
+    /// On what it rests: `policies`, `standing` where an MCP server is denied, or why a device could not judge for certain. Open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basis: Option<&'static str>,
+    /// Of a `standing`: the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_server: Option<DeniedServer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     /// Where it was judged.
@@ -202,6 +243,8 @@ impl OwnViolation {
             outcome: whole.outcome,
             action: whole.action,
             policy_ids: whole.policy_ids,
+            basis: whole.basis,
+            mcp_server: whole.mcp_server,
             tool: whole.tool,
             occasion: whole.occasion,
             imported: whole.imported,

@@ -206,6 +206,7 @@ fn owned(grown: &SyntheticEvent, number: u64, distinct: Distinct, symbols: &mut 
             },
             policy_set_version: Some("psv_01JAAAAAAAAAAAAAAAAAAAAAAA".into()),
             mode: Mode::Enforce,
+            basis: None,
         });
         owned
     })

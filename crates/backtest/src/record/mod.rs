@@ -23,7 +23,7 @@ mod view;
 pub use column::{SCHEMA_VERSION, position, schema};
 pub use origin::{DECISIONS, Imports, OTLP, Origin, device_source, is_device};
 pub(crate) use origin::{origin, origin_positions};
-pub use owned::{Attribute, Decision, Mode, OwnedRecord};
+pub use owned::{Attribute, Basis, Decision, Mode, OwnedRecord};
 pub use row::{event, owned, put};
 pub use row_batch::{Codes, RowBatch};
 pub use view::{AttributeProjection, View, add_texts};

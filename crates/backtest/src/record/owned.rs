@@ -54,6 +54,54 @@ pub struct Decision {
     pub policy_set_version: Option<String>,
     /// Whether it was enforced.
     pub mode: Mode,
+    /// On what it rests where that are not the policies that it names, or not they alone; none of events from before that was noted (version 3).
+    pub basis: Option<Basis>,
+}
+
+/// On what a decision rests beside policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The standing of an MCP server: it is denied, whatever policies say.
+    Standing,
+    /// A device could not say for certain, asked, and heard nothing: it held to the strongest that may have been meant.
+    Unanswered,
+    /// As `Unanswered`, by policies that were old.
+    Expired,
+    /// A device had nothing to judge by.
+    NoBundle,
+    /// A device could not judge.
+    Failed,
+    /// A bypass of the device let it pass, and no policy is named that would have stopped it.
+    Bypass,
+}
+
+impl Basis {
+    /// Every basis.
+    pub const ALL: [Self; 6] = [
+        Self::Standing,
+        Self::Unanswered,
+        Self::Expired,
+        Self::NoBundle,
+        Self::Failed,
+        Self::Bypass,
+    ];
+
+    /// Returns the word on the wire.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Standing => "standing",
+            Self::Unanswered => "unanswered",
+            Self::Expired => "expired",
+            Self::NoBundle => "no_bundle",
+            Self::Failed => "failed",
+            Self::Bypass => "bypass",
+        }
+    }
+
+    /// Returns the basis that has this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|basis| basis.word() == word)
+    }
 }
 
 /// Whether a decision was enforced.

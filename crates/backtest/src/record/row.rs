@@ -1,9 +1,9 @@
 //! Rows of the history: an event into the recorder, and out of a batch that has all columns.
 
 use super::column::{
-    CALL_ID, EXTERNAL_ID, IMPORTED, MISSING, OCCASION, PRINCIPAL, SESSION, SOURCE, position, schema,
+    BASIS, CALL_ID, EXTERNAL_ID, IMPORTED, MISSING, OCCASION, PRINCIPAL, SESSION, SOURCE, position, schema,
 };
-use super::owned::{Attribute, Decision, Mode, OwnedRecord};
+use super::owned::{Attribute, Basis, Decision, Mode, OwnedRecord};
 use provost_history::{
     ACTION, Batch, Entry, Error, MODE, POLICY_IDS, POLICY_SET_VERSION, Recorder, Result, Schema, Value,
 };
@@ -24,6 +24,7 @@ pub(super) struct ColumnIndexes {
     pub missing: usize,
     principal: usize,
     imported: usize,
+    basis: usize,
 }
 
 pub(super) static PLACES: LazyLock<ColumnIndexes> = LazyLock::new(|| {
@@ -42,6 +43,7 @@ pub(super) static PLACES: LazyLock<ColumnIndexes> = LazyLock::new(|| {
         missing: place(MISSING),
         principal: place(PRINCIPAL),
         imported: place(IMPORTED),
+        basis: place(BASIS),
     }
 });
 
@@ -62,6 +64,7 @@ pub fn put(owned: &OwnedRecord, id: &str, recorder: &mut Recorder) -> Result<()>
         values[places.policy_ids] = Value::Set(&policy_ids);
         values[places.policy_set_version] = text(decision.policy_set_version.as_deref());
         values[places.mode] = Value::Text(decision.mode.word());
+        values[places.basis] = text(decision.basis.map(Basis::word));
     }
     values[places.occasion] = Value::Text(owned.occasion.word());
     values[places.source] = text(owned.source.as_deref());
@@ -187,6 +190,7 @@ impl<'a> Row<'a> {
             return Ok(None);
         };
         let mode = self.text(places.mode)?;
+        let basis = self.text(places.basis)?;
         Ok(Some(Decision {
             action: Action::named(&action).ok_or(Error::Corrupt("action"))?,
             policy_ids: match self.entry(places.policy_ids)? {
@@ -197,6 +201,10 @@ impl<'a> Row<'a> {
             mode: mode
                 .and_then(|word| Mode::named(&word))
                 .ok_or(Error::Corrupt("mode"))?,
+            basis: match basis {
+                None => None,
+                Some(word) => Some(Basis::named(&word).ok_or(Error::Corrupt("basis"))?),
+            },
         }))
     }
 }

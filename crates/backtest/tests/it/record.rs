@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use provost_backtest::record::{
-    self, AttributeProjection, Codes, Decision, Mode, OwnedRecord, RowBatch, View,
+    self, AttributeProjection, Basis, Codes, Decision, Mode, OwnedRecord, RowBatch, View,
 };
 use provost_history::{Recorder, Schema, chunk};
 use provost_policy::{Action, Event, Field, FieldType, Occasion, Symbols, Value};
@@ -69,8 +69,9 @@ fn decision() -> impl Strategy<Value = Option<Decision>> {
         prop::sample::select(Action::ALL.to_vec()),
         any::<bool>(),
         any::<bool>(),
+        prop::option::of(prop::sample::select(Basis::ALL.to_vec())),
     );
-    prop::option::of(some.prop_map(|(action, monitored, known)| Decision {
+    prop::option::of(some.prop_map(|(action, monitored, known, basis)| Decision {
         action,
         policy_ids: if known {
             vec!["a/b".into(), "c".into()]
@@ -79,6 +80,7 @@ fn decision() -> impl Strategy<Value = Option<Decision>> {
         },
         policy_set_version: known.then(|| "psv_1".into()),
         mode: if monitored { Mode::Monitor } else { Mode::Enforce },
+        basis,
     }))
 }
 

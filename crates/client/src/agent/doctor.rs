@@ -8,6 +8,7 @@ use clap::{ArgMatches, Command};
 use provost_agent::{examine, examine_server};
 use provost_words::entropy::SystemEntropy;
 use provost_words::time::SystemClock;
+use provost_words::withheld::without_secrets;
 use serde_json::json;
 
 pub fn command() -> Command {
@@ -30,6 +31,9 @@ pub async fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failur
         let device = &agent.device;
         let server = DeviceServer::new(&device.server, agent.ca_cert(), device.allow_plain_http, terminal)?;
         findings.extend(examine_server(&agent, &server, &clock, &SystemEntropy).await);
+    }
+    for finding in &mut findings {
+        finding.says = without_secrets(&finding.says).into_owned();
     }
     let printer = Printer {
         form: Form::chosen(matches, terminal),

@@ -29,7 +29,7 @@ use provost_words::dsse::SignedKind;
 use provost_words::time::{Clock, SystemClock, Timestamp};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +39,15 @@ const MOST_ENVELOPE: usize = 5 << 20;
 const LONGEST_SILENCE: Duration = Duration::from_hours(1);
 /// How often it was asked for by then at least: a machine that slept has not asked.
 const MOST_LOOKS: u32 = 6;
+/// What the last look found where the settings of the organization have no device judge.
+const OFF: &str =
+    "judging is off in the settings of the organization (fleet.hooks.judging): hooks ask the server";
+/// What it found where the server has no bundle and does not say why: one of before there were any.
+const NONE: &str = "the server has no bundle for this device";
+/// The state by which a server says that judging is off.
+const IS_OFF: &str = "judging_off";
+/// How judging is switched on.
+const SWITCH_ON: &str = "an admin switches it on (provost settings set --fleet-hooks-judging on --confirm --reason WHY); or run the agent without --judge";
 /// The file of the machine's accounts.
 const ACCOUNTS: &str = "/etc/passwd";
 
@@ -88,6 +97,30 @@ pub struct Judging {
     clock: Box<dyn Clock>,
     /// Since when the bundle alone is not answered, and how often it was asked for.
     silence: RefCell<Option<Silence>>,
+    /// Whether it was said that judging is off.
+    said_off: Cell<bool>,
+}
+
+/// What a look for the bundle came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    /// There is one.
+    Is,
+    /// There is none.
+    IsNone,
+    /// There is none, because the settings have no device judge.
+    IsOff,
+}
+
+impl Looked {
+    /// Returns what is wrong.
+    const fn problem(self) -> Option<&'static str> {
+        match self {
+            Self::Is => None,
+            Self::IsNone => Some(NONE),
+            Self::IsOff => Some(OFF),
+        }
+    }
 }
 
 /// How long the server takes heartbeats and answers nothing about the bundle.
@@ -179,6 +212,7 @@ impl Judging {
             tag: RefCell::default(),
             clock,
             silence: RefCell::default(),
+            said_off: Cell::default(),
         }
     }
 
@@ -404,15 +438,19 @@ impl Judging {
         {
             return looked.map(drop);
         }
+        // Once, until it is on: whoever declared that this agent judges reads why it does not.
+        let is_off = matches!(looked, Ok(Looked::IsOff));
+        if is_off && !self.said_off.get() {
+            (visit.say)(&format!("warning: {OFF}; {SWITCH_ON}"));
+        }
+        if looked.is_ok() {
+            self.said_off.set(is_off);
+        }
         let folder = &visit.agent.folder;
         let look = match &looked {
-            Ok(false) => LastLook {
+            Ok(found) => LastLook {
                 asked_at: Some(visit.clock.now()),
-                problem: Some("the server has no bundle for this device".to_owned()),
-            },
-            Ok(true) => LastLook {
-                asked_at: Some(visit.clock.now()),
-                problem: None,
+                problem: found.problem().map(str::to_owned),
             },
             Err(trouble) => LastLook {
                 problem: Some(trouble.line.clone()),
@@ -426,10 +464,10 @@ impl Judging {
 
     /// Fetches the bundle, and says whether the server has any. The one of before goes on only where the server confirms it or gives no
     /// answer, and an hour at most where it takes heartbeats and gives none to this: whoever asks it about calls is answered then.
-    async fn look(&self, visit: &Visit<'_>) -> Result<bool, Trouble> {
+    async fn look(&self, visit: &Visit<'_>) -> Result<Looked, Trouble> {
         let looked = self.fetch(visit).await;
         let is_refused = match &looked {
-            Ok(is_there) => !is_there,
+            Ok(found) => *found != Looked::Is,
             Err(trouble) if trouble.is_unanswered() => self.is_silent_for_long(),
             Err(_) => true,
         };
@@ -446,10 +484,13 @@ impl Judging {
         looked
     }
 
-    async fn fetch(&self, visit: &Visit<'_>) -> Result<bool, Trouble> {
+    async fn fetch(&self, visit: &Visit<'_>) -> Result<Looked, Trouble> {
         let known = self.tag.borrow().clone();
         let answer = match visit.bytes_unless("policy-bundle", known.as_deref()).await {
-            Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => return Ok(false),
+            Err(trouble) if matches!(trouble.cause, Cause::Refused(404 | 405)) => {
+                let is_off = trouble.status.as_deref() == Some(IS_OFF);
+                return Ok(if is_off { Looked::IsOff } else { Looked::IsNone });
+            }
             Err(trouble) => {
                 // Held apart, whatever the status: what it was trusted to judge by is taken back.
                 if trouble.status.as_deref() == Some("quarantined") {
@@ -460,7 +501,7 @@ impl Judging {
             Ok(answer) => answer,
         };
         let Some((bytes, tag)) = answer else {
-            return Ok(true);
+            return Ok(Looked::Is);
         };
         let judge = self.opened(visit, &bytes).await?;
         let kept = keep_bundle(&visit.agent.folder, &bytes, judge.bundle().floor());
@@ -468,7 +509,7 @@ impl Judging {
         // What is not on the disk is fetched again.
         kept?;
         self.tag.replace(tag);
-        Ok(true)
+        Ok(Looked::Is)
     }
 
     async fn opened(&self, visit: &Visit<'_>, bytes: &[u8]) -> Result<Judge, Trouble> {
@@ -815,13 +856,20 @@ fn bundle_finding(agent: &Agent) -> Finding {
         .as_ref()
         .map(|problem| format!("; the last look said: {problem}"))
         .unwrap_or_default();
-    let fix = "start the agent, which fetches another one: provost agent run --once --judge; until then hooks ask the server";
+    // A second agent is refused beside one that works.
+    let works = matches!(agent.folder.lock(), Err(trouble) if trouble.cause == Cause::Busy);
+    let fix = if works {
+        "the agent that works here looks for another one at each heartbeat; until then hooks ask the server"
+    } else {
+        "start the agent, which fetches another one: provost agent run --once --judge; until then hooks ask the server"
+    };
     match kept(agent) {
         Err(trouble) => bad(
             "policies",
             format!("{}; it is as none{behind}", trouble.line),
             fix,
         ),
+        Ok(None) if problem.as_deref() == Some(OFF) => bad("policies", OFF.to_owned(), SWITCH_ON),
         Ok(None) if problem.is_some() => bad("policies", format!("none are here{behind}"), fix),
         Ok(None) => good("policies", "none are here: hooks ask the server".to_owned()),
         Ok(Some(judge)) => {

@@ -37,6 +37,7 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     pub(super) kind: Effect,
     pub(super) reveals_secret: bool,
+    /// The scopes that it needs, in words: `a and b` are both needed, of `a or b` one is enough.
     pub(super) scope: Option<String>,
     pub(super) roles: Vec<String>,
     /// What performing needs beyond that, of an operation that otherwise previews (D8.5).
@@ -161,6 +162,28 @@ impl Operation {
         matches!(self.kind, Effect::Write { .. })
     }
 
+    /// Says whether asking again changes nothing: what is kept as history is no write, and is kept again.
+    pub(super) fn may_repeat(&self) -> bool {
+        !self.is_write() && self.method == http::Method::GET
+    }
+
+    /// Returns what of scopes a caller needs, in words: `the scope a`, `the scopes a and b`.
+    pub(super) fn needed_scopes(&self) -> Option<String> {
+        let said = self.scope.as_deref()?;
+        let plural = if said.contains(" and ") { "s" } else { "" };
+        Some(format!("the scope{plural} {said}"))
+    }
+
+    /// Says whether each of these scopes, with blanks between them, is one that it needs of every caller.
+    pub(super) fn needs_scopes(&self, named: &str) -> bool {
+        let own = self.scope.as_deref().unwrap_or_default();
+        let performing = self.performs.as_ref().map(|needs| needs.scope.as_str());
+        let is_own = |word: &str| {
+            own.split(' ').any(|one| one.trim_end_matches(',') == word) || performing == Some(word)
+        };
+        named.split(' ').all(is_own)
+    }
+
     /// Says whether `--confirm` means something here: it is demanded, or the operation speaks of it.
     pub(super) fn takes_confirm(&self) -> bool {
         let Effect::Write { confirm, .. } = self.kind else {
@@ -269,12 +292,29 @@ fn operation(schemas: &Schemas<'_>, path: &str, method: &str, found: &Value) -> 
         kind,
         reveals_secret: flag("revealsSecret"),
         weighs: flag("weighs"),
-        scope: text(&access, "scope"),
+        scope: scopes(&access),
         roles: words(access.get("roles")),
         performs,
         answer: answer(schemas, found)?,
         columns: Vec::new(),
     })
+}
+
+/// Returns the scopes that an operation needs, in words.
+fn scopes(access: &Value) -> Option<String> {
+    let word = |member: &str| access.get(member).and_then(Value::as_str);
+    let mut said = word("scope")?.to_owned();
+    for (member, between) in [
+        ("andScope", " and "),
+        ("orScope", " or "),
+        ("selfScope", " or, of oneself, "),
+    ] {
+        if let Some(scope) = word(member) {
+            said.push_str(between);
+            said.push_str(scope);
+        }
+    }
+    Some(said)
 }
 
 fn columns(schemas: &Schemas<'_>, found: &Value, operation: &Operation) -> Result<Vec<Column>, String> {

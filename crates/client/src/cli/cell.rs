@@ -42,7 +42,7 @@ impl Times {
 
 /// Returns the text of an item's cell; nothing in it can steer a terminal.
 pub(super) fn of_item(item: &Value, column: &Column, times: Times) -> String {
-    let raw = raw(item, column, times);
+    let raw = raw(column.seen(item), column, times);
     lines_visible(&raw).into_owned()
 }
 
@@ -52,7 +52,8 @@ pub(super) fn of_item(item: &Value, column: &Column, times: Times) -> String {
 /// spreadsheets themselves write to say that a cell holds text. Numbers of the answer stay numbers, the negative too.
 /// Spreadsheets of many locales separate cells by another sign than the comma: what follows such a sign is a text of its own.
 pub(super) fn of_spreadsheet(item: &Value, column: &Column, times: Times) -> String {
-    let raw = raw(item, column, times);
+    // A program that reads the column finds in it what its name says, or nothing.
+    let raw = raw(column.value(item), column, times);
     let is_number = column.value(item).is_some_and(Value::is_number);
     if is_number { raw } else { guarded(&raw) }
 }
@@ -73,8 +74,8 @@ fn guarded(raw: &str) -> String {
     text
 }
 
-fn raw(item: &Value, column: &Column, times: Times) -> String {
-    match column.value(item) {
+fn raw(value: Option<&Value>, column: &Column, times: Times) -> String {
+    match value {
         None => String::new(),
         Some(Value::String(text)) if column.is_time() => times.write(text),
         Some(Value::Array(items)) if is_nested(items) => summary(items, column.member(), times),

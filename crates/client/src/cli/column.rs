@@ -16,6 +16,9 @@ const PROPOSED: usize = 3;
 pub struct Column {
     /// The names of the members that lead to the value, with dots between them.
     path: String,
+    /// What a person sees where an item has nothing there: another path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instead: Option<String>,
     /// What stands above it, where this does not follow from the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     heading: Option<String>,
@@ -33,14 +36,19 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Column {
-    /// Reads a declaration: a path, or `path as heading`. Members whose names end in `At` are instants.
+    /// Reads a declaration: a path, `path or another`, or one of these and `as heading`. Members whose names end in `At` are instants.
     pub fn declared(text: &str) -> Self {
         let (path, heading) = match text.split_once(" as ") {
             Some((path, heading)) => (path, Some(heading.to_owned())),
             None => (text, None),
         };
+        let (path, instead) = match path.split_once(" or ") {
+            Some((path, instead)) => (path, Some(instead.to_owned())),
+            None => (path, None),
+        };
         Self {
             path: path.to_owned(),
+            instead,
             heading,
             is_time: path.ends_with("At"),
             is_extra: false,
@@ -71,12 +79,25 @@ impl Column {
 
     /// Returns an item's value; nothing where it is absent or null.
     pub(super) fn value<'a>(&self, item: &'a Value) -> Option<&'a Value> {
-        let mut value = item;
-        for name in self.path.split('.') {
-            value = value.get(name)?;
-        }
-        (!value.is_null()).then_some(value)
+        at(&self.path, item)
     }
+
+    /// Returns what a person sees of an item: its value, or what stands in the place of one that is absent or an empty list.
+    pub(super) fn seen<'a>(&self, item: &'a Value) -> Option<&'a Value> {
+        let value = self.value(item);
+        let is_empty = value.is_none_or(|value| value.as_array().is_some_and(Vec::is_empty));
+        let instead = self.instead.as_deref().filter(|_| is_empty);
+        instead.and_then(|path| at(path, item)).or(value)
+    }
+}
+
+/// Returns what stands at a path; nothing where it is absent or null.
+fn at<'a>(path: &str, item: &'a Value) -> Option<&'a Value> {
+    let mut value = item;
+    for name in path.split('.') {
+        value = value.get(name)?;
+    }
+    (!value.is_null()).then_some(value)
 }
 
 /// Returns the declared columns of a list, in their order, and behind them what else its items have.
@@ -94,6 +115,14 @@ pub(super) fn of_list(
     let mut columns = Vec::new();
     for text in declared.iter().filter_map(Value::as_str) {
         let mut column = Column::declared(text);
+        if let Some(instead) = &column.instead
+            && schemas.member(item, instead).is_none()
+        {
+            return Err(format!(
+                "its items have no {instead}, which a column shows instead of {}",
+                column.path
+            ));
+        }
         let member = schemas.member(item, &column.path);
         let member = member
             .ok_or_else(|| format!("its items have no {}, which it declares as a column", column.path))?;
@@ -109,6 +138,7 @@ pub(super) fn of_list(
             columns.push(Column {
                 is_time: field.is_time(),
                 path,
+                instead: None,
                 heading: None,
                 is_extra: true,
             });

@@ -172,7 +172,7 @@ fn own_args(operation: &Operation) -> Vec<Arg> {
     if !operation.columns.is_empty() {
         args.push(columns_arg());
     }
-    if matches!(operation.answer, Shape::List(_) | Shape::Object) && !operation.is_write() {
+    if matches!(operation.answer, Shape::List(_) | Shape::Object) && operation.may_repeat() {
         args.push(watch_arg());
     }
     if Paging::of(operation).is_some() {
@@ -213,8 +213,8 @@ fn long_about(operation: &Operation) -> String {
         paragraphs.push(operation.description.clone());
     }
     let roles = operation.roles.join(", ");
-    paragraphs.push(match &operation.scope {
-        Some(scope) => format!("Needs the scope {scope} and one of the roles: {roles}."),
+    paragraphs.push(match operation.needed_scopes() {
+        Some(scopes) => format!("Needs {scopes}, and one of the roles: {roles}."),
         None => format!("Needs a token of one of the roles: {roles}."),
     });
     if let Some(needs) = &operation.performs {

@@ -14,6 +14,7 @@ use clap::parser::ValueSource;
 use http::Uri;
 use provost_words::Secret;
 use provost_words::time::{Clock, Timestamp};
+use provost_words::withheld::without_secrets;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -362,6 +363,12 @@ pub(super) fn token_of_file(
     quiet: bool,
 ) -> Result<Secret<String>, Failure> {
     let shown = path.display();
+    let said = shown.to_string();
+    if without_secrets(&said) != said {
+        let line = "--token-file names a file that holds the token, and this is a token itself";
+        return Err(Failure::usage(line)
+            .and("put it into a file that you alone may read, or into PROVOST_TOKEN; where your shell keeps what is typed, have it rotated"));
+    }
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {shown}: {error}"));
     let file = File::open(path).map_err(cannot)?;
     if !profile::is_private(file.metadata().map_err(cannot)?.mode()) && !quiet {
@@ -385,6 +392,12 @@ pub(super) fn normal(url: &str) -> Result<String, Failure> {
             "{url:?} is not the URL of a server, such as https://provost.example"
         ))
     };
+    // Not even the rest of it is shown: who knows where a password ends.
+    if url.contains('@') {
+        let line = "the URL of a server holds no user and no password: a token says who asks";
+        return Err(Failure::usage(line)
+            .and("say it as https://provost.example, and the token in a file: --token-file FILE"));
+    }
     let uri: Uri = url.parse().map_err(|_| wrong())?;
     let authority = uri.authority().ok_or_else(wrong)?;
     let is_web = matches!(uri.scheme_str(), Some("http" | "https"));

@@ -15,6 +15,7 @@ pub(super) fn args() -> Vec<Arg> {
         Arg::new("global.url")
             .long("url")
             .env("PROVOST_URL")
+            .hide_env_values(true)
             .value_name("URL")
             .value_hint(ValueHint::Url)
             .help(format!("The server [profile, else {DEFAULT_URL}]")),

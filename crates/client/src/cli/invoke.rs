@@ -362,14 +362,13 @@ fn with_hint(
         {
             failure
         }
-        Some(403) if failure.refused("code") != Some(advice::OTHER_ORGANIZATION) => {
+        Some(403) if is_about_rights(&failure, operation) => {
             let needs = operation.performs.as_ref().filter(|_| is_performed);
-            let scope = needs
-                .map(|needs| needs.scope.as_str())
-                .or(operation.scope.as_deref());
-            let scope = scope
-                .map(|scope| format!("the scope {scope} and "))
-                .unwrap_or_default();
+            let scopes = match needs {
+                Some(needs) => Some(format!("the scope {}", needs.scope)),
+                None => operation.needed_scopes(),
+            };
+            let scope = scopes.map(|scopes| format!("{scopes} and ")).unwrap_or_default();
             let roles = needs.map_or(&operation.roles, |needs| &needs.roles).join(", ");
             let organization = &connection.place.organization;
             let failure = failure.and(format!(
@@ -382,5 +381,23 @@ fn with_hint(
             failure.and("on a command line, --confirm says so: repeat the command with it")
         }
         _ => failure,
+    }
+}
+
+/// Says whether a refusal is for a role or a scope that the operation asks of everybody. What else is refused (who is no person, what would grow,
+/// a scope for a part of what was asked) the server's own sentence says; a right that the caller has would be named as missing.
+fn is_about_rights(failure: &Failure, operation: &Operation) -> bool {
+    match failure.refused("code") {
+        Some("insufficient_scope") => failure
+            .refused(advice::NEEDED_SCOPE)
+            .is_none_or(|named| operation.needs_scopes(named)),
+        Some("role_forbidden") => {
+            let said = failure.refused("message").unwrap_or_default();
+            let role = said
+                .strip_prefix("the role ")
+                .and_then(|said| said.strip_suffix(" may not do this"));
+            role.is_some()
+        }
+        _ => false,
     }
 }

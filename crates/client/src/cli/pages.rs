@@ -86,13 +86,13 @@ impl Paging {
 /// no end of them.
 const EMPTY_PAGES: u32 = 1000;
 
+/// LIMIT: pages without an item that a person is shown nothing of, where one page was asked for: a page is of a bounded part of what there
+/// is, and of what is filtered the first parts often hold nothing. "None" would be taken for the answer. Ours: seconds of a server's reading.
+const LOOKED_AT: u32 = 100;
+
 /// What a page has in place of items where these are counted, and what a person sees of it.
 const GROUPS: &str = "groups";
-const OF_GROUPS: [&str; 12] = [
-    "day",
-    "policyId as policy",
-    "subject.name as who",
-    "tool",
+const OF_GROUPS: [&str; 8] = [
     "events",
     "outcomes.blocked as blocked",
     "outcomes.asked as asked",
@@ -102,6 +102,22 @@ const OF_GROUPS: [&str; 12] = [
     "feedback",
     "subject.id as subject",
 ];
+
+/// Returns the columns of groups by something: its name first, or what those are called that have none.
+fn of_groups(by: Option<&str>) -> Vec<Column> {
+    let first: &[&str] = match by {
+        Some("policy") => &["policyId or rest as policy"],
+        Some("subject") => &["subject.name or rest as who"],
+        Some("tool") => &["tool or rest"],
+        _ => &["day", "policyId as policy", "subject.name as who", "tool"],
+    };
+    first
+        .iter()
+        .copied()
+        .chain(OF_GROUPS)
+        .map(Column::declared)
+        .collect()
+}
 
 /// The places of a list at which somebody was, so that a walk through it ends whatever the server says.
 #[derive(Default)]
@@ -129,7 +145,7 @@ impl Trail {
     }
 }
 
-/// Fetches one page, or all of them, and prints the items.
+/// Fetches one page, or all of them, and prints the items. For a person one page is the first that holds something.
 pub(super) async fn list(
     sender: &Sender<'_>,
     printer: &Printer<'_>,
@@ -170,7 +186,8 @@ pub(super) async fn list(
             whole = Some(page);
         }
         let Some((name, value)) = next else { break };
-        if !all {
+        let looks_on = is_empty && trail.empty < LOOKED_AT && !printer.form.is_json();
+        if !(all || looks_on) {
             if !printer.form.is_json() && !sender.quiet {
                 let along = epoch.map_or_else(String::new, |epoch| format!(" --epoch {epoch}"));
                 sender
@@ -205,7 +222,7 @@ pub(super) async fn list(
             }
         }
         match &groups {
-            Some(_) => printer.list(&whole, GROUPS, &OF_GROUPS.map(Column::declared))?,
+            Some(_) => printer.list(&whole, GROUPS, &of_groups(draft.query("groupBy")))?,
             None => printer.list(&whole, member, columns)?,
         }
     } else if let Some(groups) = &groups {

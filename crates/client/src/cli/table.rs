@@ -59,7 +59,7 @@ pub(super) struct View {
 
 /// Returns the table of a list, and the names of the columns for which there was no room.
 pub(super) fn list(items: &[Value], columns: &[Column], view: &View) -> (String, Vec<String>) {
-    let is_seen = |column: &&Column| view.whole || items.iter().any(|item| column.value(item).is_some());
+    let is_seen = |column: &&Column| view.whole || items.iter().any(|item| column.seen(item).is_some());
     let columns: Vec<&Column> = columns.iter().filter(is_seen).collect();
     let heads = columns.iter().map(|column| Cell::from(column.title())).collect();
     let row = |item: &Value| columns.iter().map(|column| cell_of(item, column, view)).collect();

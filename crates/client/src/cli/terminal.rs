@@ -7,6 +7,7 @@ use dialoguer::console::Term;
 use dialoguer::{Input, Password};
 use provost_words::time::{Clock, SystemClock};
 use provost_words::visible::{lines_visible, visible};
+use provost_words::withheld::without_secrets;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
@@ -79,14 +80,14 @@ impl Terminal {
         out.flush()
     }
 
-    /// Writes one line to standard error; nothing in it can steer a terminal.
+    /// Writes one line to standard error; nothing in it can steer a terminal, and no token and no password of an address stands in it.
     pub fn note(&self, line: &str) {
-        self.tell(&format!("{}\n", visible(line)));
+        self.tell(&format!("{}\n", visible(&without_secrets(line))));
     }
 
     /// Writes a line to standard error over which the next one is written.
     pub(super) fn progress(&self, line: &str) {
-        self.tell(&format!("\u{1b}[K{}\r", visible(line)));
+        self.tell(&format!("\u{1b}[K{}\r", visible(&without_secrets(line))));
     }
 
     // Words about the act are lost with the terminal; the act is not.

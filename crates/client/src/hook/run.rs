@@ -15,6 +15,7 @@ use provost_bundle::{HookMode, OnUnknown};
 use provost_hooks::{
     Answer, CLIENT_SECONDS, Client, Decision, Message, Mode, Question, answer, hear, let_pass, undecided,
 };
+use provost_words::withheld::without_secrets;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -417,12 +418,16 @@ impl Registration {
 
 /// Writes the answer once, and returns the exit code. An answer that could not be written is a refusal.
 fn spoken(answer: &Answer, stdout: &mut dyn Write, stderr: &mut dyn Write) -> u8 {
-    let written = stdout.write_all(&answer.stdout).and_then(|()| stdout.flush());
+    // What went wrong may be about a token or an address that somebody wrote where it does not belong.
+    let told = String::from_utf8_lossy(&answer.stdout);
+    let written = stdout
+        .write_all(without_secrets(&told).as_bytes())
+        .and_then(|()| stdout.flush());
     if let Err(error) = written {
         let _ = stderr.write_all(format!("provost: the answer could not be written: {error}\n").as_bytes());
         return 2;
     }
-    let _ = stderr.write_all(answer.stderr.as_bytes());
+    let _ = stderr.write_all(without_secrets(&answer.stderr).as_bytes());
     answer.exit
 }
 

@@ -161,6 +161,37 @@ async fn a_walk_that_finds_nothing_ends() {
     );
 }
 
+/// A page is of a bounded part of what there is: "none" would be taken for the answer.
+#[tokio::test]
+async fn a_person_is_shown_the_first_page_that_holds_something_and_a_program_each() {
+    let empty = |next: &str| json(200, &json!({ "entries": [], "nextCursor": next }));
+    let full = || {
+        json(
+            200,
+            &json!({ "entries": [{ "id": "a", "name": "Ann" }], "nextCursor": "c" }),
+        )
+    };
+    let server = Server::playing([empty("a"), empty("b"), full()]).await;
+    let outcome = Provost::person(&[]).asks(&server, &["log", "list"]).await;
+    assert_eq!((outcome.code, server.asked().len()), (0, 3), "{outcome:?}");
+    assert!(
+        outcome.out.contains("Ann") && !outcome.err.contains("none"),
+        "{outcome:?}"
+    );
+    assert!(
+        outcome.err.contains("there is more: --cursor c, or --all"),
+        "{outcome:?}"
+    );
+    let server = Server::playing([empty("a"), full()]).await;
+    let outcome = Provost::script().asks(&server, &["log", "list"]).await;
+    assert_eq!((outcome.code, server.asked().len()), (0, 1), "{outcome:?}");
+    // It ends, and says that it is not the end.
+    let server = Server::playing((0..300).map(|n| empty(&format!("c{n}")))).await;
+    let outcome = Provost::person(&[]).asks(&server, &["log", "list"]).await;
+    assert_eq!((outcome.code, server.asked().len()), (0, 101), "{outcome:?}");
+    assert!(outcome.err.contains("there is more"), "{outcome:?}");
+}
+
 #[tokio::test]
 async fn an_empty_list_with_a_warning_is_no_success() {
     let warned = json(

@@ -109,6 +109,82 @@ async fn a_missing_right_is_named_with_its_scope_and_roles() {
     );
 }
 
+/// Who has what an operation needs of everybody is refused for another reason, which the server says.
+#[tokio::test]
+async fn no_right_is_named_as_missing_that_the_caller_has() {
+    for (code, message, is_named) in [
+        ("role_forbidden", "the role viewer may not do this", true),
+        (
+            "role_forbidden",
+            "who may not read the directory does not find devices by their owners",
+            false,
+        ),
+        (
+            "role_forbidden",
+            "this user has no role; an administrator gives it one (permissionRole)",
+            false,
+        ),
+        (
+            "escalation_forbidden",
+            "people approve calls, and no service account does",
+            false,
+        ),
+        ("approval_required", "a second person has to say yes", false),
+    ] {
+        let server = Server::playing([refusal(403, code, message)]).await;
+        let outcome = Provost::script().asks(&server, &["widgets", "list"]).await;
+        assert!(outcome.err.contains(message), "{}", outcome.err);
+        assert_eq!(
+            outcome.err.contains("one of the roles"),
+            is_named,
+            "{}",
+            outcome.err
+        );
+    }
+    for (scope, is_named) in [("widgets:read", true), ("directory:read", false)] {
+        let body = json!({ "message": "this needs a scope", "code": "insufficient_scope", "scope": scope });
+        let server = Server::playing([super::http::json(403, &body)]).await;
+        let outcome = Provost::script().asks(&server, &["widgets", "list"]).await;
+        assert_eq!(
+            outcome.err.contains("one of the roles"),
+            is_named,
+            "{}",
+            outcome.err
+        );
+    }
+}
+
+/// A token where a path belongs, and a password in an address.
+#[tokio::test]
+async fn no_error_repeats_a_secret_that_was_typed() {
+    let secret = "s".repeat(49);
+    let token = format!("prov_sat_0123456789AB_{secret}");
+    let file = format!("/nowhere/{token}");
+    let address = format!("http://adm:{secret}@127.0.0.1:1");
+    let bare = format!("adm:{secret}@127.0.0.1:1");
+    let server = Server::playing([]).await;
+    for words in [
+        ["--token-file", &token],
+        ["--token-file", &file],
+        ["--ca-cert", &token],
+        ["--profile-file", &token],
+        ["--profile", &token],
+        ["--url", &address],
+        ["--url", &bare],
+        ["--url", &token],
+    ] {
+        let outcome = Provost::script()
+            .asks(&server, &["widgets", "list", words[0], words[1]])
+            .await;
+        assert_ne!(outcome.code, 0, "{words:?}");
+        let said = format!("{}{}", outcome.out, outcome.err);
+        assert!(
+            said.starts_with("error: ") && !said.contains("sss"),
+            "{words:?}: {said}"
+        );
+    }
+}
+
 /// Proves CL-3.
 #[tokio::test]
 async fn words_of_the_server_cannot_steer_the_terminal() {

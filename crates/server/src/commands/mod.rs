@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             // Standard output or error may be closed; the exit code says it all then.
-            let _ = error.print();
+            let _ = provost_client::print_refusal(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };

@@ -200,10 +200,41 @@ fn no_device_gets_anything_to_judge_by_and_tells_nothing_where_nobody_switched_i
     });
 }
 
+/// What a standing refused says so afterwards, in every place where it is read, and names the server; no policy is.
+async fn says_why(app: &App) {
+    let page = app.get("/policies/violations?tool=mcp__a__b").await.ok().clone();
+    let found = page["violations"].as_array().unwrap().clone();
+    let keys: Vec<&Value> = found.iter().map(|one| &one["mcpServer"]["key"]).collect();
+    assert_eq!(keys, ["npm:odd", "npm:evil"], "{page}");
+    for one in found {
+        assert_eq!(
+            (&one["basis"], &one["policyIds"]),
+            (&json!("standing"), &json!([]))
+        );
+        let id = one["eventId"].as_str().unwrap();
+        let whole = app.get(&format!("/policies/violations/{id}")).await.ok().clone();
+        assert_eq!(
+            (&whole["basis"], &whole["mcpServer"]),
+            (&json!("standing"), &one["mcpServer"])
+        );
+        let event = app.get(&format!("/policies/history/{id}")).await;
+        assert_eq!(event.ok()["decision"]["basis"], "standing");
+    }
+    provost_areas_policy::violations::count_days(&app.kernel)
+        .await
+        .unwrap();
+    let counted = app.get("/policies/violations?groupBy=policy").await.ok()["groups"].clone();
+    assert_eq!(
+        (&counted[0]["rest"], &counted[0]["events"]),
+        (&json!("no_policy"), &json!(2))
+    );
+    assert!(counted[0].get("policyId").is_none());
+}
+
 /// A key that differs from one that is denied in the case of a letter alone.
 const LIKE: &str = "url:https://mcp.acme.test/Evil";
 
-/// Proves IN-13, LJ-12.
+/// Proves IN-13, LJ-12, VI-7.
 #[test]
 fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
     each("judging_denied", |app: Arc<App>| async move {
@@ -267,6 +298,7 @@ fn a_denied_server_is_refused_by_the_device_and_by_the_server_alike() {
             device["eventId"] = answer["eventId"].clone();
             assert_eq!(device, answer, "{event}");
         }
+        says_why(&app).await;
         // Another spelling is refused by the server; a device does not know whether it is another server's own key, and asks.
         for key in [" NPM:evil\u{200b}", "npm:eV\u{ad}il", "npm:Evil"] {
             let attributes = json!({ "identity.user_id": ADA, "tool.id": "mcp__a__b", "mcp.server_id": "a", "mcp.package_id": key });

@@ -273,6 +273,11 @@ fn counts_are_of_every_violation_once_and_say_what_they_lack() {
             ),
             (&json!(3), &json!(1), None)
         );
+        // Who has none has a name all the same, and nobody else has it.
+        assert_eq!(
+            (by_subject[0].get("rest"), &by_subject[1]["rest"]),
+            (None, &json!("no_subject"))
+        );
         let by_tool = grouped(&app, "tool&outcome=flagged").await["groups"].clone();
         assert_eq!(
             by_tool,
