@@ -45,11 +45,12 @@ impl Operation for GetDeviceInventory {
     .access("inventory:read", &[Admin, Operator, Auditor])
     .command("devices", "inventory")
     .columns(&[
-        "found.name as name",
+        "name",
         "found.kind as kind",
         "standing",
         "client",
         "account",
+        "found.place.class as configured in",
         "firstSeenAt as found",
         "found.key as key",
         "removedAt as removed",

@@ -80,11 +80,12 @@ impl Operation for ListOwnInventory {
         })
         .command("devices", "own-inventory")
         .columns(&[
-            "found.name as name",
+            "name",
             "found.kind as kind",
             "standing",
             "client",
             "account",
+            "found.place.class as configured in",
             "firstSeenAt as found",
             "deviceId as device",
             "found.key as key",
