@@ -50,7 +50,6 @@ impl Operation for GetDeviceInventory {
         "standing",
         "client",
         "account",
-        "found.place.class as configured in",
         "firstSeenAt as found",
         "found.key as key",
         "removedAt as removed",

@@ -85,7 +85,6 @@ impl Operation for ListOwnInventory {
             "standing",
             "client",
             "account",
-            "found.place.class as configured in",
             "firstSeenAt as found",
             "deviceId as device",
             "found.key as key",
