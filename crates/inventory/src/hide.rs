@@ -95,7 +95,14 @@ pub(crate) fn name(key: &InventoryKey, text: &str) -> String {
 pub(crate) fn kind(text: &str) -> &'static str {
     if looks_secret(text) {
         "secret"
-    } else if text.contains("://") {
+    } else {
+        plain_kind(text)
+    }
+}
+
+/// Returns what kind of value a text is that is no credential.
+fn plain_kind(text: &str) -> &'static str {
+    if text.contains("://") {
         "url"
     } else if text.contains("${") {
         "reference"
@@ -110,12 +117,18 @@ pub(crate) fn kind(text: &str) -> &'static str {
     }
 }
 
+/// An argument, and whether it holds a credential.
+pub(crate) type Argument = (String, bool);
+
 /// Returns arguments by their kinds; of a flag its name is kept.
-pub(crate) fn shapes(key: &InventoryKey, arguments: &[String]) -> Vec<String> {
-    let shape = |text: &String| match flag(text) {
-        Some((flag, Some(value))) => format!("{}=<{}>", flag_name(key, flag), kind(value)),
-        Some((flag, None)) => flag_name(key, flag),
-        None => format!("<{}>", kind(text)),
+pub(crate) fn shapes(key: &InventoryKey, arguments: &[Argument]) -> Vec<String> {
+    let shape = |(text, is_secret): &Argument| {
+        let kind = |text| if *is_secret { "secret" } else { plain_kind(text) };
+        match flag(text) {
+            Some((flag, Some(value))) => format!("{}=<{}>", flag_name(key, flag), kind(value)),
+            Some((flag, None)) if !*is_secret => flag_name(key, flag),
+            _ => format!("<{}>", kind(text)),
+        }
     };
     arguments.iter().take(MAX_SHAPES).map(shape).collect()
 }

@@ -26,6 +26,7 @@
 
 mod address;
 mod client;
+mod credentials;
 mod disk;
 mod fingerprint;
 pub mod foreign;

@@ -39,7 +39,7 @@ const MOST_ACCOUNTS: u64 = 1 << 20;
 /// Where Claude Code has its plugins.
 const PLUGINS: &str = ".claude/plugins";
 /// LIMIT: levels of a document in which credentials are looked for; formats allow no more than twice that. What lies deeper is a fault.
-const MAX_LEVELS: usize = 64;
+pub(crate) const MAX_LEVELS: usize = 64;
 
 /// What is scanned.
 pub struct Machine<'a> {
@@ -326,8 +326,7 @@ impl Walk<'_> {
         }
         // Addresses of projects are no configuration.
         if self.live.is_none() && !matches!(file.parts, [Part::Workspace(_)]) {
-            let mut seen = BTreeSet::new();
-            self.credentials(spot, "", &value, mode, &mut seen, MAX_LEVELS);
+            self.credentials(spot, &value, mode);
         }
     }
 

@@ -92,23 +92,94 @@ fn is_jwt(word: &str) -> bool {
     parts.len() == 3 && word.starts_with("eyJ") && parts[1].starts_with("eyJ") && parts[2].len() >= 16
 }
 
-/// Returns the credential in a member's text, also of no known form.
-pub(crate) fn found<'a>(member: &str, text: &'a str) -> Option<(Pattern, &'a str)> {
-    if let Some(found) = known(text) {
-        return Some(found);
-    }
+/// Returns the credential in a member's text, of no known form, by what the member is called. `is_strict` leaves out what only a person
+/// may have written there: words with blanks.
+pub(crate) fn by_name<'a>(member: &str, text: &'a str, is_strict: bool) -> Option<&'a str> {
     let text = text.trim();
-    let text = ["Bearer ", "bearer ", "Basic ", "token "]
-        .iter()
-        .find_map(|scheme| text.strip_prefix(scheme))
-        .unwrap_or(text);
-    // `${TOKEN}` names a credential; a text with blanks is words, one with slashes is a path.
-    let is_word = !text.contains(|c: char| c.is_whitespace() || "${}/\\".contains(c));
-    (sounds_secret(member) && is_word && text.len() >= LONG && bits(text) >= BITS)
-        .then_some((Pattern::GenericSecret, text))
+    let mut schemes = ["Bearer ", "bearer ", "Basic ", "basic ", "token "].iter();
+    let scheme = schemes.find_map(|scheme| Some((*scheme, text.strip_prefix(scheme)?.trim())));
+    let (scheme, text) = scheme.unwrap_or(("", text));
+    let has_blank = text.contains(char::is_whitespace);
+    // `${TOKEN}` names a credential; a text with blanks is words, one with slashes is a path if it is no base64.
+    let is_word = !has_blank
+        && !text.contains(|c: char| "${}\\".contains(c))
+        && (!text.contains('/') || is_base64(text));
+    let is_basic = scheme.eq_ignore_ascii_case("basic ") && !has_blank;
+    let is_password = (is_basic && sounds_secret(member)) || says_password(member);
+    let is_found = (sounds_secret(member) && is_word && is_hard_to_guess(text))
+        || (is_password && is_literal(text) && !is_path(text) && !(is_strict && has_blank));
+    is_found.then_some(text)
 }
 
-fn sounds_secret(member: &str) -> bool {
+/// Says whether a text is one that nobody finds by trying.
+pub(crate) fn is_hard_to_guess(text: &str) -> bool {
+    !text.contains(char::is_whitespace) && text.len() >= LONG && bits(text) >= BITS
+}
+
+/// Says whether a text is a value itself: none that says where the value is (`${PASSWORD}`, `%PASSWORD%`, `op://vault/db`), and none that
+/// stands for one (`<password>`, `****`, `true`).
+pub(crate) fn is_literal(text: &str) -> bool {
+    let is_within = |begin, end| text.len() > 1 && text.starts_with(begin) && text.ends_with(end);
+    let is_reference = text.starts_with('$')
+        || ["${", "{{", "$(", "://"].iter().any(|sign| text.contains(sign))
+        || text.starts_with("env:");
+    let is_of_windows = is_within('%', '%')
+        && text
+            .bytes()
+            .all(|b| b == b'%' || b == b'_' || b.is_ascii_alphanumeric());
+    let mut signs = text.chars();
+    let first = signs.next();
+    let is_one_sign = signs.all(|sign| Some(sign) == first);
+    let is_truth = ["true", "false", "null", "none"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word));
+    !(is_reference || is_of_windows || is_within('<', '>') || is_one_sign || is_truth)
+}
+
+/// Says whether a text begins as a path does.
+pub(crate) fn is_path(text: &str) -> bool {
+    let mut signs = text.chars();
+    let has_drive = signs.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && signs.next() == Some(':')
+        && signs.next().is_some_and(|c| "/\\".contains(c));
+    has_drive
+        || ["/", "~/", "./", "../", "\\"]
+            .iter()
+            .any(|begin| text.starts_with(begin))
+}
+
+/// Says whether a text with a slash is rather base64 than a path: with capitals, others and digits, and without a dot.
+fn is_base64(text: &str) -> bool {
+    is_mixed(text)
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b))
+        && !is_path(text)
+}
+
+/// Says whether a member is called a password. People choose these, so that a short one is one.
+pub(crate) fn says_password(member: &str) -> bool {
+    let member = member.trim_start_matches('-').to_ascii_lowercase();
+    let asks = ["no", "ask", "prompt", "show", "use", "has", "is", "hide"];
+    let mut parts = member.split(['_', '-', '.', ':', ' ']);
+    let first = parts.next().unwrap_or_default();
+    let last = parts.next_back().unwrap_or(first);
+    // `PWD` is the folder in which a program runs.
+    let is_folder = ["pwd", "oldpwd"].contains(&member.as_str());
+    let ends = ["password", "passwd", "passphrase", "passcode"];
+    let is_called = ends.iter().any(|end| last.ends_with(end)) || ["pass", "pwd", "pw"].contains(&last);
+    is_called && !is_folder && !(asks.contains(&first) && first != last)
+}
+
+/// Returns `prov_sat_` and the lookup id of one of our tokens.
+pub(crate) fn public_part(token: &str) -> Option<String> {
+    let mut parts = token.splitn(4, '_');
+    let (lead, kind, lookup) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_id = lookup.len() == 12 && lookup.bytes().all(|b| b.is_ascii_alphanumeric());
+    (is_id && kind.len() == 3 && parts.next().is_some()).then(|| format!("{lead}_{kind}_{lookup}"))
+}
+
+pub(crate) fn sounds_secret(member: &str) -> bool {
     let member = member.to_ascii_lowercase();
     [
         "key",

@@ -1,12 +1,14 @@
 //! A server as clients write it down: each has its own members for the same things.
 
 use crate::client::Client;
-use crate::hide;
+use crate::credentials::{Stand, credentials, of_words};
+use crate::hide::{self, Argument};
 use crate::identity::{self, Ground};
 use crate::report::{Pin, Scope, ServerFacts, Shape, Transport};
-use crate::secrets::{found, looks_secret};
+use crate::scan::MAX_LEVELS;
 use crate::wire;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// LIMIT: names of variables of a server. Ours.
 const MAX_VARIABLES: usize = 64;
@@ -16,6 +18,8 @@ const MAX_HEADERS: usize = 32;
 /// What stands there. It holds values, and so has no `Debug`.
 struct Entry {
     command: Vec<String>,
+    /// The same, and which of them hold a credential.
+    arguments: Vec<Argument>,
     url: Option<String>,
     variables: Vec<String>,
     headers: Vec<String>,
@@ -166,39 +170,12 @@ pub(crate) fn facts(
         },
         shape: identity.is_pipeline.then_some(Shape::Pipeline),
         weak: identity.is_weak,
-        arg_shapes: hide::shapes(key, written.command.get(1..).unwrap_or_default()),
+        arg_shapes: hide::shapes(key, written.arguments.get(1..).unwrap_or_default()),
         env_names: names(&written.variables, MAX_VARIABLES),
         header_names: names(&written.headers, MAX_HEADERS),
-        secrets_inline: secrets("", value),
+        secrets_inline: credentials(value, MAX_LEVELS).0.len(),
         enabled: written.enabled,
     })
-}
-
-/// Counts the credentials in a value.
-fn secrets(member: &str, value: &Value) -> usize {
-    match value {
-        Value::String(text) if found(member, text).is_some() => 1,
-        Value::String(text) => apart(text)
-            .split(['/', '?', '&', '=', ' '])
-            .filter(|part| looks_secret(part))
-            .count()
-            .min(1),
-        Value::Array(items) => items.iter().map(|item| secrets(member, item)).sum(),
-        Value::Object(members) => members.iter().map(|(name, value)| secrets(name, value)).sum(),
-        _ => 0,
-    }
-}
-
-/// Returns a text in which the host of an address stands apart from who is named before it, and in lower case: its capitals and its port
-/// make it no secret.
-fn apart(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.to_owned();
-    };
-    let end = rest.find(['/', '?', '#', ' ']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    format!("{scheme} {user} {} {path}", host.to_ascii_lowercase())
 }
 
 fn written(members: &Map<String, Value>, client: Client) -> Option<Entry> {
@@ -214,22 +191,22 @@ fn written(members: &Map<String, Value>, client: Client) -> Option<Entry> {
 }
 
 fn described(members: &Map<String, Value>) -> Option<Entry> {
-    let mut command = Vec::new();
+    let mut arguments = Vec::new();
     let mut variables = names(members, &["env", "envs", "environment"])?;
     let mut is_doubtful = count(members, &COMMANDS) + count(members, &ADDRESSES) > 1
         || has_others(members, &[&COMMANDS, &ADDRESSES, &READ, &HARMLESS, &KINDS]);
     match first(members, &COMMANDS) {
         None | Some(Value::Null) => {}
-        Some(Value::String(text)) => command.push(text.clone()),
-        Some(Value::Array(items)) => command = texts(items)?,
+        Some(Value::String(text)) => arguments = told(vec![text.clone()]),
+        Some(Value::Array(items)) => arguments = told(texts(items)?),
         // That of Zed.
         Some(Value::Object(inner)) => {
-            command.push(inner.get("path")?.as_str()?.to_owned());
+            arguments.push((inner.get("path")?.as_str()?.to_owned(), false));
             let none: &[Value] = &[];
-            let arguments = inner
+            let items = inner
                 .get("args")
                 .map_or(Some(none), |args| args.as_array().map(Vec::as_slice));
-            command.extend(texts(arguments?)?);
+            arguments.extend(told(texts(items?)?));
             variables.extend(names(inner, &["env"])?);
             is_doubtful |= has_others(inner, &[&["path", "args", "env"]]) || count(members, &["args"]) > 0;
         }
@@ -237,9 +214,10 @@ fn described(members: &Map<String, Value>) -> Option<Entry> {
     }
     match members.get("args") {
         None | Some(Value::Null) => {}
-        Some(Value::Array(items)) => command.extend(texts(items)?),
+        Some(Value::Array(items)) => arguments.extend(told(texts(items)?)),
         Some(_) => return None,
     }
+    let command: Vec<String> = arguments.iter().map(|(text, _)| text.clone()).collect();
     variables.extend(listed(members, "env_keys")?);
     variables.extend(listed(members, "env_vars")?);
     let url = match first(members, &ADDRESSES) {
@@ -270,6 +248,7 @@ fn described(members: &Map<String, Value>) -> Option<Entry> {
     is_doubtful |= is_odd(&kind) || kinds.any(|kind| says(kind) && kind.as_str().is_none_or(&is_odd));
     Some(Entry {
         command,
+        arguments,
         url,
         variables,
         headers,
@@ -305,6 +284,16 @@ fn count(members: &Map<String, Value>, names: &[&str]) -> usize {
 fn first<'a>(members: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     let said = names.iter().filter_map(|name| members.get(*name));
     said.into_iter().find(|value| !value.is_null())
+}
+
+/// Says of each word of a list whether it holds a credential. Keeps IV-8.
+fn told(words: Vec<String>) -> Vec<Argument> {
+    let judged: Vec<Cow<'_, str>> = words.iter().map(Into::into).collect();
+    let are_secret: Vec<bool> = of_words("args", &judged, Stand::Line)
+        .iter()
+        .map(Option::is_some)
+        .collect();
+    words.into_iter().zip(are_secret).collect()
 }
 
 fn texts(items: &[Value]) -> Option<Vec<String>> {

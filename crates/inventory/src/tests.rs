@@ -1,6 +1,7 @@
 //! Fixture homes: what is found in them, and that nothing of it is a value.
 
 mod bundles;
+mod credentials;
 mod forms;
 mod hostile;
 mod live;

@@ -1,5 +1,6 @@
 //! How long ago a device was heard of; nothing of it is stored.
 
+use super::model::{Device, Status};
 use provost_areas_platform::settings;
 use provost_kernel::{OperationContext, Result, Timestamp, word};
 
@@ -12,7 +13,7 @@ word! {
         Away = "away",
         /// Within thirty days.
         Silent = "silent",
-        /// Longer ago, or never.
+        /// Longer ago, or never; so is what is retired, whenever it was heard of.
         Lost = "lost",
     }
 }
@@ -33,6 +34,12 @@ impl AwaySecs {
 }
 
 impl Presence {
+    /// Returns the presence of a device: one that is retired is nowhere, whenever it was heard of last.
+    pub fn of_device(device: &Device, now: Timestamp, away: AwaySecs) -> Self {
+        let heard = device.heartbeat.as_ref().map(|beat| beat.at);
+        Self::of(heard.filter(|_| device.status != Status::Retired), now, away)
+    }
+
     /// Returns the presence of a device that was heard of at an instant; `away` is how long a device is not silent yet.
     pub fn of(last: Option<Timestamp>, now: Timestamp, away: AwaySecs) -> Self {
         let Some(last) = last else { return Self::Lost };

@@ -145,6 +145,7 @@ impl DeviceView {
     /// Returns what is known of a device at an instant, for its owner.
     pub fn of(device: Device, now: Timestamp, away: AwaySecs) -> Self {
         let last = device.heartbeat.as_ref().map(|beat| beat.at);
+        let presence = Presence::of_device(&device, now, away);
         let said = device.coverage.as_ref();
         let coverage = said
             .map(|said| said.shown(&device, now, away))
@@ -163,7 +164,7 @@ impl DeviceView {
             name: device.name,
             name_hidden: false,
             status: device.status,
-            presence: Presence::of(last, now, away),
+            presence,
             needs_approval: device.needs_approval,
             tamper: Tamper::of(device.tamper),
             coverage,

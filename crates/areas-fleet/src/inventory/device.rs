@@ -45,7 +45,7 @@ impl Operation for GetDeviceInventory {
     .access("inventory:read", &[Admin, Operator, Auditor])
     .command("devices", "inventory")
     .columns(&[
-        "found.name as name",
+        "name",
         "found.kind as kind",
         "standing",
         "client",

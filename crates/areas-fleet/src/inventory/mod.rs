@@ -40,6 +40,7 @@
 //! `pending`, approvals of some versions or for some people, tools of servers, assets of other kinds than skills and extensions, findings,
 //! counts of what was forgotten; a section of an account of which its device says nothing more stays until the device is retired.
 
+mod called;
 mod credentials;
 mod denied;
 mod device;

@@ -364,6 +364,9 @@ pub struct ObservationView {
     /// Of a server; of a skill beside the registry, for callers who may read that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standing: Option<FoundStanding>,
+    /// What a person calls what was found: of a server its name in the configuration, of a credential its form and who holds it, of a hook
+    /// its event.
+    pub name: String,
     /// What was found: an observation of a report, as its device sent it.
     pub found: Map<String, Value>,
     /// What the folder of the project is called in which it was found, where the settings show names of projects

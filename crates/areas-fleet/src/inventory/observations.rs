@@ -1,5 +1,6 @@
 //! SQL of what devices said: scans, sections, observations.
 
+use super::called::called;
 use super::model::{
     AssetId, FoundStanding, MOST_REMOVED, ObservationId, ObservationView, SectionView, Server, ServerId,
     Standing, is_replaceable,
@@ -158,6 +159,7 @@ fn observation(row: &Row<'_>, now: Timestamp, shows_projects: bool) -> Result<Ob
         server_id: row.get::<Option<String>>(5)?.map(ServerId::from_store),
         asset_id: row.get::<Option<String>>(6)?.map(AssetId::from_store),
         standing: of_server.or(of_skill.map(FoundStanding::Skill)),
+        name: called(&found),
         found,
         // Keeps PV-2: what is hidden is not shown from the moment on at which the settings say so; it is forgotten soon after.
         project_name: row.get::<Option<String>>(13)?.filter(|_| shows_projects),

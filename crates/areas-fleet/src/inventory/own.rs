@@ -80,7 +80,7 @@ impl Operation for ListOwnInventory {
         })
         .command("devices", "own-inventory")
         .columns(&[
-            "found.name as name",
+            "name",
             "found.kind as kind",
             "standing",
             "client",

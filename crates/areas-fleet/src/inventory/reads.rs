@@ -213,6 +213,7 @@ impl Operation for ListInstances {
         "deviceId as device",
         "account",
         "client",
+        "name",
         "standing",
         "firstSeenAt as found",
         "removedAt as removed",

@@ -1,14 +1,14 @@
 //! What stands in one file.
 
-use super::{LiveServer, MAX_PROJECTS, Spot, Walk};
+use super::{LiveServer, MAX_LEVELS, MAX_PROJECTS, Spot, Walk};
 use crate::client::Platform;
+use crate::credentials::credentials;
 use crate::disk::Fault;
 use crate::hide;
 use crate::identity::Ground;
 use crate::readers::{File, Part};
 use crate::report::Observation;
 use crate::report::{Scope, ServerFacts};
-use crate::secrets::{self, Pattern};
 use crate::server;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -239,53 +239,29 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn credentials(
-        &mut self,
-        spot: &Spot,
-        member: &str,
-        value: &Value,
-        mode: u32,
-        seen: &mut BTreeSet<String>,
-        levels: usize,
-    ) {
-        if levels == 0 {
-            return self.fault(spot, Fault::Malformed);
+    /// Notes the credentials of a file.
+    pub(super) fn credentials(&mut self, spot: &Spot, value: &Value, mode: u32) {
+        let (found, is_whole) = credentials(value, MAX_LEVELS);
+        let file = self.fingerprint(&spot.path);
+        let mut seen = BTreeSet::new();
+        for credential in found {
+            let member_name = hide::member(self.key, &credential.member);
+            let fingerprint = credential.fingerprint(self.key, &file);
+            if seen.insert((member_name.clone(), fingerprint.clone())) {
+                self.note(
+                    spot,
+                    Observation::Credential {
+                        pattern: credential.pattern,
+                        member_name,
+                        fingerprint,
+                        file_mode: format!("{mode:04o}"),
+                        world_readable: mode & 0o004 != 0,
+                    },
+                );
+            }
         }
-        match value {
-            Value::String(text) => {
-                let Some((pattern, text)) = secrets::found(member, text) else {
-                    return;
-                };
-                let fingerprint = match pattern {
-                    Pattern::ProvostToken => public_part(text),
-                    _ => None,
-                };
-                let fingerprint = fingerprint.unwrap_or_else(|| self.key.of("credential", text));
-                if seen.insert(format!("{member}\n{fingerprint}")) {
-                    let member_name = hide::member(self.key, member);
-                    self.note(
-                        spot,
-                        Observation::Credential {
-                            pattern,
-                            member_name,
-                            fingerprint,
-                            file_mode: format!("{mode:04o}"),
-                            world_readable: mode & 0o004 != 0,
-                        },
-                    );
-                }
-            }
-            Value::Array(items) => {
-                for item in items {
-                    self.credentials(spot, member, item, mode, seen, levels - 1);
-                }
-            }
-            Value::Object(members) => {
-                for (name, value) in members {
-                    self.credentials(spot, name, value, mode, seen, levels - 1);
-                }
-            }
-            _ => {}
+        if !is_whole {
+            self.fault(spot, Fault::Malformed);
         }
     }
 }
@@ -315,14 +291,6 @@ fn setting(value: &Value, words: &[&str]) -> String {
         Value::String(text) if words.contains(&text.as_str()) => text.clone(),
         _ => "set".to_owned(),
     }
-}
-
-/// Returns `prov_sat_` and the lookup id of one of our tokens.
-fn public_part(token: &str) -> Option<String> {
-    let mut parts = token.splitn(4, '_');
-    let (lead, kind, lookup) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_id = lookup.len() == 12 && lookup.bytes().all(|b| b.is_ascii_alphanumeric());
-    (is_id && kind.len() == 3 && parts.next().is_some()).then(|| format!("{lead}_{kind}_{lookup}"))
 }
 
 /// Returns a path of an address with its escapes undone.

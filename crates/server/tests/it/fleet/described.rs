@@ -129,3 +129,28 @@ fn devices_are_found_by_what_is_known_of_them() {
         app.kernel.stop().await;
     });
 }
+
+#[test]
+fn a_retired_device_is_lost_whenever_it_was_heard_of() {
+    each("fleet_retired_lost", |app: Arc<App>| async move {
+        let (gone, near) = (Machine::new(&app).await, Machine::new(&app).await);
+        let presence = async |id: &str| {
+            let device = app.get(&format!("/devices/{id}")).await;
+            device.ok()["device"]["presence"].clone()
+        };
+        assert_eq!(presence(&gone.id).await, "online");
+        let retire = format!("/devices/{}/retire", gone.id);
+        let retired = app.write("POST", &retire, json!({ "confirm": true })).await;
+        assert_eq!(retired.ok()["device"]["presence"], "lost");
+        assert_eq!(presence(&gone.id).await, "lost");
+        assert_eq!(presence(&near.id).await, "online");
+        let listed = app.get("/devices?status=retired").await.ok().clone();
+        assert_eq!(listed["devices"][0]["presence"], "lost");
+        assert!(listed["devices"][0]["lastHeartbeatAt"].is_string());
+        // A filter finds what the list shows.
+        assert_eq!(found(&app, "presence=online").await, [near.id.as_str()]);
+        assert_eq!(found(&app, "presence=lost").await, [gone.id.as_str()]);
+        assert_eq!(found(&app, "").await.len(), 2);
+        app.kernel.stop().await;
+    });
+}

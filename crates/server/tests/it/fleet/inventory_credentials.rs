@@ -2,7 +2,7 @@
 
 use super::inventory::{held, of_key};
 use crate::areas::fleet::Machine;
-use crate::areas::inventory::{PATH, SERVERS, report, section, server};
+use crate::areas::inventory::{PATH, SERVERS, report, section, server, skill};
 use crate::support::{App, Call, each, fresh_key};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -129,6 +129,48 @@ fn what_a_retired_device_reported_is_erased_and_of_an_active_one_nothing_is() {
         let (_, operator) = app.account("operator", "operator", &[]).await;
         let refused = erasing(&app, &inventory).token(&operator).send().await;
         refused.refused(403, "role_forbidden");
+        app.kernel.stop().await;
+    });
+}
+
+/// A table of a device's inventory has a name in every row.
+#[test]
+fn whatever_kind_was_found_has_a_name() {
+    each("inventory_names", |app: Arc<App>| async move {
+        let laptop = Machine::new(&app).await;
+        let place = json!({ "class": "~/.claude/settings.json", "path": PATH });
+        let all = json!([
+            server("files", "npm:files", false),
+            skill("pdf", "a"),
+            { "kind": "extension", "place": place, "name": "good@market", "enabled": true },
+            { "kind": "hook", "place": place, "event": "PreToolUse", "commands": 2 },
+            { "kind": "setting", "place": place, "name": "approval_policy", "value": "never" },
+            { "kind": "environment", "place": place, "names": ["HTTP_PROXY"] },
+            credential("GH_TOKEN", &"1".repeat(32), "600"),
+            { "kind": "sessions", "place": place, "files": 7 },
+        ]);
+        laptop.has(&app, "ada", &all).await.ok();
+        let held = held(&app, &laptop).await;
+        let mut names: Vec<&str> = held["observations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|found| found["name"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "7 conversations",
+                "HTTP_PROXY",
+                "PreToolUse, 2 commands",
+                "approval_policy: never",
+                "files",
+                "github_token in GH_TOKEN",
+                "good@market",
+                "pdf",
+            ]
+        );
         app.kernel.stop().await;
     });
 }
