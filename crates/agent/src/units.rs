@@ -54,13 +54,19 @@ pub fn unit(mode: Mode, program: &Path, duties: Duties) -> Result<Unit, String> 
         }
         Mode::User => "agent run",
     };
-    let (flag, quota) = if judges { (" --judge", "20%") } else { ("", "5%") };
+    // An agent that judges was measured at 42 MiB with 1 000 policies (docs/benchmarks-hook.md), a bundle may hold more of them than that, and
+    // the next one is read while the one before still judges: at 45 MiB the kernel would slow it down while hooks wait for its answer.
+    let (flag, quota, memory) = if judges {
+        (" --judge", "20%", "MemoryMax=128M\nMemoryHigh=80M")
+    } else {
+        ("", "5%", "MemoryMax=64M\nMemoryHigh=45M")
+    };
     // A retired device ends with 3 and is not started again; whatever else ends it is, for ever: a home may be mounted later, and somebody
     // may mend what is wrong.
     let _ = write!(
         text,
         "\n[Service]\nType=exec\nExecStart={program} {run}{flag}\nRestart=on-failure\nRestartSec=120\n\
-         RestartPreventExitStatus=3\nTimeoutStopSec=5\nUMask=0077\nNice=10\nMemoryMax=64M\nMemoryHigh=45M\nCPUQuota={quota}\n\
+         RestartPreventExitStatus=3\nTimeoutStopSec=5\nUMask=0077\nNice=10\n{memory}\nCPUQuota={quota}\n\
          TasksMax=16\nNoNewPrivileges=yes\nLockPersonality=yes\nMemoryDenyWriteExecute=yes\nRestrictRealtime=yes\n\
          RestrictSUIDSGID=yes\nRestrictNamespaces=yes\nSystemCallArchitectures=native\n\
          RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n"
@@ -140,6 +146,8 @@ mod tests {
             assert!(!plain.contains("--judge") && plain.contains("CPUQuota=5%"));
             assert!(!plain.contains("RuntimeDirectory") && !plain.contains("CacheDirectory"));
             assert!(judging.contains(" --judge\n") && judging.contains("CPUQuota=20%"));
+            assert!(plain.contains("\nMemoryMax=64M\nMemoryHigh=45M\n"));
+            assert!(judging.contains("\nMemoryMax=128M\nMemoryHigh=80M\n"));
             assert_eq!(judging.contains("CacheDirectory"), mode == Mode::System);
         }
     }

@@ -204,20 +204,31 @@ fn scripts(scene: &Scene) -> Outcome<String> {
 
 /// The texts that the program prints: what can be known of them without the systems.
 fn management(scene: &Scene) -> Outcome<String> {
-    let printed = |system: &str, name: &str| -> Outcome<PathBuf> {
+    let printed = |system: &str, name: &str, duties: &[&str]| -> Outcome<PathBuf> {
         let mut command = Command::new(&scene.binary);
         process::without_settings(&mut command);
         command.args(["agent", "install", "--print-mdm", system]);
         command.args(["--server", "https://provost.example", "--organization", "acme"]);
+        command.args(duties);
         let file = scene.folder.join(name);
         std::fs::write(&file, process::output(&mut command)?).context("cannot write a file")?;
         Ok(file)
     };
-    let shell = [printed("jamf", "jamf.sh")?, printed("intune", "intune.sh")?];
+    let judges = ["--judge"];
+    let shell = [
+        printed("jamf", "jamf.sh", &[])?,
+        printed("intune", "intune.sh", &[])?,
+        printed("intune", "intune-judges.sh", &judges)?,
+    ];
     scene.check("shellcheck", &["--shell=sh", "--color=never"], shell)?;
-    let playbook = printed("ansible", "agent.yml")?;
+    let playbooks = [
+        printed("ansible", "agent.yml", &[])?,
+        printed("ansible", "agent-judges.yml", &judges)?,
+    ];
     let words = ["--syntax-check", "--inventory", "localhost,"];
-    scene.check("ansible-playbook", &words, [&playbook])?;
+    for playbook in &playbooks {
+        scene.check("ansible-playbook", &words, [playbook])?;
+    }
     Ok("scripts read by shellcheck, the playbook by Ansible; run nowhere".to_owned())
 }
 

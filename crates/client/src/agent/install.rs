@@ -30,7 +30,8 @@ pub fn command() -> Command {
         .long_about(
             "Writes the unit by which systemd runs the agent, and says the commands that start it: the agent starts no program, \
              not even systemctl. A unit that is there is left alone unless it is the same.\n\n\
-             --print-mdm prints a text for a management system. Those texts were written after documentation and tried nowhere.",
+             --print-mdm prints a text for a management system. Those texts were written after documentation and tried nowhere. \
+             Machines that they roll out judge only where --judge stands beside it.",
         )
         .args(args())
         .arg(super::judging::arg())
@@ -101,15 +102,15 @@ pub fn run(matches: &ArgMatches, terminal: &Terminal) -> Result<(), Failure> {
         "ansible" => Some(Mdm::Ansible),
         _ => None,
     };
-    if let Some(mdm) = mdm {
-        let script = artefact(mdm, text("server"), text("organization")).map_err(Failure::usage)?;
-        terminal.print(script.as_bytes())?;
-        return Ok(());
-    }
     let duties = Duties {
         judges: matches.get_flag("judge"),
         sees_sessions: matches.get_flag("see-sessions"),
     };
+    if let Some(mdm) = mdm {
+        let script = artefact(mdm, text("server"), text("organization"), duties).map_err(Failure::usage)?;
+        terminal.print(script.as_bytes())?;
+        return Ok(());
+    }
     let (unit, path) = own_unit(matches, duties, terminal)?;
     if matches.get_flag("print") {
         terminal.print(unit.text.as_bytes())?;

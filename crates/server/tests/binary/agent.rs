@@ -526,6 +526,28 @@ fn units_and_texts_are_printed_and_installed_where_they_belong() {
             "{text}"
         );
     }
+    let rolled_out = |mdm: &'static str| {
+        let server = "https://provost.example";
+        [
+            "install",
+            "--judge",
+            "--print-mdm",
+            mdm,
+            "--server",
+            server,
+            "--organization",
+            "acme",
+        ]
+    };
+    for mdm in ["intune", "ansible"] {
+        let (text, _) = laptop.ok(&rolled_out(mdm));
+        assert!(text.contains("agent install --system --judge\n"), "{text}");
+    }
+    assert_eq!(
+        laptop.says(&rolled_out("jamf")).0,
+        2,
+        "nothing believes an agent of a Mac"
+    );
     let words = [
         "install",
         "--print-mdm",
