@@ -284,6 +284,42 @@ fn a_server_that_does_not_answer_the_heartbeat_leaves_the_bundle() {
     assert_eq!(world.judges(), (true, true));
 }
 
+/// Whoever declared that the agent judges reads which setting has it not, and another cause is not taken for that one.
+#[test]
+fn where_the_settings_have_no_device_judge_the_agent_says_so() {
+    let world = World::new();
+    let off = json!({ "code": "not_found", "status": "judging_off", "message": "no" });
+    world.server.says("/policy-bundle", 404, &off);
+    world.round();
+    assert_eq!(world.judges(), (false, false));
+    assert!(world.problem().unwrap().contains("fleet.hooks.judging"));
+    let found = super::bundle_finding(&world.agent);
+    assert!(
+        !found.good && found.says.contains("judging is off"),
+        "{}",
+        found.says
+    );
+    assert!(
+        found
+            .fix
+            .unwrap()
+            .contains("provost settings set --fleet-hooks-judging on")
+    );
+    world.server.says("/policy-bundle", 404, &refusal("not_found"));
+    world.round();
+    let found = super::bundle_finding(&world.agent);
+    assert!(
+        !found.good && found.says.contains("has no bundle"),
+        "{}",
+        found.says
+    );
+    assert!(found.fix.unwrap().contains("run --once --judge"));
+    // Beside an agent that works another one is refused.
+    let _works = world.agent.folder.lock().unwrap();
+    let found = super::bundle_finding(&world.agent);
+    assert!(!found.fix.unwrap().contains("--once"));
+}
+
 /// Proves LJ-5.
 ///
 /// Each answer in the place of the bundle.
