@@ -477,7 +477,7 @@ impl Judging {
         if is_refused {
             self.forget(visit.agent)?;
         }
-        if matches!(looked, Ok(false)) {
+        if matches!(looked, Ok(Looked::IsOff)) {
             // Nothing is judged here any more, by the server's own word: whatever is refused for want of the agent's policies would be for ever.
             self.know_no_denials(visit.agent)?;
         }

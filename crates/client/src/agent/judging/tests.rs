@@ -851,7 +851,13 @@ fn that_servers_are_denied_is_known_until_a_bundle_or_the_server_says_otherwise(
             signed(&bundle(&json!({ "serversWithheld": true, "sequence": 10 }))),
             true,
         ),
-        ("nothing is judged here", 404, refusal("judging_off"), false),
+        ("no such operation", 404, refusal("not_found"), true),
+        (
+            "nothing is judged here",
+            404,
+            json!({ "code": "conflict", "message": "no", "status": IS_OFF }),
+            false,
+        ),
     ];
     for (what, status, body, denies) in steps {
         assert_eq!(says(status, &body), (enforces, denies), "{what}");
