@@ -88,4 +88,29 @@ mod tests {
         }
         assert!(seen > 20, "{seen}");
     }
+
+    /// What is kept as history is no write to the server, and is kept again by a repetition.
+    #[test]
+    fn only_what_asks_can_be_repeated_and_help_names_every_scope() {
+        let (mut watched, mut both) = (0, 0);
+        for (group, _) in groups() {
+            let api = of_group(group);
+            for operation in &api.operations {
+                let mut command = crate::cli::command_of(&api, group, &operation.verb, &[]).unwrap();
+                let help = command.render_long_help().to_string();
+                let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+                let repeats = help.contains("--watch");
+                assert!(
+                    !repeats || operation.method == http::Method::GET,
+                    "{group} {}",
+                    operation.verb
+                );
+                watched += usize::from(repeats);
+                let needed = operation.needed_scopes().unwrap_or_default();
+                both += usize::from(needed.starts_with("the scopes "));
+                assert!(help.contains(&needed), "{group} {}: {needed}", operation.verb);
+            }
+        }
+        assert!(watched > 50 && both >= 5, "{watched} {both}");
+    }
 }

@@ -214,7 +214,7 @@ fn long_about(operation: &Operation) -> String {
     }
     let roles = operation.roles.join(", ");
     paragraphs.push(match operation.needed_scopes() {
-        Some(scopes) => format!("Needs {scopes}, and one of the roles: {roles}."),
+        Some(scopes) => format!("Needs {scopes} and one of the roles: {roles}."),
         None => format!("Needs a token of one of the roles: {roles}."),
     });
     if let Some(needs) = &operation.performs {
