@@ -155,7 +155,9 @@ impl<'a> Search<'a> {
     }
 
     fn note(&mut self, judged: &Judged<'_>, at: usize) {
-        let can_be_guessed = judged.pattern == Pattern::GenericSecret && !is_hard_to_guess(judged.text);
+        // People choose what is called a password, however long.
+        let can_be_guessed = judged.pattern == Pattern::GenericSecret
+            && (says_password(judged.member) || !is_hard_to_guess(judged.text));
         let way = can_be_guessed.then(|| format!("{}\n{at}\n{}", self.way.join("\n"), judged.member));
         let member = judged.member.to_owned();
         let told_by = way.clone().unwrap_or_else(|| judged.text.to_owned());
@@ -220,6 +222,14 @@ fn one<'a>(member: &'a str, word: &'a str, stand: Stand, before: &mut Option<&'a
         && let Some(found) = judged(member, word, stand)
     {
         return Some(of(member, found));
+    }
+    // What stands behind a password's flag is one, also where it begins like a flag: a flag is a word.
+    if let Some(name) = flag_before.filter(|name| says_password(name))
+        && word.starts_with('-')
+        && !is_wordy(word.trim_start_matches('-'))
+        && let Some(found) = judged(name, word, Stand::Named)
+    {
+        return Some(of(named(name), found));
     }
     match flag(word).filter(|_| stand != Stand::Address) {
         Some((flag, None)) => {

@@ -230,7 +230,10 @@ impl Reading<'_> {
 
     /// Takes the keys of a word; the one that names the package of the entry's own key is no other package of that name.
     fn word(&mut self, word: &str) {
-        let mut keys = package::keys(word);
+        let Some(mut keys) = package::keys(word) else {
+            self.words = MOST_WORDS + 1;
+            return;
+        };
         let plain = |key: &str| key.strip_prefix("deno:").unwrap_or(key).to_owned();
         if keys.contains(self.own) {
             let own = plain(self.own);

@@ -505,10 +505,7 @@ const KEYS: &[(&str, &str)] = &[
         "node /opt/app/node_modules/@acme/server-a/dist/index.js",
         "!npm:@acme/server-a",
     ),
-    (
-        "node /opt/node_modules/@acme/server/../evil.js",
-        "!npm:@acme/server",
-    ),
+    ("node /opt/node_modules/@acme/server/../evil.js", "!cmd:hmac:"),
     ("node ./node_modules/server-a/i.js", "!npm:server-a"),
     (
         "node --no-warnings /opt/node_modules/a/node_modules/b/i.js",

@@ -335,7 +335,11 @@ impl Bench {
             };
         }
         if is_nobodys {
-            return said(None, None, asks);
+            // What an organization says of policies that are old is about its people.
+            return Said {
+                is_expired: false,
+                ..said(None, None, asks)
+            };
         }
         let action = strongest(&verdicts);
         if is_expired {

@@ -474,8 +474,11 @@ impl Counter {
         };
         // What only looks on refuses nothing.
         let bypass = match (asked.intent, mode) {
-            (Intent::Judge, Mode::Enforce) => standing.bypass(asked.client, &*self.work.clock),
-            (Intent::Judge, Mode::Monitor) | (Intent::Hold, _) => None,
+            // It is of the device's people: of nobody it lets nothing pass.
+            (Intent::Judge, Mode::Enforce) if word.is_some() => {
+                standing.bypass(asked.client, &*self.work.clock)
+            }
+            (Intent::Judge | Intent::Hold, _) => None,
         };
         if let Some(bypass) = bypass
             && self.passed(&question, bypass, &mut told, filled)

@@ -21,6 +21,7 @@ use provost_inventory::{
 };
 use provost_words::time::Clock;
 use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +66,7 @@ impl Unread {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Nowhere => {
-                "the machine's list of accounts has no home of whoever asks, or the path of the folder is too long"
+                "the home of whoever asks cannot be looked at or is not in the machine's list of accounts, or the path of the folder is too long"
             }
             Self::Elsewhere => "what counts lies in another folder than the home's",
             Self::File(Fault::Unreadable) => "a file of it cannot be read, or is none",
@@ -128,15 +129,19 @@ impl Servers {
         };
         let folder = question.folder.as_deref();
         let is_there = folder.is_none_or(|folder| folder.len() <= MOST_OF_FOLDER);
+        let nowhere = ServerOfCall {
+            unread: Some(Unread::Nowhere),
+            ..ServerOfCall::default()
+        };
         let Some(home) = home.filter(|_| is_there) else {
-            return ServerOfCall {
-                unread: Some(Unread::Nowhere),
-                ..ServerOfCall::default()
-            };
+            return nowhere;
         };
         let folder = folder.map(PathBuf::from);
-        let Some(live) = self.live((account, question.client, folder), home, clock) else {
-            return ServerOfCall::default();
+        let live = match self.live((account, question.client, folder), home, clock) {
+            Ok(live) => live,
+            // The unit hides homes from an agent that need not see them.
+            Err(error) if error.kind() == ErrorKind::NotFound => return ServerOfCall::default(),
+            Err(_) => return nowhere,
         };
         let called = Called {
             tool: server.tool.clone(),
@@ -169,7 +174,12 @@ impl Servers {
         }
     }
 
-    fn live(&self, of: (u32, Client, Option<PathBuf>), home: &Path, clock: &dyn Clock) -> Option<Arc<Live>> {
+    fn live(
+        &self,
+        of: (u32, Client, Option<PathBuf>),
+        home: &Path,
+        clock: &dyn Clock,
+    ) -> std::io::Result<Arc<Live>> {
         let mut kept = self.kept.borrow_mut();
         if let Some(at) = kept.iter().position(|kept| kept.of == of && kept.home == home) {
             // What is used last stands last.
@@ -177,7 +187,7 @@ impl Servers {
             if found.live.holds() {
                 let live = found.live.clone();
                 kept.push(found);
-                return Some(live);
+                return Ok(live);
             }
         }
         let began = clock.since_boot();
@@ -195,7 +205,7 @@ impl Servers {
             Reach::Home
         };
         let asked = (client_of(of.1), of.2.as_deref());
-        let live = live(&machine, asked, reach, &self.key).ok()?;
+        let live = live(&machine, asked, reach, &self.key)?;
         let live = Arc::new(live);
         // What was cut by the time is looked at anew: the next look may be faster.
         let is_cut = live.unread() == Some(Fault::Truncated);
@@ -215,7 +225,7 @@ impl Servers {
                 live: live.clone(),
             });
         }
-        Some(live)
+        Ok(live)
     }
 }
 

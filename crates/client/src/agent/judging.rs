@@ -136,6 +136,8 @@ struct HooksFile {
     path: PathBuf,
     top: PathBuf,
     owner: u32,
+    /// The home of the owner, where the machine's list of accounts has none: a directory may have them.
+    home: Option<PathBuf>,
 }
 
 impl Registrar for HooksFile {
@@ -148,7 +150,8 @@ impl Registrar for HooksFile {
     }
 
     fn home(&self, uid: u32) -> Option<PathBuf> {
-        home_of(uid, Path::new(ACCOUNTS))
+        let own = || self.home.clone().filter(|_| uid == self.owner);
+        home_of(uid, Path::new(ACCOUNTS)).or_else(own)
     }
 }
 
@@ -169,6 +172,7 @@ fn hooks_file(mode: Mode, terminal: &Terminal) -> Option<HooksFile> {
             path: crate::hook::OF_THE_MACHINE.into(),
             top: "/".into(),
             owner: 0,
+            home: None,
         }),
         Mode::User => {
             let path = registration(terminal)?;
@@ -176,6 +180,7 @@ fn hooks_file(mode: Mode, terminal: &Terminal) -> Option<HooksFile> {
                 top: path.parent()?.parent()?.to_owned(),
                 path,
                 owner: geteuid().as_raw(),
+                home: super::places::home(terminal).ok(),
             })
         }
     }
@@ -196,6 +201,7 @@ impl Judging {
             path: root.join(crate::hook::OF_THE_MACHINE.trim_start_matches('/')),
             top: root.to_owned(),
             owner,
+            home: None,
         };
         Self::at(Some(Place::of_machine(root, owner)), Some(hooks), Use::On, clock)
     }
@@ -564,6 +570,7 @@ impl Judging {
             path: registrar.path.clone(),
             top: registrar.top.clone(),
             owner: registrar.owner,
+            home: registrar.home.clone(),
         };
         let desk = Desk::of(
             agent,

@@ -115,7 +115,20 @@ fn asked(text: &str) -> Targets {
         _ => return Targets::default(),
     };
     let rest = rest.trim_start_matches(['/', '\\']);
-    let (authority, tail) = rest.split_at(rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len()));
+    // Some end a host at `\`, and to others it is a part of what stands before the `@`.
+    let mut ends = vec![rest.find(['/', '\\', '?', '#']), rest.find(['/', '?', '#'])];
+    ends.dedup();
+    let mut all = Targets::default();
+    for end in ends {
+        let found = asked_at(schemes, rest.split_at(end.unwrap_or(rest.len())));
+        all.keys.extend(found.keys);
+        all.doubts.extend(found.doubts);
+    }
+    all
+}
+
+/// Returns what somebody asks for at a host, by a path.
+fn asked_at(schemes: &[&str], (authority, tail): (&str, &str)) -> Targets {
     if authority.contains(OPEN) {
         return Targets::odd(Odd::Address);
     }
@@ -163,12 +176,18 @@ fn places(written: &str) -> Result<Vec<String>, Odd> {
     if host.is_empty() {
         return Ok(Vec::new());
     }
-    let port = match port.trim_start_matches('0') {
-        _ if port.is_empty() => String::new(),
+    let ports = match port.trim_start_matches('0') {
+        _ if port.is_empty() => vec![String::new()],
         // Either is the one that a scheme has by itself, and a client may be led from one scheme to the other.
-        "80" | "443" => String::new(),
-        digits if digits.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit()) => format!(":{digits}"),
+        digits @ ("80" | "443") => vec![String::new(), format!(":{digits}")],
+        digits if digits.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit()) => vec![format!(":{digits}")],
         _ => return Err(Odd::Host),
+    };
+    let at_ports = |hosts: Vec<String>| {
+        let all = hosts
+            .iter()
+            .flat_map(|host| ports.iter().map(move |port| format!("{host}{port}")));
+        Ok(all.collect())
     };
     if bracket > 0 {
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -181,7 +200,7 @@ fn places(written: &str) -> Result<Vec<String>, Odd> {
             let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
             hosts.extend([four.to_string(), format!("[::ffff:{high:x}:{low:x}]")]);
         }
-        return Ok(hosts.into_iter().map(|host| format!("{host}{port}")).collect());
+        return at_ports(hosts);
     }
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     // A name that says no more than ASCII in the form of names beyond it is another name to some.
@@ -196,7 +215,7 @@ fn places(written: &str) -> Result<Vec<String>, Odd> {
     } else {
         host.to_owned()
     };
-    Ok(vec![format!("{host}{port}")])
+    at_ports(vec![host])
 }
 
 /// Returns the address of four parts that somebody writes in fewer, or in numbers of another base.
@@ -335,6 +354,8 @@ mod tests {
             "https://evil.example/a%23/%2E./mcp",
             "https://evil.example/a b/../mcp",
             "https://evil.example/mcp/x//../..",
+            "https://ok.example\\@evil.example/mcp",
+            "https://evil.example\\@ok.example/../mcp",
             "evil.example/mcp",
         ] {
             let keys = keys(text);
@@ -357,11 +378,15 @@ mod tests {
                 "{text}: {keys:?}"
             );
         }
+        assert!(
+            keys("https:\\\\evil.example:80\\mcp").contains(&"url:https://evil.example:80/mcp".to_owned())
+        );
         for text in [
             "https://134744072/mcp",
             "https://8.8.2056/mcp",
             "https://0x8.010.8.8./mcp",
             "https://[::ffff:8.8.8.8]/mcp",
+            "https:8.8.8.8:80/mcp",
             "https://[::FFFF:808:808]:443/mcp",
             "https://[0:0:0:0:0:ffff:0808:0808]/mcp",
         ] {

@@ -29,6 +29,9 @@ const FOLDERS: [&str; 6] = [
     "bin",
     "scripts",
 ];
+/// LIMIT: names of kinds within one word, and bytes of a name. Ours, and those of a key; a word that holds more may be any server.
+const MOST_NAMES: usize = 64;
+const MOST_OF_NAME: usize = 512;
 /// LIMIT: parts of a path that are looked at. Ours; the kernel takes no more of two letters each.
 const MOST_PARTS: usize = 2_048;
 /// Folders of archives in the addresses of npm's registries.
@@ -51,17 +54,23 @@ pub(super) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the keys of every package and image that a word may name.
-pub(super) fn keys(word: &str) -> BTreeSet<String> {
+/// Returns the keys of every package and image that a word may name; nothing where it holds more of them than are read.
+pub(super) fn keys(word: &str) -> Option<BTreeSet<String>> {
     let mut keys = BTreeSet::new();
     let decoded = percent_decode_str(word).decode_utf8_lossy();
     let is_coded = decoded != word;
     for word in [word, &decoded].into_iter().take(if is_coded { 2 } else { 1 }) {
         named(word, &mut keys);
-        for before in BEFORE {
-            for (at, _) in word.match_indices(before) {
-                named(&word[at + before.len()..], &mut keys);
-            }
+        let names: Vec<usize> = BEFORE
+            .iter()
+            .flat_map(|before| word.match_indices(before).map(|(at, _)| at + before.len()))
+            .take(MOST_NAMES + 1)
+            .collect();
+        if names.len() > MOST_NAMES {
+            return None;
+        }
+        for at in names {
+            named(&word[at..], &mut keys);
         }
         // A flag of one letter may have its value in the same word.
         if let Some(flag) = word.strip_prefix('-').filter(|flag| !flag.starts_with('-'))
@@ -79,7 +88,7 @@ pub(super) fn keys(word: &str) -> BTreeSet<String> {
         }
         archive(&plain, &mut keys);
     }
-    keys
+    Some(keys)
 }
 
 /// Takes the keys of what lies in the folders of packages on a path: as it is written, and where its dots lead.
@@ -109,6 +118,8 @@ fn path(plain: &str, keys: &mut BTreeSet<String>) {
 
 /// Takes the keys of a name, which may have a version, a tag or more behind it.
 fn named(word: &str, keys: &mut BTreeSet<String>) {
+    // No name is longer, and none begins behind it.
+    let word = &word[..word.floor_char_boundary(MOST_OF_NAME)];
     // Deno takes `npm:/name` as well.
     let word = word
         .strip_prefix('/')

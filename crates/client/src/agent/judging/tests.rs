@@ -469,6 +469,7 @@ fn the_latest_instant_outlives_the_process_and_a_clock_that_is_set_back() {
             path: world.path.join("hooks/hook.toml"),
             top: world.path.clone(),
             owner: geteuid().as_raw(),
+            home: None,
         };
         let place = Place::of_person(&world.path.join("hooks"), geteuid().as_raw());
         let clock = Box::new(world.clock.clone());
@@ -655,6 +656,7 @@ fn held_by(world: &World, judges: Use) -> (Place, Judging) {
         path: folder.join("hook.toml"),
         top: world.path.clone(),
         owner,
+        home: None,
     };
     let judging = Judging::at(
         Some(place.clone()),
@@ -862,4 +864,20 @@ fn that_servers_are_denied_is_known_until_a_bundle_or_the_server_says_otherwise(
     for (what, status, body, denies) in steps {
         assert_eq!(says(status, &body), (enforces, denies), "{what}");
     }
+}
+
+/// Proves LJ-11.
+#[test]
+fn of_whom_the_list_of_accounts_knows_nothing_the_owners_home_alone_is_known() {
+    let nobody = u32::MAX - 7;
+    let registrar = HooksFile {
+        path: "/none".into(),
+        top: "/".into(),
+        owner: nobody,
+        home: Some("/net/ada".into()),
+    };
+    assert_eq!(registrar.home(nobody), Some("/net/ada".into()));
+    assert_eq!(registrar.home(nobody - 1), None);
+    // Where the list has one, that counts.
+    assert_eq!(registrar.home(0), home_of(0, Path::new(ACCOUNTS)));
 }
