@@ -32,6 +32,9 @@ use std::thread;
 use std::time::Duration;
 use wire::Wire;
 
+/// Pages of a list that are read.
+const MOST_PAGES: usize = 20;
+
 const BASE: &str = "/api/headless/v1/organizations/default";
 const ADA: &str = "ada@acme.test";
 /// Far beyond anything that works.
@@ -453,16 +456,20 @@ impl<'a> Machine<'a> {
             let concrete = path
                 .replace("{organizationId}", "default")
                 .replace("{deviceId}", &self.id);
-            let (_, answer) = get(
-                self.server.port,
-                &format!("{concrete}?limit=100"),
-                Some(&self.admin),
-            );
-            let (_, whole) = get(self.server.port, &concrete, Some(&self.admin));
+            let (_, mut all) = get(self.server.port, &concrete, Some(&self.admin));
+            let mut asked = format!("{concrete}?limit=100");
+            for _ in 0..MOST_PAGES {
+                let (_, answer) = get(self.server.port, &asked, Some(&self.admin));
+                let next = serde_json::from_str::<Value>(&answer).ok();
+                let next = next.and_then(|page| page["nextCursor"].as_str().map(str::to_owned));
+                all += &answer;
+                let Some(cursor) = next else { break };
+                asked = format!("{concrete}?limit=100&cursor={cursor}");
+            }
             let below = path
                 .split_once("{organizationId}/")
                 .map_or(path.as_str(), |(_, below)| below);
-            found.add(format!("api/{below}"), answer + &whole);
+            found.add(format!("api/{below}"), all);
         }
         let asked = format!("{BASE}/policies/history");
         let (_, page) = get(self.server.port, &format!("{asked}?limit=100"), Some(&self.admin));
