@@ -191,11 +191,11 @@ fn places(written: &str) -> Result<Vec<String>, Odd> {
     };
     if bracket > 0 {
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let parts: Ipv6Addr = inner.and_then(|inner| inner.parse().ok()).ok_or(Odd::Host)?;
-        let segments = parts.segments().map(|segment| format!("{segment:x}")).join(":");
-        let mut hosts = vec![host.to_owned(), format!("[{parts}]"), format!("[{segments}]")];
+        let six: Ipv6Addr = inner.and_then(|inner| inner.parse().ok()).ok_or(Odd::Host)?;
+        let segments = six.segments().map(|segment| format!("{segment:x}")).join(":");
+        let mut hosts = vec![host.to_owned(), format!("[{six}]"), format!("[{segments}]")];
         // Whoever connects to such a one reaches that of four parts.
-        if let Some(four) = parts.to_ipv4_mapped() {
+        if let Some(four) = six.to_ipv4_mapped() {
             let [a, b, c, d] = four.octets();
             let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
             hosts.extend([four.to_string(), format!("[::ffff:{high:x}:{low:x}]")]);
