@@ -116,13 +116,13 @@ fn asked(text: &str) -> Targets {
     };
     let rest = rest.trim_start_matches(['/', '\\']);
     // Some end a host at `\`, and to others it is a part of what stands before the `@`.
-    let mut ends = vec![rest.find(['/', '\\', '?', '#']), rest.find(['/', '?', '#'])];
-    ends.dedup();
-    let mut all = Targets::default();
-    for end in ends {
-        let found = asked_at(schemes, rest.split_at(end.unwrap_or(rest.len())));
-        all.keys.extend(found.keys);
-        all.doubts.extend(found.doubts);
+    let end_at = |signs: &[char]| rest.find(signs).unwrap_or(rest.len());
+    let (first, second) = (end_at(&['/', '\\', '?', '#']), end_at(&['/', '?', '#']));
+    let mut all = asked_at(schemes, rest.split_at(first));
+    if rest[first..second].contains('@') {
+        let more = asked_at(schemes, rest.split_at(second));
+        all.keys.extend(more.keys);
+        all.doubts.extend(more.doubts);
     }
     all
 }

@@ -238,10 +238,10 @@ fn what_is_denied_is_refused_to_whoever_asks_and_wherever_they_are() {
     };
     let found = super::looked_up().of((0, None), &question, None, &SystemClock::new());
     assert_eq!((found.known, found.unread), (None, Some(Unread::Nowhere)));
-    // A home that is there and is none, as one on another machine.
+    // A home that is there and cannot be looked at, as one on another machine.
     let home = open_at.home();
     fs::remove_dir_all(&home).unwrap();
-    fs::write(&home, "no folder").unwrap();
+    std::os::unix::fs::symlink(&home, &home).unwrap();
     let found = super::looked_up().of((0, Some(&home)), &question, None, &SystemClock::new());
     assert_eq!(found.unread, Some(Unread::Nowhere));
     // Without policies nobody judges.
