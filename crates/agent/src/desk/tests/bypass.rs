@@ -7,7 +7,9 @@ use crate::desk::frame::Intent;
 use crate::desk::latest::Latest;
 use crate::quarantine::Quarantine;
 use crate::tests::Jumping;
-use provost_bundle::{BundleBypass, BundleServer, HookMode, PolicyBundle, Recording, ServerStanding};
+use provost_bundle::{
+    BundleBypass, BundleServer, HookMode, OnUnknown, PolicyBundle, Recording, ServerStanding,
+};
 use provost_hooks::{Client, Mode};
 use provost_words::time::{Clock, SystemClock};
 use serde_json::json;
@@ -181,4 +183,38 @@ fn no_clock_no_bundle_and_no_word_of_it_make_a_bypass_last_longer() {
         ..standing(HOUR, 7, None)
     };
     assert!(!is_on(&ahead, &at(0, 0)));
+}
+
+/// Proves LJ-12, LJ-15.
+#[test]
+fn of_nobody_no_bypass_and_no_old_policies_let_anything_pass() {
+    let denies = |bundle: &mut PolicyBundle| {
+        with(&[], 3_600)(bundle);
+        bundle.servers = vec![BundleServer {
+            key: "npm:evil".into(),
+            standing: ServerStanding::Denied,
+        }];
+    };
+    let of_nobody = open(Some(bench(&[], denies)), registered(Word::Unsaid));
+    of_nobody.configure(".claude.json", &server("nice", "evil@1.0.0"));
+    let told = of_nobody.call(Intent::Judge, "nice");
+    assert_eq!((action(&told), &told.bypass), (Some("block"), &None));
+    // The same bypass lets one of the device's people pass.
+    let of_account = open(Some(bench(&[], denies)), registered(Word::OfAccount));
+    of_account.configure(".claude.json", &server("nice", "evil@1.0.0"));
+    assert!(of_account.call(Intent::Judge, "nice").bypass.is_some());
+    // What an organization says of policies that are old is about its people as well.
+    let policies = [block("no-shell", &json!({}))];
+    let old = |bundle: &mut PolicyBundle| {
+        bundle.hooks.on_unknown = OnUnknown::Allow;
+        (bundle.issued_at, bundle.not_after) = (
+            bundle.issued_at.plus_secs(-86_400),
+            bundle.issued_at.plus_secs(-3_600),
+        );
+    };
+    for (word, says) in [(Word::Unsaid, None), (Word::OfAccount, Some(OnUnknown::Allow))] {
+        let open = open(Some(bench(&policies, old)), registered(word.clone()));
+        let told = open.ask_in(Mode::Enforce, Intent::Judge, &call("Read"));
+        assert_eq!((&told.decided, told.on_unknown), (&None, says), "{word:?}");
+    }
 }
