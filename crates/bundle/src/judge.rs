@@ -97,10 +97,11 @@ impl Judge {
         let mut definitions = Vec::with_capacity(bundle.policies.len());
         let mut needing = BTreeSet::new();
         for policy in &mut bundle.policies {
-            // What is compiled has the document itself: a second one of each would lie here as long as the agent runs.
+            // The documents would lie here as long as the agent runs, and are half of its memory.
             let document = std::mem::take(&mut policy.definition);
             let read = Definition::read(policy.family, &document);
-            let read = read.map_err(|why| Refusal::Unreadable(format!("policy {}: {why}", policy.id)))?;
+            let mut read = read.map_err(|why| Refusal::Unreadable(format!("policy {}: {why}", policy.id)))?;
+            read.keep_for_verdicts();
             if policy.needs_server {
                 needing.insert((policy.family, read.id().to_owned()));
             }
@@ -132,7 +133,7 @@ impl Judge {
         })
     }
 
-    /// Returns the bundle; the documents of its policies are with what was compiled of them, and are null here.
+    /// Returns the bundle; the documents of its policies are null: what verdicts say of them is with what was compiled of them.
     pub fn bundle(&self) -> &PolicyBundle {
         &self.bundle
     }

@@ -91,6 +91,27 @@ fn a_definition_is_given_back_as_it_came() {
     );
 }
 
+/// What verdicts read of a document stays, with the digest of the whole one.
+#[test]
+fn a_definition_that_is_only_judged_by_keeps_what_verdicts_say() {
+    let approval = json!({"action": "require_approval", "approval": {"autoApproveOnRequest": true}});
+    let approval = with(Content, &approval);
+    let target = with(
+        Resource,
+        &json!({"action": "redact", "dataTarget": "http_request_body", "redaction": {"strategy": "nullify"}}),
+    );
+    for (family, definition, kept) in [
+        (Content, &approval, json!({"approval": approval["approval"]})),
+        (Resource, &target, json!({"dataTarget": "http_request_body"})),
+        (Content, &base(Content), json!({})),
+    ] {
+        let mut read = Definition::read(family, definition).unwrap();
+        read.keep_for_verdicts();
+        assert_eq!(read.authored(), &kept);
+        assert_eq!(read.sha256(), document_sha256(definition));
+    }
+}
+
 #[test]
 fn the_head_has_its_bounds() {
     for family in [Content, Access, Resource, SkillAcl] {

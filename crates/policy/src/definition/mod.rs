@@ -43,6 +43,9 @@ use crate::read::Object;
 use crate::violation::Violations;
 use serde_json::Value;
 
+/// The members of a document that verdicts say beside what was read from it.
+const SAID: [&str; 2] = ["approval", "dataTarget"];
+
 /// A policy definition that keeps every rule.
 #[derive(Debug)]
 pub struct Definition {
@@ -101,9 +104,17 @@ impl Definition {
         })
     }
 
-    /// Returns the document as it was written.
+    /// Returns the document as it was written; less of it after [`Self::keep_for_verdicts`].
     pub fn authored(&self) -> &Value {
         &self.authored
+    }
+
+    /// Lets go of what no verdict says of the document, where definitions lie only to be judged by and never are given back: what was read from
+    /// it and its digest stay, and [`Self::authored`] returns the rest.
+    pub fn keep_for_verdicts(&mut self) {
+        if let Value::Object(members) = &mut self.authored {
+            members.retain(|name, _| SAID.contains(&name.as_str()));
+        }
     }
 
     /// Returns the SHA-256 of the document's canonical JSON, in hexadecimal.
