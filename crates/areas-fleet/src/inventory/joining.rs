@@ -10,6 +10,7 @@
 //! Keeps IN-8, IN-9.
 
 use super::evidence::{Certainty, Evidence, Machines, Named};
+use super::observations::MOST_AHEAD;
 use super::uses::WITHHELD;
 use provost_areas_identity::directory;
 use provost_kernel::auth::OrganizationId;
@@ -47,7 +48,7 @@ statements! {
     NAMED = "SELECT o.configured_name, o.server_id, o.is_weak, o.bound_at, o.removed_at, COALESCE(d.owned_since, d.updated_at), d.created_at FROM devices d CROSS JOIN inventory_observations o WHERE o.organization_id = d.organization_id AND o.device_id = d.id AND d.organization_id = ?1 AND d.owner_user_id = ?2 AND o.kind = 'mcp_server' AND (o.removed_at IS NULL OR o.removed_at >= COALESCE(d.owned_since, d.updated_at)) ORDER BY o.id || '' LIMIT ?3";
     /// How the devices of a user were looked at last, the retired ones left out.
     /// No look of before the user had it is one at theirs.
-    LOOKED = "SELECT CASE WHEN COALESCE(d.owned_since, d.updated_at) <= d.created_at THEN c.received_at WHEN c.started_at > COALESCE(d.owned_since, d.updated_at) AND c.received_at > COALESCE(d.owned_since, d.updated_at) AND c.started_at <= c.received_at + 60000 THEN c.received_at END, c.not_kept, (SELECT COUNT(*) FROM inventory_sections s WHERE s.organization_id = d.organization_id AND s.device_id = d.id AND (NOT s.is_complete OR s.not_kept > 0)) FROM devices d LEFT JOIN inventory_scans c ON c.organization_id = d.organization_id AND c.device_id = d.id WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.status <> 'retired' ORDER BY d.id || ''";
+    LOOKED = "SELECT CASE WHEN COALESCE(d.owned_since, d.updated_at) <= d.created_at THEN c.received_at WHEN c.started_at > COALESCE(d.owned_since, d.updated_at) AND c.received_at > COALESCE(d.owned_since, d.updated_at) AND c.started_at <= c.received_at + ?3 THEN c.received_at END, c.not_kept, (SELECT COUNT(*) FROM inventory_sections s WHERE s.organization_id = d.organization_id AND s.device_id = d.id AND (NOT s.is_complete OR s.not_kept > 0)) FROM devices d LEFT JOIN inventory_scans c ON c.organization_id = d.organization_id AND c.device_id = d.id WHERE d.organization_id = ?1 AND d.owner_user_id = ?2 AND d.status <> 'retired' ORDER BY d.id || ''";
     /// What is kept of a user.
     KEPT = "SELECT evidence, name, server_id, certainty FROM inventory_uses WHERE organization_id = ?1 AND user_id = ?2 ORDER BY seq + 0";
     /// How many rows an organization has.
@@ -270,7 +271,7 @@ impl Person {
                 (row.get(3)?, row.get(4)?),
             ))
         })?;
-        let looks = tx.query(&LOOKED, params![org, user], |row| {
+        let looks = tx.query(&LOOKED, params![org, user, MOST_AHEAD * 1000], |row| {
             let looked_at: Option<Timestamp> = row.get(0)?;
             let not_kept: Option<i64> = row.get(1)?;
             Ok((looked_at, not_kept.unwrap_or(0) > 0 || row.get::<i64>(2)? > 0))

@@ -295,7 +295,7 @@ fn save(
 }
 
 /// LIMIT: how far a machine's clock may be ahead before nobody can say when its look began. Units: seconds.
-const MOST_AHEAD: i64 = 60;
+pub const MOST_AHEAD: i64 = 60;
 
 /// Returns when a look began that was taken at an instant; nothing where the machine's clock is so far ahead that it may have been at any time.
 ///
