@@ -256,7 +256,9 @@ impl Reason {
                 "install the client by npm, or by its own installer, in one of the places that are looked at"
             }
             Self::VersionTooOld => "update the client",
-            Self::NotExecuted => "wait for the next round of the agent: provost agent run --once --judge",
+            Self::NotExecuted => {
+                "wait for the next round of the agent, five minutes at most; where none works: provost agent run --once --judge"
+            }
             Self::ExecutionFailed => "see what it says: provost hook doctor",
             Self::SessionWithoutEvents => {
                 "end the conversations that were open before the hook was there, and look which one asks nothing: provost hook doctor"

@@ -881,8 +881,13 @@ fn bundle_finding(agent: &Agent) -> Finding {
         Ok(None) => good("policies", "none are here: hooks ask the server".to_owned()),
         Ok(Some(judge)) => {
             let bundle = judge.bundle();
+            let of_nobody = if bundle.users.is_empty() {
+                ", of nobody: this machine has no owner, and the server is asked about everything that is about somebody (an admin says whose it is: provost devices update DEVICE --owner-user-id USER)"
+            } else {
+                ""
+            };
             let says = format!(
-                "bundle {} of {}, good until {}, {} policies, {}{behind}",
+                "bundle {} of {}, good until {}, {} policies, {}{of_nobody}{behind}",
                 bundle.sequence,
                 bundle.issued_at,
                 bundle.not_after,

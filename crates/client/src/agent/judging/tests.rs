@@ -284,6 +284,24 @@ fn a_server_that_does_not_answer_the_heartbeat_leaves_the_bundle() {
     assert_eq!(world.judges(), (true, true));
 }
 
+/// Nothing is said of an owner where there is one.
+#[test]
+fn doctor_says_that_a_machine_has_no_owner() {
+    let world = World::new();
+    let found = super::bundle_finding(&world.agent);
+    assert!(found.good && found.says.contains("no owner"), "{}", found.says);
+    world.server.says(
+        "/policy-bundle",
+        200,
+        &signed(&bundle(
+            &json!({ "sequence": 8, "users": [{ "userId": "usr_ada", "words": ["ada"], "shared": [] }] }),
+        )),
+    );
+    world.round();
+    let found = super::bundle_finding(&world.agent);
+    assert!(found.good && !found.says.contains("no owner"), "{}", found.says);
+}
+
 /// Whoever declared that the agent judges reads which setting has it not, and another cause is not taken for that one.
 #[test]
 fn where_the_settings_have_no_device_judge_the_agent_says_so() {
