@@ -1,6 +1,8 @@
 //! Decisions that ask for an approval: by which a call passes, and under which request it waits.
 //!
 //! Keeps AP-4, AP-7 and AP-10.
+//!
+//! INVARIANT DE-15: the record of a decision says that an approval was used exactly where one was, and names the policies that had asked for it.
 
 use super::answer::Decisions;
 use super::decide::{PendingDecision, unrecorded};
@@ -14,6 +16,9 @@ use provost_kernel::{OperationContext, Result};
 use provost_policy::{Action, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// The ids of the policies that an approval answered, by the places of the events that pass by it.
+pub(super) type AnsweredPolicies = BTreeMap<usize, Vec<String>>;
 
 /// How often what others changed in the meantime is looked at again.
 const ATTEMPTS: usize = 3;
@@ -47,12 +52,13 @@ impl Asker {
         for _ in 0..ATTEMPTS {
             let plan = approvals::plan(&asking.kernel, &asking.organization, &party, &questions).await?;
             let settled = settled(&outcomes, &places, &plan);
+            let answered = answered(&places, &questions, &plan);
             let mut answer = asking.decisions(&settled)?;
             for ((at, said), question) in places.iter().zip(&plan.answers).zip(questions.iter()) {
                 answer.decisions[*at].approve(said, &question.policies, asking.kernel.latest());
             }
             if plan.writes_nothing() {
-                asking.record(&settled).await?;
+                asking.record(&settled, &answered).await?;
                 return Ok(answer);
             }
             let (caller, origin) = (self.caller.clone(), self.origin.clone());
@@ -60,7 +66,7 @@ impl Asker {
                 ctx.in_the_name_of(caller.clone(), origin.clone());
                 approvals::apply(ctx, &plan)
             };
-            let events = asking.decided(&settled);
+            let events = asking.decided(&settled, &answered);
             let recorder = history::recorder(&asking.kernel);
             let action = approvals::fences::SETTLEMENT;
             match recorder
@@ -149,4 +155,17 @@ fn settled(outcomes: &[Outcome], places: &[usize], plan: &Plan) -> Vec<Outcome> 
         }
     }
     settled
+}
+
+/// Returns which policies were answered, of each event that passes by an approval.
+///
+/// Keeps DE-15.
+fn answered(places: &[usize], questions: &[Question], plan: &Plan) -> AnsweredPolicies {
+    let each = places.iter().zip(questions).zip(&plan.answers);
+    let granted = each.filter(|(_, answer)| matches!(answer, Answer::Granted { .. }));
+    let ids = granted.map(|((at, question), _)| {
+        let asked = question.policies.iter().map(|policy| policy.policy_id.clone());
+        (*at, asked.collect())
+    });
+    ids.collect()
 }

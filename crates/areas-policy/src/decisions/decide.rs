@@ -3,7 +3,7 @@
 //! Keeps DE-2.
 
 use super::answer::{Decision, Decisions, Version};
-use super::approved::Asker;
+use super::approved::{AnsweredPolicies, Asker};
 use super::judge::Questions;
 use super::{event_windows, gateway};
 use crate::device_judging::denied_servers;
@@ -312,7 +312,7 @@ impl PendingDecision {
             return asker.answer(asking, outcomes).await;
         }
         let decisions = asking.decisions(&outcomes)?;
-        asking.record(&outcomes).await?;
+        asking.record(&outcomes, &AnsweredPolicies::new()).await?;
         Ok(decisions)
     }
 
@@ -371,8 +371,8 @@ impl PendingDecision {
     }
 
     /// INVARIANT DE-3: nothing is answered before this is done.
-    pub(super) async fn record(self, outcomes: &[Outcome]) -> Result<()> {
-        let events = self.decided(outcomes);
+    pub(super) async fn record(self, outcomes: &[Outcome], answered: &AnsweredPolicies) -> Result<()> {
+        let events = self.decided(outcomes, answered);
         let durability = match self.kept {
             RequestedDurability::Durable => Durability::Durable,
             RequestedDurability::Buffered => Durability::Buffered,
@@ -385,15 +385,27 @@ impl PendingDecision {
     }
 
     /// Returns the events with what was decided, as they are recorded.
-    pub(super) fn decided(&self, outcomes: &[Outcome]) -> Vec<NewEvent> {
+    ///
+    /// Keeps DE-15.
+    pub(super) fn decided(&self, outcomes: &[Outcome], answered: &AnsweredPolicies) -> Vec<NewEvent> {
         let mut events = self.records.clone();
-        for ((event, outcome), denied) in events.iter_mut().zip(outcomes).zip(&self.denied) {
+        let each = events.iter_mut().zip(outcomes).zip(&self.denied).enumerate();
+        for (at, ((event, outcome), denied)) in each {
+            let mut policy_ids = deciding(outcome);
+            let approved = answered.get(&at);
+            if let Some(asked) = approved {
+                policy_ids.extend_from_slice(asked);
+                policy_ids.sort_unstable();
+                policy_ids.dedup();
+            }
+            // Nothing passes by an approval that a standing refuses.
+            let standing = denied.is_some().then_some(record::Basis::Standing);
             event.record.decision = Some(record::Decision {
                 action: outcome.action,
-                policy_ids: deciding(outcome),
+                policy_ids,
                 policy_set_version: Some(self.questions.live.version_id.clone()),
                 mode: self.mode,
-                basis: denied.is_some().then_some(record::Basis::Standing),
+                basis: standing.or(approved.map(|_| record::Basis::Approved)),
             });
         }
         events

@@ -468,6 +468,12 @@ mod tests {
             ("{}", "/kind"),
             ("{\"kind\":\"secret-word\"}", "/kind"),
             (&event(&json!({"basis": "secret-word"})), "/basis"),
+            // Nothing passes by an approval on a device: the server alone uses one.
+            (&event(&json!({"basis": "approved"})), "/basis"),
+            (
+                &event(&json!({"decision": {"action": "allow", "basis": "approved"}})),
+                "/decision/basis",
+            ),
             (&event(&json!({"basis": null})), "/basis"),
             (&event(&json!({"basis": "bypass"})), "/bypass"),
             (&event(&json!({"basis": "bypass", "bypass": 7})), "/bypass"),

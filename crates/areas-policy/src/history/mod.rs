@@ -67,7 +67,7 @@ pub(crate) use look::{Look, Seen, look};
 pub(crate) use model::{DAY_MS, INSPECTORS, READERS, subject, text, tool};
 pub use model::{EventId, NewEvent, Provenance};
 pub use order::{Sequence, accept, accept_now};
-pub(crate) use page::Filters;
+pub(crate) use page::{BASIS, Decided, Filters};
 pub use place_standing::{
     Holder, PlaceStanding, forget as forget_place, forget_empty as forget_empty_place, holder, standing,
     take as take_place, watch, whose as whose_place,

@@ -14,7 +14,7 @@
 
 use super::model::{EventId, place_of_instant};
 use super::sources::{OpenSources, SourceKind, SourceRow, Unreadable, kept, open};
-use provost_backtest::record::{self, OwnedRecord};
+use provost_backtest::record::{self, Basis, OwnedRecord};
 use provost_history::{Batch, Entry, MAX_EVENTS, Plan, Question, Source, Unit};
 use provost_kernel::{Error, Kernel, Result};
 use provost_policy::Field;
@@ -29,6 +29,8 @@ const MAX_TIME: Duration = Duration::from_millis(50);
 /// The columns by which what several sources tell of one call is found together.
 const SESSION: &str = "session";
 const CALL_ID: &str = "call_id";
+/// The column that says that an approval was used.
+pub(crate) const BASIS: &str = "basis";
 
 /// What narrows a list; each is exact.
 #[derive(Clone, Debug, Default)]
@@ -38,12 +40,23 @@ pub(crate) struct Filters {
     pub tool: Option<String>,
     /// One of these; none: whatever was decided, and also nothing.
     pub actions: Vec<&'static str>,
+    /// What was decided with and without an approval; none: whatever was.
+    pub decided: Option<Decided>,
     pub mode: Option<&'static str>,
     pub policy: Option<String>,
     pub occasion: Option<String>,
     pub source: Option<String>,
     pub session: Option<String>,
     pub call: Option<String>,
+}
+
+/// What was decided, of events that passed by an approval apart from all others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decided {
+    /// One of these, where no approval was used.
+    pub plain: Vec<&'static str>,
+    /// One of these, where one was.
+    pub approved: Vec<&'static str>,
 }
 
 /// What is asked for.
@@ -302,6 +315,10 @@ enum Step {
     Is(String),
     /// As `Is`, one of these.
     IsOneOf(Vec<&'static str>),
+    /// This text is yes, everything else leaves it to the next column.
+    Passes(&'static str),
+    /// This text leaves it to the next column, everything else is yes.
+    PassesOthers(&'static str),
     /// A set that holds this text.
     Holds(String),
     /// A set that holds this name is no, everything else leaves it to the next column.
@@ -361,6 +378,12 @@ impl Tests {
         if !filters.actions.is_empty() {
             let wanted = Step::IsOneOf(filters.actions.clone());
             all.add(vec![(provost_history::ACTION, wanted)])?;
+        }
+        if let Some(Decided { plain, approved }) = &filters.decided {
+            let is = Basis::Approved.word();
+            let actions = |of: &[&'static str]| (provost_history::ACTION, Step::IsOneOf(of.to_vec()));
+            all.add(vec![(BASIS, Step::Passes(is)), actions(plain)])?;
+            all.add(vec![(BASIS, Step::PassesOthers(is)), actions(approved)])?;
         }
         if let Some(mode) = filters.mode {
             all.add(vec![(provost_history::MODE, Step::Is(mode.to_owned()))])?;
@@ -423,6 +446,9 @@ impl Step {
         match (self, entry) {
             (Self::Is(wanted), Entry::Text(text)) => yes(wanted == text),
             (Self::IsOneOf(wanted), Entry::Text(text)) => yes(wanted.iter().any(|one| one == text)),
+            (Self::Passes(wanted), Entry::Text(text)) if wanted == text => RowVerdict::Yes,
+            (Self::PassesOthers(wanted), Entry::Text(text)) if wanted == text => RowVerdict::Next,
+            (Self::PassesOthers(_), _) => RowVerdict::Yes,
             (Self::Holds(wanted), Entry::Set(members)) => yes(members.contains(wanted)),
             (Self::Without(name), Entry::Set(members)) if members.iter().any(|member| member == name) => {
                 RowVerdict::No

@@ -61,14 +61,15 @@ struct SubjectView {
 #[schemars(inline)]
 struct DecisionView {
     action: String,
-    /// The policies whose action it was.
+    /// The policies whose action it was; with the basis `approved` those too that had asked for the approval.
     policy_ids: Vec<String>,
     /// The version of the policies that decided; absent of a decision that was made elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_set_version_id: Option<String>,
     /// `enforce`; `monitor` for a decision that was only reported, and `bypass` for one that was because a bypass of the device was on. Open.
     mode: String,
-    /// On what it rests beside policies: `standing` where an MCP server is denied, or why a device could not judge for certain. Open.
+    /// On what it rests beside policies: `standing` where an MCP server is denied, `approved` where somebody's approval was used, or why a device
+    /// could not judge for certain. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     basis: Option<&'static str>,
 }

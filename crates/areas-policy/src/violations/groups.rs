@@ -70,6 +70,7 @@ pub struct Group {
 #[schemars(inline)]
 struct OutcomeCounts {
     blocked: i64,
+    approved: i64,
     asked: i64,
     redacted: i64,
     flagged: i64,
@@ -105,6 +106,7 @@ impl From<&Sums> for OutcomeCounts {
         };
         Self {
             blocked: of(Outcome::Blocked),
+            approved: of(Outcome::Approved),
             asked: of(Outcome::Asked),
             redacted: of(Outcome::Redacted),
             flagged: of(Outcome::Flagged),

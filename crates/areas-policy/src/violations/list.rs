@@ -21,6 +21,8 @@ const ID: &str = "listHeadlessPolicyViolations";
 provost_kernel::word! {
     /// What a violation's decision was.
     pub enum ActionWord {
+        /// It passed as it was, by an approval: what else allows is no violation.
+        Allow = "allow",
         Block = "block",
         RequireApproval = "require_approval",
         Redact = "redact",
@@ -130,11 +132,10 @@ impl Operation for List {
         }
         let mode = query.mode.map(ModeWord::mode);
         let action = query.action.map(ActionWord::action);
-        let fitting = model::actions(action, mode, query.outcome);
-        if fitting.is_empty() {
+        let Some(fitting) = model::fitting(action, mode, query.outcome) else {
             let message = "never is the outcome of this action in this mode";
             return Err(Error::unfit("/query/outcome", message));
-        }
+        };
         let text = |name: &Option<LongName>| name.as_ref().map(|name| name.as_str().to_owned());
         let looked = look(
             ctx,
@@ -144,7 +145,7 @@ impl Operation for List {
                     subject: text(&query.subject_id),
                     device: text(&query.device_id),
                     tool: text(&query.tool),
-                    actions: fitting.into_iter().map(Action::word).collect(),
+                    decided: Some(fitting),
                     mode: wanted_mode(mode, query.outcome).map(Mode::word),
                     policy: text(&query.policy_id),
                     source: text(&query.source),
@@ -194,7 +195,9 @@ fn wanted_mode(mode: Option<Mode>, outcome: Option<Outcome>) -> Option<Mode> {
     match outcome {
         Some(Outcome::Monitored) => Some(Mode::Monitor),
         Some(Outcome::Bypassed) => Some(Mode::Bypass),
-        Some(Outcome::Blocked | Outcome::Asked | Outcome::Redacted | Outcome::Flagged) => Some(Mode::Enforce),
+        Some(
+            Outcome::Blocked | Outcome::Approved | Outcome::Asked | Outcome::Redacted | Outcome::Flagged,
+        ) => Some(Mode::Enforce),
         None => mode,
     }
 }
@@ -212,6 +215,7 @@ impl ModeWord {
 impl ActionWord {
     const fn action(self) -> Action {
         match self {
+            Self::Allow => Action::Allow,
             Self::Block => Action::Block,
             Self::RequireApproval => Action::RequireApproval,
             Self::Redact => Action::Redact,

@@ -6,23 +6,24 @@
 //! subject of a decision ── "this stop is wrong", once ──► a number of its policies, and words for admins and auditors
 //! ```
 //!
-//! A violation is no record of its own: it is an event of the history whose decision is another than `allow`.
+//! A violation is no record of its own: it is an event of the history whose decision is another than `allow`, or that passed by somebody's approval.
 //!
-//! INVARIANT VI-1: an event is a violation exactly when its decision is another than `allow`, and each has one outcome, which follows from
-//! its action and its mode.
+//! INVARIANT VI-1: an event is a violation exactly when its decision is another than `allow` or it passed by an approval, and each has one outcome,
+//! which follows from its action, its mode and whether an approval was used.
 //! INVARIANT VI-2: each chunk of the history is counted once: the unit of work that counts it notes its number, and one that finds
 //! another number than it began with counts nothing. What was never counted is a number in every answer with counts.
 //! INVARIANT VI-3: counts are answered from numbers that are kept, and what they cannot answer exactly is refused.
 //! INVARIANT VI-4: of a decision its subject alone says something, once; of another's, of one that is not there and of what is no
 //! violation the refusal is the same.
 //! INVARIANT VI-5: whoever reads violations may read decisions: the scope of policies alone shows nobody what people did.
-//! INVARIANT VI-6: whoever may give feedback sees of the history the decisions by which they themselves were stopped, without what was asked, and
-//! of anybody else's no more than that there are some, by where a page ends.
-//! INVARIANT VI-7: each violation says on what it rests where that was noted: on policies, on the standing of an MCP server, whose key is beside it, or
-//! on why a device could not judge for certain.
+//! INVARIANT VI-6: whoever may give feedback sees of the history the decisions by which they themselves were stopped, without what was asked and
+//! without what only marked a call, and of anybody else's no more than that there are some, by where a page ends.
+//! INVARIANT VI-7: each violation says on what it rests where that was noted: on policies, on the standing of an MCP server, whose key is beside it, on
+//! an approval, or on why a device could not judge for certain.
 //!
-//! Absent on purpose: outcomes `approved` and `failed`, and the server of inventory behind a call, which no recorded decision says;
-//! policies in monitor mode that would have acted, which are not recorded; counts by device and by two things at once; an event
+//! Absent on purpose: an outcome `failed`, since nobody tells of it (an agent that cannot judge writes nothing down, and a policy that could not be
+//! evaluated decides with its own action), so that its number would be 0 whatever happened; the server of inventory behind a call, which no
+//! recorded decision says; approvals that devices use, which use none: the server decides and records the call that passes, once; policies in monitor mode that would have acted, which are not recorded; counts by device and by two things at once; an event
 //! or a message when somebody says something; changing or taking back what was said.
 
 mod count;

@@ -1,7 +1,7 @@
 //! What a violation is, and how it is counted; pure.
 
-use crate::history::{self, LiveChunk};
-use provost_backtest::record::{self, Decision, Mode, OwnedRecord};
+use crate::history::{self, Decided, LiveChunk};
+use provost_backtest::record::{self, Basis, Decision, Mode, OwnedRecord};
 use provost_history::{Batch, Entry, chunk};
 use provost_policy::Action;
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ provost_kernel::word! {
     pub enum Outcome {
         /// It did not pass.
         Blocked = "blocked",
+        /// It passed by somebody's approval.
+        Approved = "approved",
         /// It waited for somebody's approval.
         Asked = "asked",
         /// Parts of it were replaced or left out.
@@ -48,16 +50,22 @@ provost_kernel::word! {
 }
 
 impl Outcome {
-    /// Returns the outcome of a decision; `None` of one that allows, which is no violation.
+    /// Returns the outcome of a decision; `None` of one that allows without an approval, which is no violation.
+    ///
+    /// What passes by an approval and is changed or marked as well is approved: that it was stopped before is more than that. What one's own yes
+    /// is asked for beside it waits still.
     ///
     /// Keeps VI-1.
-    pub const fn of(action: Action, mode: Mode) -> Option<Self> {
+    pub fn of(action: Action, mode: Mode, basis: Option<Basis>) -> Option<Self> {
+        let is_approved = basis == Some(Basis::Approved);
         match (action, mode) {
-            (Action::Allow, _) => None,
+            (Action::Allow, _) if !is_approved => None,
             (_, Mode::Monitor) => Some(Self::Monitored),
             (_, Mode::Bypass) => Some(Self::Bypassed),
             (Action::Block, Mode::Enforce) => Some(Self::Blocked),
             (Action::RequireApproval, Mode::Enforce) => Some(Self::Asked),
+            (_, Mode::Enforce) if is_approved => Some(Self::Approved),
+            (Action::Allow, Mode::Enforce) => None,
             (Action::Redact | Action::Filter, Mode::Enforce) => Some(Self::Redacted),
             (Action::FlagForReview | Action::Nudge, Mode::Enforce) => Some(Self::Flagged),
         }
@@ -66,21 +74,45 @@ impl Outcome {
     /// Returns the decision of an event and its outcome, if it is a violation.
     pub fn of_event(event: &OwnedRecord) -> Option<(Self, &Decision)> {
         let decision = event.decision.as_ref()?;
-        Some((Self::of(decision.action, decision.mode)?, decision))
+        Some((
+            Self::of(decision.action, decision.mode, decision.basis)?,
+            decision,
+        ))
     }
 }
 
-/// Returns the actions of violations that a filter leaves: none where nothing can fit.
-pub fn actions(action: Option<Action>, mode: Option<Mode>, outcome: Option<Outcome>) -> Vec<Action> {
-    let fits = |one: &Action| {
-        let modes = [Mode::Enforce, Mode::Monitor, Mode::Bypass].into_iter();
-        let mut outcomes = modes
-            .filter(|of| mode.is_none_or(|mode| mode == *of))
-            .filter_map(|of| Outcome::of(*one, of));
-        action.is_none_or(|action| action == *one)
-            && outcomes.any(|found| outcome.is_none_or(|outcome| outcome == found))
+/// Returns the actions of violations that a filter leaves, with and without an approval: nothing where nothing can fit.
+pub fn fitting(action: Option<Action>, mode: Option<Mode>, outcome: Option<Outcome>) -> Option<Decided> {
+    let with = |basis: Option<Basis>| {
+        let fits = |one: &Action| {
+            let modes = [Mode::Enforce, Mode::Monitor, Mode::Bypass].into_iter();
+            let mut outcomes = modes
+                .filter(|of| mode.is_none_or(|mode| mode == *of))
+                .filter_map(|of| Outcome::of(*one, of, basis));
+            action.is_none_or(|action| action == *one)
+                && outcomes.any(|found| outcome.is_none_or(|outcome| outcome == found))
+        };
+        Action::ALL.into_iter().filter(fits).map(Action::word).collect()
     };
-    Action::ALL.into_iter().filter(fits).collect()
+    let decided = Decided {
+        plain: with(None),
+        approved: with(Some(Basis::Approved)),
+    };
+    // What passed by an approval was enforced: in another mode nothing fits that fits with an approval alone.
+    let can_fit = !decided.plain.is_empty()
+        || !decided.approved.is_empty() && mode.is_none_or(|mode| mode == Mode::Enforce);
+    can_fit.then_some(decided)
+}
+
+/// How a line of the counts says that its events passed by an approval: these are enforced, always.
+const APPROVED: &str = "approved";
+
+/// Returns the word of the mode under which an event is counted.
+const fn counted_mode(outcome: Outcome, decision: &Decision) -> &'static str {
+    match outcome {
+        Outcome::Approved => APPROVED,
+        _ => decision.mode.word(),
+    }
 }
 
 provost_kernel::word! {
@@ -117,6 +149,7 @@ pub struct Line {
     pub day: i64,
     pub name: Option<String>,
     pub action: &'static str,
+    /// The mode; `approved` of what was enforced and passed by an approval.
     pub mode: &'static str,
     pub source: String,
 }
@@ -159,13 +192,12 @@ impl Tally {
     fn of_chunk(live: &LiveChunk, today: i64) -> Option<Self> {
         let schema = record::schema();
         let batch = chunk::decode(&schema, &live.content).ok()?;
-        let column = batch.columns.get(schema.position(provost_history::ACTION)?)?;
-        let codes = 0..=u32::try_from(column.dictionary.len()).ok()?;
-        let allow = Action::Allow.word();
-        let is_other = |code| matches!(column.dictionary.entry(code), Ok(Entry::Text(word)) if word != allow);
-        let are_others: Vec<bool> = codes.map(is_other).collect();
-        let rows = column.codes.iter().enumerate();
-        let rows = rows.filter(|(_, code)| are_others.get(**code as usize).copied().unwrap_or(false));
+        let of_action = rows_where(&batch, provost_history::ACTION, |word| {
+            word != Action::Allow.word()
+        })?;
+        let of_basis = rows_where(&batch, history::BASIS, |word| word == Basis::Approved.word())?;
+        let rows = of_action.iter().zip(&of_basis).enumerate();
+        let rows = rows.filter(|(_, (is_other, is_approved))| **is_other || **is_approved);
         // All of a chunk or nothing: half of it would be a wrong number.
         let events: Option<Vec<OwnedRecord>> = rows.map(|(row, _)| read(&batch, row)).collect();
         let mut tally = Self::default();
@@ -177,9 +209,10 @@ impl Tally {
 
     fn add(&mut self, event: &OwnedRecord, today: i64) {
         let day = event.at_ms.div_euclid(DAY_MS);
-        let Some((_, decision)) = Outcome::of_event(event) else {
+        let Some((outcome, decision)) = Outcome::of_event(event) else {
             return;
         };
+        let mode = counted_mode(outcome, decision);
         if !(today - DAYS..=today + 1).contains(&day) {
             return;
         }
@@ -201,22 +234,22 @@ impl Tally {
                 day,
                 name: is_kept(name).then(|| name.to_owned()),
                 action: decision.action.word(),
-                mode: decision.mode.word(),
+                mode,
                 source: source(event),
             };
             self.raise(line, 1);
         }
-        let more = decision.policy_ids.len().saturating_sub(POLICIES);
-        if more > 0 {
+        let unnamed = decision.policy_ids.len().saturating_sub(POLICIES);
+        if unnamed > 0 {
             let rest = Line {
                 dimension: Dimension::Policy,
                 day,
                 name: None,
                 action: decision.action.word(),
-                mode: decision.mode.word(),
+                mode,
                 source: source(event),
             };
-            self.raise(rest, i64::try_from(more).unwrap_or(i64::MAX));
+            self.raise(rest, i64::try_from(unnamed).unwrap_or(i64::MAX));
         }
     }
 
@@ -226,6 +259,19 @@ impl Tally {
         }
         *self.lines.entry(line).or_default() += by;
     }
+}
+
+/// Says of each row whether the word that it has in a column fits; one without a word fits never.
+fn rows_where(batch: &Batch, column: &str, fits: impl Fn(&str) -> bool) -> Option<Vec<bool>> {
+    let column = batch.columns.get(record::schema().position(column)?)?;
+    let codes = 0..=u32::try_from(column.dictionary.len()).ok()?;
+    let fitting = |code| matches!(column.dictionary.entry(code), Ok(Entry::Text(word)) if fits(word));
+    let fitting: Vec<bool> = codes.map(fitting).collect();
+    let rows = column.codes.iter();
+    Some(
+        rows.map(|code| fitting.get(*code as usize).copied().unwrap_or(false))
+            .collect(),
+    )
 }
 
 /// Returns under which source an event is counted: all devices under one, so that they leave room for the others.
@@ -253,19 +299,63 @@ mod tests {
     /// Proves VI-1.
     #[test]
     fn what_allows_is_no_violation_and_everything_else_has_one_outcome() {
-        for action in Action::ALL {
-            for mode in [Mode::Enforce, Mode::Monitor, Mode::Bypass] {
-                let outcome = Outcome::of(action, mode);
-                assert_eq!(outcome.is_none(), action == Action::Allow);
-                let Some(outcome) = outcome else { continue };
-                assert_eq!(outcome == Outcome::Monitored, mode == Mode::Monitor);
-                assert!(actions(None, Some(mode), Some(outcome)).contains(&action));
+        for basis in Basis::ALL.map(Some).into_iter().chain([None]) {
+            for action in Action::ALL {
+                for mode in [Mode::Enforce, Mode::Monitor, Mode::Bypass] {
+                    let outcome = Outcome::of(action, mode, basis);
+                    let is_approved = basis == Some(Basis::Approved);
+                    assert_eq!(outcome.is_none(), action == Action::Allow && !is_approved);
+                    let Some(outcome) = outcome else { continue };
+                    assert_eq!(outcome == Outcome::Monitored, mode == Mode::Monitor);
+                    assert_eq!(outcome == Outcome::Bypassed, mode == Mode::Bypass);
+                    let passes = ![Action::Block, Action::RequireApproval].contains(&action);
+                    let is_enforced = mode == Mode::Enforce;
+                    assert_eq!(
+                        outcome == Outcome::Approved,
+                        is_approved && passes && is_enforced,
+                        "{action:?} {mode:?} {basis:?}"
+                    );
+                    let fitting = fitting(Some(action), Some(mode), Some(outcome));
+                    assert_eq!(fitting.is_some(), is_enforced || action != Action::Allow);
+                    let Some(fitting) = fitting else { continue };
+                    let side = if is_approved {
+                        fitting.approved
+                    } else {
+                        fitting.plain
+                    };
+                    assert_eq!(side, [action.word()]);
+                }
             }
         }
-        assert!(actions(Some(Action::Allow), None, None).is_empty());
-        assert!(actions(Some(Action::Block), None, Some(Outcome::Asked)).is_empty());
-        assert!(actions(None, Some(Mode::Monitor), Some(Outcome::Blocked)).is_empty());
-        assert_eq!(actions(None, None, None).len(), 6);
-        assert_eq!(actions(None, None, Some(Outcome::Blocked)), [Action::Block]);
+    }
+
+    /// Proves VI-1.
+    #[test]
+    fn a_filter_leaves_what_can_fit_with_an_approval_and_without_one() {
+        let words = |actions: &[Action]| actions.iter().map(|action| action.word()).collect::<Vec<_>>();
+        let all = fitting(None, None, None).unwrap();
+        assert_eq!((all.plain.len(), all.approved.len()), (6, 7));
+        let approved = fitting(None, None, Some(Outcome::Approved)).unwrap();
+        assert_eq!((approved.plain.len(), approved.approved.len()), (0, 5));
+        let blocked = fitting(None, None, Some(Outcome::Blocked)).unwrap();
+        assert_eq!(blocked.plain, words(&[Action::Block]));
+        // What was redacted and approved is approved.
+        let redacted = fitting(None, None, Some(Outcome::Redacted)).unwrap();
+        assert_eq!((redacted.plain.len(), redacted.approved.len()), (2, 0));
+        let allowed = fitting(Some(Action::Allow), None, None).unwrap();
+        assert_eq!(
+            (allowed.plain, allowed.approved),
+            (vec![], words(&[Action::Allow]))
+        );
+        for (action, mode, outcome) in [
+            (Some(Action::Block), None, Some(Outcome::Asked)),
+            (Some(Action::Block), None, Some(Outcome::Approved)),
+            (Some(Action::RequireApproval), None, Some(Outcome::Approved)),
+            (Some(Action::Allow), Some(Mode::Monitor), None),
+            (None, Some(Mode::Monitor), Some(Outcome::Blocked)),
+            (None, Some(Mode::Monitor), Some(Outcome::Approved)),
+        ] {
+            assert_eq!(fitting(action, mode, outcome), None);
+        }
     }
 }

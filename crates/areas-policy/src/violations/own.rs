@@ -1,10 +1,10 @@
-//! Lists the decisions by which the caller was stopped, asked or answered otherwise.
+//! Lists the decisions by which the caller was stopped, asked or answered otherwise, and what passed by an approval.
 //!
 //! Keeps VI-6.
 
 use super::feedback::subject_of;
 use super::view::OwnViolation;
-use crate::history::{Filters, Look, Seen, look, subject};
+use crate::history::{Decided, Filters, Look, Seen, look, subject};
 use provost_backtest::record::Mode;
 use provost_kernel::auth::Role;
 use provost_kernel::error::{Code, Error};
@@ -20,7 +20,7 @@ pub struct ListOwn;
 const ID: &str = "listHeadlessOwnPolicyViolations";
 
 /// What stops or changes a call where it is enforced. What only marks one or looks on is no stop, and tells nobody which policies watch them.
-const STOPPED: [Action; 4] = [
+pub(super) const STOPPED: [Action; 4] = [
     Action::Block,
     Action::RequireApproval,
     Action::Redact,
@@ -66,7 +66,7 @@ impl Operation for ListOwn {
         .columns(&["at", "outcome", "tool", "policyIds or basis as policies", "occasion", "imported", "eventId as id"])
         .says(
             "List decisions by which oneself was stopped",
-            "What was blocked, asked about or redacted where it was enforced: the id is what feedback is given on. Newest first, a bounded part of \
+            "What was blocked, asked about, approved or redacted where it was enforced: the id is what feedback is given on. Newest first, a bounded part of \
              the history at a call, so that a page may be short and have a cursor. Neither prompts nor arguments are in it.",
         );
     type Path = Empty;
@@ -86,7 +86,11 @@ impl Operation for ListOwn {
                 operation: ID,
                 filters: Filters {
                     subject: Some(id.clone()),
-                    actions: STOPPED.map(Action::word).to_vec(),
+                    decided: Some(Decided {
+                        plain: STOPPED.map(Action::word).to_vec(),
+                        // It was stopped before, whatever was decided beside.
+                        approved: Action::ALL.map(Action::word).to_vec(),
+                    }),
                     mode: Some(Mode::Enforce.word()),
                     ..Filters::default()
                 },

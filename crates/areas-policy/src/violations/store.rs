@@ -7,10 +7,10 @@ use provost_kernel::db::{Param, Row, Tx};
 use provost_kernel::{OperationContext, Result, SureTime, Timestamp, params};
 use std::collections::BTreeSet;
 
-/// The outcome of a line: [`Outcome::of`] in the words of the store.
+/// The outcome of a line: [`Outcome::of`] in the words of the store. Of what passed by an approval the mode says so, since it is enforced.
 macro_rules! outcome {
     () => {
-        "CASE WHEN mode = 'monitor' THEN 'monitored' WHEN mode = 'bypass' THEN 'bypassed' WHEN action = 'block' THEN 'blocked' WHEN action = 'require_approval' \
+        "CASE WHEN mode = 'approved' THEN 'approved' WHEN mode = 'monitor' THEN 'monitored' WHEN mode = 'bypass' THEN 'bypassed' WHEN action = 'block' THEN 'blocked' WHEN action = 'require_approval' \
          THEN 'asked' WHEN action = 'redact' OR action = 'filter' THEN 'redacted' ELSE 'flagged' END"
     };
 }
@@ -22,7 +22,7 @@ macro_rules! fitting {
             "FROM violation_days WHERE organization_id = ?1 AND dimension = ",
             $dimension,
             " AND day >= ?3 AND day <= ?4 AND (CAST(?5 AS TEXT) IS NULL OR name = CAST(?5 AS TEXT)) AND (CAST(?6 AS TEXT) IS NULL OR \
-             action = CAST(?6 AS TEXT)) AND (CAST(?7 AS TEXT) IS NULL OR mode = CAST(?7 AS TEXT)) AND (CAST(?8 AS TEXT) IS NULL OR \
+             action = CAST(?6 AS TEXT)) AND (CAST(?7 AS TEXT) IS NULL OR mode = CAST(?7 AS TEXT) OR mode = 'approved' AND CAST(?7 AS TEXT) = 'enforce') AND (CAST(?8 AS TEXT) IS NULL OR \
              source = CAST(?8 AS TEXT)) AND (CAST(?9 AS TEXT) IS NULL OR ",
             outcome!(),
             " = CAST(?9 AS TEXT))"
@@ -49,6 +49,8 @@ macro_rules! sums {
         concat!(
             "CAST(COALESCE(SUM(event_count), 0) AS BIGINT), ",
             with_outcome!("blocked"),
+            ", ",
+            with_outcome!("approved"),
             ", ",
             with_outcome!("asked"),
             ", ",
@@ -105,7 +107,7 @@ provost_kernel::statements! {
     /// Of how many decisions of a policy somebody said something.
     SAID_OF_POLICY = "SELECT COUNT(*) FROM violation_feedback_policies WHERE organization_id = ?1 AND policy_id = ?2";
     /// Days with numbers that no count makes.
-    BAD_DAYS = unscoped("a check looks at every organization") "SELECT organization_id, dimension FROM violation_days WHERE event_count < 1 OR action = 'allow' GROUP BY organization_id, dimension ORDER BY organization_id, dimension";
+    BAD_DAYS = unscoped("a check looks at every organization") "SELECT organization_id, dimension FROM violation_days WHERE event_count < 1 OR action = 'allow' AND mode <> 'approved' GROUP BY organization_id, dimension ORDER BY organization_id, dimension";
     /// What was said of policies about no decision.
     LOOSE = unscoped("a check looks at every organization") "SELECT p.organization_id, p.event_id FROM violation_feedback_policies p WHERE NOT EXISTS (SELECT 1 FROM violation_feedback f WHERE f.organization_id = p.organization_id AND f.event_id = p.event_id) GROUP BY p.organization_id, p.event_id ORDER BY p.organization_id, p.event_id";
 }

@@ -1,6 +1,7 @@
 //! What a reader sees of a violation.
 
 use super::model::Outcome;
+use super::own::STOPPED;
 use crate::history::{self, as_sent};
 use provost_areas_identity::directory::{self, model::UserId};
 use provost_areas_identity::service_accounts::{self, model::ServiceAccountId};
@@ -8,7 +9,7 @@ use provost_backtest::record::{Basis, Decision, OwnedRecord};
 use provost_kernel::db::Tx;
 use provost_kernel::id::{self, TypedId};
 use provost_kernel::{OperationContext, Result, Timestamp};
-use provost_policy::Field;
+use provost_policy::{Action, Field};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -23,16 +24,16 @@ pub struct Violation {
     /// When it happened.
     #[schemars(with = "Timestamp")]
     at: String,
-    /// `blocked`, `asked`, `redacted`, `flagged`, `monitored` where whoever asked did not enforce it, or `bypassed` where a bypass of the device
+    /// `blocked`, `approved` where it passed by somebody's approval, `asked`, `redacted`, `flagged`, `monitored` where whoever asked did not enforce it, or `bypassed` where a bypass of the device
     /// let it pass.
     outcome: String,
     /// What was decided.
     action: String,
     /// `enforce`, `monitor` or `bypass`, as whoever asked said.
     mode: String,
-    /// The policies whose action it was; none where it rests on something else.
+    /// The policies whose action it was; none where it rests on something else, and where it was approved those too that had asked for it.
     policy_ids: Vec<String>,
-    /// On what it rests: `policies`; `standing`, where an MCP server is denied, whatever policies say; and of a device that could not judge for
+    /// On what it rests: `policies`; `standing`, where an MCP server is denied, whatever policies say; `approved`, where an approval was used; and of a device that could not judge for
     /// certain `unanswered`, `expired` (by old policies too), `no_bundle` or `failed`, or `bypass` where one let it pass and no policy is named. Absent
     /// where nobody said it. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,13 +214,13 @@ pub struct OwnViolation {
     /// When it happened.
     #[schemars(with = "Timestamp")]
     at: String,
-    /// `blocked`, `asked` or `redacted`.
+    /// `blocked`, `approved`, `asked` or `redacted`.
     outcome: String,
-    /// What was decided.
+    /// What was decided; `allow` of what was approved and only marked.
     action: String,
-    /// The policies whose action it was; none where it rests on something else.
+    /// The policies whose action it was; none where it rests on something else, and none of what was approved: `approvals own` has its request.
     policy_ids: Vec<String>,
-    /// On what it rests: `policies`, `standing` where an MCP server is denied, or why a device could not judge for certain. Open.
+    /// On what it rests: `policies`, `standing` where an MCP server is denied, `approved` where an approval was used, or why a device could not judge for certain. Open.
     #[serde(skip_serializing_if = "Option::is_none")]
     basis: Option<&'static str>,
     /// Of a `standing`: the server.
@@ -234,9 +235,19 @@ pub struct OwnViolation {
 }
 
 impl OwnViolation {
-    /// Returns what its subject sees of an event, if it is a violation.
+    /// Returns what its subject sees of an event, if it is a violation. What marks an approved call beside is told to nobody whom it watches: neither
+    /// that it does, nor which policies that are.
+    ///
+    /// Keeps VI-6.
     pub fn of(id: &str, event: &OwnedRecord) -> Option<Self> {
-        let whole = Violation::of(id, event)?;
+        let mut whole = Violation::of(id, event)?;
+        let (outcome, decision) = Outcome::of_event(event)?;
+        if outcome == Outcome::Approved {
+            whole.policy_ids.clear();
+            if !STOPPED.contains(&decision.action) {
+                Action::Allow.word().clone_into(&mut whole.action);
+            }
+        }
         Some(Self {
             event_id: whole.event_id,
             at: whole.at,

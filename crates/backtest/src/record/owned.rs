@@ -48,7 +48,8 @@ pub enum Attribute {
 pub struct Decision {
     /// The action.
     pub action: Action,
-    /// The ids of the policies whose action it was, sorted, without repetition.
+    /// The ids of the policies whose action it was, sorted, without repetition; with the basis `Approved` those too whose question the approval
+    /// answered.
     pub policy_ids: Vec<String>,
     /// The id of the policy-set version that decided; none of a decision that was made elsewhere.
     pub policy_set_version: Option<String>,
@@ -73,17 +74,20 @@ pub enum Basis {
     Failed,
     /// A bypass of the device let it pass, and no policy is named that would have stopped it.
     Bypass,
+    /// Somebody's approval was used: the policies that asked for it are among those that the decision names, and have no part in its action.
+    Approved,
 }
 
 impl Basis {
     /// Every basis.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Standing,
         Self::Unanswered,
         Self::Expired,
         Self::NoBundle,
         Self::Failed,
         Self::Bypass,
+        Self::Approved,
     ];
 
     /// Returns the word on the wire.
@@ -95,6 +99,7 @@ impl Basis {
             Self::NoBundle => "no_bundle",
             Self::Failed => "failed",
             Self::Bypass => "bypass",
+            Self::Approved => "approved",
         }
     }
 

@@ -110,14 +110,14 @@ impl<'a> Facts<'a> {
             return facts;
         }
         let action = text(record, "/decision/action");
-        let is_monitored = text(record, "/decision/mode") == "monitor";
+        let is_enforced = !matches!(text(record, "/decision/mode"), "monitor" | "bypass");
         let policies = record["decision"]["policyIds"].as_array();
         Self {
             id: text(record, "/eventId"),
             time: text(record, "/at"),
             action,
-            // What is only reported stops nobody.
-            is_allowed: is_monitored || !matches!(action, "block" | "require_approval"),
+            // What is only reported stops nobody, whether whoever asked only looked on or a bypass let it pass.
+            is_allowed: !is_enforced || !matches!(action, "block" | "require_approval"),
             actor_id: text(record, "/subject/id"),
             actor_name: text(record, "/subject/id"),
             actor_kind: text(record, "/subject/kind"),
@@ -361,6 +361,8 @@ mod tests {
             ("block", "enforce", 2),
             ("require_approval", "enforce", 2),
             ("block", "monitor", 1),
+            ("block", "bypass", 1),
+            ("require_approval", "bypass", 1),
             ("allow", "enforce", 1),
             ("redact", "enforce", 1),
         ] {

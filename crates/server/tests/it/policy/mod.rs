@@ -29,4 +29,5 @@ pub mod policies_trial;
 pub mod policies_versions;
 pub mod policies_warnings;
 pub mod violations;
+pub mod violations_approved;
 pub mod violations_bounds;

@@ -138,6 +138,8 @@ fn a_list_is_narrowed_exactly_and_the_numbers_say_the_same() {
             ("&outcome=monitored", 1),
             ("&outcome=redacted", 2),
             ("&outcome=redacted&action=filter", 1),
+            ("&outcome=approved", 0),
+            ("&action=allow", 0),
             ("&mode=enforce", 7),
             ("&mode=monitor&action=block", 1),
             ("&mode=monitor&action=nudge", 0),
@@ -158,6 +160,7 @@ fn a_list_is_narrowed_exactly_and_the_numbers_say_the_same() {
         for query in [
             "&outcome=blocked",
             "&outcome=asked",
+            "&outcome=approved",
             "&outcome=redacted",
             "&outcome=flagged",
             "&outcome=monitored",
@@ -180,9 +183,9 @@ fn a_list_is_narrowed_exactly_and_the_numbers_say_the_same() {
         assert!(theirs.get("policySetVersionId").is_none());
         // What no decision says is no question, and what never fits is said.
         for wrong in [
-            "action=allow",
-            "outcome=approved",
+            "action=pass",
             "outcome=failed",
+            "outcome=allowed",
             "mode=off",
             "groupBy=device",
         ] {
@@ -232,8 +235,7 @@ fn counts_are_of_every_violation_once_and_say_what_they_lack() {
         let (one, other) = tokio::join!(count_days(&app.kernel), count_days(&app.kernel));
         assert!(one.is_ok() && other.is_ok());
         count(&app).await;
-        let none =
-            json!({ "blocked": 0, "asked": 0, "redacted": 0, "flagged": 0, "monitored": 0, "bypassed": 0 });
+        let none = json!({ "blocked": 0, "approved": 0, "asked": 0, "redacted": 0, "flagged": 0, "monitored": 0, "bypassed": 0 });
         let with = |outcome: &str, events: i64| {
             let mut outcomes = none.clone();
             outcomes[outcome] = json!(events);

@@ -94,6 +94,8 @@ fn a_wrong_line_is_counted_and_listed_and_the_rest_is_kept() {
             (with("/missing", json!(["no.such"])), "/missing/0"),
             (with("/decision/action", json!("shrug")), "/decision/action"),
             (with("/decision/mode", json!("maybe")), "/decision/mode"),
+            // Nobody's yes is told by an import.
+            (with("/decision/basis", json!("approved")), "/decision/basis"),
             (with("/shoe~1size", json!(1)), "/shoe~1size"),
         ];
         let right: Vec<String> = vec![
