@@ -46,7 +46,7 @@ pub struct Repeats {
     /// Only where the organization enforces, or only looks on
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// Only columns of device-hooks with these words in their names, such as codex or "the machine's"
+    /// Only columns of device-hooks with these words in their names, such as codex or "the machine's"; clients, of the other two parts
     #[arg(long)]
     column: Option<String>,
 }
@@ -281,12 +281,7 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
         let (mode, mut sum) = (mode.word(), Sums::default());
         judged(scene, mode)?;
         for client in &clients {
-            let whose = if client.is_of_the_machine {
-                "the machine's"
-            } else {
-                "a person's"
-            };
-            let column = format!("{} by {whose} settings, {mode}", client.word);
+            let column = format!("{} by {} settings, {mode}", client.word, client.whose());
             if repeats
                 .column
                 .as_ref()
@@ -361,13 +356,13 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
 }
 
 /// Lets real clients ask for a call that needs a yes, on devices that judge.
-pub fn approve(scene: &Scene<'_>) -> Outcome {
+pub fn approve(scene: &Scene<'_>, repeats: &Repeats) -> Outcome {
     judged(scene, "enforce")?;
-    approved::run(scene, &possible(), &People::make(scene)?)
+    approved::run(scene, &repeats.wanted()?, &People::make(scene)?)
 }
 
 /// Looks at what the agent says of how far real clients are guarded, beside what they do.
-pub fn look(scene: &Scene<'_>) -> Outcome {
+pub fn look(scene: &Scene<'_>, repeats: &Repeats) -> Outcome {
     scene.administrator().post(
         "content-policies",
         json!({ "definition": { "id": "no-rm", "name": "no rm -r", "action": "block", "message": "ask the platform team first",
@@ -375,7 +370,7 @@ pub fn look(scene: &Scene<'_>) -> Outcome {
             "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm -r" } } }),
     )?;
     judged(scene, "enforce")?;
-    coverage::run(scene, &possible(), &People::make(scene)?)
+    coverage::run(scene, &repeats.wanted()?, &People::make(scene)?)
 }
 
 /// Has the inventory know the person's server of MCP, and denies it.
@@ -547,6 +542,31 @@ fn stop(scene: &mut Scene<'_>) -> Outcome {
 fn start(scene: &mut Scene<'_>) -> Outcome {
     scene.server = scene.installation.launch_at(scene.server.address)?;
     scene.server.wait_until_ready(Duration::from_mins(1))
+}
+
+impl Repeats {
+    /// Returns the clients that can be tried here and whose columns are wanted.
+    fn wanted(&self) -> Outcome<Vec<&'static Client>> {
+        let words = self.column.as_deref().unwrap_or_default();
+        let clients: Vec<_> = possible()
+            .into_iter()
+            .filter(|client| format!("{} by {} settings", client.word, client.whose()).contains(words))
+            .collect();
+        if clients.is_empty() {
+            return Err(Failure::new("no client has the words of --column in its name"));
+        }
+        Ok(clients)
+    }
+}
+
+impl Client {
+    fn whose(&self) -> &'static str {
+        if self.is_of_the_machine {
+            "the machine's"
+        } else {
+            "a person's"
+        }
+    }
 }
 
 impl Row {
