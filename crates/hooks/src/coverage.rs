@@ -101,6 +101,8 @@ pub enum Reason {
     AgentWasSilent,
     /// One variable of the environment takes the machine's settings away.
     GapEnvironment,
+    /// Settings of the person, or of a folder, switch the machine's hooks off, or a folder that is not trusted does.
+    GapPersonSettings,
     /// Nested calls of code mode run against a refusal.
     GapCodeMode,
     /// Patches are applied against a refusal in the app.
@@ -109,7 +111,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::NotRegistered,
         Self::RegistrationUnreadable,
         Self::HooksDisabled,
@@ -135,6 +137,7 @@ impl Reason {
         Self::ServiceNotEnabled,
         Self::AgentWasSilent,
         Self::GapEnvironment,
+        Self::GapPersonSettings,
         Self::GapCodeMode,
         Self::GapApplyPatch,
     ];
@@ -167,6 +170,7 @@ impl Reason {
             Self::ServiceNotEnabled => "service_not_enabled",
             Self::AgentWasSilent => "agent_was_silent",
             Self::GapEnvironment => "gap_environment",
+            Self::GapPersonSettings => "gap_person_settings",
             Self::GapCodeMode => "gap_code_mode",
             Self::GapApplyPatch => "gap_apply_patch",
         }
@@ -200,6 +204,7 @@ impl Reason {
             | Self::ServiceNotEnabled
             | Self::AgentWasSilent
             | Self::GapEnvironment
+            | Self::GapPersonSettings
             | Self::GapCodeMode
             | Self::GapApplyPatch => Level::Bypassable,
         }
@@ -268,7 +273,7 @@ impl Reason {
                  somebody may be here whom /etc/passwd does not know, which the guide on hooks lists"
             }
             Self::ConfigurationElsewhere => {
-                "let the client keep its folder in the home: something sets CLAUDE_CONFIG_DIR, CODEX_HOME or another HOME for it; two days \
+                "let the client keep its folder in the home: something sets CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME or another HOME for it; two days \
                  after the last such conversation this is forgotten"
             }
             Self::EventsUnheard => "let the agent judge for hooks: provost agent install --system --judge",
@@ -282,7 +287,7 @@ impl Reason {
             Self::AgentWasSilent => {
                 "look why it did not work: journalctl -u provost-agent; a day later this is forgotten"
             }
-            Self::GapEnvironment | Self::GapCodeMode | Self::GapApplyPatch => {
+            Self::GapEnvironment | Self::GapPersonSettings | Self::GapCodeMode | Self::GapApplyPatch => {
                 "nothing closes it in this version of the client; what it leaves open is in the guide on hooks"
             }
         }
@@ -329,7 +334,7 @@ pub struct Gap {
 }
 
 /// The gaps that are known.
-pub const GAPS: [Gap; 3] = [
+pub const GAPS: [Gap; 4] = [
     Gap {
         client: Client::Gemini,
         systems: &[],
@@ -337,6 +342,14 @@ pub const GAPS: [Gap; 3] = [
         until: None,
         reason: Reason::GapEnvironment,
         source: "measured with 0.61.0: GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+    },
+    Gap {
+        client: Client::Gemini,
+        systems: &[],
+        from: None,
+        until: None,
+        reason: Reason::GapPersonSettings,
+        source: "measured with 0.61.0: hooksConfig of a person, a folder that is not trusted",
     },
     Gap {
         client: Client::Codex,
@@ -794,7 +807,8 @@ mod tests {
         let (gemini, codex) = (versions(&["0.61.0"]), versions(&["0.169.0"]));
         let found = coverage(&evidence(Client::Gemini, &effect, &gemini));
         assert_eq!(found.level, Level::Bypassable);
-        assert_eq!(found.reasons, BTreeSet::from([Reason::GapEnvironment]));
+        let gaps = [Reason::GapEnvironment, Reason::GapPersonSettings];
+        assert_eq!(found.reasons, BTreeSet::from(gaps));
         let on = |system| {
             let mut one = evidence(Client::Codex, &effect, &codex);
             one.system = system;

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 
 /// How clients call the server in the input of a tool of their own.
 const SERVER_MEMBERS: [&str; 3] = ["server", "serverName", "server_name"];
+/// How Gemini CLI calls the tools of servers, in front of the server's name and one more of these lines.
+const OF_GEMINI: &str = "mcp_";
 /// LIMIT: bytes of the name of a conversation that is noted. Ours: clients have 36.
 const MAX_SESSION: usize = 256;
 
@@ -60,6 +62,10 @@ impl Payload<'_> {
         let name = self.tool_name.as_str().unwrap_or_default();
         let prefixed = name.strip_prefix("mcp__");
         let told = self.told().map(Cow::Borrowed);
+        // Gemini CLI says the server beside the tool, and in the tool's name where that of the server ends nobody can say.
+        if client == Client::Gemini && name.starts_with(OF_GEMINI) {
+            return Some((told, Purpose::Tool(text(&self.mcp_context["tool_name"]))));
+        }
         if prefixed.is_none() && self.mcp_server.is_null() && self.mcp_context.is_null() {
             return asks_for_resources(name)
                 .then(|| (self.server_of_input(client).map(Cow::Owned), Purpose::Resources));
@@ -106,7 +112,7 @@ impl Payload<'_> {
     /// Returns how the client calls the server of the tool; `None` for a tool that is of no server.
     pub fn called(&self, client: Client) -> Option<CalledServer> {
         let (server, asked) = self.mcp(client)?;
-        let told = match asked {
+        let told = match &asked {
             Purpose::Tool(_) => self.told().map(str::to_owned),
             Purpose::Resources => server.map(Cow::into_owned),
         };
@@ -115,8 +121,11 @@ impl Payload<'_> {
             Value::Null => None,
             source => Some(text(source).unwrap_or_default().to_owned()),
         };
+        // Of a tool's name that says nothing for certain no server is read: where none is told, any may be meant.
+        let is_open = client == Client::Gemini && matches!(asked, Purpose::Tool(_));
+        let tool = self.tool_name.as_str().filter(|_| !is_open);
         Some(CalledServer {
-            tool: self.tool_name.as_str().unwrap_or_default().to_owned(),
+            tool: tool.unwrap_or_default().to_owned(),
             name: told,
             source,
         })

@@ -148,7 +148,7 @@ pub struct Question {
 /// How a client calls the server of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalledServer {
-    /// The name of the tool, in which that of the server may be.
+    /// The name of the tool, in which that of the server may be; empty where the client's name of it says nothing for certain.
     pub tool: String,
     /// The name of the server, where the client says it apart. Without it, and where the tool's name has none, any of them may be asked.
     pub name: Option<String>,

@@ -744,6 +744,53 @@ fn what_is_known_of_a_server_fills_what_is_missing_and_replaces_nothing() {
 
 /// Proves HK-8.
 #[test]
+fn a_tool_of_gemini_that_may_be_of_a_server_is_of_the_told_one_or_of_any() {
+    let of = |tool: &str, context: Value| {
+        let mut event = event(Client::Gemini, Moment::PreTool);
+        (event["tool_name"], event["mcp_context"]) = (tool.into(), context);
+        let asked = question(Client::Gemini, &event);
+        let event = asked.request(None, None, Mode::Enforce)["events"][0].clone();
+        (asked.server.clone(), event)
+    };
+    let told = json!({ "server_name": "my_files", "tool_name": "remove", "command": "npx" });
+    for tool in ["mcp_my_files_remove", "remove", "mcp__files__remove"] {
+        let (server, event) = of(tool, told.clone());
+        let server = server.unwrap();
+        assert_eq!(
+            (server.name.as_deref(), server.tool.as_str()),
+            (Some("my_files"), "")
+        );
+        assert_eq!(event["attributes"]["mcp.server_id"], "my_files", "{event}");
+        assert_eq!(event["attributes"]["mcp.tool_id"], "remove", "{event}");
+    }
+    // It says none, or none that can be read: where in the name of the tool that of the server ends nobody knows.
+    for (tool, context) in [
+        ("mcp_my_files_remove", Value::Null),
+        ("mcp__x_remove", Value::Null),
+        ("mcp__files__remove", Value::Null),
+        ("mcp_my_files_remove", json!({ "server_name": 7 })),
+        ("mcp_my_files_remove", json!("my_files")),
+        ("remove", json!({ "tool_name": "remove" })),
+    ] {
+        let (server, event) = of(tool, context.clone());
+        let server = server.unwrap();
+        assert_eq!(
+            (server.name.as_deref(), server.tool.as_str()),
+            (None, ""),
+            "{tool} {context}"
+        );
+        let missing = event["missing"].as_array().unwrap();
+        assert!(
+            missing.contains(&json!("mcp.server_id")) && missing.contains(&json!("mcp.package_id")),
+            "{event}"
+        );
+    }
+    let (server, event) = of("run_shell_command", Value::Null);
+    assert!(server.is_none() && !event.to_string().contains("mcp."), "{event}");
+}
+
+/// Proves HK-8.
+#[test]
 fn a_clients_own_tool_that_reads_from_a_server_asks_that_server() {
     let of = |client, tool: &str, input: Value| {
         let mut event = event(client, Moment::PreTool);

@@ -69,7 +69,7 @@ struct Habits {
     program: &'static str,
     package: &'static str,
     /// Below the home, with `*` for one folder.
-    sessions: &'static str,
+    sessions: &'static [&'static str],
     /// Below the home.
     folder: &'static str,
     /// How folders begin that bring a program of their own, in an editor's folder of extensions.
@@ -84,7 +84,7 @@ const HABITS: [Habits; 3] = [
         client: Client::ClaudeCode,
         program: "claude",
         package: "@anthropic-ai/claude-code",
-        sessions: ".claude/projects/*/*.jsonl",
+        sessions: &[".claude/projects/*/*.jsonl"],
         folder: ".claude",
         extension: Some("anthropic.claude-code-"),
         brought: &[
@@ -96,7 +96,7 @@ const HABITS: [Habits; 3] = [
         client: Client::Codex,
         program: "codex",
         package: "@openai/codex",
-        sessions: ".codex/sessions/*/*/*/*.jsonl",
+        sessions: &[".codex/sessions/*/*/*/*.jsonl"],
         folder: ".codex",
         extension: Some("openai.chatgpt-"),
         brought: &[],
@@ -105,7 +105,8 @@ const HABITS: [Habits; 3] = [
         client: Client::GeminiCli,
         program: "gemini",
         package: "@google/gemini-cli",
-        sessions: ".gemini/tmp/*/chats/*.json",
+        // Earlier versions wrote one object, 0.61.0 writes lines.
+        sessions: &[".gemini/tmp/*/chats/*.json", ".gemini/tmp/*/chats/*.jsonl"],
         folder: ".gemini",
         extension: None,
         brought: &[],
@@ -250,7 +251,9 @@ pub fn of_home(
         }
     }
     look.brought(habits);
-    look.sessions(habits.sessions, since_ms);
+    for pattern in habits.sessions {
+        look.sessions(pattern, since_ms);
+    }
     look.found.is_there |= !look.found.sessions.is_empty();
     look.found
 }
@@ -683,6 +686,11 @@ mod tests {
         assert_eq!(stems(&found), ["1f"]);
         assert!(found.is_there && !found.is_incomplete);
         assert_eq!(stems(&home.traces(Client::Codex)), ["rollout-x-1"]);
+        let of_gemini = ".gemini/tmp/work/chats";
+        for name in ["a.json", "b.jsonl", "b.lock", "parent/helper.jsonl"] {
+            home.put(&format!("{of_gemini}/{name}"), "secret");
+        }
+        assert_eq!(stems(&home.traces(Client::GeminiCli)), ["a", "b"]);
         let later = of_home(&home.0, Client::ClaudeCode, Platform::Linux, i64::MAX, &|| false);
         assert!(later.sessions.is_empty() && later.is_there);
         symlink(&other.0, home.0.join(".claude/projects/away")).unwrap();

@@ -556,7 +556,8 @@ fn paths(client: Client, root: &Path, homes: &Homes) -> Result<(Vec<PathBuf>, Ve
             let names = ["config.toml", "managed_config.toml"];
             switches.extend(names.map(|name| folder_of(&path).join(name)));
         }
-        Client::Gemini => {}
+        // By its source: it counts before everything else that somebody wrote, and switches of both count.
+        Client::Gemini => machine.insert(0, folder_of(&path).join("system-defaults.json")),
     }
     Ok((machine, switches))
 }

@@ -45,6 +45,12 @@ const GEMINI_MACHINE: [&str; 3] = [
     "Library/Application Support/GeminiCli/settings.json",
     "ProgramData/gemini-cli/settings.json",
 ];
+/// By its source: what counts before everything else that somebody wrote.
+const GEMINI_DEFAULTS: [&str; 3] = [
+    "etc/gemini-cli/system-defaults.json",
+    "Library/Application Support/GeminiCli/system-defaults.json",
+    "ProgramData/gemini-cli/system-defaults.json",
+];
 const CODEX_MACHINE: [&str; 3] = [
     "etc/codex/config.toml",
     "etc/codex/config.toml",
@@ -155,6 +161,14 @@ pub(super) const FILES: &[File] = &[
         GeminiCli,
         Machine(GEMINI_MACHINE),
         "gemini-cli/settings.json",
+        Jsonc,
+        Scope::Managed,
+        GEMINI_SETTINGS,
+    ),
+    file(
+        GeminiCli,
+        Machine(GEMINI_DEFAULTS),
+        "gemini-cli/system-defaults.json",
         Jsonc,
         Scope::Managed,
         GEMINI_SETTINGS,

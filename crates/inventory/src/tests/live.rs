@@ -154,6 +154,21 @@ fn the_readers_of_each_client_of_hooks_say_who_is_called() {
         "url:https://mcp.acme.example/g"
     );
     assert_eq!(gemini.resolve(&called("find")), None);
+    // What the machine gives everybody is another one of that name.
+    folder.write(
+        "etc/gemini-cli/system-defaults.json",
+        &servers(&[("docs", npx("@evil/docs@1.0.0"))]),
+    );
+    let gemini = folder.live_of(Client::GeminiCli, Some("/home/ada/shop"));
+    let keys: Vec<&str> = gemini
+        .candidates(&told)
+        .iter()
+        .map(|one| one.key.as_str())
+        .collect();
+    assert!(
+        gemini.resolve(&told).is_none() && keys.contains(&"npm:@evil/docs"),
+        "{keys:?}"
+    );
 }
 
 /// Proves IV-6.

@@ -7,6 +7,7 @@ it is the tool's own gate that is seen. `over` names the folders of the place th
 With `turn` the client goes on with one session from the second turn on (1, 2, …), in which each call has an id of its own.
 With `hook` the machine's settings register this hook and no other one: `moment` (pre_tool, post_tool, prompt), `line` (a command line),
 `seconds` (how long the client waits) and `on_failure` (whether the client is to refuse where the hook fails, if it has a switch for that).
+`settings` are members of Gemini CLI's own settings of the person, besides those that it needs; `config` is text behind those of Codex.
 With `server` the person has a server of MCP in the client's settings, called files, by these words of a command line: the model asks for its
 tool `remove` in place of the shell. `npx` is what a package of it would start, and stands for every package.
 The answer is one line of JSON: whether the victim is gone, what the client said, and of the texts that `looks_for` names those that the
@@ -119,8 +120,12 @@ class Gemini(model.Model):
         model.SEEN.append(json.dumps(asked_model))
         names = [tool["name"] for tools in asked_model.get("tools", []) for tool in tools.get("functionDeclarations", [])]
         part = {"text": model.ANSWER}
-        if "functionResponse" not in json.dumps(asked_model) and "run_shell_command" in names:
-            part = {"functionCall": {"name": "run_shell_command", "args": {"command": asked["command"], "description": "Tidy up"}}}
+        wanted, input_ = "run_shell_command", {"command": asked["command"], "description": "Tidy up"}
+        if asked.get("server"):
+            wanted, input_ = "mcp_files_remove", {}
+        # Of a session that goes on it hears everything that was said before.
+        if "functionResponse" not in json.dumps(asked_model.get("contents", [])[-1:]) and wanted in names:
+            part = {"functionCall": {"name": wanted, "args": input_}}
         said = {
             "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
             "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18},
@@ -205,10 +210,13 @@ env_key = "OPENAI_API_KEY"
 else:
     environment |= {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": start_gemini()}
     (home / ".gemini").mkdir(exist_ok=True)
-    (home / ".gemini/settings.json").write_text(
-        json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}})
-    )
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}} | asked.get("settings", {})
+    if asked.get("server"):
+        settings["mcpServers"] = {"files": {"command": asked["server"][0], "args": asked["server"][1:]}}
+    (home / ".gemini/settings.json").write_text(json.dumps(settings))
     words = ["-p", question, "--yolo", "-m", "gemini-2.5-pro"]
+    if turn:
+        words += ["--session-id" if turn == 1 else "--resume", SESSION]
 
 # The machine's settings are those of the place: its etc stands over the machine's, for this process alone.
 alone = f'for name in {" ".join(over)}; do mount --bind "$0/$name" "/$name" || exit 1; done; exec "$@"'

@@ -1,5 +1,5 @@
-//! Whether a device that judges for hooks holds, whatever fails on it: real Claude Code and Codex, a model that is a script and asks for
-//! one command that removes a file, the agent of the machine or of a person, and a real server that is there or away.
+//! Whether a device that judges for hooks holds, whatever fails on it: real Claude Code, Codex and Gemini CLI, a model that is a script and
+//! asks for one command that removes a file, the agent of the machine or of a person, and a real server that is there or away.
 //!
 //! ```text
 //! client ──► registered line ──► agent.sock ──► agent ──► bundle      what fails is one of these, or the disk below the agent
@@ -46,7 +46,7 @@ pub struct Repeats {
     /// Only where the organization enforces, or only looks on
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// Only columns of device-hooks with these words in their names, such as codex or "the machine's"
+    /// Only columns of device-hooks with these words in their names, such as codex or "the machine's"; clients, of the other two parts
     #[arg(long)]
     column: Option<String>,
 }
@@ -87,7 +87,7 @@ pub struct Client {
     guarded: &'static str,
 }
 
-const CLIENTS: [Client; 3] = [
+const CLIENTS: [Client; 4] = [
     Client {
         word: "claude-code",
         is_of_the_machine: false,
@@ -103,10 +103,17 @@ const CLIENTS: [Client; 3] = [
         is_of_the_machine: true,
         guarded: "rm -r",
     },
+    Client {
+        word: "gemini",
+        is_of_the_machine: true,
+        guarded: "rm -rf",
+    },
 ];
 
 /// What no policy is about.
 const ALLOWED: &str = "unlink";
+/// The conversation in which the line of a client's settings asks.
+const LINE_SESSION: &str = "0d7c5a4e-line";
 /// How long a client waits for its hook. Units: milliseconds.
 const CLIENT_MS: f64 = 5_000.0;
 
@@ -274,12 +281,7 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
         let (mode, mut sum) = (mode.word(), Sums::default());
         judged(scene, mode)?;
         for client in &clients {
-            let whose = if client.is_of_the_machine {
-                "the machine's"
-            } else {
-                "a person's"
-            };
-            let column = format!("{} by {whose} settings, {mode}", client.word);
+            let column = format!("{} by {} settings, {mode}", client.word, client.whose());
             if repeats
                 .column
                 .as_ref()
@@ -354,13 +356,13 @@ pub fn run(scene: &mut Scene<'_>, repeats: &Repeats, record: bool) -> Outcome {
 }
 
 /// Lets real clients ask for a call that needs a yes, on devices that judge.
-pub fn approve(scene: &Scene<'_>) -> Outcome {
+pub fn approve(scene: &Scene<'_>, repeats: &Repeats) -> Outcome {
     judged(scene, "enforce")?;
-    approved::run(scene, &possible(), &People::make(scene)?)
+    approved::run(scene, &repeats.wanted()?, &People::make(scene)?)
 }
 
 /// Looks at what the agent says of how far real clients are guarded, beside what they do.
-pub fn look(scene: &Scene<'_>) -> Outcome {
+pub fn look(scene: &Scene<'_>, repeats: &Repeats) -> Outcome {
     scene.administrator().post(
         "content-policies",
         json!({ "definition": { "id": "no-rm", "name": "no rm -r", "action": "block", "message": "ask the platform team first",
@@ -368,7 +370,7 @@ pub fn look(scene: &Scene<'_>) -> Outcome {
             "conditions": { "field": "tool.input.command", "op": "contains", "value": "rm -r" } } }),
     )?;
     judged(scene, "enforce")?;
-    coverage::run(scene, &possible(), &People::make(scene)?)
+    coverage::run(scene, &repeats.wanted()?, &People::make(scene)?)
 }
 
 /// Has the inventory know the person's server of MCP, and denies it.
@@ -479,22 +481,7 @@ fn line(client: &Client, device: &Device, (command, is_server): (&str, bool), ti
         .stdout(Stdio::piped());
     let mut child = python.spawn().context("the clients need Python 3")?;
     let input = child.stdin.take().context("a script without input")?;
-    let mut tool_input = json!({ "command": command });
-    if client.word == "claude-code" {
-        tool_input["description"] = "Tidy up".into();
-    }
-    let mut payload = json!({
-        "hook_event_name": "PreToolUse", "session_id": "0d7c5a4e-line", "cwd": device.folder.join("work"), "permission_mode": "default",
-        "tool_name": "Bash", "tool_input": tool_input, "tool_use_id": "call_line",
-    });
-    if is_server {
-        payload["tool_name"] = "mcp__files__remove".into();
-        payload["tool_input"] = json!({ "path": "." });
-        // Codex does not say whose configuration a server is of.
-        if client.word == "claude-code" {
-            payload["mcp_server"] = json!({ "name": "files", "source": "user" });
-        }
-    }
+    let payload = event(client, device, command, is_server);
     serde_json::to_writer(
         input,
         &json!({ "line": device.registered_line(client)?, "payload": payload, "times": times }),
@@ -502,6 +489,41 @@ fn line(client: &Client, device: &Device, (command, is_server): (&str, bool), ti
     .context("a script does not listen")?;
     let output = child.wait_with_output().context("cannot wait for a script")?;
     serde_json::from_slice(&output.stdout).context(format_args!("the script ended with {}", output.status))
+}
+
+/// The event that the client writes before a tool: a command, or the one of the person's server.
+fn event(client: &Client, device: &Device, command: &str, is_server: bool) -> Value {
+    let work = device.folder.join("work");
+    if client.word == "gemini" {
+        let mut event = json!({
+            "session_id": LINE_SESSION, "transcript_path": format!("/home/.gemini/tmp/work/chats/session-2026-11-28T10-00-{}.jsonl", &LINE_SESSION[..8]),
+            "cwd": work, "hook_event_name": "BeforeTool", "timestamp": "2026-11-28T10:00:00.000Z",
+            "tool_name": "run_shell_command", "tool_input": { "command": command, "description": "Tidy up" },
+        });
+        if is_server {
+            event["tool_name"] = "mcp_files_remove".into();
+            event["tool_input"] = json!({});
+            event["mcp_context"] = json!({ "server_name": "files", "tool_name": "remove", "command": SERVER[0], "args": SERVER[1..] });
+        }
+        return event;
+    }
+    let mut event = json!({
+        "hook_event_name": "PreToolUse", "session_id": LINE_SESSION, "cwd": work, "permission_mode": "default",
+        "tool_name": "Bash", "tool_input": { "command": command }, "tool_use_id": "call_line",
+    });
+    let is_claude = client.word == "claude-code";
+    if is_claude {
+        event["tool_input"]["description"] = "Tidy up".into();
+    }
+    if is_server {
+        event["tool_name"] = "mcp__files__remove".into();
+        event["tool_input"] = json!({ "path": "." });
+        // Codex does not say whose configuration a server is of.
+        if is_claude {
+            event["mcp_server"] = json!({ "name": "files", "source": "user" });
+        }
+    }
+    event
 }
 
 /// Has the server away.
@@ -520,6 +542,31 @@ fn stop(scene: &mut Scene<'_>) -> Outcome {
 fn start(scene: &mut Scene<'_>) -> Outcome {
     scene.server = scene.installation.launch_at(scene.server.address)?;
     scene.server.wait_until_ready(Duration::from_mins(1))
+}
+
+impl Repeats {
+    /// Returns the clients that can be tried here and whose columns are wanted.
+    fn wanted(&self) -> Outcome<Vec<&'static Client>> {
+        let words = self.column.as_deref().unwrap_or_default();
+        let clients: Vec<_> = possible()
+            .into_iter()
+            .filter(|client| format!("{} by {} settings", client.word, client.whose()).contains(words))
+            .collect();
+        if clients.is_empty() {
+            return Err(Failure::new("no client has the words of --column in its name"));
+        }
+        Ok(clients)
+    }
+}
+
+impl Client {
+    fn whose(&self) -> &'static str {
+        if self.is_of_the_machine {
+            "the machine's"
+        } else {
+            "a person's"
+        }
+    }
 }
 
 impl Row {

@@ -69,9 +69,6 @@ impl Tools {
                 python(Python::Two)?;
                 rust().map(drop)
             }
-            Part::DeviceHooks | Part::DeviceApprovals | Part::DeviceCoverage => {
-                packages("commands", &sources().join("commands")).map(drop)
-            }
             Part::Commands => {
                 packages("commands", &sources().join("commands"))?;
                 copy(COMMAND_SCRIPTS, &self.commands)
@@ -86,7 +83,12 @@ impl Tools {
                 packages("commands", &sources().join("commands")).map(drop)
             }
             Part::Scanners => scanners::snyk().map(drop),
-            Part::Hooks | Part::HookAnswers | Part::Additions => {
+            Part::Hooks
+            | Part::HookAnswers
+            | Part::DeviceHooks
+            | Part::DeviceApprovals
+            | Part::DeviceCoverage
+            | Part::Additions => {
                 packages("hooks", &sources().join("hooks"))?;
                 packages("commands", &sources().join("commands")).map(drop)
             }

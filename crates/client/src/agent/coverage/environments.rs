@@ -29,8 +29,8 @@ pub fn moves_folder(root: &Path, client: Client) -> bool {
     let variable: &[u8] = match client {
         Client::ClaudeCode => b"CLAUDE_CONFIG_DIR",
         Client::Codex => b"CODEX_HOME",
-        // That it has none is not known; the gap of its environment stands anyway.
-        Client::Gemini => return false,
+        // By its source: the folder that stands for the home.
+        Client::Gemini => b"GEMINI_CLI_HOME",
     };
     let names = |path: &PathBuf| names(path, variable);
     let files = FILES.iter().map(|file| root.join(file));

@@ -367,6 +367,7 @@ fn a_client_that_keeps_its_conversations_elsewhere_is_not_enforced() {
             "CLAUDE_CONFIG_DIR=/data/claude\n",
             "bypassable",
         ),
+        ("etc/environment", "GEMINI_CLI_HOME=/data\n", "enforced"),
         ("etc/environment", "LANG=C\nCODEX_HOME=/data/codex\n", "enforced"),
         (
             "etc/profile.d/ai.sh",
@@ -533,6 +534,57 @@ fn files_that_switch_hooks_of_codex_on_and_off_are_roots_as_well() {
         machine.put(&below, "model = \"x\"\n", 0o644);
     }
     assert_eq!(codex(), before);
+}
+
+/// Proves FH-6, FH-8.
+#[test]
+fn both_files_of_the_machine_count_for_gemini_and_its_conversations_are_seen() {
+    let machine = Machine::new();
+    let program = machine.program().display().to_string();
+    let line = command_line(&program, Client::Gemini, HookMode::Enforce, &[]);
+    let hooks = hooks(Client::Gemini, HookMode::Enforce, &line);
+    machine.put(
+        "usr/lib/node_modules/@google/gemini-cli/package.json",
+        r#"{"name":"@google/gemini-cli","version":"0.61.0"}"#,
+        0o644,
+    );
+    let settings = json!({ "hooks": hooks }).to_string();
+    machine.put("etc/gemini-cli/settings.json", &settings, 0o644);
+    let gemini = || {
+        machine.round();
+        let kept = kept_coverage(&machine.world.agent.folder).unwrap();
+        let found = kept
+            .clients
+            .into_iter()
+            .find(|client| client.client == "gemini_cli");
+        found.map(|found| (found.level, found.reasons)).unwrap()
+    };
+    let before = gemini();
+    let has = |found: &(String, Vec<String>), reason: &str| found.1.iter().any(|one| one == reason);
+    assert!(
+        has(&before, "gap_environment") && has(&before, "gap_person_settings"),
+        "{before:?}"
+    );
+    assert!(!has(&before, "person_registration"), "{before:?}");
+    let defaults = "etc/gemini-cli/system-defaults.json";
+    machine.put(defaults, "{}", 0o666);
+    let found = gemini();
+    assert!(has(&found, "person_registration"), "{found:?}");
+    for off in [json!({ "enabled": false }), json!({ "disabled": ["provost"] })] {
+        machine.put(defaults, &json!({ "hooksConfig": off }).to_string(), 0o644);
+        assert_eq!(gemini().1, ["hooks_disabled"], "{off}");
+    }
+    machine.put(defaults, "{}", 0o644);
+    assert_eq!(gemini(), before);
+    let silent = "home/ada/.gemini/tmp/work/chats/session-2026-11-29T11-13-d5ee2e4a.jsonl";
+    machine.put(silent, "secret", 0o600);
+    gemini();
+    machine.world.clock.pass(300);
+    let found = gemini();
+    assert!(has(&found, "session_without_events"), "{found:?}");
+    machine.put("etc/environment", "GEMINI_CLI_HOME=/data\n", 0o644);
+    let found = gemini();
+    assert!(has(&found, "configuration_elsewhere"), "{found:?}");
 }
 
 /// Proves FH-6, FH-8.

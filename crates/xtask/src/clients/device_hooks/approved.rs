@@ -30,11 +30,7 @@ pub fn run(scene: &Scene<'_>, clients: &[&Client], people: &People) -> Outcome {
     let mut berta = administrator.with_token(person);
     let mut wrong = Vec::new();
     for client in clients {
-        let whose = if client.is_of_the_machine {
-            "the machine's"
-        } else {
-            "a person's"
-        };
+        let whose = client.whose();
         let mut device = Device::make(scene, client, "enforce", people)?;
         let victim = device.victim();
         let (call, other) = (

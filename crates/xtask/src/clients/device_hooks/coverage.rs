@@ -1,6 +1,9 @@
 //! What the agent says of how far a client is guarded, beside what the client really does: registered and run, switched off by a person, taken
 //! out of the settings, and in again while a conversation was held without it.
 //!
+//! Settings of a person switch the machine's hooks of Gemini CLI off, and the agent of the machine reads no settings of people: it says of the client that
+//! there is this way around, before and while somebody goes it, and of a conversation that was held so that it asked nothing.
+//!
 //! ```text
 //! the client asks for a blocked call ──► did the file stay?      the agent looks, twice ──► what does it say?
 //! ```
@@ -12,8 +15,7 @@ use serde_json::{Value, json};
 use super::device::{Device, OVER, Start};
 use super::{Client, People};
 use crate::clients::Scene;
-use crate::clients::hooks::{called, write};
-use crate::clients::terminal::{CLAUDE, CODEX};
+use crate::clients::hooks::{called, program, write};
 use crate::failure::{Context, Failure, Outcome};
 use crate::{clock, process};
 
@@ -25,10 +27,10 @@ const READY: Duration = Duration::from_mins(1);
 struct Step {
     name: &'static str,
     change: Change,
-    /// Whether a call that a policy blocks runs then, by the machine's settings and by a person's.
-    runs: [bool; 2],
-    /// What the agent says then, likewise: the level, and reasons that must be among those that it names.
-    says: [(&'static str, &'static [&'static str]); 2],
+    /// Whether a call that a policy blocks runs then, by the machine's settings, by a person's, and by the machine's of Gemini CLI.
+    runs: [bool; 3],
+    /// What the agent says then, likewise: the level, and reasons that must be among those that it names. Absent where there is no such step.
+    says: [Option<(&'static str, &'static [&'static str])>; 3],
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -36,59 +38,77 @@ enum Change {
     Nothing,
     /// A person switches hooks off in settings of their own.
     SwitchedOff,
+    /// A person switches this hook off by its name.
+    LeftOut,
     TakenOut,
     PutBack,
 }
 
 const PERSON: &[&str] = &["person_registration", "person_agent"];
 
-const STEPS: [Step; 4] = [
+/// What is known of Gemini CLI, where nothing else is missing.
+const GAPS: &[&str] = &["gap_environment", "gap_person_settings"];
+
+const STEPS: [Step; 5] = [
     Step {
         name: "registered",
         change: Change::Nothing,
-        runs: [false, false],
-        says: [("enforced", &[]), ("observed", PERSON)],
+        runs: [false, false, false],
+        says: [
+            Some(("enforced", &[])),
+            Some(("observed", PERSON)),
+            Some(("bypassable", GAPS)),
+        ],
     },
     Step {
         name: "switched off by the person",
         change: Change::SwitchedOff,
-        runs: [false, true],
-        says: [("enforced", &[]), ("none", &["hooks_disabled"])],
+        runs: [false, true, true],
+        says: [
+            Some(("enforced", &[])),
+            Some(("none", &["hooks_disabled"])),
+            Some(("bypassable", GAPS)),
+        ],
+    },
+    Step {
+        name: "left out by its name by the person",
+        change: Change::LeftOut,
+        runs: [false, false, true],
+        says: [None, None, Some(("observed", &["session_without_events"]))],
     },
     Step {
         name: "taken out of the settings",
         change: Change::TakenOut,
-        runs: [true, true],
-        says: [("none", &["not_registered"]), ("none", &["not_registered"])],
+        runs: [true, true, true],
+        says: [Some(("none", &["not_registered"])); 3],
     },
     Step {
         name: "put back, after a conversation without it",
         change: Change::PutBack,
-        runs: [false, false],
-        says: [
-            ("observed", &["session_without_events"]),
-            ("observed", &["session_without_events"]),
-        ],
+        runs: [false, false, false],
+        says: [Some(("observed", &["session_without_events"])); 3],
     },
 ];
 
 pub fn run(scene: &Scene<'_>, clients: &[&Client], people: &People) -> Outcome {
     let mut wrong = Vec::new();
     for client in clients {
-        let whose = usize::from(!client.is_of_the_machine);
-        let column = format!(
-            "{} by {} settings",
-            client.word,
-            ["the machine's", "a person's"][whose]
-        );
+        let whose = match client.word {
+            "gemini" => 2,
+            _ => usize::from(!client.is_of_the_machine),
+        };
+        let column = format!("{} by {} settings", client.word, client.whose());
         let mut device = Device::make(scene, client, "enforce", people)?;
         is_installed(scene, client, &device)?;
         for step in &STEPS {
+            let Some((wanted, among)) = step.says[whose] else {
+                continue;
+            };
             step.apply(scene, client, &device)?;
             device.start(&Start::default())?;
             device.wait_until_it_judges()?;
             let ran = runs(scene, client, &device, step)?;
-            if step.change == Change::PutBack {
+            if matches!(step.change, Change::LeftOut | Change::PutBack) {
                 // The conversation that was held without it is seen at two looks.
                 looked(scene, client, &mut device)?;
                 std::thread::sleep(BETWEEN_LOOKS);
@@ -102,7 +122,6 @@ pub fn run(scene: &Scene<'_>, clients: &[&Client], people: &People) -> Outcome {
                 "    {column}, {}: a blocked call {word}; {level} {reasons}",
                 step.name
             );
-            let (wanted, among) = step.says[whose];
             let has_reasons = among.iter().all(|reason| reasons.contains(reason));
             if ran != step.runs[whose]
                 || level != wanted
@@ -125,13 +144,13 @@ pub fn run(scene: &Scene<'_>, clients: &[&Client], people: &People) -> Outcome {
 
 /// Has the place hold what an installation of the client by npm leaves in a home: the package's own description, with its version.
 fn is_installed(scene: &Scene<'_>, client: &Client, device: &Device) -> Outcome {
-    let (name, main) = match client.word {
-        "codex" => ("@openai/codex", CODEX),
-        _ => ("@anthropic-ai/claude-code", CLAUDE),
+    let name = match client.word {
+        "codex" => "@openai/codex",
+        "gemini" => "@google/gemini-cli",
+        _ => "@anthropic-ai/claude-code",
     };
-    let program = scene.tools.command(main);
-    let main = program.get_args().next().context("a client without a file")?;
-    let main = std::path::Path::new(main);
+    let words = program(scene, client.word);
+    let main = std::path::Path::new(words.get(1).context("a client without a file")?);
     let package = main
         .ancestors()
         .find(|folder| folder.ends_with(name))
@@ -149,22 +168,19 @@ fn is_installed(scene: &Scene<'_>, client: &Client, device: &Device) -> Outcome 
 /// Lets the client ask for a call that a policy blocks, and says whether it ran.
 fn runs(scene: &Scene<'_>, client: &Client, device: &Device, step: &Step) -> Outcome<bool> {
     device.put_victim()?;
-    let program = match client.word {
-        "codex" => scene.tools.command(CODEX),
-        _ => scene.tools.command(CLAUDE),
-    };
-    let words: Vec<_> = std::iter::once(program.get_program())
-        .chain(program.get_args())
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
     let config = if step.change == Change::SwitchedOff {
         "\n[features]\nhooks = false\n"
     } else {
         ""
     };
+    let settings = match step.change {
+        Change::SwitchedOff => json!({ "hooksConfig": { "enabled": false } }),
+        Change::LeftOut => json!({ "hooksConfig": { "disabled": ["provost"] } }),
+        _ => json!({}),
+    };
     let said = called(&json!({
-        "client": client.word, "program": words, "place": device.folder, "victim": device.victim(),
-        "command": format!("{} {}", client.guarded, device.victim()), "over": OVER, "config": config,
+        "client": client.word, "program": program(scene, client.word), "place": device.folder, "victim": device.victim(),
+        "command": format!("{} {}", client.guarded, device.victim()), "over": OVER, "config": config, "settings": settings,
     }))?;
     said["ran"].as_bool().context(format_args!("no answer in {said}"))
 }
@@ -208,8 +224,8 @@ impl Step {
         };
         match self.change {
             Change::SwitchedOff if client.word == "claude-code" => switched(true),
-            // Codex has its own settings written with each call.
-            Change::Nothing | Change::SwitchedOff => Ok(()),
+            // Codex and Gemini CLI have their own settings written with each call.
+            Change::Nothing | Change::SwitchedOff | Change::LeftOut => Ok(()),
             Change::TakenOut => {
                 if client.word == "claude-code" {
                     switched(false)?;
@@ -223,7 +239,10 @@ impl Step {
 
 /// Returns what is said of a client.
 fn of_client(client: &Client, coverage: &Value) -> Value {
-    let word = client.word.replace('-', "_");
+    let word = match client.word {
+        "gemini" => "gemini_cli".to_owned(),
+        word => word.replace('-', "_"),
+    };
     let clients = coverage["clients"].as_array();
     let found = clients.and_then(|clients| clients.iter().find(|one| one["client"] == word.as_str()));
     found.cloned().unwrap_or_default()

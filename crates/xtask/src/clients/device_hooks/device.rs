@@ -364,18 +364,19 @@ impl Device {
 
     /// The line that the client runs before a tool, as it stands in its settings.
     pub fn registered_line(&self, client: &Client) -> Outcome<String> {
-        let of_claude = |file: &str| {
+        let in_json = |file: &str, event: &str| {
             let path = self.folder.join(file);
             let settings = std::fs::read_to_string(&path).context(path.display())?;
             let settings: Value = serde_json::from_str(&settings).context("the settings are no JSON")?;
-            text(&settings, "/hooks/PreToolUse/0/hooks/0/command")
+            text(&settings, &format!("/hooks/{event}/0/hooks/0/command"))
         };
-        if client.word == "claude-code" {
-            return of_claude(if self.is_of_the_machine {
-                "etc/claude-code/managed-settings.json"
-            } else {
-                "home/.claude/settings.json"
-            });
+        match client.word {
+            "claude-code" if self.is_of_the_machine => {
+                return in_json("etc/claude-code/managed-settings.json", "PreToolUse");
+            }
+            "claude-code" => return in_json("home/.claude/settings.json", "PreToolUse"),
+            "gemini" => return in_json("etc/gemini-cli/settings.json", "BeforeTool"),
+            _ => {}
         }
         let path = self.folder.join("etc/codex/requirements.toml");
         let settings = std::fs::read_to_string(&path).context(path.display())?;
