@@ -5,6 +5,8 @@ use super::backtests_worker::{Worker, ask, ended};
 use super::decisions::{content, policy};
 use super::violations::{PATH, count, grouped, id_of, listed, say};
 use crate::support::{App, each};
+use provost_areas_policy::violations::AREA;
+use provost_kernel::area::Check;
 use provost_policy::Family;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -193,6 +195,13 @@ fn what_was_approved_is_found_by_each_filter_and_the_numbers_say_the_same() {
             let reply = app.get(&format!("{PATH}?{unfit}")).await;
             reply.refused(422, "invalid_definition");
         }
+        // The check of a store knows these numbers.
+        let Check::Find(check) = AREA.check else {
+            panic!("the area checks nothing");
+        };
+        let now = app.now();
+        let broken = app.kernel.read_system(move |tx| check(tx, now)).await;
+        assert_eq!(broken.unwrap(), Vec::<String>::new());
         app.kernel.stop().await;
     });
 }
