@@ -7,6 +7,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DAY_MS: i64 = 86_400_000;
+/// The action of what was only noted, which stopped nobody: monitored, or passed by a bypass.
+const MONITORED: &str = "monitored";
 
 /// How far back, and how much at most.
 #[derive(Clone, Copy)]
@@ -89,6 +91,12 @@ fn count(found: &mut Decisions, event: &Value) {
     let Some(action) = text(&event["decision"], "action") else {
         found.undecided += 1;
         return;
+    };
+    let is_enforced = text(&event["decision"], "mode").is_none_or(|mode| mode == "enforce");
+    let action = if is_enforced || action == "allow" {
+        action
+    } else {
+        MONITORED.to_owned()
     };
     found.all += 1;
     found.imported += u64::from(event["imported"] == true);
@@ -235,10 +243,16 @@ mod tests {
         };
         count(&mut found, &event("block"));
         count(&mut found, &event("allow"));
+        for mode in ["monitor", "bypass"] {
+            let mut event = event("block");
+            event["decision"]["mode"] = mode.into();
+            count(&mut found, &event);
+        }
         count(&mut found, &json!({ "at": "2026-11-20T00:00:00.000Z" }));
-        assert_eq!((found.all, found.imported, found.undecided), (2, 2, 1));
-        assert_eq!((found.by_tool["Bash"].all, found.by_tool["Bash"].stopped), (2, 1));
-        assert_eq!((found.by_subject["usr_1"].all, found.by_policy["q"]), (2, 2));
+        assert_eq!((found.all, found.imported, found.undecided), (4, 4, 1));
+        assert_eq!((found.by_tool["Bash"].all, found.by_tool["Bash"].stopped), (4, 1));
+        assert_eq!((found.by_subject["usr_1"].all, found.by_policy["q"]), (4, 4));
+        assert_eq!((found.by_action["block"], found.by_action[MONITORED]), (1, 2));
         assert_eq!(found.by_day[&20_777]["block"], 1);
     }
 
