@@ -7,9 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use provost_bundle::{
     Addressee, AskedEvent, BundleGroup, BundleInputs, BundleUser, Floor, HookMode, Hooks, Judge, Judgement,
-    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Recording, Refusal, SERVERS_LIMIT, ToldContent, open, read,
+    OnUnknown, PAYLOAD_LIMIT, PolicyBundle, Recording, Refusal, SERVERS_LIMIT, ToldContent, Verdict, open,
+    read,
 };
-use provost_policy::{Action, Definition, Family, PolicySet, sha256_hex};
+use provost_policy::{Action, Definition, Event, Family, Occasion, PolicySet, Symbols, sha256_hex};
 use provost_words::Timestamp;
 use provost_words::dsse::{Envelope, PublicKey, Signature, SignedKind, signed_bytes};
 use serde_json::{Value, json};
@@ -439,6 +440,40 @@ fn what_judges_holds_each_document_once() {
         .map(|policy| (policy.id.as_str(), policy.definition.is_null()))
         .collect();
     assert_eq!(kept, [("one", true), ("two", true)]);
+}
+
+/// The documents are let go of, and verdicts say of approvals and of what is changed what whole documents say.
+#[test]
+fn verdicts_say_the_same_by_what_is_kept_of_policies() {
+    let redaction = json!({"strategy": "nullify"});
+    for change in [
+        json!({}),
+        json!({"message": "ask first"}),
+        json!({"action": "require_approval"}),
+        json!({"action": "require_approval", "approval": {"autoApproveOnRequest": true}}),
+        json!({"action": "redact", "redaction": redaction}),
+        json!({"action": "nudge", "message": "think"}),
+    ] {
+        let policies = [block("one", &change)];
+        let whole = set(&policies);
+        let mut symbols = Symbols::default();
+        let attributes = json!({"tool.id": "Bash"});
+        let event = Event::read(
+            &mut symbols,
+            1_500,
+            Occasion::PreTool,
+            attributes.as_object().unwrap(),
+            &[],
+        )
+        .unwrap();
+        let outcome = whole.judge_unaided(&event, &symbols);
+        let by_whole = Verdict::of_event(&outcome, &event, &symbols).unwrap();
+        let judge = Judge::new(bundle(&policies)).unwrap();
+        let by_kept = say(&judge, &attributes);
+        let said = |verdict: &Verdict| serde_json::to_value(verdict).unwrap();
+        assert_eq!(said(by_kept.verdict()), said(&by_whole), "{change}");
+        assert_eq!(said(&by_whole)["action"], *policies[0].1.get("action").unwrap());
+    }
 }
 
 #[test]

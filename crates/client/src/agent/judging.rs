@@ -882,7 +882,7 @@ fn bundle_finding(agent: &Agent) -> Finding {
         Ok(Some(judge)) => {
             let bundle = judge.bundle();
             let of_nobody = if bundle.users.is_empty() {
-                ", of nobody: this machine has no owner, and the server is asked about everything that is about somebody (an admin says whose it is: provost devices update DEVICE --owner-user-id USER)"
+                ", of nobody: this machine has no owner, or the owner's id or that of a group is a word of somebody else as well, and the server is asked about everything that is about somebody (an admin says whose it is: provost devices update DEVICE --owner-user-id USER)"
             } else {
                 ""
             };

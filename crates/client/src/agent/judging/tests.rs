@@ -286,7 +286,7 @@ fn a_server_that_does_not_answer_the_heartbeat_leaves_the_bundle() {
 
 /// Nothing is said of an owner where there is one.
 #[test]
-fn doctor_says_that_a_machine_has_no_owner() {
+fn doctor_says_that_policies_know_nobody() {
     let world = World::new();
     let found = super::bundle_finding(&world.agent);
     assert!(found.good && found.says.contains("no owner"), "{}", found.says);
