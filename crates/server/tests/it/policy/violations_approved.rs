@@ -5,6 +5,7 @@ use super::backtests_worker::{Worker, ask, ended};
 use super::decisions::{content, policy};
 use super::violations::{PATH, count, grouped, id_of, listed, say};
 use crate::support::{App, each};
+use provost_areas_policy::history;
 use provost_areas_policy::violations::AREA;
 use provost_kernel::area::Check;
 use provost_policy::Family;
@@ -162,6 +163,12 @@ fn what_was_approved_is_found_by_each_filter_and_the_numbers_say_the_same() {
             ("&source=decisions&outcome=approved", 3),
         ];
         count(&app).await;
+        for (query, number) in queries {
+            assert_eq!(listed(&app, query).await.len(), number, "{query}");
+        }
+        // And by the columns of a segment.
+        app.advance(601);
+        history::seal(&app.kernel).await.unwrap();
         for (query, number) in queries {
             assert_eq!(listed(&app, query).await.len(), number, "{query}");
             let days = grouped(&app, &format!("day{query}")).await["groups"].clone();
