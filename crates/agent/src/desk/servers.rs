@@ -202,7 +202,9 @@ impl Servers {
             source: server.source.clone(),
         };
         let is_elsewhere = conversation.is_some_and(|of| is_elsewhere(question.client, of, home));
-        let resolved = live.resolve(&called).filter(|_| !is_elsewhere);
+        // Gemini CLI says no path where it keeps no conversation: wherever its configuration lies then.
+        let is_untold = question.client == Client::Gemini && conversation.is_none_or(|of| of.path.is_none());
+        let resolved = live.resolve(&called).filter(|_| !is_elsewhere && !is_untold);
         let resolved = resolved.and_then(|server| match &said {
             None => Some(server),
             Some(Ok(said)) => said.servers().iter().try_fold(server, LiveServer::with_said),

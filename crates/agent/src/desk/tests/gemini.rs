@@ -259,3 +259,28 @@ fn a_command_of_the_settings_and_heads_of_subagents_are_servers_of_their_names()
         assert_eq!(after, (None, vec![evil, fine]), "{path}");
     }
 }
+
+/// Proves LJ-11.
+#[test]
+fn where_gemini_keeps_no_conversation_nobody_is_said() {
+    let open = open(None, registered(Word::OfAccount));
+    let servers = super::looked_up();
+    open.configure(".gemini/settings.json", &both().to_string());
+    let good = open.event_of("mcp_fine_remove", &beside("fine", &npx("fine@1.0.0")));
+    let fine = vec!["npm:fine".to_owned()];
+    assert_eq!(
+        packages(open.found(&servers, &good)),
+        (Some(fine[0].clone()), fine.clone())
+    );
+    for (member, value) in [
+        ("transcript_path", json!("")),
+        ("transcript_path", Value::Null),
+        ("session_id", Value::Null),
+    ] {
+        let mut event = good.clone();
+        event[member] = value;
+        let found = open.found(&servers, &event);
+        assert_eq!(found.unread, None, "{event}");
+        assert_eq!(packages(found), (None, fine.clone()), "{event}");
+    }
+}
