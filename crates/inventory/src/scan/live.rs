@@ -14,6 +14,9 @@
 //! Nobody says which server of a plugin is meant: what a marketplace's entry or a folder of skills brings along stands in no file that is
 //! read. Nor is a server meant by a name that was cut.
 //!
+//! What a client says beside a call of what it starts is read as an entry is, and stands in no file: it may be meant besides, takes away where it says
+//! something else, and names nobody.
+//!
 //! Keeps IV-6 and IV-7.
 
 use super::{Machine, Spot, Walk, begin, is_in_project};
