@@ -341,7 +341,7 @@ pub const GAPS: [Gap; 4] = [
         from: None,
         until: None,
         reason: Reason::GapEnvironment,
-        source: "measured with 0.61.0: GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+        source: "measured with 0.61.0: GEMINI_CLI_SYSTEM_SETTINGS_PATH; by its source: GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
     },
     Gap {
         client: Client::Gemini,
@@ -349,7 +349,7 @@ pub const GAPS: [Gap; 4] = [
         from: None,
         until: None,
         reason: Reason::GapPersonSettings,
-        source: "measured with 0.61.0: hooksConfig of a person, a folder that is not trusted",
+        source: "measured with 0.61.0: hooksConfig of a person; by its source: a folder's, and one that is not trusted",
     },
     Gap {
         client: Client::Codex,
@@ -900,6 +900,27 @@ mod tests {
         ] {
             assert_eq!(home_of_session(client, path), home, "{path}");
         }
+    }
+
+    #[test]
+    fn a_gap_is_measured_as_far_as_its_source_says_and_the_guide_names_its_variables() {
+        let guide = include_str!("../../../docs/guide/hooks.md");
+        for gap in GAPS {
+            let (measured, _) = gap
+                .source
+                .split_once("; by its source: ")
+                .unwrap_or((gap.source, ""));
+            // No client was asked in a folder that is not trusted, nor with other defaults.
+            for not_measured in ["trusted", "folder", "DEFAULTS"] {
+                assert!(!measured.contains(not_measured), "{measured}");
+            }
+            let words = gap.source.split([' ', ';', ',', ':']);
+            for variable in words.filter(|word| word.starts_with("GEMINI_CLI_")) {
+                assert!(guide.contains(&format!("`{variable}`")), "{variable}");
+            }
+        }
+        let names = |name: &str| GAPS.iter().any(|gap| gap.source.contains(name));
+        assert!(names("GEMINI_CLI_SYSTEM_SETTINGS_PATH") && names("GEMINI_CLI_SYSTEM_DEFAULTS_PATH"));
     }
 
     /// Proves FH-6.

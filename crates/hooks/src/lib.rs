@@ -42,7 +42,7 @@ pub use coverage::{
 pub use decision::{Action, Basis, Decision};
 pub use effect::{Effect, EverySettings, SettingsFound, Whose, changed, effect, program_of, switches_off};
 pub use payload::{Conversation, session_of};
-pub use question::{CalledServer, KnownServer, Message, Moment, Question, UnreadableEvent, hear};
+pub use question::{CalledServer, KnownServer, Message, Moment, Question, SaidServer, UnreadableEvent, hear};
 pub use registration::{
     CLIENT_SECONDS, Conflict, Registration, UNDECIDED, command_line, found, hooks, merged, merged_text,
     removed, removed_text,

@@ -4,7 +4,7 @@
 //! were written, so that the server reads their bytes and not what a parser here made of numbers and repeated members.
 
 use crate::client::Client;
-use crate::question::CalledServer;
+use crate::question::{CalledServer, SaidServer};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,6 +16,12 @@ const SERVER_MEMBERS: [&str; 3] = ["server", "serverName", "server_name"];
 const OF_GEMINI: &str = "mcp_";
 /// LIMIT: bytes of the name of a conversation that is noted. Ours: clients have 36.
 const MAX_SESSION: usize = 256;
+/// What Gemini CLI calls server and tool beside a call, in front of what it says that it starts for it.
+const NAMES_OF_GEMINI: [&str; 2] = ["server_name", "tool_name"];
+/// Of which it says one at least.
+const STARTED_BY_GEMINI: [&str; 3] = ["command", "url", "tcp"];
+/// LIMIT: bytes of what a client says that it starts. Ours: of an entry of a configuration as much is read.
+const MAX_SAID: usize = 64 * 1024;
 
 /// An event as a client writes it.
 #[derive(Debug, Deserialize)]
@@ -34,7 +40,7 @@ pub struct Payload<'a> {
     /// Claude Code names the server of a tool.
     #[serde(default)]
     pub mcp_server: Value,
-    /// Gemini CLI names server and tool.
+    /// Gemini CLI names server and tool, and what it starts.
     #[serde(default)]
     pub mcp_context: Value,
     #[serde(borrow, default)]
@@ -128,6 +134,31 @@ impl Payload<'_> {
             tool: tool.unwrap_or_default().to_owned(),
             name: told,
             source,
+            said: (client == Client::Gemini).then(|| self.said()).flatten(),
+        })
+    }
+
+    /// Returns what Gemini CLI says that it starts for a server, or where it asks: `command`, `args`, `cwd`, `url` and `tcp` beside the names, and
+    /// what a later one may say besides. Of every server that it runs 0.61.0 has a command or an address, so that names alone say that an entry lies
+    /// over the one by which it was started.
+    fn said(&self) -> Option<SaidServer> {
+        let entry = match &self.mcp_context {
+            Value::Null => return None,
+            Value::Object(members) => {
+                let is_said = |(name, value): &(&String, &Value)| {
+                    !NAMES_OF_GEMINI.contains(&name.as_str()) && !value.is_null()
+                };
+                let said = members.iter().filter(is_said);
+                Value::Object(said.map(|(name, value)| (name.clone(), value.clone())).collect())
+            }
+            _ => return Some(SaidServer::Unreadable),
+        };
+        let is_started = STARTED_BY_GEMINI.iter().any(|name| text(&entry[*name]).is_some());
+        let is_read = is_started && entry.to_string().len() <= MAX_SAID;
+        Some(if is_read {
+            SaidServer::Entry(entry)
+        } else {
+            SaidServer::Unreadable
         })
     }
 }

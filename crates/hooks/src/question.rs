@@ -154,6 +154,18 @@ pub struct CalledServer {
     pub name: Option<String>,
     /// Whose configuration it is of, where the client says it, in its word.
     pub source: Option<String>,
+    /// What the client says that it starts, or where it asks, where it says so beside the call.
+    pub said: Option<SaidServer>,
+}
+
+/// What a client says beside a call of what it starts. It is the client's word: it makes a verdict stronger, and takes no server away that may be
+/// meant besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SaidServer {
+    /// As an entry of its configuration would say it.
+    Entry(Value),
+    /// Nobody can read it, or it says nothing of what is started: any server may be.
+    Unreadable,
 }
 
 /// Which server it is, for whoever looked into the configuration of its client.

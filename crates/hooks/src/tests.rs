@@ -789,6 +789,59 @@ fn a_tool_of_gemini_that_may_be_of_a_server_is_of_the_told_one_or_of_any() {
     assert!(server.is_none() && !event.to_string().contains("mcp."), "{event}");
 }
 
+/// Proves HK-5.
+#[test]
+fn what_gemini_says_that_it_starts_is_an_entry_or_cannot_be_read() {
+    let of = |client, context: Value| {
+        let mut event = event(client, Moment::PreTool);
+        (event["tool_name"], event["mcp_context"]) = ("mcp_docs_find".into(), context);
+        let server = question(client, &event).server.clone();
+        server.and_then(|server| server.said)
+    };
+    let names = json!({ "server_name": "docs", "tool_name": "find" });
+    let with = |members: Value| {
+        let mut context = names.clone();
+        let members = members.as_object().unwrap().clone();
+        context.as_object_mut().unwrap().extend(members);
+        context
+    };
+    let entry = json!({ "command": "npx", "args": ["-y", "docs"], "cwd": "/srv" });
+    for started in [
+        entry.clone(),
+        json!({ "url": "https://mcp.acme.example/docs" }),
+        json!({ "tcp": "docs:4000" }),
+        // Who reads an entry says whether its types are those of one.
+        json!({ "command": "npx", "args": "x" }),
+    ] {
+        let said = of(Client::Gemini, with(started.clone()));
+        assert_eq!(said, Some(SaidServer::Entry(started)));
+    }
+    let mut nulls = with(entry.clone());
+    nulls["url"] = Value::Null;
+    assert_eq!(of(Client::Gemini, nulls), Some(SaidServer::Entry(entry.clone())));
+    let most = "x".repeat(64 * 1024 - r#"{"command":""}"#.len());
+    let said = of(Client::Gemini, with(json!({ "command": most })));
+    assert!(matches!(said, Some(SaidServer::Entry(_))));
+    for context in [
+        names.clone(),
+        with(json!({ "command": "", "url": "" })),
+        with(json!({ "command": 7 })),
+        with(json!({ "args": ["docs"] })),
+        with(json!({ "command": format!("{most}x") })),
+        json!("docs"),
+        json!([]),
+        json!({}),
+    ] {
+        let said = of(Client::Gemini, context);
+        assert_eq!(said, Some(SaidServer::Unreadable));
+    }
+    assert_eq!(of(Client::Gemini, Value::Null), None);
+    // The others say nothing so.
+    for client in [Client::ClaudeCode, Client::Codex] {
+        assert_eq!(of(client, with(entry.clone())), None);
+    }
+}
+
 /// Proves HK-8.
 #[test]
 fn a_clients_own_tool_that_reads_from_a_server_asks_that_server() {

@@ -56,5 +56,5 @@ pub use meant::{Doubt, Odd};
 pub use report::{
     Observation, Pin, Place, Scan, Scope, Section, SectionFault, ServerFacts, Shape, Sighting, Transport,
 };
-pub use scan::{Called, Live, LiveServer, Machine, Reach, live, scan, scan_watched};
+pub use scan::{Called, Live, LiveServer, Machine, Reach, live, said, scan, scan_watched};
 pub use secrets::holds_credential;

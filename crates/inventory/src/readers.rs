@@ -35,6 +35,8 @@ pub(crate) enum At {
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     Servers(&'static [&'static str]),
+    /// The command line of one server, which has this name.
+    ServerOfLine(&'static [&'static str], &'static str),
     /// Servers in the record of a project, whose path is the first name that `*` stands for.
     ServersOfProjects(&'static [&'static str]),
     /// Servers of a plugin, with or without a member around them.
@@ -80,6 +82,7 @@ impl Part {
     pub(crate) fn leads_to_servers(self) -> bool {
         match self {
             Self::Servers(_)
+            | Self::ServerOfLine(..)
             | Self::ServersOfProjects(_)
             | Self::ServersOfPlugin
             | Self::Manifest

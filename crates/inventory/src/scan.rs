@@ -17,7 +17,7 @@ use crate::readers::{At, FILES, File, Part};
 use crate::report::{Observation, Place, Scan, SectionFault, Sighting};
 use crate::syntax;
 use crate::wire::is_project_name;
-pub use live::{Called, Live, LiveServer, Reach, live};
+pub use live::{Called, Live, LiveServer, Reach, live, said};
 use patterns::MAX_DEPTH;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

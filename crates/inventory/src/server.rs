@@ -31,7 +31,7 @@ struct Entry {
 
 /// Members of which each names a server: clients differ in which of them they read first.
 const COMMANDS: [&str; 2] = ["command", "cmd"];
-pub(crate) const ADDRESSES: [&str; 5] = ["url", "httpUrl", "serverUrl", "uri", "endpoint"];
+pub(crate) const ADDRESSES: [&str; 6] = ["url", "httpUrl", "http_url", "serverUrl", "uri", "endpoint"];
 /// The other members that are read.
 const READ: [&str; 11] = [
     "args",
@@ -49,7 +49,7 @@ const READ: [&str; 11] = [
 /// Members that say something else than what runs: how it is shown, who may call which of its tools, how it signs in, where a list has it
 /// from. Whatever is neither here nor read may be what decides: `headersHelper` is a command, `envFile` brings variables, `cwd` another
 /// folder, and a client of tomorrow has one that nobody knows today. A truth or a number names no program.
-pub(crate) const HARMLESS: [&str; 40] = [
+pub(crate) const HARMLESS: [&str; 42] = [
     "$schema",
     "_comment",
     "alwaysAllow",
@@ -69,12 +69,14 @@ pub(crate) const HARMLESS: [&str; 40] = [
     "enabledTools",
     "enabled_tools",
     "excludeTools",
+    "exclude_tools",
     "faviconUrl",
     "gallery",
     "icon",
     "icons",
     "id",
     "includeTools",
+    "include_tools",
     "instructions",
     "name",
     "note",

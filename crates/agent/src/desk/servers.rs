@@ -10,16 +10,21 @@
 //! writing another one after the client has read its own. Where the client says whose configuration a server is of, the first is seen; and
 //! where it says that it keeps its conversations in another folder than the home's, its configuration lies there too, and nobody can say.
 //!
+//! Where a client says beside the call what it starts (Gemini CLI), that is one more server that may be meant: a denial of it refuses, and where it is
+//! another one than the files say, nobody is said. It is the client's word, without the variables and headers of an entry: nobody is said by it
+//! alone, and it takes away none that the files name.
+//!
 //! An agent of the machine looks for others, who may not see all that it sees: of projects it reads those in the home of whoever asks, and
 //! where somebody works elsewhere, nobody can say.
 //!
 //! Keeps LJ-11.
 
-use provost_hooks::{Client, Conversation, KnownServer, Question, home_of_session};
+use provost_hooks::{CalledServer, Client, Conversation, KnownServer, Question, SaidServer, home_of_session};
 use provost_inventory::{
-    Called, Doubt, Fault, InventoryKey, Live, LiveServer, Machine, Odd, Platform, Reach, live,
+    Called, Doubt, Fault, InventoryKey, Live, LiveServer, Machine, Odd, Platform, Reach, live, said,
 };
 use provost_words::time::Clock;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -28,7 +33,7 @@ use std::time::Duration;
 
 /// LIMIT: how long is looked for one call, since everybody else waits meanwhile. Ours; what is longer is as what cannot be read.
 const MOST_TIME: Duration = Duration::from_millis(100);
-/// LIMIT: configurations that are held, and those of one account. Ours.
+/// LIMIT: configurations, and words of clients about one server, that are held, and those of one account. Ours.
 const MOST_KEPT: usize = 16;
 const MOST_OF_ACCOUNT: usize = 4;
 
@@ -48,6 +53,34 @@ pub struct ServerOfCall {
     pub doubts: Vec<Doubt>,
 }
 
+impl ServerOfCall {
+    /// Returns it with servers of the configuration that may be meant.
+    fn among<'a>(mut self, servers: impl IntoIterator<Item = &'a LiveServer>) -> Self {
+        for server in servers {
+            self.may_be.push(server.key.clone());
+            self.may_be.extend(server.also.iter().cloned());
+            self.doubts.extend(server.doubts.iter().cloned());
+        }
+        self.may_be.sort_unstable();
+        self.may_be.dedup();
+        self
+    }
+
+    /// Returns it with what the client says beside the call, which may be meant besides and takes nothing away.
+    ///
+    /// Keeps LJ-12.
+    fn beside(self, said: Option<&Result<Arc<Live>, Unread>>) -> Self {
+        match said {
+            None => self,
+            Some(Ok(said)) => self.among(said.servers()),
+            Some(Err(why)) => Self {
+                unread: self.unread.or(Some(*why)),
+                ..self
+            },
+        }
+    }
+}
+
 /// Why not all of a client's configuration could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
@@ -59,6 +92,8 @@ pub enum Unread {
     File(Fault),
     /// An entry of the server's name says nothing that can be read.
     Entry(Odd),
+    /// What the client says beside the call of what it starts says nothing that can be read.
+    Said,
 }
 
 impl Unread {
@@ -86,15 +121,30 @@ impl Unread {
                 "the entry of that name has a variable in a command that starts packages: write the package out"
             }
             Self::Entry(Odd::Size) => "the entry of that name holds more than the agent reads of one",
+            Self::Said => {
+                "what it says beside the call of what it starts for it cannot be read, or is neither a command nor an address"
+            }
         }
     }
 }
 
 /// What the configurations of one account, one client and one folder say.
 struct Kept {
-    of: (u32, Client, Option<PathBuf>),
+    of: Of,
     home: PathBuf,
     live: Arc<Live>,
+}
+
+/// Of which account and client, and what was looked at.
+type Of = (u32, Client, What);
+
+/// What is looked at.
+#[derive(Clone, PartialEq)]
+enum What {
+    /// What is configured for a call in this folder.
+    Folder(Option<PathBuf>),
+    /// What the client says beside a call that it starts for a server of this name.
+    Said(String, Value),
 }
 
 /// Where servers are looked up.
@@ -136,11 +186,14 @@ impl Servers {
         let Some(home) = home.filter(|_| is_there) else {
             return nowhere;
         };
-        let folder = folder.map(PathBuf::from);
-        let live = match self.live((account, question.client, folder), home, clock) {
+        let said = self.said((account, home), question.client, server, clock);
+        let what = What::Folder(folder.map(PathBuf::from));
+        let live = match self.live((account, question.client, what), home, clock) {
             Ok(live) => live,
             // The unit hides homes from an agent that need not see them.
-            Err(error) if error.kind() == ErrorKind::NotFound => return ServerOfCall::default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return ServerOfCall::default().beside(said.as_ref());
+            }
             Err(_) => return nowhere,
         };
         let called = Called {
@@ -148,15 +201,15 @@ impl Servers {
             server: server.name.clone(),
             source: server.source.clone(),
         };
-        let candidates = live.candidates(&called);
-        let keys = |server: &&LiveServer| [server.key.clone()].into_iter().chain(server.also.clone());
-        let mut may_be: Vec<String> = candidates.iter().flat_map(keys).collect();
-        may_be.sort_unstable();
-        may_be.dedup();
-        let doubts = candidates.iter().flat_map(|server| server.doubts.clone());
-        let doubts = doubts.collect();
         let is_elsewhere = conversation.is_some_and(|of| is_elsewhere(question.client, of, home));
-        let resolved = live.resolve(&called).filter(|_| !is_elsewhere);
+        // Gemini CLI says no path where it keeps no conversation: wherever its configuration lies then.
+        let is_untold = question.client == Client::Gemini && conversation.is_none_or(|of| of.path.is_none());
+        let resolved = live.resolve(&called).filter(|_| !is_elsewhere && !is_untold);
+        let resolved = resolved.and_then(|server| match &said {
+            None => Some(server),
+            Some(Ok(said)) => said.servers().iter().try_fold(server, LiveServer::with_said),
+            Some(Err(_)) => None,
+        });
         let known = resolved.map(|server| KnownServer {
             remote_url: server.address().map(str::to_owned),
             package_version: server.version,
@@ -166,20 +219,35 @@ impl Servers {
             _ if is_elsewhere => Some(Unread::Elsewhere),
             fault => fault.map(Unread::File),
         };
-        ServerOfCall {
+        let found = ServerOfCall {
             known,
-            may_be,
             unread,
-            doubts,
-        }
+            ..ServerOfCall::default()
+        };
+        found.among(live.candidates(&called)).beside(said.as_ref())
     }
 
-    fn live(
+    /// Returns what a client says beside a call of what it starts, as an entry of its configuration is read; nothing where it says nothing.
+    ///
+    /// Errors: it cannot be read.
+    fn said(
         &self,
-        of: (u32, Client, Option<PathBuf>),
-        home: &Path,
+        (account, home): (u32, &Path),
+        client: Client,
+        server: &CalledServer,
         clock: &dyn Clock,
-    ) -> std::io::Result<Arc<Live>> {
+    ) -> Option<Result<Arc<Live>, Unread>> {
+        let SaidServer::Entry(entry) = server.said.as_ref()? else {
+            return Some(Err(Unread::Said));
+        };
+        let name = server.name.clone().unwrap_or_default();
+        let of = (account, client, What::Said(name, entry.clone()));
+        let said = self.live(of, home, clock).ok();
+        let said = said.filter(|said| said.unread().is_none());
+        Some(said.ok_or(Unread::Said))
+    }
+
+    fn live(&self, of: Of, home: &Path, clock: &dyn Clock) -> std::io::Result<Arc<Live>> {
         let mut kept = self.kept.borrow_mut();
         if let Some(at) = kept.iter().position(|kept| kept.of == of && kept.home == home) {
             // What is used last stands last.
@@ -204,8 +272,11 @@ impl Servers {
         } else {
             Reach::Home
         };
-        let asked = (client_of(of.1), of.2.as_deref());
-        let live = live(&machine, asked, reach, &self.key)?;
+        let client = client_of(of.1);
+        let live = match &of.2 {
+            What::Folder(folder) => live(&machine, (client, folder.as_deref()), reach, &self.key),
+            What::Said(name, entry) => said(&machine, client, (name, entry), &self.key),
+        }?;
         let live = Arc::new(live);
         // What was cut by the time is looked at anew: the next look may be faster.
         let is_cut = live.unread() == Some(Fault::Truncated);

@@ -1,6 +1,7 @@
 //! The desk before hooks, with a bundle of its own.
 
 mod bypass;
+mod gemini;
 mod logs;
 mod servers;
 mod told;

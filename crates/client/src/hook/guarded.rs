@@ -44,7 +44,8 @@ pub fn not_guarded(client: Client, whose: Whose, mode: Mode) -> Vec<&'static str
                  they do not trust, where Gemini CLI runs no hook",
             );
             open.push(
-                "who sets GEMINI_CLI_SYSTEM_SETTINGS_PATH: one variable takes the machine's settings away",
+                "who sets GEMINI_CLI_SYSTEM_SETTINGS_PATH or GEMINI_CLI_SYSTEM_DEFAULTS_PATH: one variable takes the machine's settings away, or \
+                 brings others",
             );
         }
     }

@@ -1,11 +1,11 @@
 //! Files of command lines, and of programs that are no editors alone.
 
 use super::At::{Home, Machine, Project};
-use super::Part::{Hooks, Projects, Servers, Switch};
+use super::Part::{Hooks, Projects, ServerOfLine, Servers, ServersOfAgent, Switch};
 use super::{File, HOOKS, MCP_SERVERS, Part, file};
 use crate::client::Client::{Codex, Continue, GeminiCli, Goose, Opencode, Zed};
 use crate::report::Scope;
-use crate::syntax::Format::{Json, Jsonc, Toml, Yaml};
+use crate::syntax::Format::{Head, Json, Jsonc, Toml, Yaml};
 
 const CODEX_CONFIG: &[Part] = &[
     Servers(&["mcp_servers"]),
@@ -27,11 +27,15 @@ const CODEX_CONFIG: &[Part] = &[
 ];
 const GEMINI_SETTINGS: &[Part] = &[
     Servers(&["mcpServers"]),
+    // By its source: it lies over an entry of this name.
+    ServerOfLine(&["mcp", "serverCommand"], "mcp"),
     Hooks(&["hooks"]),
     Switch(&["hooksConfig", "enabled"], "hooksConfig.enabled", &[]),
     Switch(&["mcp", "allowed"], "mcp.allowed", &[]),
     Switch(&["mcp", "excluded"], "mcp.excluded", &[]),
 ];
+/// By its source: what the heads of subagents bring along, which lies over entries of the same names for all of a conversation.
+const GEMINI_HEAD: &[Part] = &[ServersOfAgent("mcp_servers")];
 const OPENCODE: &[Part] = &[
     Servers(&["mcp"]),
     Switch(&["permission"], "permission", &["allow", "ask", "deny"]),
@@ -151,11 +155,35 @@ pub(super) const FILES: &[File] = &[
     ),
     file(
         GeminiCli,
+        Home(".gemini/agents/*.md"),
+        "~/.gemini/agents/*.md",
+        Head,
+        Scope::User,
+        GEMINI_HEAD,
+    ),
+    file(
+        GeminiCli,
+        Home(".gemini/extensions/*/agents/*.md"),
+        "~/.gemini/extensions/*/agents/*.md",
+        Head,
+        Scope::Plugin,
+        GEMINI_HEAD,
+    ),
+    file(
+        GeminiCli,
         Project(".gemini/settings.json"),
         "P/.gemini/settings.json",
         Jsonc,
         Scope::Project,
         GEMINI_SETTINGS,
+    ),
+    file(
+        GeminiCli,
+        Project(".gemini/agents/*.md"),
+        "P/.gemini/agents/*.md",
+        Head,
+        Scope::Project,
+        GEMINI_HEAD,
     ),
     file(
         GeminiCli,

@@ -14,9 +14,12 @@
 //! Nobody says which server of a plugin is meant: what a marketplace's entry or a folder of skills brings along stands in no file that is
 //! read. Nor is a server meant by a name that was cut.
 //!
+//! What a client says beside a call of what it starts is read as an entry is, and stands in no file: it may be meant besides, takes away where it says
+//! something else, and names nobody.
+//!
 //! Keeps IV-6 and IV-7.
 
-use super::{Machine, Walk, begin, is_in_project};
+use super::{Machine, Spot, Walk, begin, is_in_project};
 use crate::client::Client;
 use crate::disk::Disk;
 use crate::disk::Fault;
@@ -28,7 +31,8 @@ use crate::report::{Pin, Scope, SectionFault, ServerFacts};
 use crate::seen::Seen;
 use crate::wire::{is_always_weak, is_server_key};
 use serde_json::Value;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// LIMIT: things that may have been looked at where that is to be known later. Ours: more are not held.
 const MAX_SEEN: usize = 4_096;
@@ -95,6 +99,18 @@ impl LiveServer {
         }
     }
 
+    /// Returns it as far as what its client says beside the call says the same: not where that is another one or weak, and without a version that
+    /// it does not name.
+    ///
+    /// Keeps IV-6.
+    pub fn with_said(mut self, said: &Self) -> Option<Self> {
+        if said.is_weak || said.key != self.key {
+            return None;
+        }
+        self.version = self.version.filter(|own| said.version.as_ref() == Some(own));
+        Some(self)
+    }
+
     /// Returns its address, where it is one.
     pub fn address(&self) -> Option<&str> {
         self.key.strip_prefix("url:")
@@ -142,6 +158,11 @@ pub struct Live {
 }
 
 impl Live {
+    /// Returns every server.
+    pub fn servers(&self) -> &[LiveServer] {
+        &self.servers
+    }
+
     /// Returns every server that may be meant by a call: those that are weak too, and also where something could not be read.
     pub fn candidates(&self, called: &Called) -> Vec<&LiveServer> {
         // Who asks for what all of them have, or says of none which one it is, asks any of them.
@@ -314,6 +335,44 @@ pub fn live(
         servers,
         is_whole: place.is_some() && is_all_within && !has_faults,
         unread,
+        seen: disk.seen(),
+    })
+}
+
+/// Returns what an entry is that a client says beside a call and that stands in no file which is looked at here: one server, or a fault where it cannot
+/// be read. Where there is no such home, what leads there leads nowhere. It says nothing of what a configuration says besides (variables, headers),
+/// so that nobody is said by it alone.
+///
+/// Errors: the root or the home cannot be looked at.
+pub fn said(
+    machine: &Machine<'_>,
+    client: Client,
+    (name, entry): (&str, &Value),
+    key: &InventoryKey,
+) -> std::io::Result<Live> {
+    let disk = Disk::new(machine.stop, &|_| true, Mounts::of_machine()).noting();
+    let root = begin(&disk, machine.root)?;
+    let home = match begin(&disk, machine.home) {
+        Err(error) if error.kind() == ErrorKind::NotFound => root.clone(),
+        home => home?,
+    };
+    let walk = Walk::new(&disk, (&root, &home), machine.platform, key);
+    let spot = Spot {
+        client,
+        path: PathBuf::new(),
+        fence: home.clone(),
+        class: "",
+        project: None,
+    };
+    let facts = walk.facts(&spot, Scope::User, name, entry);
+    let is_read = facts.is_some();
+    let unread = disk.is_over().then_some(Fault::Truncated);
+    let servers = facts.map(|facts| LiveServer::of(name.to_owned(), facts, entry));
+    drop(walk);
+    Ok(Live {
+        servers: servers.into_iter().collect(),
+        is_whole: false,
+        unread: unread.or((!is_read).then_some(Fault::Malformed)),
         seen: disk.seen(),
     })
 }

@@ -10,7 +10,7 @@ use crate::readers::{File, Part};
 use crate::report::Observation;
 use crate::report::{Scope, ServerFacts};
 use crate::server;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -21,6 +21,9 @@ impl Walk<'_> {
             Part::Servers(pointer) => {
                 let scope = file.scope;
                 pointed(value, pointer).map_or(Some(()), |servers| self.servers(spot, scope, servers))
+            }
+            Part::ServerOfLine(pointer, name) => {
+                self.of_line(spot, file.scope, name, pointed(value, pointer))
             }
             Part::ServersOfProjects([first, _, last]) => {
                 let Some(projects) = value.get(first) else {
@@ -142,6 +145,19 @@ impl Walk<'_> {
             }
         }
         Some(())
+    }
+
+    /// Reads the command line of a server.
+    fn of_line(&mut self, spot: &Spot, scope: Scope, name: &str, line: Option<&Value>) -> Option<()> {
+        match line {
+            None | Some(Value::Null) => Some(()),
+            Some(Value::String(line)) if line.is_empty() => Some(()),
+            Some(Value::String(line)) => {
+                let server = json!({ "command": line });
+                self.named_servers(spot, scope, vec![(name.to_owned(), &server)])
+            }
+            Some(_) => None,
+        }
     }
 
     /// Reads the servers of a subagent. A text is the name of one that is configured elsewhere.

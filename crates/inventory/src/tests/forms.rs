@@ -103,6 +103,67 @@ fn hooks_of_a_plugin_stand_in_its_manifest_and_in_files() {
 }
 
 #[test]
+fn servers_of_gemini_in_heads_of_subagents_and_in_a_command_line_are_found() {
+    let folder = Folder::new("gemini-heads");
+    folder.write(
+        "home/ada/.gemini/trustedFolders.json",
+        r#"{"/home/ada/work/repo": "TRUST_FOLDER"}"#,
+    );
+    let head = |name: &str, entry: &str| {
+        format!("---\nname: x\ndescription: x\ntools: ['*']\nmcp_servers:\n  {name}: {entry}\n---\nDo it.\n")
+    };
+    let npx = |name: &str| {
+        head(
+            name,
+            &format!("{{command: npx, args: ['-y', {name}], exclude_tools: [rm]}}"),
+        )
+    };
+    folder.write("home/ada/.gemini/agents/own.md", &npx("own"));
+    folder.write(
+        "home/ada/.gemini/agents/far.md",
+        &head(
+            "far",
+            "{http_url: 'https://far.example/mcp', include_tools: [find]}",
+        ),
+    );
+    folder.write("home/ada/.gemini/agents/none.md", "no head\n");
+    // Gemini CLI reads no folder within it.
+    folder.write("home/ada/.gemini/agents/deep/x.md", &npx("deep"));
+    folder.write("home/ada/.gemini/extensions/kit/agents/x.md", &npx("kit"));
+    folder.write("home/ada/work/repo/.gemini/agents/x.md", &npx("project"));
+    folder.write(
+        "home/ada/.gemini/settings.json",
+        r#"{"mcp": {"serverCommand": "npx -y line@1.0.0"}}"#,
+    );
+    folder.write(
+        "home/ada/work/repo/.gemini/settings.json",
+        r#"{"mcp": {"serverCommand": ""}}"#,
+    );
+    let scan = folder.scan();
+    super::sent_and_kept(&scan);
+    let mut found = names(&scan);
+    found.sort_unstable();
+    let wanted = [
+        ("far", "url:https://far.example/mcp"),
+        ("kit", "npm:kit"),
+        ("mcp", "npm:line"),
+        ("own", "npm:own"),
+        ("project", "npm:project"),
+    ];
+    assert_eq!(found, wanted);
+    assert_eq!(faults(&scan), []);
+    folder.write(
+        "home/ada/.gemini/settings.json",
+        r#"{"mcp": {"serverCommand": ["npx"]}}"#,
+    );
+    assert_eq!(
+        faults(&folder.scan()).len(),
+        1,
+        "a type that its client does not read"
+    );
+}
+
+#[test]
 fn servers_and_hooks_in_the_head_of_a_subagent_are_found_wherever_it_lies() {
     let folder = Folder::new("heads");
     folder.write(

@@ -1,7 +1,7 @@
 //! Which server a call is for.
 
 use super::Folder;
-use crate::{Called, Client, InventoryKey, Live, Machine, Platform, Reach, live};
+use crate::{Called, Client, InventoryKey, Live, Machine, Platform, Reach, live, said};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
@@ -169,6 +169,58 @@ fn the_readers_of_each_client_of_hooks_say_who_is_called() {
         gemini.resolve(&told).is_none() && keys.contains(&"npm:@evil/docs"),
         "{keys:?}"
     );
+}
+
+/// Proves IV-6.
+#[test]
+fn what_a_client_says_beside_a_call_takes_away_and_names_nobody_alone() {
+    let folder = machine("live-said");
+    folder.write(
+        "home/ada/.gemini/settings.json",
+        &servers(&[("docs", npx("@acme/docs@1.0.0"))]),
+    );
+    let told = Called {
+        server: Some("docs".into()),
+        ..Called::default()
+    };
+    let live = folder.live_of(Client::GeminiCli, Some("/home/ada/shop"));
+    let known = live.resolve(&told).unwrap();
+    let of = |entry: &str, home: &Path| {
+        let machine = Machine {
+            root: &folder.0,
+            home,
+            platform: Platform::Linux,
+            stop: &|| false,
+        };
+        let entry = serde_json::from_str(entry).unwrap();
+        said(
+            &machine,
+            Client::GeminiCli,
+            ("docs", &entry),
+            &InventoryKey::new(&[7; 32]),
+        )
+        .unwrap()
+    };
+    let beside = |entry: &str| {
+        let said = of(entry, &folder.home());
+        assert_eq!(said.resolve(&told), None, "{entry}: nobody is said by it alone");
+        let known = known.clone().with_said(&said.servers()[0]);
+        known.map(|server| (server.key, server.version))
+    };
+    let docs = "npm:@acme/docs".to_owned();
+    let same = beside(&npx("@acme/docs@1.0.0"));
+    assert_eq!(same, Some((docs.clone(), Some("1.0.0".to_owned()))));
+    assert_eq!(beside(&npx("@acme/docs@2.0.0")), Some((docs, None)));
+    assert_eq!(beside(&npx("evil@1.0.0")), None);
+    assert_eq!(
+        beside(r#"{"command":"npx","args":["-y","@acme/docs@1.0.0"],"cwd":"/srv"}"#),
+        None
+    );
+    // What is no entry is a fault, and where there is no home an entry is read all the same.
+    let odd = of(r#"{"command":7}"#, &folder.home());
+    assert!(odd.servers().is_empty() && odd.unread().is_some());
+    let nowhere = of(&npx("evil@1.0.0"), Path::new("/home/nobody/here"));
+    assert_eq!(nowhere.servers()[0].key, "npm:evil");
 }
 
 /// Proves IV-6.

@@ -249,47 +249,6 @@ fn what_is_denied_is_refused_to_whoever_asks_and_wherever_they_are() {
     assert!(!open.call(Intent::Judge, "nice").judges);
 }
 
-/// Proves LJ-11, LJ-12.
-///
-/// Gemini CLI says the server beside the tool. Where it does not, nobody can say where in the tool's name that of the server ends.
-#[test]
-fn a_tool_of_gemini_whose_server_is_not_told_may_be_of_every_server() {
-    let open = open(None, registered(Word::OfAccount));
-    let both = json!({ "mcpServers": {
-        "my_files": { "command": "npx", "args": ["-y", "evil@1.0.0"] },
-        "fine": { "command": "npx", "args": ["-y", "fine@1.0.0"] },
-    } });
-    open.configure(".gemini/settings.json", &both.to_string());
-    let of = |tool: &str, context: Value| {
-        let payload = json!({
-            "hook_event_name": "BeforeTool", "session_id": "s1", "cwd": "/", "tool_name": tool, "tool_input": {}, "mcp_context": context,
-        });
-        let Ok(Message::Question(question)) = hear(Client::Gemini, payload.to_string().as_bytes()) else {
-            panic!("it is a question");
-        };
-        let home = open.home();
-        let found = super::looked_up().of((0, Some(&home)), &question, None, &SystemClock::new());
-        // Beside each key stand other spellings of it.
-        let of_npm = found.may_be.into_iter().filter(|key| key.starts_with("npm:"));
-        (
-            found.known.map(|known| known.package_id),
-            of_npm.collect::<Vec<_>>(),
-        )
-    };
-    let told = |server: &str| json!({ "server_name": server, "tool_name": "remove" });
-    let (evil, fine) = ("npm:evil".to_owned(), "npm:fine".to_owned());
-    let of_evil = of("mcp_my_files_remove", told("my_files"));
-    assert_eq!(of_evil, (Some(evil.clone()), vec![evil.clone()]));
-    // The name of the tool says nothing against what is told.
-    let of_fine = of("mcp_my_files_remove", told("fine"));
-    assert_eq!(of_fine, (Some(fine.clone()), vec![fine.clone()]));
-    for tool in ["mcp_my_files_remove", "mcp__my_files__remove", "mcp__x_remove"] {
-        let any = of(tool, Value::Null);
-        assert_eq!(any, (None, vec![evil.clone(), fine.clone()]), "{tool}");
-    }
-    assert_eq!(of("run_shell_command", Value::Null), (None, Vec::new()));
-}
-
 /// Proves LJ-12.
 #[test]
 fn what_reads_the_resources_of_a_denied_server_is_refused_as_its_tools_are() {
