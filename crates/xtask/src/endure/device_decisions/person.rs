@@ -206,13 +206,12 @@ impl Person {
                 said.trim()
             )));
         }
-        // What was bound anew behind another chain would be there twice or not at all.
+        // What was bound anew behind another chain would be there twice or not at all. A server that has too much to do says 503, and is asked again.
         let text = fs::read_to_string(self.laptop.agent_log()).unwrap_or_default();
         let odd = ["another chain", "damaged", "set aside", "refused", "panicked"];
-        match text
-            .lines()
-            .find(|line| odd.iter().any(|word| line.contains(word)))
-        {
+        let is_odd =
+            |line: &&str| odd.iter().any(|word| line.contains(word)) && !line.contains("(503); next in");
+        match text.lines().find(is_odd) {
             Some(line) => Err(Failure::new(format!(
                 "an agent of {} said: {line}",
                 self.device()
