@@ -160,12 +160,22 @@ pub struct CalledServer {
 
 /// What a client says beside a call of what it starts. It is the client's word: it makes a verdict stronger, and takes no server away that may be
 /// meant besides.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SaidServer {
     /// As an entry of its configuration would say it.
     Entry(Value),
     /// Nobody can read it, or it says nothing of what is started: any server may be.
     Unreadable,
+}
+
+/// A client puts in what variables hold: no debug print has it.
+impl std::fmt::Debug for SaidServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Entry(_) => "Entry(…)",
+            Self::Unreadable => "Unreadable",
+        })
+    }
 }
 
 /// Which server it is, for whoever looked into the configuration of its client.

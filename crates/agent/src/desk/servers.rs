@@ -143,8 +143,9 @@ type Of = (u32, Client, What);
 enum What {
     /// What is configured for a call in this folder.
     Folder(Option<PathBuf>),
-    /// What the client says beside a call that it starts for a server of this name.
-    Said(String, Value),
+    /// What the client says beside a call that it starts for a server, by its digest: a client puts in what variables hold, and that stays in no memory
+    /// of the agent.
+    Said(String),
 }
 
 /// Where servers are looked up.
@@ -197,7 +198,7 @@ impl Servers {
         };
         let said = self.said((account, home), question.client, server, clock);
         let what = What::Folder(folder.map(PathBuf::from));
-        let live = match self.live((account, question.client, what), home, clock) {
+        let live = match self.live((account, question.client, what), None, home, clock) {
             Ok(live) => live,
             // The unit hides homes from an agent that need not see them.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -249,14 +250,27 @@ impl Servers {
         let SaidServer::Entry(entry) = server.said.as_ref()? else {
             return Some(Err(Unread::Said));
         };
-        let name = server.name.clone().unwrap_or_default();
-        let of = (account, client, What::Said(name, entry.clone()));
-        let said = self.live(of, home, clock).ok();
-        let said = said.filter(|said| said.unread().is_none());
-        Some(said.ok_or(Unread::Said))
+        let name = server.name.as_deref().unwrap_or_default();
+        let digest = self.key.of("said", &format!("{name}\0{entry}"));
+        let of = (account, client, What::Said(digest));
+        let Ok(said) = self.live(of, Some((name, entry)), home, clock) else {
+            return Some(Err(Unread::Said));
+        };
+        Some(match said.unread() {
+            None => Ok(said),
+            Some(Fault::Truncated) => Err(Unread::File(Fault::Truncated)),
+            Some(_) => Err(Unread::Said),
+        })
     }
 
-    fn live(&self, of: Of, home: &Path, clock: &dyn Clock) -> std::io::Result<Arc<Live>> {
+    /// Returns what is configured, or what these words of a client are as an entry.
+    fn live(
+        &self,
+        of: Of,
+        words: Option<(&str, &Value)>,
+        home: &Path,
+        clock: &dyn Clock,
+    ) -> std::io::Result<Arc<Live>> {
         let mut kept = self.kept.borrow_mut();
         if let Some(at) = kept.iter().position(|kept| kept.of == of && kept.home == home) {
             // What is used last stands last.
@@ -282,9 +296,13 @@ impl Servers {
             Reach::Home
         };
         let client = client_of(of.1);
-        let live = match &of.2 {
-            What::Folder(folder) => live(&machine, (client, folder.as_deref()), reach, &self.key),
-            What::Said(name, entry) => said(&machine, client, (name, entry), &self.key),
+        let folder = match &of.2 {
+            What::Folder(folder) => folder.as_deref(),
+            What::Said(_) => None,
+        };
+        let live = match words {
+            None => live(&machine, (client, folder), reach, &self.key),
+            Some(words) => said(&machine, client, words, &self.key),
         }?;
         let live = Arc::new(live);
         // What was cut by the time is looked at anew: the next look may be faster.

@@ -29,6 +29,8 @@ const GEMINI_SETTINGS: &[Part] = &[
     Servers(&["mcpServers"]),
     // By its source: it lies over an entry of this name.
     ServerOfLine(&["mcp", "serverCommand"], "mcp"),
+    // By its source: what a subagent has instead of its own, which lies over entries of the same names.
+    Servers(&["agents", "overrides", "*", "mcpServers"]),
     Hooks(&["hooks"]),
     Switch(&["hooksConfig", "enabled"], "hooksConfig.enabled", &[]),
     Switch(&["mcp", "allowed"], "mcp.allowed", &[]),

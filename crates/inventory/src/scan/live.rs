@@ -382,13 +382,14 @@ impl Walk<'_> {
         self.faults.get(&client).map_or(0, Vec::len)
     }
 
-    /// Returns the first fault, behind so many of them, of a file in which servers stand by themselves. Of plugins, and of what is written as a head of
-    /// a text, nobody says a server anyway.
+    /// Returns the first fault, behind so many of them, of a file in which servers stand by themselves. Of plugins, and of what Claude Code has in the
+    /// head of a text, nobody says a server anyway; what Gemini CLI has there lies over entries of the same names.
     fn unread_of(&self, client: Client, before: usize) -> Option<Fault> {
         let is_plain = |fault: &&SectionFault| {
             let of_plugin = fault.file.components().any(|part| part.as_os_str() == "plugins");
             let kind = fault.file.extension().and_then(|kind| kind.to_str());
-            !of_plugin && matches!(kind, Some("json" | "toml"))
+            let is_head = client == Client::GeminiCli && kind == Some("md");
+            !of_plugin && (is_head || matches!(kind, Some("json" | "toml")))
         };
         let faults = self.faults.get(&client)?.get(before..)?;
         faults.iter().find(is_plain).map(|fault| fault.fault)

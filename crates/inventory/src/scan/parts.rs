@@ -10,7 +10,7 @@ use crate::readers::{File, Part};
 use crate::report::Observation;
 use crate::report::{Scope, ServerFacts};
 use crate::server;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -19,8 +19,10 @@ impl Walk<'_> {
     pub(super) fn part(&mut self, file: &File, spot: &Spot, value: &Value, part: Part) -> Option<()> {
         match part {
             Part::Servers(pointer) => {
-                let scope = file.scope;
-                pointed(value, pointer).map_or(Some(()), |servers| self.servers(spot, scope, servers))
+                for servers in every(value, pointer) {
+                    self.servers(spot, file.scope, servers)?;
+                }
+                Some(())
             }
             Part::ServerOfLine(pointer, name) => {
                 self.of_line(spot, file.scope, name, pointed(value, pointer))
@@ -284,6 +286,22 @@ impl Walk<'_> {
 
 fn pointed<'a>(value: &'a Value, pointer: &[&str]) -> Option<&'a Value> {
     pointer.iter().try_fold(value, |value, name| value.get(name))
+}
+
+/// Returns everything at a pointer in which `*` is each member.
+fn every<'a>(value: &'a Value, pointer: &[&str]) -> Vec<&'a Value> {
+    let mut found = vec![value];
+    for name in pointer {
+        found = match *name {
+            "*" => found
+                .into_iter()
+                .filter_map(Value::as_object)
+                .flat_map(Map::values)
+                .collect(),
+            name => found.into_iter().filter_map(|value| value.get(name)).collect(),
+        };
+    }
+    found
 }
 
 /// Counts the commands below an event.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// The line before and the line behind it.
 const FENCE: &str = "---";
 /// The members for whose sake heads are read.
-const SOUGHT: [&str; 2] = ["mcpservers", "hooks"];
+const SOUGHT: [&str; 3] = ["mcpservers", "mcp_servers", "hooks"];
 
 /// Returns what the head of a text says; an empty object where there is none.
 ///

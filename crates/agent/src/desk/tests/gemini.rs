@@ -6,6 +6,7 @@ use crate::desk::frame::{Asked, Intent};
 use crate::desk::servers::{ServerOfCall, Servers, Unread};
 use provost_bundle::{BundleServer, ServerStanding};
 use provost_hooks::{Client, Message, Mode, hear, session_of};
+use provost_inventory::Fault;
 use provost_words::time::SystemClock;
 use serde_json::{Value, json};
 
@@ -235,8 +236,11 @@ fn a_command_of_the_settings_and_heads_of_subagents_are_servers_of_their_names()
     let servers = super::looked_up();
     let head = "---\nname: x\ndescription: x\nmcp_servers:\n  mcp:\n    command: npx\n    args: [-y, evil@1.0.0]\n---\nDo it.\n";
     let with_line = json!({ "mcpServers": { "mcp": npx("fine@1.0.0") }, "mcp": { "serverCommand": "npx -y evil@1.0.0" } });
+    let of_subagent = json!({ "mcpServers": { "mcp": npx("fine@1.0.0") },
+        "agents": { "overrides": { "generalist": { "mcpServers": { "mcp": npx("evil@1.0.0") } } } } });
     for (path, text) in [
         (".gemini/settings.json", with_line.to_string()),
+        (".gemini/settings.json", of_subagent.to_string()),
         (".gemini/agents/x.md", head.to_owned()),
         (".gemini/extensions/kit/agents/x.md", head.to_owned()),
         ("shop/.gemini/agents/x.md", head.to_owned()),
@@ -257,6 +261,46 @@ fn a_command_of_the_settings_and_heads_of_subagents_are_servers_of_their_names()
         open.configure(path, &text);
         let after = packages(open.found(&servers, &event));
         assert_eq!(after, (None, vec![evil, fine]), "{path}");
+    }
+}
+
+/// Proves LJ-11, LJ-12.
+///
+/// Its reader of YAML takes a head that ours does not: who is in there nobody can say.
+#[test]
+fn a_head_of_a_subagent_that_cannot_be_read_may_be_of_every_server() {
+    let servers = super::looked_up();
+    let open = open(None, registered(Word::OfAccount));
+    open.configure(".gemini/settings.json", &both().to_string());
+    let event = open.event_of("mcp_fine_remove", &beside("fine", &npx("fine@1.0.0")));
+    assert_eq!(open.found(&servers, &event).unread, None);
+    for (head, unread) in [
+        ("name: &d x\nkind: *d", None),
+        (
+            "name: &d x\nkind: *d\nmcp_servers:\n  fine: {http_url: 'https://evil.example/mcp'}",
+            Some(Unread::File(Fault::Malformed)),
+        ),
+    ] {
+        open.configure(".gemini/agents/x.md", &format!("---\n{head}\n---\nDo it.\n"));
+        assert_eq!(open.found(&servers, &event).unread, unread, "{head}");
+    }
+}
+
+/// Of two addresses of one entry each may be meant, and nobody is said.
+#[test]
+fn an_entry_with_two_addresses_is_for_either() {
+    let servers = super::looked_up();
+    let open = open(None, registered(Word::OfAccount));
+    let two = json!({ "mcpServers": { "docs": { "url": "https://ok.example/mcp", "httpUrl": "https://evil.example/mcp" } } });
+    open.configure(".gemini/settings.json", &two.to_string());
+    let started = json!({ "url": "https://ok.example/mcp" });
+    let found = open.found(
+        &servers,
+        &open.event_of("mcp_docs_read", &beside("docs", &started)),
+    );
+    assert_eq!(found.known, None);
+    for key in ["url:https://ok.example/mcp", "url:https://evil.example/mcp"] {
+        assert!(found.may_be.iter().any(|one| one == key), "{found:?}");
     }
 }
 
