@@ -799,6 +799,10 @@ async fn walk(place: &Place, seed: u64, steps: u64) {
         let ways = needs(entry.meta);
         let (needs, roles) = dice.pick(&ways);
         let role = *dice.pick(roles);
+        // A role that does not hold it opens nothing by it, and without a scope an account would be given all of its role.
+        if !needs.iter().all(|scope| role.grants().has(scope)) {
+            continue;
+        }
         let is_there = |caller: &Caller| caller.role == role && caller.holds(needs);
         let known = callers.iter().position(is_there).filter(|_| !dice.chance(3));
         let place_of = if let Some(known) = known {
