@@ -208,9 +208,9 @@ impl Person {
         }
         // What was bound anew behind another chain would be there twice or not at all. A server that has too much to do says 503, and is asked again.
         let text = fs::read_to_string(self.laptop.agent_log()).unwrap_or_default();
-        let odd = ["another chain", "damaged", "set aside", "refused", "panicked"];
-        let is_odd =
-            |line: &&str| odd.iter().any(|word| line.contains(word)) && !line.contains("(503); next in");
+        let odd = ["another chain", "damaged", "set aside", "panicked"];
+        let is_refused = |line: &str| line.contains("refused") && !line.contains("(503); next in");
+        let is_odd = |line: &&str| odd.iter().any(|word| line.contains(word)) || is_refused(line);
         match text.lines().find(is_odd) {
             Some(line) => Err(Failure::new(format!(
                 "an agent of {} said: {line}",
