@@ -226,7 +226,7 @@ fn what_a_person_has_is_looked_for_in_indexes_of_the_person() {
         ),
         (
             "LOOKED",
-            2,
+            3,
             vec!["devices_by_owner (organization_id=? AND owner_user_id=?"],
         ),
         ("KEPT", 2, vec!["(organization_id=? AND user_id=?"]),
