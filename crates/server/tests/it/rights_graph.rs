@@ -65,6 +65,11 @@ pub struct Caller {
 impl Caller {
     async fn new(app: &App, role: Role, scopes: Option<Vec<&'static str>>) -> Self {
         let given = scopes.as_deref().unwrap_or_default();
+        // Without a scope an account is given all of its role.
+        assert!(
+            scopes.is_none() || !given.is_empty(),
+            "a caller without a scope holds every one"
+        );
         let (id, token) = app.account(&fresh_key(), role.as_str(), given).await;
         let set = scopes.as_ref().map(|scopes| ScopeSet::of(scopes));
         Self {
@@ -799,7 +804,7 @@ async fn walk(place: &Place, seed: u64, steps: u64) {
         let ways = needs(entry.meta);
         let (needs, roles) = dice.pick(&ways);
         let role = *dice.pick(roles);
-        // A role that does not hold it opens nothing by it, and without a scope an account would be given all of its role.
+        // A role that does not hold it opens nothing by it.
         if !needs.iter().all(|scope| role.grants().has(scope)) {
             continue;
         }
