@@ -822,6 +822,12 @@ fn what_gemini_says_that_it_starts_is_an_entry_or_cannot_be_read() {
     let most = "x".repeat(64 * 1024 - r#"{"command":""}"#.len());
     let said = of(Client::Gemini, with(json!({ "command": most })));
     assert!(matches!(said, Some(SaidServer::Entry(_))));
+    // What variables hold is in it, and in no debug print.
+    let shown = format!(
+        "{said:?} {:?}",
+        SaidServer::Entry(json!({ "args": ["--token=s3cret"] }))
+    );
+    assert_eq!(shown, "Some(Entry(…)) Entry(…)");
     for context in [
         names.clone(),
         with(json!({ "command": "", "url": "" })),
