@@ -23,7 +23,8 @@
 //!
 //! Absent on purpose: an outcome `failed`, since nobody tells of it (an agent that cannot judge writes nothing down, and a policy that could not be
 //! evaluated decides with its own action), so that its number would be 0 whatever happened; the server of inventory behind a call, which no
-//! recorded decision says; approvals that devices use, which use none: the server decides and records the call that passes, once; policies in monitor mode that would have acted, which are not recorded; counts by device and by two things at once; an event
+//! recorded decision says; approvals that devices use, which use none: the server decides and records the call that passes, once; policies in
+//! monitor mode that would have acted, which are not recorded; counts by device and by two things at once; an event
 //! or a message when somebody says something; changing or taking back what was said.
 
 mod count;
